@@ -1,0 +1,46 @@
+# Two commands do everything: `make demo` and `make test`. Each sets up what it needs first.
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench lock clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+demo: $(READY) ## the whole way on real data: 20,190 devices to sealed estimates, a page at a printed URL
+	@$(BIN)/hubbub demo $(ARGS)
+
+test: $(READY) ## every test, with real processes, real databases and kill -9
+	@$(BIN)/pytest $(ARGS)
+
+check: $(READY) ## lint, format, types, the direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(READY) ## speed and size as ratios, measured in one run
+	@$(BIN)/python bench/run.py $(ARGS)
+
+lock: ## compile requirements.lock from pyproject.toml (needs uv)
+	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --all-extras \
+	    --custom-compile-command "make lock" --upgrade -q pyproject.toml -o requirements.lock
+
+clean: ## remove what was made
+	rm -rf $(VENV) dist build out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Debian may ship python3 without ensurepip: then the venv is made bare, and the system's pip fills it.
+$(READY): requirements.lock pyproject.toml
+	@echo "setting up $(VENV) (once; about a minute)" >&2
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "Hubbub needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null \
+	    || { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install -q pip; }
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

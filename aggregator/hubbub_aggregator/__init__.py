@@ -1,0 +1,1 @@
+"""Count reports, keep the counts, release the estimates, show them."""

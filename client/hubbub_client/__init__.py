@@ -1,0 +1,1 @@
+"""The device agent: perturb, keep the ledger, send."""

@@ -1,0 +1,1 @@
+"""The gateway: admit reports, strip the sender, append to a log."""

@@ -1,0 +1,1 @@
+"""Local differential privacy for streams of reports: the mathematics and the contracts."""

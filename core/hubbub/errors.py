@@ -1,0 +1,44 @@
+"""Every error the core raises, as one tree.
+
+HubbubError
+├── ParameterError   a parameter breaks a rule: also a ValueError
+│   └── SurveyError  the same, with the survey's file and key
+├── WireError        bytes that are not what they claim to be: also a ValueError
+└── BudgetError      a reservation that does not exist or is already consumed
+
+Messages name the subject, the rule and the value; never a person's true value.
+"""
+
+from __future__ import annotations
+
+
+class HubbubError(Exception):
+    """Anything that Hubbub's core refuses."""
+
+
+class ParameterError(HubbubError, ValueError):
+    """A parameter breaks a rule; the message names the subject, the rule and the value."""
+
+
+class SurveyError(ParameterError):
+    """A survey that cannot be read or compiled.
+
+    Attributes:
+        file: Where the survey came from, a path or "<string>".
+        key: The dotted key at fault, for example "mechanism.boost_epsilon"; "" for the whole file.
+        rule: What must hold.
+        value: What was found, as text.
+    """
+
+    def __init__(self, file: str, key: str, rule: str, value: object) -> None:
+        self.file, self.key, self.rule, self.value = file, key, rule, repr(value)
+        where = f"{file}: {key}" if key else file
+        super().__init__(f"{where}: {rule}, got {self.value}")
+
+
+class WireError(HubbubError, ValueError):
+    """Bytes that do not decode to a well-formed report, upload or record."""
+
+
+class BudgetError(HubbubError):
+    """A ticket that this filter did not issue, or that was already consumed."""

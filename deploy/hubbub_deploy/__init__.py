@@ -1,0 +1,1 @@
+"""What joins the parts: the hubbub command, the embedded node, the demo."""
