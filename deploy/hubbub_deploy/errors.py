@@ -1,0 +1,15 @@
+"""Errors of the command line and of what it starts.
+
+DeployError
+└── AlreadyRunning   another node owns the same files
+"""
+
+from __future__ import annotations
+
+
+class DeployError(Exception):
+    """The command cannot go on; the message says why in one line."""
+
+
+class AlreadyRunning(DeployError):  # noqa: N818 - named for the state it reports
+    """Another node holds the data directory."""
