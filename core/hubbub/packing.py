@@ -1,0 +1,140 @@
+"""MessagePack that nobody vouches for: read within the memory of its own length, then checked type by type.
+
+A decoder that trusts announced lengths can be made to reserve gigabytes by a hundred bytes of nested
+array headers. Here the bytes are first walked without building anything; only when every announced element
+is really there is the value built, so that memory stays proportional to the bytes received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgpack  # type: ignore[import-untyped]  # msgpack ships no annotations; this module is where Any stops
+
+from hubbub.errors import WireError
+
+# A valid message nests less than this; without a limit of ours the two implementations of msgpack differ.
+_BROKEN: Final = (msgpack.UnpackException, ValueError, TypeError, OverflowError, RecursionError)
+
+
+def pack(value: object) -> bytes:
+    """The MessagePack bytes of a value made of ints, str, bytes, lists, tuples and dicts with text keys.
+
+    The same value gives the same bytes always: shortest integer and length forms, dicts in their own order.
+    """
+    packed: bytes = msgpack.packb(value)
+    return packed
+
+
+def unpack(data: bytes, subject: str) -> object:
+    """The one value that `data` holds; no timestamps or other extensions, no map keys but text.
+
+    Raises:
+        WireError: If `data` is cut short, holds more than one value, or is not MessagePack.
+    """
+    if element_end(data, 0, subject) != len(data):
+        raise WireError(f"{subject} must be exactly one MessagePack value, got bytes after it")
+    try:
+        value: object = msgpack.unpackb(data, max_ext_len=0)
+    except _BROKEN as error:
+        raise WireError(
+            f"{subject} must be MessagePack of plain values, got {type(error).__name__}"
+        ) from None
+    return value
+
+
+class Cursor:
+    """Walks a MessagePack array element by element without building the elements.
+
+    One bad element can then be refused without condemning its neighbours, and a frame that announces
+    more than it holds costs nothing.
+    """
+
+    def __init__(self, data: bytes, subject: str) -> None:
+        self._data, self._subject = data, subject
+        self._unpacker: Any = msgpack.Unpacker(max_buffer_size=len(data) or 1)
+        self._unpacker.feed(data)
+
+    def _broken(self, error: Exception) -> WireError:
+        return WireError(f"{self._subject} must be well-formed MessagePack, got {type(error).__name__}")
+
+    def array(self, subject: str, limit: int) -> int:
+        """The length of the array that begins here, at most `limit`; the cursor moves into it."""
+        try:
+            length: int = self._unpacker.read_array_header()
+        except _BROKEN as error:
+            raise self._broken(error) from None
+        if length > limit:
+            raise WireError(f"{subject} must have at most {limit} elements, got {length}")
+        return length
+
+    def element(self) -> bytes:
+        """The bytes of the element that begins here; the cursor moves past it."""
+        start: int = self._unpacker.tell()
+        try:
+            self._unpacker.skip()
+        except _BROKEN as error:
+            raise self._broken(error) from None
+        return self._data[start : self._unpacker.tell()]
+
+    def finish(self) -> None:
+        """Refuses bytes that nothing announced."""
+        if self._unpacker.tell() != len(self._data):
+            raise WireError(f"{self._subject} must end where its array ends, got bytes after it")
+
+
+def element_end(data: bytes, start: int, subject: str) -> int:
+    """Where the first complete value in `data[start:]` ends, found without building it."""
+    cursor = Cursor(data[start:], subject)
+    return start + len(cursor.element())
+
+
+def array(value: object, subject: str, length: int | None = None) -> list[object]:
+    """`value` as a list, of exactly `length` elements where that is given."""
+    if not isinstance(value, list):
+        raise WireError(f"{subject} must be an array, got {type(value).__name__}")
+    if length is not None and len(value) != length:
+        raise WireError(f"{subject} must have {length} elements, got {len(value)}")
+    return value
+
+
+def integer(value: object, subject: str, low: int, high: int) -> int:
+    """`value` as an int in [low, high]; a bool is not an int here."""
+    if type(value) is not int:
+        raise WireError(f"{subject} must be an integer, got {type(value).__name__}")
+    if not low <= value <= high:
+        raise WireError(f"{subject} must be in [{low}, {high}], got {value}")
+    return value
+
+
+def integers(value: object, subject: str, low: int, high: int) -> list[int]:
+    """`value` as a list of ints, each in [low, high]."""
+    items = array(value, subject)
+    return [integer(item, f"{subject}[{i}]", low, high) for i, item in enumerate(items)]
+
+
+def binary(value: object, subject: str, length: int | None = None) -> bytes:
+    """`value` as bytes, of exactly `length` where that is given."""
+    if not isinstance(value, bytes):
+        raise WireError(f"{subject} must be binary, got {type(value).__name__}")
+    if length is not None and len(value) != length:
+        raise WireError(f"{subject} must have {length} bytes, got {len(value)}")
+    return value
+
+
+def text(value: object, subject: str, max_characters: int) -> str:
+    """`value` as text of at most `max_characters`."""
+    if not isinstance(value, str):
+        raise WireError(f"{subject} must be text, got {type(value).__name__}")
+    if len(value) > max_characters:
+        raise WireError(f"{subject} must have at most {max_characters} characters, got {len(value)}")
+    return value
+
+
+def version(value: object, subject: str, supported: Sequence[int]) -> int:
+    """`value` if it is one of the versions that this release reads."""
+    if type(value) is not int or value not in supported:
+        # The value is a stranger's: it may be long, so only a bounded piece of it is repeated.
+        raise WireError(f"{subject} version must be one of {list(supported)}, got {repr(value)[:40]}")
+    return value

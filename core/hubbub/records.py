@@ -1,0 +1,213 @@
+"""What the log holds: the survey that reports refer to, batches of reports as columns, and seals.
+
+A batch keeps ids and symbols of one (survey, round) as two columns and beside them the tally of everything
+that was refused, so that the log alone proves: attempts = kept + refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub import packing
+from hubbub.errors import ParameterError, WireError
+from hubbub.wire import DIGEST_BYTES, ID_BYTES, MAX_ROUND, MAX_SYMBOL
+
+RECORD_VERSION: Final = 1
+# Rounds that no schedule has are tallied together, under a number that no round has.
+NO_ROUND: Final = -1
+# The order of a segment's refusals in its bytes.
+REFUSALS: Final = ("invalid", "early", "late", "over_quota")
+# Tallies stay exact in every reader, JSON and JavaScript included.
+MAX_TALLY: Final = 2**53 - 1
+# Minutes since 1970 that fit 32 bits: the year 10136.
+MAX_MINUTE: Final = 2**32 - 1
+
+_SURVEY, _REPORTS, _SEAL = 0, 1, 2
+_WIDTHS: Final[dict[int, np.dtype[np.unsignedinteger]]] = {
+    1: np.dtype("u1"),
+    2: np.dtype("<u2"),
+    4: np.dtype("<u4"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyRecord:
+    """The canonical bytes of a survey; in every partition it comes before the first report of its digest."""
+
+    canonical: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SealRecord:
+    """Nothing that comes later in this partition counts towards this round."""
+
+    digest: bytes
+    round: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """The reports of one survey and round within one batch, and what was refused beside them.
+
+    Attributes:
+        digest: Which survey, 16 bytes.
+        round: Which round, or NO_ROUND (-1) where only refusals of impossible rounds are tallied.
+        ids: The report ids side by side, 16 n bytes.
+        symbols: The reports' symbols in the order of the ids, shape (n,), any unsigned dtype.
+        attempts: Everything that asked to be counted: n plus all that was refused.
+        refused: How many were refused, by reason; a reason that is absent is zero.
+    """
+
+    digest: bytes
+    round: int
+    ids: bytes
+    symbols: NDArray[np.unsignedinteger]
+    attempts: int
+    refused: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """How many reports it keeps: n."""
+        return len(self.symbols)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Segment)
+            and (self.digest, self.round, self.ids, self.attempts)
+            == (other.digest, other.round, other.ids, other.attempts)
+            and np.array_equal(self.symbols, other.symbols)
+            and all(self.refused.get(reason, 0) == other.refused.get(reason, 0) for reason in REFUSALS)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it holds an array: equal by content, so not a key
+
+
+@dataclass(frozen=True, slots=True)
+class ReportsRecord:
+    """One batch: the gateway's minute, its segments, and how many reports named a survey nobody knows.
+
+    Attributes:
+        minute: Minutes since 1970-01-01T00:00Z at which the gateway received the batch, rounded down.
+        segments: One per (digest, round).
+        unknown: Reports of digests that the gateway does not serve.
+    """
+
+    minute: int
+    segments: tuple[Segment, ...]
+    unknown: int = 0
+
+
+Record: TypeAlias = SurveyRecord | SealRecord | ReportsRecord
+
+
+def encode_record(record: Record) -> bytes:
+    """The bytes of one record; docs/wire.md gives the layout.
+
+    Raises:
+        ParameterError: If a field has the wrong type, length or range, or a tally does not add up: what is
+            encoded always decodes.
+    """
+    try:
+        if isinstance(record, SurveyRecord):
+            return packing.pack([RECORD_VERSION, _SURVEY, packing.binary(record.canonical, "survey record")])
+        if isinstance(record, SealRecord):
+            packing.binary(record.digest, "seal digest", DIGEST_BYTES)
+            packing.integer(record.round, "seal round", 0, MAX_ROUND)
+            return packing.pack([RECORD_VERSION, _SEAL, record.digest, record.round])
+        segments = [_segment_fields(segment) for segment in record.segments]
+        packing.integer(record.minute, "record minute", 0, MAX_MINUTE)
+        packing.integer(record.unknown, "record unknown", 0, MAX_TALLY)
+    except WireError as error:
+        raise ParameterError(str(error)) from None
+    return packing.pack([RECORD_VERSION, _REPORTS, record.minute, record.unknown, segments])
+
+
+def _segment_fields(segment: Segment) -> list[object]:
+    symbols = segment.symbols
+    if symbols.dtype.kind != "u" or symbols.ndim != 1:
+        raise WireError(f"segment symbols must be a column of unsigned integers, got {symbols.dtype}")
+    highest = int(symbols.max()) if len(symbols) else 0
+    width = 1 if highest < 2**8 else 2 if highest < 2**16 else 4
+    if highest > MAX_SYMBOL:
+        raise WireError(f"segment symbols must be at most {MAX_SYMBOL}")
+    if strange := set(segment.refused) - set(REFUSALS):
+        raise WireError(f"segment refusals must be among {', '.join(REFUSALS)}, got {sorted(strange)}")
+    refused = [segment.refused.get(reason, 0) for reason in REFUSALS]
+    fields: list[object] = [
+        segment.digest,
+        segment.round,
+        segment.ids,
+        width,
+        symbols.astype(_WIDTHS[width]).tobytes(),
+        segment.attempts,
+        refused,
+    ]
+    _segment(fields)
+    return fields
+
+
+def decode_record(data: bytes) -> Record:
+    """The record that `data` holds, every field checked before anything is built on it.
+
+    Symbols are views of `data`'s bytes in the width they were stored in; that they lie below the channel's M
+    is for the reader to check, who knows the survey.
+
+    Raises:
+        WireError: If `data` is anything but one well-formed record.
+    """
+    fields = packing.array(packing.unpack(data, "record"), "record")
+    if len(fields) < 2:
+        raise WireError(f"record must begin with version and kind, got {len(fields)} elements")
+    packing.version(fields[0], "record", (RECORD_VERSION,))
+    kind = packing.integer(fields[1], "record kind", 0, 2)
+    if kind == _SURVEY:
+        packing.array(fields, "survey record", 3)
+        return SurveyRecord(packing.binary(fields[2], "survey record"))
+    if kind == _SEAL:
+        packing.array(fields, "seal record", 4)
+        return SealRecord(
+            packing.binary(fields[2], "seal digest", DIGEST_BYTES),
+            packing.integer(fields[3], "seal round", 0, MAX_ROUND),
+        )
+    packing.array(fields, "reports record", 5)
+    return ReportsRecord(
+        packing.integer(fields[2], "record minute", 0, MAX_MINUTE),
+        tuple(_segment(packing.array(item, "segment")) for item in packing.array(fields[4], "segments")),
+        packing.integer(fields[3], "record unknown", 0, MAX_TALLY),
+    )
+
+
+def _segment(fields: list[object]) -> Segment:
+    """The segment of decoded fields, every one of them checked."""
+    packing.array(fields, "segment", 7)
+    digest = packing.binary(fields[0], "segment digest", DIGEST_BYTES)
+    number = packing.integer(fields[1], "segment round", NO_ROUND, MAX_ROUND)
+    ids = packing.binary(fields[2], "segment ids")
+    width = packing.integer(fields[3], "segment symbol width", 1, 4)
+    if width not in _WIDTHS:
+        raise WireError(f"segment symbol width must be 1, 2 or 4, got {width}")
+    column = packing.binary(fields[4], "segment symbols")
+    n, rest = divmod(len(column), width)
+    if rest or len(ids) != ID_BYTES * n:
+        raise WireError(
+            f"segment must hold one {width}-byte symbol per {ID_BYTES}-byte id, "
+            f"got {len(column)} and {len(ids)} bytes"
+        )
+    if number == NO_ROUND and n:
+        raise WireError(f"segment of no round must keep no report, got {n}")
+    attempts = packing.integer(fields[5], "segment attempts", 0, MAX_TALLY)
+    refused = packing.integers(fields[6], "segment refused", 0, MAX_TALLY)
+    if len(refused) != len(REFUSALS) or attempts != n + sum(refused):
+        raise WireError(f"segment attempts must be kept {n} plus refused {refused}, got {attempts}")
+    return Segment(
+        digest,
+        number,
+        ids,
+        np.frombuffer(column, dtype=_WIDTHS[width]),
+        attempts,
+        dict(zip(REFUSALS, refused, strict=True)),
+    )

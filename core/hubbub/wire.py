@@ -1,0 +1,178 @@
+"""What travels between a device and the gateway: reports, uploads, outcomes, survey lists.
+
+Byte layouts are in docs/wire.md and are held by the golden files; a change of either is a new WIRE_VERSION.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+from hubbub import packing
+from hubbub.errors import ParameterError, WireError
+
+WIRE_VERSION: Final = 1
+DIGEST_BYTES: Final = 16
+ID_BYTES: Final = 16
+# Rounds and symbols are kept in 32 bits by every reader of the log; no schedule or channel comes near.
+MAX_ROUND: Final = 2**31 - 1
+MAX_SYMBOL: Final = 2**32 - 1
+# One list of surveys; far more than an operator runs at once, few enough to hold in memory.
+MAX_SURVEYS: Final = 4096
+# One response answers one upload; no gateway accepts more reports in one body.
+MAX_OUTCOMES: Final = 65536
+
+_IDENTITY: Final = DIGEST_BYTES + ID_BYTES
+_REPORT_HEAD: Final = bytes([0x93, 0xC4, _IDENTITY])
+_SMALL_REPORT: Final = len(_REPORT_HEAD) + _IDENTITY + 2
+
+Outcome: TypeAlias = Literal["accepted", "invalid", "early", "late", "unknown", "over_quota"]
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One perturbed answer of one device in one round.
+
+    Attributes:
+        digest: Which compiled survey, 16 bytes.
+        round: Which round of its schedule, 0 and up.
+        id: 16 random bytes, fresh for every report; a retry repeats them.
+        symbol: The channel's output, 0..M-1.
+    """
+
+    digest: bytes
+    round: int
+    id: bytes
+    symbol: int
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """One element of an upload that is not a report, and the rule that it breaks."""
+
+    reason: str
+
+
+def encode_report(report: Report) -> bytes:
+    """The bytes of one report: array [digest followed by id, round, symbol]; 37 bytes for small numbers.
+
+    Raises:
+        ParameterError: If a field has the wrong type, length or range.
+    """
+    digest, identifier = report.digest, report.id
+    for name, value, length in (("digest", digest, DIGEST_BYTES), ("id", identifier, ID_BYTES)):
+        if not isinstance(value, bytes) or len(value) != length:
+            raise ParameterError(f"report {name} must be {length} bytes, got {type(value).__name__}")
+    for name, number, high in (("round", report.round, MAX_ROUND), ("symbol", report.symbol, MAX_SYMBOL)):
+        if type(number) is not int or not 0 <= number <= high:
+            # A symbol is not the true value, but there is no need to print it either.
+            raise ParameterError(f"report {name} must be an integer in [0, {high}]")
+    return b"".join((_REPORT_HEAD, digest, identifier, _number(report.round), _number(report.symbol)))
+
+
+def _number(value: int) -> bytes:
+    """A non-negative integer in its shortest MessagePack form."""
+    return bytes((value,)) if value < 0x80 else packing.pack(value)
+
+
+def decode_report(data: bytes) -> Report:
+    """The report that `data` holds.
+
+    Raises:
+        WireError: If `data` is anything but one well-formed report.
+    """
+    # Almost every report is the short form: its fields lie at fixed offsets.
+    if len(data) == _SMALL_REPORT and data[:3] == _REPORT_HEAD and data[-2] < 0x80 and data[-1] < 0x80:
+        return Report(data[3:19], data[-2], data[19:35], data[-1])
+    fields = packing.array(packing.unpack(data, "report"), "report", 3)
+    identity = packing.binary(fields[0], "report digest and id", _IDENTITY)
+    return Report(
+        identity[:DIGEST_BYTES],
+        packing.integer(fields[1], "report round", 0, MAX_ROUND),
+        identity[DIGEST_BYTES:],
+        packing.integer(fields[2], "report symbol", 0, MAX_SYMBOL),
+    )
+
+
+def encode_upload(reports: Sequence[bytes]) -> bytes:
+    """The body of one upload: array [1, [report, ...]], the encoded reports side by side as they are."""
+    return b"".join((b"\x92", packing.pack(WIRE_VERSION), _array_head(len(reports)), *reports))
+
+
+def _array_head(length: int) -> bytes:
+    if length < 16:
+        return bytes([0x90 | length])
+    return b"\xdc" + struct.pack(">H", length) if length < 65536 else b"\xdd" + struct.pack(">I", length)
+
+
+def decode_upload(data: bytes, *, max_reports: int) -> list[Report | Malformed]:
+    """The reports of one upload, in order; what is no report is Malformed and does not harm its neighbours.
+
+    Raises:
+        WireError: If the frame itself is broken: not MessagePack, cut short, another version, bytes after the
+            end, or more than `max_reports` elements.
+    """
+    cursor = _open(data, "upload")
+    found: list[Report | Malformed] = []
+    for _ in range(cursor.array("upload", max_reports)):
+        element = cursor.element()
+        try:
+            found.append(decode_report(element))
+        except WireError as error:
+            found.append(Malformed(str(error)))
+    cursor.finish()
+    return found
+
+
+def _open(data: bytes, subject: str) -> packing.Cursor:
+    """A cursor past the frame's version, before its list."""
+    cursor = packing.Cursor(data, subject)
+    if (length := cursor.array(subject, 2)) != 2:
+        raise WireError(f"{subject} must be [version, list], got {length} elements")
+    packing.version(packing.unpack(cursor.element(), f"{subject} version"), subject, (WIRE_VERSION,))
+    return cursor
+
+
+def encode_response(outcomes: Sequence[Outcome]) -> bytes:
+    """The answer to one upload: array [1, [outcome, ...]], one outcome per report and in its order."""
+    return packing.pack([WIRE_VERSION, list(outcomes)])
+
+
+def decode_response(data: bytes) -> list[Outcome]:
+    """The outcomes of one upload.
+
+    Raises:
+        WireError: If the bytes are not a response, or name an outcome that this version does not know.
+    """
+    cursor = _open(data, "response")
+    found: list[Outcome] = []
+    for i in range(cursor.array("response", MAX_OUTCOMES)):
+        outcome = packing.text(packing.unpack(cursor.element(), "outcome"), f"response[{i}]", 40)
+        if outcome not in OUTCOMES:
+            raise WireError(f"response[{i}] must be one of {', '.join(OUTCOMES)}, got {outcome!r}")
+        found.append(outcome)
+    cursor.finish()
+    return found
+
+
+def encode_surveys(canonicals: Sequence[bytes]) -> bytes:
+    """The list of surveys that a gateway serves: array [1, [canonical bytes, ...]]."""
+    return packing.pack([WIRE_VERSION, list(canonicals)])
+
+
+def decode_surveys(data: bytes) -> list[bytes]:
+    """The canonical bytes of each survey served, not yet validated: `Survey.from_canonical` does that.
+
+    Raises:
+        WireError: If the bytes are not such a list.
+    """
+    cursor = _open(data, "surveys")
+    found = [
+        packing.binary(packing.unpack(cursor.element(), "survey"), f"surveys[{i}]")
+        for i in range(cursor.array("surveys", MAX_SURVEYS))
+    ]
+    cursor.finish()
+    return found
