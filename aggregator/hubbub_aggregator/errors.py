@@ -1,0 +1,58 @@
+"""Every error the aggregator raises, as one tree.
+
+AggregatorError
+├── Gap              a record is missing between what was applied and what was read
+├── StoreError       the store cannot be trusted with this state
+│   ├── StoreConflict  another writer moved the partition's offset first
+│   ├── ForeignStore   the store belongs to another log, layout or schema
+│   ├── CorruptStore   what was loaded contradicts itself
+│   └── Ahead          the store has applied records that the log does not hold
+├── AccountingError  attempts differ from the sum of the verdicts
+├── ArchiveError     the archive belongs to another schema
+└── Diverged         a second, different version of an archived release
+
+None of them is handled inside the worker: a doubt ends the process, and the next one resumes from the
+store. Bad input from outside is not an error here; it is counted and skipped.
+"""
+
+from __future__ import annotations
+
+
+class AggregatorError(Exception):
+    """Anything the aggregator refuses to go on with."""
+
+
+class Gap(AggregatorError):  # noqa: N818 - the word the design uses for the event
+    """The next record's offset is past the one expected: something in between was not seen."""
+
+
+class StoreError(AggregatorError):
+    """The store cannot be trusted with this state."""
+
+
+class StoreConflict(StoreError):  # noqa: N818 - names the event
+    """The stored offset is not the one this writer started from: another writer is at work."""
+
+
+class ForeignStore(StoreError):  # noqa: N818 - names the finding
+    """The store was made for another log, another number of partitions or another schema."""
+
+
+class CorruptStore(StoreError):  # noqa: N818 - names the finding
+    """Loaded ids, accepted reports and counts do not agree."""
+
+
+class Ahead(StoreError):  # noqa: N818 - names the finding
+    """The store's last applied offset is at or past the log's end: the log lost records."""
+
+
+class AccountingError(AggregatorError):
+    """Attempts differ from accepted + duplicate + early + late + invalid + over quota."""
+
+
+class ArchiveError(AggregatorError):
+    """The archive file belongs to another schema."""
+
+
+class Diverged(AggregatorError):  # noqa: N818 - names the finding
+    """A release was made twice with different bytes; the first one stays."""

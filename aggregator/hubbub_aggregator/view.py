@@ -1,0 +1,72 @@
+"""What the page and the JSON API may show: one snapshot, replaced as a whole.
+
+The snapshot is a plain dictionary of JSON types, never changed after it was published. Its exact shape::
+
+    {
+      "log": "6f1c...",                          identity of the log behind the numbers
+      "surveys": [                               ordered by id, version, digest
+        {
+          "id": "outpatient-visits", "version": 1, "title": "...",
+          "digest": "32 hex digits",
+          "attribute": {"id": "visits", "kind": "static"},
+          "epsilon": {"declared": 2.0, "certified": 1.9999999999},
+          "minimum_cohort": 100, "planned_devices": 20000,
+          "schedule": {"start": "2026-01-01T00:00:00Z", "round_s": 86400, "rounds": 1},
+          "rounds": [ROUND, ...]                 ascending; rounds with any attempt, and sealed rounds
+        }, ...
+      ],
+      "accounting": ACCOUNTING,                  summed over everything, reports after a seal included
+      "unknown": 0,                              reports whose digest no Survey record announced
+      "dead": 0,                                 log records that could not be decoded
+      "partitions": [{"partition": 0, "offset": 17, "end": 17, "lag": 0}, ...]
+                                                 next offset to apply, the log's end, end - offset
+    }
+
+ACCOUNTING is ``{"attempts", "accepted", "duplicate", "early", "late", "invalid", "over_quota"}``, integers, and
+attempts is the sum of the other six.
+
+ROUND has the keys of a release, sealed or not, and ``as_of``::
+
+    {
+      "survey": {"id", "version", "digest", "title"},
+      "round": 0, "start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z",
+      "sealed": false,                           true: the archived release, final
+      "as_of": 400,                              accepted reports behind the estimates; 0 while suppressed
+      "cut": {"0": 12, "1": 11},                 partition -> offset up to which the estimates read;
+                                                 of a sealed round: the offset of its seal
+      "accounting": ACCOUNTING,                  sealed: at the cut; open: now (it moves between steps)
+      "epsilon": {"declared": 2.0, "certified": 1.9999999999},
+      "devices": 400,                            n of the estimates (equal to as_of)
+      "level": 0.95,
+      "values":     [{"label": "0", "category": "none" or null,
+                      "estimate": 0.31, "error": 0.01, "low": 0.29, "high": 0.33}, ...],
+      "categories": [{"label": "none", "estimate": 0.31, "error": 0.01, "low": 0.29, "high": 0.33}, ...],
+      "mean": {"estimate": 2.8, "error": 0.1, "low": 2.6, "high": 3.0} or null,
+      "consistent": {"values": [0.31, ...], "categories": [0.31, ...]},
+      "suppressed": false                        true: fewer than the minimum cohort; values, categories and
+                                                 consistent are empty, mean is null
+    }
+
+Estimates are raw and unbiased: they may be negative or above one; ``consistent`` is a view beside them. A
+number that is not identifiable is null. The last value (and its category) is "missing". Labels come from
+survey authors: escape them.
+
+The estimates of an open round move in steps of at least the minimum cohort, and the sealed release is at
+least that far from the last step shown, so no two views differ by few devices (see ``provisional``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class View(Protocol):
+    """Where readers look. Both methods are cheap, never block, and may be called from any thread."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """The last published snapshot, in the shape of this module's docstring; do not change it."""
+        ...
+
+    def version(self) -> int:
+        """A number that grows whenever the snapshot changes, and only then."""
+        ...
