@@ -1,0 +1,106 @@
+"""Three small surveys for tests: labels by GRR, an integer with unequal categories by PB-GRR, a boosted number.
+
+All start at 2026-01-01T00:00:00Z (START_S); build others from these texts with `str.replace`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+START_S: Final = 1767225600  # 2026-01-01T00:00:00Z
+
+LABELS: Final = """\
+id = "self-rated-health"
+version = 1
+title = "Self-rated health"
+epsilon = 1.0
+minimum_cohort = 100
+planned_devices = 5000
+
+[schedule]
+start = 2026-01-01T00:00:00Z
+round = "1d"
+rounds = 3
+lateness = "1h"
+skew = "5m"
+
+[attribute]
+id = "health"
+kind = "evolving"
+type = "label"
+labels = ["excellent", "good", "fair", "poor"]
+
+[mechanism]
+name = "grr"
+"""
+
+VISITS: Final = """\
+id = "outpatient-visits"
+version = 1
+title = "Visits to a doctor in a year"
+epsilon = 3.0
+minimum_cohort = 100
+planned_devices = 20000
+
+[schedule]
+start = 2026-01-01T00:00:00Z
+round = "1d"
+rounds = 2
+lateness = "1h"
+skew = "5m"
+
+[attribute]
+id = "visits"
+kind = "static"
+type = "integer"
+low = 0
+high = 20
+
+[mechanism]
+name = "pbgrr"
+boost_epsilon = 2.0
+
+[[category]]
+name = "none"
+values = [0]
+
+[[category]]
+name = "1 or 2"
+range = [1, 2]
+
+[[category]]
+name = "more than 2"
+range = [3, 20]
+"""
+
+DISEASES: Final = """\
+id = "chronic-diseases"
+version = 1
+title = "Index of chronic diseases"
+epsilon = 2.0
+minimum_cohort = 100
+planned_devices = 20000
+
+[schedule]
+start = 2026-01-01T00:00:00Z
+round = "1d"
+rounds = 1
+lateness = "1h"
+skew = "5m"
+
+[attribute]
+id = "diseases"
+kind = "static"
+type = "number"
+low = 0.0
+high = 60.0
+
+[mechanism]
+name = "boosted"
+kernel = "uniform"
+region = "absolute"
+half_width = 12.0
+points = 31
+"""
+
+ALL: Final = {"labels": LABELS, "visits": VISITS, "diseases": DISEASES}
