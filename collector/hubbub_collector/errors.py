@@ -1,0 +1,37 @@
+"""Every error the collector raises, as one tree.
+
+CollectorError
+├── SettingsError      a setting breaks a rule: also a ValueError
+├── NotDurable         an upload whose record did not reach the log; the device must send it again
+└── LogError           the log could not do what was asked; of a refused append nothing is kept
+    ├── LogLocked      another owner has the log open
+    └── LogVersionError  the log was written by a newer release
+
+Messages name the subject, the rule and the value; never an id, a symbol or a sender.
+"""
+
+from __future__ import annotations
+
+
+class CollectorError(Exception):
+    """Anything that the collector refuses."""
+
+
+class SettingsError(CollectorError, ValueError):
+    """A setting breaks a rule; the message names the setting, the rule and the value."""
+
+
+class NotDurable(CollectorError):  # noqa: N818  # it names what the upload is, not a fault of the caller
+    """The record that held an upload was not stored: it is forgotten and must not be acknowledged."""
+
+
+class LogError(CollectorError):
+    """The log could not be opened, read or appended to."""
+
+
+class LogLocked(LogError):  # noqa: N818  # a state that an operator meets, named as one
+    """The log has another owner; one process at a time may have it open."""
+
+
+class LogVersionError(LogError):
+    """The log's schema is newer than this release can read."""
