@@ -1,0 +1,342 @@
+"""The max-divergence of a channel as integers: whole quanta of 2^-40 nats, rounded up, in blocks of inputs.
+
+A channel's divergence is D(x, x') = max_y ln(w[x, y] / w[x', y]). Structured channels have few distinct
+values of it: GRR has one, PB-GRR one within each category and one per pair of categories. So it is kept by
+blocks, and a domain of 100,000 values costs one label each instead of 10^10 logarithms.
+
+Everything here is an integer number of quanta. Integers add without rounding, give the same result on every
+machine and in every order, and leave one place where a real number is rounded: the logarithm, whose direction
+is stated and proved in `fixed_up` and `log_floor`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import cached_property, lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import ParameterError
+
+QUANTA_PER_NAT: Final = 1 << 40
+"""The resolution: fine enough that a million queries round to 10^-6 nats, coarse enough for sums in int64."""
+
+QUANTUM: Final = 1.0 / QUANTA_PER_NAT
+"""One quantum in nats, exactly representable."""
+
+MAX_ENTRY: Final = 64 * QUANTA_PER_NAT
+"""No log-ratio of two weights below 2^63 reaches 64 nats (ln 2^63 = 43.7); larger entries are a bug."""
+
+MAX_BLOCKS: Final = 1024
+"""Blocks kept apart, 8 MiB of pairs. Beyond it the largest value stands for all: sound, coarser."""
+
+_LOG_ERROR: Final = 2.0**-44
+"""Generous bound on the error of float64 ln(w), w < 2^63: the result is below 44, where one ulp is 2^-47."""
+
+
+def fixed_up(numerator: int, denominator: int) -> int:
+    """The least whole number of quanta that is not below ln(numerator / denominator).
+
+    The decimal logarithm is correctly rounded, so the truth lies within a known distance of it; precision is
+    raised until both ends of that interval have the same ceiling. That ends: the logarithm of a rational
+    other than 1 is irrational, so it is never a whole number of quanta.
+
+    Args:
+        numerator: Any integer >= 1.
+        denominator: Any integer >= 1.
+
+    Returns:
+        Quanta of 2^-40 nats; negative when the ratio is below one.
+
+    Raises:
+        ParameterError: One of the two is below 1.
+
+    >>> fixed_up(1, 1), fixed_up(3, 1) * QUANTUM - 1.0986122886681098 < 2 * QUANTUM
+    (0, True)
+    """
+    return _log_quanta(int(numerator), int(denominator), ROUND_CEILING)
+
+
+def log_floor(weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    """floor(2^40 ln w) of every weight, exactly.
+
+    A float64 logarithm decides wherever its error cannot matter; the few weights whose logarithm is within
+    2^-44 nats of a whole quantum are decided in decimal. The result is therefore a function of the integers
+    alone, and a ledger that is replayed on another machine rebuilds the same state.
+
+    Args:
+        weights: Any shape, int64, >= 1.
+
+    Returns:
+        Same shape, int64, quanta.
+    """
+    scaled = np.log(weights)
+    scaled *= QUANTA_PER_NAT
+    result = np.floor(scaled)
+    margin = _LOG_ERROR * QUANTA_PER_NAT
+    scaled -= result
+    scaled -= 0.5
+    np.abs(scaled, out=scaled)
+    floors = result.astype(np.int64)
+    if scaled.size and scaled.max() >= 0.5 - margin:
+        doubtful = scaled >= 0.5 - margin
+        while doubtful.any():  # a structured column repeats a few weights: one pass for each
+            weight = weights[doubtful][0]
+            same = weights == weight
+            floors[same] = _log_quanta(int(weight), 1, ROUND_FLOOR)
+            doubtful &= ~same
+    return floors
+
+
+@lru_cache(maxsize=1 << 14)
+def _log_quanta(numerator: int, denominator: int, rounding: str) -> int:
+    if numerator < 1 or denominator < 1:
+        raise ParameterError(f"a ratio of weights must have both >= 1, got {numerator}/{denominator}")
+    if numerator == denominator:
+        return 0
+    digits = 50
+    while True:
+        context = Context(prec=digits)
+        top, bottom = Decimal(numerator).ln(context), Decimal(denominator).ln(context)
+        value = context.multiply(context.subtract(top, bottom), Decimal(QUANTA_PER_NAT))
+        # Two logarithms, one difference, one product, each within half an ulp of its own size.
+        size = max(abs(top), abs(bottom), Decimal(1)) * QUANTA_PER_NAT
+        error = context.multiply(size, Decimal(10) ** (3 - digits))
+        low = (value - error).to_integral_value(rounding)
+        if low == (value + error).to_integral_value(rounding):
+            return int(low)
+        digits *= 2
+
+
+@dataclass(frozen=True, eq=False)
+class BlockDivergence:
+    """D(x, x') for all pairs of inputs, by blocks, in quanta rounded up.
+
+    D(x, x') is 0 if x == x', `within[b]` for two different inputs of block b, and `across[b, b']` for inputs
+    of blocks b and b'. It is not symmetric in general. The arrays given are copied and set read-only.
+
+    Attributes:
+        labels: Block of each input, shape (K,), intp, 0..B-1.
+        across: From block to block, shape (B, B), int64, 0..MAX_ENTRY. Its diagonal is ignored on input;
+            afterwards it holds `within`, so that across[labels[x], labels[x']] is D for every x != x'.
+        within: Inside each block, shape (B,), int64; set to 0 for blocks of one input.
+
+    Blocks without inputs are dropped, and the others renumbered.
+
+    Raises:
+        ParameterError: Shapes, labels or entries break these rules.
+    """
+
+    labels: NDArray[np.intp]
+    across: NDArray[np.int64]
+    within: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        labels = np.array(self.labels, dtype=np.intp)
+        across = np.array(self.across, dtype=np.int64)
+        within = np.array(self.within, dtype=np.int64)
+        blocks = within.size
+        if labels.ndim != 1 or labels.size == 0:
+            raise ParameterError(f"divergence labels must be one row of inputs, got shape {labels.shape}")
+        if within.shape != (blocks,) or across.shape != (blocks, blocks):
+            raise ParameterError(
+                f"divergence blocks must be (B, B) and (B,), got {across.shape} and {within.shape}"
+            )
+        if labels.min() < 0 or labels.max() >= blocks:
+            raise ParameterError(f"divergence labels must be in 0..{blocks - 1}, got {labels.max()}")
+        sizes = np.bincount(labels, minlength=blocks)
+        within[sizes < 2] = 0
+        np.fill_diagonal(across, within)
+        if not sizes.all():
+            kept = np.flatnonzero(sizes)
+            labels, across = (np.cumsum(sizes > 0) - 1)[labels], across[np.ix_(kept, kept)]
+        if across.min() < 0 or across.max() > MAX_ENTRY:
+            raise ParameterError(f"divergence entries must be in 0..{MAX_ENTRY} quanta, got {across.max()}")
+        self._hold(labels, across)
+
+    def _hold(self, labels: NDArray[np.intp], across: NDArray[np.int64]) -> None:
+        within = across.diagonal().copy()
+        for name, array in (("labels", labels), ("across", across), ("within", within)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def _trusted(cls, labels: NDArray[np.intp], across: NDArray[np.int64]) -> BlockDivergence:
+        """From arrays that this module made: not checked, not copied; diagonals of lone inputs already 0."""
+        made = object.__new__(cls)
+        made._hold(labels, across)
+        return made
+
+    @classmethod
+    def constant(cls, inputs: int, quanta: int) -> BlockDivergence:
+        """One value for every pair of different inputs: GRR, or the upper bound of any channel.
+
+        Args:
+            inputs: K, >= 1.
+            quanta: D(x, x') for x != x', in quanta, rounded up.
+        """
+        zero = np.zeros((1, 1), dtype=np.int64)
+        return cls(np.zeros(inputs, dtype=np.intp), zero, np.array([quanta], dtype=np.int64))
+
+    @classmethod
+    def from_weights(cls, weights: NDArray[np.int64]) -> BlockDivergence:
+        """Of any integer channel, each input a block of its own; above MAX_BLOCKS inputs its largest value.
+
+        With lambda = floor(2^40 ln w) of both weights, the true log-ratio in quanta is below their difference
+        plus one, so max_y (lambda[x, y] - lambda[x', y]) + 1 is an upper bound, at most two quanta above it.
+
+        Args:
+            weights: Shape (K, M), int64, >= 1, every row with the same total.
+        """
+        logs = log_floor(np.asarray(weights, dtype=np.int64))
+        inputs = len(logs)
+        if inputs > MAX_BLOCKS:
+            spread = logs.max(axis=0) - logs.min(axis=0)
+            return cls.constant(inputs, int(spread.max()) + 1)
+        across = np.empty((inputs, inputs), dtype=np.int64)
+        for x in range(inputs):
+            across[x] = (logs[x] - logs).max(axis=1)
+        across += 1
+        return cls(np.arange(inputs, dtype=np.intp), across, np.zeros(inputs, dtype=np.int64))
+
+    @property
+    def inputs(self) -> int:
+        """K, how many inputs the labels cover."""
+        return self.labels.size
+
+    @property
+    def blocks(self) -> int:
+        """B, how many blocks there are."""
+        return self.within.size
+
+    @cached_property
+    def largest(self) -> int:
+        """The largest D(x, x'), in quanta."""
+        return int(self.across.max())
+
+    @cached_property
+    def _first(self) -> NDArray[np.intp]:
+        """One input of each block, shape (B,)."""
+        return self._order[self._starts]
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        """The inputs sorted by block, shape (K,)."""
+        return np.argsort(self.labels, kind="stable")
+
+    @cached_property
+    def _starts(self) -> NDArray[np.intp]:
+        """Where each block begins in `_order`, shape (B,)."""
+        sizes = np.bincount(self.labels, minlength=self.blocks)
+        return np.cumsum(sizes) - sizes
+
+    def between(self, x: int, other: int) -> int:
+        """D(x, other) in quanta."""
+        return 0 if x == other else int(self.across[self.labels[x], self.labels[other]])
+
+    def matrix(self) -> NDArray[np.int64]:
+        """D for all pairs, shape (K, K), int64, quanta. For small K: it is not kept by blocks."""
+        full: NDArray[np.int64] = self.across[np.ix_(self.labels, self.labels)]
+        np.fill_diagonal(full, 0)
+        return full
+
+    def worst(self, scores: NDArray[np.int64] | None = None) -> int:
+        """The largest scores[x] - scores[x'] + D(x, x') over all pairs, exactly; never below 0.
+
+        Inside a block D is one number, so only the block's extreme scores matter. Should one input hold both,
+        the pair x = x' is read with `within` instead of 0: then all scores of the block are equal, and if it
+        has two inputs, they are a true pair with that value; if it has one, `within` is 0.
+
+        Args:
+            scores: Shape (K,), int64, quanta. None: all equal.
+
+        Returns:
+            Quanta.
+        """
+        if scores is None:
+            return self.largest
+        if self.blocks == 1:
+            return int(scores.max()) - int(scores.min()) + int(self.across[0, 0])
+        ordered = scores[self._order]
+        highest = np.maximum.reduceat(ordered, self._starts)
+        lowest = np.minimum.reduceat(ordered, self._starts)
+        return int((self.across + (highest[:, None] - lowest)).max())
+
+    def __add__(self, other: BlockDivergence) -> BlockDivergence:
+        """The sum for every pair, exactly, on the common refinement of both partitions."""
+        if self.inputs != other.inputs:
+            raise ParameterError(
+                f"two divergences must cover the same inputs to add, got {self.inputs} and {other.inputs}"
+            )
+        if self.labels is other.labels:
+            return BlockDivergence._trusted(self.labels, self.across + other.across)
+        pairs = self.labels * other.blocks + other.labels
+        kinds = self.blocks * other.blocks
+        if kinds <= 8 * self.inputs + 4096:  # counting beats sorting
+            present = np.bincount(pairs, minlength=kinds) > 0
+            labels = (np.cumsum(present) - 1)[pairs]
+        else:
+            labels = np.unique(pairs, return_inverse=True)[1]
+        return BlockDivergence._trusted(labels, self._on(labels) + other._on(labels))
+
+    def without(self, part: BlockDivergence) -> BlockDivergence:
+        """What remains of a sum when one of its parts is taken out, exactly, on the partition of the sum.
+
+        Args:
+            part: A divergence that was added into this one: every block of the sum lies in one block of it.
+        """
+        if self.labels is part.labels:
+            return BlockDivergence._trusted(self.labels, self.across - part.across)
+        return BlockDivergence._trusted(self.labels, self.across - part._on(self.labels, self._first))
+
+    def coarsened(self) -> BlockDivergence:
+        """One block with the largest value: never below the truth, and as small as GRR's."""
+        return BlockDivergence.constant(self.inputs, self.largest)
+
+    def pulled_back(self, mapping: NDArray[np.integer]) -> BlockDivergence:
+        """The divergence over a domain whose values are mapped to these inputs.
+
+        D(d, d') = D(g(d), g(d')), which is 0 for two values with the same input. Where several values share
+        an input of a block with `within` > 0, each such input becomes a block of its own. Should that take
+        more than MAX_BLOCKS, the block stays whole and such pairs count `within`, which is above the truth.
+
+        Args:
+            mapping: g, the input of every domain value, shape (D,), integers in 0..K-1.
+
+        Returns:
+            The divergence with D inputs.
+
+        Raises:
+            ParameterError: The mapping is not one row of inputs of this channel.
+        """
+        mapping = np.asarray(mapping)
+        if mapping.ndim != 1 or mapping.size == 0 or not np.issubdtype(mapping.dtype, np.integer):
+            raise ParameterError(
+                f"a mapping must be one row of integers, got {mapping.dtype} of shape {mapping.shape}"
+            )
+        if mapping.min() < 0 or mapping.max() >= self.inputs:
+            raise ParameterError(f"a mapping must give inputs in 0..{self.inputs - 1}, got another one")
+        mapping = mapping.astype(np.intp)
+        values = np.bincount(mapping, minlength=self.inputs)
+        alone = np.flatnonzero((values > 1) & (self.within[self.labels] > 0))
+        if alone.size == 0 or self.blocks + alone.size > MAX_BLOCKS:
+            return BlockDivergence(self.labels[mapping], self.across, self.within)
+        owner = np.concatenate([np.arange(self.blocks), self.labels[alone]])
+        labels = self.labels.copy()
+        labels[alone] = self.blocks + np.arange(alone.size)
+        within = np.concatenate([self.within, np.zeros(alone.size, dtype=np.int64)])
+        return BlockDivergence(labels[mapping], self.across[np.ix_(owner, owner)], within)
+
+    def _on(self, labels: NDArray[np.intp], first: NDArray[np.intp] | None = None) -> NDArray[np.int64]:
+        """`across` over the blocks of a finer partition; `first` is one input of each of them."""
+        sizes = np.bincount(labels)
+        if first is None:
+            first = np.empty(sizes.size, dtype=np.intp)
+            first[labels] = np.arange(labels.size)
+        own = self.labels[first]
+        across: NDArray[np.int64] = self.across[own[:, None], own]
+        across[np.diag_indices_from(across)] *= sizes > 1
+        return across
