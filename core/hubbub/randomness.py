@@ -1,0 +1,216 @@
+"""Uniform integers that are exactly uniform, one and many at a time.
+
+An integer below `total` is drawn by rejection: take a little-endian word of 32 bits (of 64 above 2^32), drop
+it when it falls beyond the last whole multiple of `total`, and reduce the first that is kept. No float takes
+part. Many draws are, by definition, what as many single draws would have been from the same bytes.
+
+Real reports draw from the operating system. Anything else with a `token_bytes` can stand in for it in
+simulations and tests, see `hubbub.testing`.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import ParameterError
+
+Words = NDArray[np.unsignedinteger[Any]]
+"""Draws below a total: 32-bit words when the total is at most 2^32, 64-bit ones above."""
+
+MAX_TOTAL: Final = 2**63
+"""Totals lie below it: sums and comparisons of weights then fit a signed 64-bit integer everywhere."""
+
+_POOL_WORDS: Final = 256
+"""1 KiB of bytes read ahead: enough to make the system call cheap, little to hold in memory."""
+
+_UNPACK_POOL: Final = struct.Struct(f"<{_POOL_WORDS}I")
+
+
+class Source(Protocol):
+    """Where random bytes come from."""
+
+    def token_bytes(self, n: int, /) -> bytes:
+        """Gives the next n bytes of the stream."""
+        ...
+
+
+class SystemSource:
+    """The operating system's cryptographically secure generator.
+
+    Single draws take words from a small pool that was read ahead. A word leaves the pool in one atomic step
+    (`list.pop`), so that no two threads can get the same one and none is used twice; a forked child
+    throws its copy of the pool away before it runs any code.
+    """
+
+    def __init__(self) -> None:
+        self._pool: list[int] = []
+        if hasattr(os, "register_at_fork"):  # absent where there is no fork
+            os.register_at_fork(after_in_child=self._pool.clear)
+
+    def token_bytes(self, n: int, /) -> bytes:
+        """Gives n fresh bytes, never from the pool."""
+        return os.urandom(n)
+
+    def word(self) -> int:
+        """Gives a uniform integer below 2^32."""
+        pool = self._pool
+        while True:
+            try:
+                return pool.pop()
+            except IndexError:
+                pool.extend(_UNPACK_POOL.unpack(os.urandom(4 * _POOL_WORDS)))
+
+
+SYSTEM: Final = SystemSource()
+"""The source of every real report."""
+
+
+class Uniform:
+    """A uniform law on the integers 0 to total - 1, with what drawing from it needs worked out once.
+
+    Attributes:
+        total: How many integers, 1 <= total < 2^63.
+        word_bytes: Bytes taken per try, 4 or 8.
+        limit: Words from here on are dropped: the largest multiple of total that a word can reach.
+    """
+
+    __slots__ = ("dtype", "limit", "total", "word_bytes")
+
+    def __init__(self, total: int) -> None:
+        """Works out the word size and the limit.
+
+        Raises:
+            ParameterError: If total is outside 1 to 2^63 - 1.
+        """
+        if not 1 <= total < MAX_TOTAL:
+            raise ParameterError(f"the total of a uniform draw must be within 1 to 2^63 - 1, got {total}")
+        self.total = int(total)
+        self.word_bytes = 4 if self.total <= 2**32 else 8
+        span = 1 << (8 * self.word_bytes)
+        self.limit = span - span % self.total
+        self.dtype = np.dtype(np.uint32 if self.word_bytes == 4 else np.uint64)
+
+    def one(self, source: Source = SYSTEM) -> int:
+        """Gives one integer in 0 to total - 1."""
+        limit = self.limit
+        if source is SYSTEM:
+            next_word = SYSTEM.word
+            if self.word_bytes == 4:
+                word = next_word()
+                while word >= limit:
+                    word = next_word()
+            else:
+                word = next_word() | next_word() << 32
+                while word >= limit:
+                    word = next_word() | next_word() << 32
+        else:
+            size = self.word_bytes
+            word = int.from_bytes(source.token_bytes(size), "little")
+            while word >= limit:
+                word = int.from_bytes(source.token_bytes(size), "little")
+        return word % self.total
+
+    def many(self, size: int, source: Source = SYSTEM) -> Words:
+        """Gives `size` independent integers in 0 to total - 1.
+
+        Args:
+            size: How many, >= 0.
+            source: Where the bytes come from.
+
+        Returns:
+            Shape (size,), uint32 when total <= 2^32, else uint64; read-only.
+        """
+        words = self._words(size, source)
+        if self.limit < 1 << (8 * self.word_bytes) and size and int(words.max()) >= self.limit:
+            kept = [words[words < self.limit]]
+            missing = size - kept[0].size
+            while missing:
+                more = self._words(missing, source)
+                kept.append(more[more < self.limit])
+                missing -= kept[-1].size
+            words = np.concatenate(kept)
+        if self.limit > self.total:
+            # A division by a constant is vectorised in NumPy, a remainder is not.
+            words = words - words // self.dtype.type(self.total) * self.dtype.type(self.total)
+        return words
+
+    def _words(self, size: int, source: Source) -> Words:
+        words: Words = np.frombuffer(
+            source.token_bytes(size * self.word_bytes), dtype=self.dtype.newbyteorder("<"), count=size
+        )
+        return words
+
+
+@lru_cache(maxsize=64)
+def _uniform(total: int) -> Uniform:
+    return Uniform(total)
+
+
+def below(total: int, source: Source = SYSTEM) -> int:
+    """Gives an exactly uniform integer in 0 to total - 1.
+
+    Args:
+        total: How many integers, 1 <= total < 2^63.
+        source: Where the bytes come from.
+
+    Raises:
+        ParameterError: If total is out of range.
+
+    >>> below(1)
+    0
+    """
+    return _uniform(total).one(source)
+
+
+def below_many(total: int, size: int, source: Source = SYSTEM) -> Words:
+    """Gives `size` independent, exactly uniform integers in 0 to total - 1.
+
+    Args:
+        total: How many integers, 1 <= total < 2^63.
+        size: How many draws, >= 0.
+        source: Where the bytes come from.
+
+    Returns:
+        Shape (size,), uint32 when total <= 2^32, else uint64.
+
+    Raises:
+        ParameterError: If total is out of range or size is negative.
+    """
+    if size < 0:
+        raise ParameterError(f"the number of draws must not be negative, got {size}")
+    return _uniform(total).many(size, source)
+
+
+def bernoulli(numerator: int, denominator: int, source: Source = SYSTEM) -> bool:
+    """Gives True with probability exactly numerator/denominator.
+
+    The integers may be of any size: beyond 63 bits the draw takes as many bytes as the denominator has.
+
+    Args:
+        numerator: 0 <= numerator <= denominator.
+        denominator: >= 1.
+        source: Where the bytes come from.
+
+    Raises:
+        ParameterError: If the two do not make a probability. The message names neither: a probability
+            may be a rounding of a person's value.
+
+    >>> bernoulli(0, 3), bernoulli(3, 3)
+    (False, True)
+    """
+    if not 0 <= numerator <= denominator or denominator < 1:
+        raise ParameterError("a probability must be within 0 to 1 with a denominator of at least 1")
+    if denominator < MAX_TOTAL:
+        return below(denominator, source) < numerator
+    size = (denominator.bit_length() + 7) // 8
+    excess = 8 * size - denominator.bit_length()
+    while True:
+        draw = int.from_bytes(source.token_bytes(size), "little") >> excess
+        if draw < denominator:
+            return draw < numerator
