@@ -1,4 +1,4 @@
-"""Three small surveys for tests: labels by GRR, an integer with unequal categories by PB-GRR, a boosted number.
+"""Three small surveys for tests: labels by GRR, an integer by PB-GRR (unequal categories), a boosted number.
 
 All start at 2026-01-01T00:00:00Z (START_S); build others from these texts with `str.replace`.
 """
