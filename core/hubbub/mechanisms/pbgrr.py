@@ -1,0 +1,394 @@
+"""Privacy-boosted randomised response: near misses within the value's category are likelier than far ones.
+
+For input x of category c, of s_c values, with a = e^ε and b = e^(ε - ε₀), privacy-boosting's PB-GRR for
+categories of any size is
+
+    M(y|x) = v_c(y) · {a if y = x; b if y is of the same category; 1 otherwise},
+    B_c = a - 1 + (s_c - 1)(b - 1),      v_c = 1 / ((1 + Σ_c s_c/B_c) · B_c).
+
+Rows sum to one and the largest ratio of every column is e^ε. For equal sizes this is privacy-boosting,
+Prop. 7; for unequal ones that proposition normalises rows instead of columns, and its true epsilon exceeds ε.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.accounting.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
+from hubbub.channel import MAX_INPUTS, Channel, SpecValue, Symbols, check_spec_keys, spec_int, spec_ints
+from hubbub.errors import ParameterError
+from hubbub.exact import HEADROOM, MIN_EPSILON, checked_epsilon, exp_below, log_above
+from hubbub.mechanisms.grr import NARROW_LOSS, TOTALS, symmetric_weights
+from hubbub.randomness import Words
+
+
+class PBGRR(Channel):
+    """A channel over values in categories; inputs are ordered by category, each category contiguous.
+
+    Category c has s_c values. The row of a value x of c has t_c at x, u_c at the other values of c, and
+    o_c' at every value of another category c'.
+
+    Attributes:
+        sizes: s_c, shape (m,), int64, >= 1.
+        category_of: The category of every input, shape (K,), intp.
+        starts: The first input of every category, shape (m,), int64.
+        t: Weight of the true value, per category, shape (m,), int64.
+        u: Weight of the other values of the true one's category, shape (m,), int64; o where s_c = 1.
+        o: Weight of a value seen from another category, shape (m,), int64; t > u >= o >= 1.
+    """
+
+    kind = "pbgrr"
+
+    def __init__(self, sizes: Sequence[int], t: Sequence[int], u: Sequence[int], o: Sequence[int]) -> None:
+        """Sets the channel from its integers, one per category in each of the four.
+
+        Raises:
+            ParameterError: If the integers do not make a channel that tells values apart.
+        """
+        if not 2 <= len(sizes) == len(t) == len(u) == len(o):
+            raise ParameterError(
+                f"pbgrr must have two or more categories with one weight each, got {len(sizes)} sizes"
+            )
+        base = sum(size * other for size, other in zip(sizes, o, strict=True))
+        totals = set()
+        for size, true, same, other in zip(sizes, t, u, o, strict=True):
+            if size < 1:
+                raise ParameterError(f"a category must have at least one value, got {size}")
+            if not 1 <= other <= same < true or (size == 1 and same != other):
+                raise ParameterError(
+                    f"pbgrr weights must satisfy t > u >= o >= 1, and u = o for a single value, "
+                    f"got {true}, {same}, {other}"
+                )
+            totals.add(base - size * other + (size - 1) * same + true)
+        if len(totals) != 1:
+            raise ParameterError(f"rows of weights must have one total, got {len(totals)} different ones")
+        self._set(sizes, outputs=sum(sizes), total=totals.pop())
+        self.t, self.u, self.o = (np.array(weights, dtype=np.int64) for weights in (t, u, o))
+        self._prepare(base)
+
+    def _set(self, sizes: Sequence[int], *, outputs: int, total: int) -> None:
+        super().__init__(sum(sizes), outputs, total)
+        self.sizes = np.array(sizes, dtype=np.int64)
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        self.category_of = np.repeat(np.arange(len(sizes), dtype=np.intp), self.sizes)
+
+    def _prepare(self, base: int) -> None:
+        # The draws below `base` give every symbol its o; the next s_c (u_c - o_c) are dealt to the category;
+        # the t_c - u_c that remain go to the value itself.
+        word = self._uniform.dtype
+        self._base = base
+        extra = self.u - self.o
+        self._scalars = list(
+            zip(self.starts.tolist(), (base + self.sizes * extra).tolist(), extra.tolist(), strict=True)
+        )
+        self._starts_of_category = self.starts.astype(word)
+        self._end_of_category = (base + self.sizes * extra).astype(word)
+        self._extra = np.maximum(extra, 1).astype(word)  # where it is 0 the quotient is never used
+        # Neighbouring categories of one o are one run of symbols that divide evenly.
+        first = np.flatnonzero(np.diff(self.o, prepend=0))
+        self._run_starts = self.starts[first]
+        self._run_weights = self.o[first]
+        ends = np.cumsum(self.sizes * self.o)
+        self._run_edges = ends[np.append(first[1:], len(self.o)) - 1]
+        self._run_bases = np.append(0, self._run_edges[:-1])
+        self._run_lists = tuple(
+            runs.tolist() for runs in (self._run_edges, self._run_bases, self._run_weights, self._run_starts)
+        )
+        self._run_words = tuple(
+            runs.astype(word)
+            for runs in (self._run_edges, self._run_bases, self._run_weights, self._run_starts)
+        )
+
+    @cached_property
+    def epsilon(self) -> float:  # noqa: D102 - inherited
+        worst = max(Fraction(t, o) for t, o in set(zip(self.t.tolist(), self.o.tolist(), strict=True)))
+        return log_above(worst.numerator, worst.denominator)
+
+    def weight(self, x: int, y: int) -> int:  # noqa: D102 - inherited
+        value, symbol = self._checked_input(x), self._checked_symbol(y)
+        category = self.category_of[symbol]
+        if value == symbol:
+            return int(self.t[category])
+        near = self.category_of[value] == category
+        return int(self.u[category] if near else self.o[category])
+
+    def row(self, x: int) -> NDArray[np.int64]:  # noqa: D102 - inherited
+        value = self._checked_input(x)
+        category = self.category_of[value]
+        start, size = self.starts[category], self.sizes[category]
+        weights = np.repeat(self.o, self.sizes)
+        weights[start : start + size] = self.u[category]
+        weights[value] = self.t[category]
+        return weights
+
+    def column(self, symbol: int) -> NDArray[np.int64]:  # noqa: D102 - inherited
+        value = self._checked_symbol(symbol)
+        category = self.category_of[value]
+        start, size = self.starts[category], self.sizes[category]
+        weights = np.full(self.inputs, self.o[category], dtype=np.int64)
+        weights[start : start + size] = self.u[category]
+        weights[value] = self.t[category]
+        return weights
+
+    def select(self, value: int, draw: int) -> int:  # noqa: D102 - inherited
+        if draw < self._base:
+            edges, bases, weights, starts = self._run_lists
+            run = bisect_right(edges, draw)
+            symbol: int = starts[run] + (draw - bases[run]) // weights[run]
+            return symbol
+        start, end, extra = self._scalars[self.category_of[value]]
+        return start + (draw - self._base) // extra if draw < end else value
+
+    def select_many(self, values: NDArray[np.integer[Any]], draws: Words, out: Symbols) -> None:  # noqa: D102
+        edges, bases, weights, starts = self._run_words
+        if edges.size == 1:
+            symbols = draws // weights[0]
+            rest = np.flatnonzero(symbols >= self.outputs)
+        else:
+            run = np.searchsorted(edges, draws, side="right")
+            rest = np.flatnonzero(run == edges.size)
+            run[rest] = 0
+            symbols = starts[run] + (draws - bases[run]) // weights[run]
+        np.copyto(out, symbols, casting="unsafe")
+        held, left = values[rest], draws[rest]
+        category = self.category_of[held]
+        near = (left - left.dtype.type(self._base)) // self._extra[category]
+        near += self._starts_of_category[category]
+        out[rest] = np.where(left < self._end_of_category[category], near, held.astype(near.dtype))
+
+    def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        self._refuse_above(self.inputs, "divergence")
+        category = self.category_of
+        same = category[:, None] == category[None, :]
+        matrix = np.where(
+            same, np.log(self.t / self.u)[category][:, None], np.log(self.t / self.o)[category][:, None]
+        )
+        np.fill_diagonal(matrix, 0.0)
+        return matrix
+
+    def blocks(self) -> BlockDivergence:
+        """Gives ln(t_c/u_c) within category c and ln(t_c/o_c) from c to any other, in quanta rounded up.
+
+        Categories of one value that share their weights make one block. Where more than MAX_BLOCKS remain,
+        all inputs are taken to be as far apart as the farthest two, which is sound.
+        """
+        t, u, o = self.t.tolist(), self.u.tolist(), self.o.tolist()
+        keys = [
+            (-1, true, other) if size == 1 else (category, true, other)
+            for category, (size, true, other) in enumerate(zip(self.sizes.tolist(), t, o, strict=True))
+        ]
+        number = {key: block for block, key in enumerate(dict.fromkeys(keys))}
+        away = {key: fixed_up(key[1], key[2]) for key in number}
+        if len(number) > MAX_BLOCKS:
+            return BlockDivergence(
+                np.zeros(self.inputs, dtype=np.intp),
+                np.zeros((1, 1), dtype=np.int64),
+                np.array([max(away.values())], dtype=np.int64),
+            )
+        within = [away[key] if key[0] < 0 else fixed_up(key[1], u[key[0]]) for key in number]
+        across = np.repeat(np.array([[away[key]] for key in number], dtype=np.int64), len(number), axis=1)
+        labels = np.array([number[key] for key in keys], dtype=np.intp)[self.category_of]
+        return BlockDivergence(labels, across, np.array(within, dtype=np.int64))
+
+    def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
+        return {
+            "kind": self.kind,
+            "sizes": self.sizes.tolist(),
+            "t": self.t.tolist(),
+            "u": self.u.tolist(),
+            "o": self.o.tolist(),
+        }
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
+        check_spec_keys(spec, "sizes", "t", "u", "o")
+        return cls(*(spec_ints(spec, key) for key in ("sizes", "t", "u", "o")))
+
+
+class CategoryGRR(PBGRR):
+    """Privacy-boosted randomised response at ε₀ = 0: a value's category is sent, by GRR over categories.
+
+    Symbols are the m categories; values of one category share their row and cannot be told apart. The
+    arrays t and u hold the weight of the true category, o that of any other.
+    """
+
+    kind = "category_grr"
+
+    def __init__(self, sizes: Sequence[int], t: int, o: int) -> None:
+        """Sets the channel from its sizes and two integers.
+
+        Args:
+            sizes: Values per category, two categories or more, each >= 1.
+            t: Weight of the true category, t > o.
+            o: Weight of every other category, o >= 1.
+
+        Raises:
+            ParameterError: If the integers do not make a channel that tells categories apart.
+        """
+        if len(sizes) < 2 or min(sizes) < 1:
+            raise ParameterError(
+                f"pbgrr must have two or more categories of one or more values, got {len(sizes)}"
+            )
+        if not 1 <= o < t:
+            raise ParameterError(f"category weights must satisfy t > o >= 1, got t = {t}, o = {o}")
+        self._set(sizes, outputs=len(sizes), total=t + (len(sizes) - 1) * o)
+        self.t, self.o = np.full(len(sizes), t, dtype=np.int64), np.full(len(sizes), o, dtype=np.int64)
+        self.u = self.t
+        self._true, self._other = t, o
+
+    def weight(self, x: int, y: int) -> int:  # noqa: D102 - inherited
+        near = self.category_of[self._checked_input(x)] == self._checked_symbol(y)
+        return self._true if near else self._other
+
+    def row(self, x: int) -> NDArray[np.int64]:  # noqa: D102 - inherited
+        weights = self.o.copy()
+        weights[self.category_of[self._checked_input(x)]] = self._true
+        return weights
+
+    def column(self, symbol: int) -> NDArray[np.int64]:  # noqa: D102 - inherited
+        category = self._checked_symbol(symbol)
+        start, size = self.starts[category], self.sizes[category]
+        weights = np.full(self.inputs, self._other, dtype=np.int64)
+        weights[start : start + size] = self._true
+        return weights
+
+    def select(self, value: int, draw: int) -> int:  # noqa: D102 - inherited
+        symbol = draw // self._other
+        return symbol if symbol < self.outputs else int(self.category_of[value])
+
+    def select_many(self, values: NDArray[np.integer[Any]], draws: Words, out: Symbols) -> None:  # noqa: D102
+        symbols = draws // draws.dtype.type(self._other)
+        np.copyto(out, symbols, casting="unsafe")
+        np.copyto(out, self.category_of[values], where=symbols >= self.outputs, casting="unsafe")
+
+    def blocks(self) -> BlockDivergence:
+        """Gives nothing within a category, ln(t/o) across."""
+        if len(self.sizes) > MAX_BLOCKS:
+            return BlockDivergence(
+                np.zeros(self.inputs, dtype=np.intp),
+                np.zeros((1, 1), dtype=np.int64),
+                np.array([fixed_up(self._true, self._other)], dtype=np.int64),
+            )
+        across = np.full((len(self.sizes),) * 2, fixed_up(self._true, self._other), dtype=np.int64)
+        return BlockDivergence(self.category_of, across, np.zeros(len(self.sizes), dtype=np.int64))
+
+    def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
+        return {"kind": self.kind, "sizes": self.sizes.tolist(), "t": self._true, "o": self._other}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
+        check_spec_keys(spec, "sizes", "t", "o")
+        return cls(spec_ints(spec, "sizes"), spec_int(spec, "t"), spec_int(spec, "o"))
+
+
+def pbgrr(sizes: Sequence[int], *, epsilon: float, boost_epsilon: float) -> PBGRR:
+    """Gives privacy-boosted randomised response for categories of any sizes (privacy-boosting, section 4.4).
+
+    Between values of different categories a report costs at most `epsilon`, between values of one category at
+    most `boost_epsilon`. With boost_epsilon = epsilon it is GRR over the values; with boost_epsilon = 0 the
+    category alone is sent, and the channel has one symbol per category.
+
+    Args:
+        sizes: Values per category; inputs are numbered category by category.
+        epsilon: The declared epsilon, per report; the certified one is at least 2^-36 below it.
+        boost_epsilon: ε₀, 0 to epsilon.
+
+    Raises:
+        ParameterError: If a parameter is out of range, there are fewer than two categories, or no total below
+            2^63 can express the weights.
+
+    >>> pbgrr([10] * 9 + [1], epsilon=5.0, boost_epsilon=2.0).epsilon <= 5.0
+    True
+    """
+    counts = _checked_sizes(sizes)
+    epsilon = checked_epsilon(epsilon)
+    boost = checked_epsilon(boost_epsilon, subject="boost_epsilon", minimum=0.0)
+    if boost > epsilon:
+        raise ParameterError(f"boost_epsilon must be at most epsilon = {epsilon!r}, got {boost!r}")
+    if 0.0 < boost < MIN_EPSILON:
+        raise ParameterError(f"boost_epsilon must be 0 or at least {MIN_EPSILON:g}, got {boost!r}")
+    ceiling = exp_below(epsilon - HEADROOM)
+    if boost == 0.0:
+        return CategoryGRR(counts, *symmetric_weights(len(counts), ceiling))
+    if boost == epsilon:
+        true, other = symmetric_weights(sum(counts), ceiling)
+        return PBGRR(counts, [true] * len(counts), [other] * len(counts), [other] * len(counts))
+    by_size = _category_weights(Counter(counts), ceiling, exp_below(epsilon - boost))
+    t, u, o = zip(*(by_size[size] for size in counts), strict=True)
+    return PBGRR(counts, t, u, o)
+
+
+def _checked_sizes(sizes: Sequence[int]) -> list[int]:
+    counts = []
+    for size in np.asarray(sizes).tolist() if isinstance(sizes, np.ndarray) else sizes:
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise ParameterError(f"a category's size must be an integer of at least 1, got {size!r}")
+        counts.append(int(size))
+    if len(counts) < 2:
+        raise ParameterError(f"pbgrr must have at least 2 categories, got {len(counts)}")
+    if sum(counts) > MAX_INPUTS:
+        raise ParameterError(
+            f"the sizes of all categories must sum to at most {MAX_INPUTS}, got {sum(counts)}"
+        )
+    return counts
+
+
+def _category_weights(
+    sizes: Mapping[int, int], ceiling: Fraction, near: Fraction
+) -> dict[int, tuple[int, int, int]]:
+    """Gives the weights (t, u, o) of a category by its size.
+
+    o_c = round(P v_c) and u_c = ceil(b o_c), both by exact fractions; the total T is the least over c of what
+    the row of c would sum to with floor(a o_c) at the true value, and t_c takes what that leaves, so that
+    t_c <= a o_c for all. u is rounded up so that t_c/u_c <= a/b as well. P is as large as the limit on T
+    allows.
+
+    Args:
+        sizes: How many categories there are of each size.
+        ceiling: a, a little below e^ε.
+        near: b, a little below e^(ε - ε₀); 1 < b < a.
+
+    Raises:
+        ParameterError: If even a total below 2^63 cannot express the weights.
+    """
+    spans = {size: ceiling - 1 + (size - 1) * (near - 1) for size in sizes}
+    norm = 1 + sum(number * size / spans[size] for size, number in sizes.items())
+    shares = {size: 1 / (norm * span) for size, span in spans.items()}
+    aim, inner = math.log(ceiling), math.log(ceiling / near)
+    for limit in TOTALS:
+        weights, total = _weights_at(limit, sizes, shares, ceiling, near)
+        if total > limit:
+            weights, total = _weights_at(limit - 2 * (total - limit), sizes, shares, ceiling, near)
+        if total > limit:
+            continue
+        kept = 0.0 if limit == TOTALS[-1] else 1.0 - NARROW_LOSS
+        if all(
+            t > u >= o >= 1
+            and log_above(t, o) >= aim * kept
+            and (size == 1 or log_above(t, u) >= inner * kept)
+            for size, (t, u, o) in weights.items()
+        ):
+            return weights
+    raise ParameterError(
+        f"no total below 2^63 can express epsilon {aim:.6g} and boost_epsilon {inner:.6g} on these categories"
+    )
+
+
+def _weights_at(
+    scale: int, sizes: Mapping[int, int], shares: Mapping[int, Fraction], ceiling: Fraction, near: Fraction
+) -> tuple[dict[int, tuple[int, int, int]], int]:
+    other = {size: round(scale * share) for size, share in shares.items()}
+    same = {size: other[size] if size == 1 else math.ceil(near * other[size]) for size in sizes}
+    base = sum(number * size * other[size] for size, number in sizes.items())
+    rest = {size: base - size * other[size] + (size - 1) * same[size] for size in sizes}
+    total = min(rest[size] + math.floor(ceiling * other[size]) for size in sizes)
+    return {size: (total - rest[size], same[size], other[size]) for size in sizes}, total
