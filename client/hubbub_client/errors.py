@@ -1,0 +1,48 @@
+"""Every error the device side raises, as one tree.
+
+ClientError
+├── LedgerError        the ledger cannot be used
+│   ├── LedgerLocked   another process, or another agent of this one, has it open
+│   ├── LedgerCorrupt  it is not a ledger, or its transcript does not add up
+│   ├── LedgerTooNew   a later version of this software wrote it
+│   └── BudgetFixed    it was opened with another lifetime budget than the one fixed at first open
+├── AttributeRefused   an attribute that is unknown, registered otherwise, or pinned: also a ValueError
+└── CollectorError     the collector cannot be reached, or does not answer in its protocol
+
+Messages name the subject and the rule. A person's value is in none of them, nor in a cause: whatever an inner
+layer says about a value is cut off with `from None`.
+"""
+
+from __future__ import annotations
+
+
+class ClientError(Exception):
+    """Anything that the device side refuses."""
+
+
+class LedgerError(ClientError):
+    """The privacy ledger cannot be used."""
+
+
+class LedgerLocked(LedgerError):
+    """The ledger is open elsewhere; two writers would spend one budget twice."""
+
+
+class LedgerCorrupt(LedgerError):
+    """The file is not a ledger, or what it says does not add up."""
+
+
+class LedgerTooNew(LedgerError):
+    """The ledger's schema is newer than this software."""
+
+
+class BudgetFixed(LedgerError):
+    """The lifetime budget was fixed at first open and cannot be changed."""
+
+
+class AttributeRefused(ClientError, ValueError):
+    """An attribute is unknown, was registered with another domain or kind, or is pinned."""
+
+
+class CollectorError(ClientError):
+    """The collector cannot be reached, or its answer is not in the protocol."""

@@ -1,0 +1,88 @@
+"""From a value, as the host knows it, to the one number that a survey's channel reads.
+
+A reading is what is kept of a value: its index in a discrete domain (the domain's size for missing), or a float (None for
+missing). Nothing here raises on a value: what a device sends must not depend on an error, and an error must not carry it.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub import packing
+from hubbub.domain import Attribute, NumberDomain
+from hubbub.errors import WireError
+from hubbub.randomness import SYSTEM, Source
+from hubbub.survey import Survey
+from hubbub_client.errors import LedgerCorrupt
+
+Reading: TypeAlias = int | float | None
+Readings: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+"""Readings of many devices, shape (n,): indices as int64, or numbers as float64 with nan for missing."""
+
+
+def read(attribute: Attribute, value: object) -> Reading:
+    """The reading of a value; anything outside the attribute's domain is missing."""
+    domain = attribute.domain
+    if not isinstance(domain, NumberDomain):
+        return attribute.index_of(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):
+        return None
+    number += 0.0  # one zero: the ledger compares encoded readings
+    return number if math.isfinite(number) and domain.low <= number <= domain.high else None
+
+
+def read_many(attribute: Attribute, values: Sequence[object] | NDArray[Any]) -> Readings:
+    """The readings of many devices' values, each as `read` has it."""
+    items = values.tolist() if isinstance(values, np.ndarray) else values
+    if isinstance(attribute.domain, NumberDomain):
+        read_numbers = [read(attribute, value) for value in items]
+        return np.array([math.nan if number is None else number for number in read_numbers], dtype=np.float64)
+    return np.fromiter((attribute.index_of(value) for value in items), dtype=np.int64, count=len(items))
+
+
+def pack_reading(reading: Reading) -> bytes:
+    """A reading as the ledger keeps it while it is pinned."""
+    return packing.pack(reading)
+
+
+def unpack_reading(attribute: Attribute, data: bytes) -> Reading:
+    """The reading that was pinned.
+
+    Raises:
+        LedgerCorrupt: If it is not one of the attribute's.
+    """
+    try:
+        found = packing.unpack(data, "pinned value")
+    except WireError:
+        raise LedgerCorrupt("a pinned value in the ledger cannot be read") from None
+    if isinstance(attribute.domain, NumberDomain):
+        if found is None or (type(found) is float and read(attribute, found) is not None):
+            return found
+    elif type(found) is int and 0 <= found <= attribute.size:
+        return found
+    raise LedgerCorrupt("a pinned value in the ledger is not of its attribute")
+
+
+def channel_input(survey: Survey, reading: Reading, *, source: Source = SYSTEM) -> int:
+    """The channel's input for one reading; a number is rounded to the survey's grid by a fresh exact draw."""
+    if survey.mapping is None:
+        return survey.input_of(reading, source=source)
+    assert isinstance(reading, int)  # noqa: S101 - a survey with a map has a discrete attribute
+    return int(survey.mapping[reading])
+
+
+def channel_inputs(survey: Survey, readings: Readings, *, source: Source = SYSTEM) -> NDArray[np.int64]:
+    """The channel's inputs for many readings, shape (n,); the law of each is that of `channel_input`."""
+    if survey.mapping is None:
+        return survey.inputs_of(readings, source=source)
+    return survey.mapping[readings].astype(np.int64)

@@ -1,0 +1,134 @@
+"""What a device may be asked, and when it answers: decisions shared by the agent and the fleet.
+
+A survey's schedule is a list of slots, one for every answer that costs budget. A static attribute has one slot for the
+whole survey, because its one report is memoised and sent again under fresh ids. An evolving attribute has one slot per
+round, each a coordinate of its own: fresh noise, and losses add.
+
+Every decision here reads public facts and the device's clock, never a value and never an output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from hubbub.accounting import Query
+from hubbub.domain import Attribute
+from hubbub.survey import Survey
+
+PINNED: Final = -1
+"""The one slot of a survey on a static attribute; rounds are numbered from 0."""
+
+Refusal: TypeAlias = Literal["unknown_attribute", "domain_mismatch", "over_policy", "expired", "over_budget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """What came of asking a device to take part in a survey.
+
+    Attributes:
+        survey_id: The survey's id.
+        version: Its version.
+        digest: Its digest, 16 bytes.
+        status: "enrolled" now, "already_enrolled" before (nothing was reserved again), or "refused".
+        reason: Why it was refused, else None. unknown_attribute: the host registered none of that id.
+            domain_mismatch: it registered another domain or kind. over_policy: the survey's epsilon is larger than the
+            device accepts. expired: its last round has ended. over_budget: some outputs of what is reserved could
+            exceed the lifetime budget.
+    """
+
+    survey_id: str
+    version: int
+    digest: bytes
+    status: Literal["enrolled", "already_enrolled", "refused"]
+    reason: Refusal | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the device takes part."""
+        return self.status != "refused"
+
+
+def first_round(survey: Survey, now_s: float) -> int | None:
+    """The first round that can still be answered, None if the last has ended."""
+    if now_s < survey.start_s:
+        return 0
+    return survey.round_at(now_s)
+
+
+def screen(
+    survey: Survey, registered: Attribute | None, *, max_epsilon: float, now_s: float
+) -> Refusal | None:
+    """Why a survey is refused before the budget is asked, None if it is not.
+
+    Args:
+        survey: The survey.
+        registered: The attribute of that id as the host registered it, None without one.
+        max_epsilon: Largest epsilon of one answer that this device accepts.
+        now_s: Clock time, epoch seconds.
+    """
+    if registered is None:
+        return "unknown_attribute"
+    if registered != survey.attribute:
+        return "domain_mismatch"
+    # The declared epsilon is the promise that was read; the certified one is what the integers do.
+    if max(survey.epsilon, survey.channel.epsilon) > max_epsilon:
+        return "over_policy"
+    if first_round(survey, now_s) is None:
+        return "expired"
+    return None
+
+
+def slots(survey: Survey, now_s: float) -> tuple[int, ...]:
+    """Every answer of the schedule that can still fall due, () if the survey has ended.
+
+    Rounds that ended before enrolment are left out: they can never be answered, because the high-water mark starts
+    behind them, so nothing is set aside for them.
+    """
+    first = first_round(survey, now_s)
+    if first is None:
+        return ()
+    return (PINNED,) if survey.attribute.kind == "static" else tuple(range(first, survey.rounds))
+
+
+def slot_of(survey: Survey, round_number: int) -> int:
+    """The slot that an answer in this round belongs to."""
+    return PINNED if survey.attribute.kind == "static" else round_number
+
+
+def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
+    """What answering this slot asks of the filter.
+
+    The coordinate names the stored value that the channel reads. Likelihoods of several surveys merge only on one pinned
+    value of a static attribute, so only there is the coordinate shared, over the attribute's whole domain. A rounded
+    number is a draw of its own for every survey, an evolving value one for every round.
+
+    Args:
+        survey: The survey.
+        slot: One of its slots.
+        generation: Pin generation of the attribute: a value pinned anew is another value.
+    """
+    coordinate: Hashable
+    attribute = survey.attribute
+    if attribute.kind != "static":
+        return Query(("round", attribute.id, survey.digest, slot), survey.channel, None)
+    if survey.mapping is None:
+        return Query(("rounded", attribute.id, generation, survey.digest), survey.channel, None)
+    coordinate = ("pinned", attribute.id, generation)
+    return Query(coordinate, survey.channel, survey.mapping)
+
+
+def due(survey: Survey, high_water: int, now_s: float) -> int | None:
+    """The round to answer now, None if there is none.
+
+    Only the round whose window is open is answered, once: a round that went by is forfeited and stays reserved at its
+    worst case, and a clock that was set back finds the high-water mark above it.
+
+    Args:
+        survey: An enrolled survey.
+        high_water: The highest round answered or gone by at enrolment, -1 for none.
+        now_s: Clock time, epoch seconds.
+    """
+    current = survey.round_at(now_s)
+    return current if current is not None and current > high_water else None

@@ -1,0 +1,112 @@
+"""The one place where a device touches the network: bounded requests to one collector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+import urllib3
+
+from hubbub_client.errors import CollectorError
+
+MAX_RESPONSE_BYTES: Final = 16 * 2**20
+"""A list of surveys is the largest answer; a survey with a dense channel of 2^20 weights is about 8 MiB."""
+
+TIMEOUT_S: Final = 15.0
+"""Connect and read; a collector answers within its linger, so more means that the way is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What came back.
+
+    Attributes:
+        status: HTTP status.
+        body: The whole body.
+        retry_after: The Retry-After header as it came, None without one.
+    """
+
+    status: int
+    body: bytes
+    retry_after: str | None = None
+
+
+class Transport(Protocol):
+    """What the agent needs of HTTP; tests hand in their own."""
+
+    def get(self, path: str) -> Response:
+        """The answer to GET; raises CollectorError if there is none."""
+
+    def post(self, path: str, body: bytes) -> Response:
+        """The answer to POST of a MessagePack body; raises CollectorError if there is none."""
+
+    def close(self) -> None:
+        """Closes kept connections."""
+
+
+class HttpTransport:
+    """Requests to one collector over kept connections: no redirects, no cookies, no retries of its own.
+
+    Retrying is the uploader's decision; a library that retries by itself would hide it.
+
+    Args:
+        url: Where the collector is, for example "https://collect.example.org"; a path is kept as a prefix.
+        timeout_s: For connecting and for each read.
+
+    Raises:
+        CollectorError: If `url` is not http or https with a host.
+    """
+
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise CollectorError(f"collector URL must be http(s)://host[:port], got {url!r}")
+        self._base = url.rstrip("/")
+        # The agent string is the same for every device: a version would sort devices into groups.
+        self._pool = urllib3.PoolManager(
+            num_pools=1,
+            maxsize=1,
+            retries=False,
+            timeout=urllib3.Timeout(connect=timeout_s, read=timeout_s),
+            headers={"User-Agent": "hubbub"},
+        )
+
+    def get(self, path: str) -> Response:
+        """The answer to GET.
+
+        Raises:
+            CollectorError: If no whole answer of acceptable size came.
+        """
+        return self._request("GET", path, None)
+
+    def post(self, path: str, body: bytes) -> Response:
+        """The answer to POST of a MessagePack body.
+
+        Raises:
+            CollectorError: If no whole answer of acceptable size came.
+        """
+        return self._request("POST", path, body)
+
+    def close(self) -> None:
+        """Closes kept connections."""
+        self._pool.clear()
+
+    def _request(self, method: str, path: str, body: bytes | None) -> Response:
+        headers = {"User-Agent": "hubbub"}
+        if body is not None:
+            headers["Content-Type"] = "application/msgpack"
+        try:
+            reply = self._pool.request(
+                method, self._base + path, body=body, headers=headers, redirect=False, preload_content=False
+            )
+            try:
+                data = reply.read(MAX_RESPONSE_BYTES + 1, decode_content=False)
+                if len(data) > MAX_RESPONSE_BYTES:
+                    reply.close()
+                    raise CollectorError(f"collector's answer must be at most {MAX_RESPONSE_BYTES} bytes")
+                return Response(reply.status, data, reply.headers.get("Retry-After"))
+            finally:
+                reply.release_conn()
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise CollectorError(f"collector cannot be reached: {type(error).__name__}") from None

@@ -1,0 +1,229 @@
+"""The ledger file: one writer, all or nothing, and no way to renew a budget."""
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hubbub_client.errors import BudgetFixed, LedgerCorrupt, LedgerError, LedgerLocked, LedgerTooNew
+from hubbub_client.ledger import Ledger, StoredEnrolment
+from hubbub_client.transcript import Row
+from hubbub_client.uploader import Pace, Pending
+
+DIGEST, ID = b"d" * 16, b"i" * 16
+RESERVE = [Row("reserve", 0, DIGEST, 0, 0), Row("reserve", 1, DIGEST, 1, 0)]
+RECORD = Row("record", 0, DIGEST, 0, 0, 3)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+def filled(path: Path) -> None:
+    ledger = Ledger(path, budget=1.0)
+    ledger.add_attribute("age", b"spec")
+    ledger.add_enrolment(StoredEnrolment(DIGEST, b"canonical", -1), RESERVE)
+    ledger.add_answer(
+        digest=DIGEST, round_number=0, report_id=ID, report=b"bytes", record=RECORD, pin=("age", b"\x05")
+    )
+    ledger.close()
+
+
+def tamper(path: Path, *statements: str) -> None:
+    """Writes to the file as another program would."""
+    db = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        db.execute(statement)
+    db.close()
+
+
+def test_what_was_written_is_there_at_the_next_open(path: Path) -> None:
+    filled(path)
+    ledger = Ledger(path, budget=1.0)
+    assert ledger.transcript() == [*RESERVE, RECORD]
+    assert ledger.outbox(9) == [Pending(ID, b"bytes")]
+    assert [(a.digest, a.round, a.id, a.outcome) for a in ledger.answers()] == [(DIGEST, 0, ID, None)]
+    assert [e.high_water for e in ledger.enrolments()] == [0]
+    assert [a.pinned for a in ledger.attributes()] == [b"\x05"]
+    ledger.settle([(ID, "accepted")], Pace(0, 7.5))
+    ledger.close()
+    ledger = Ledger(path, budget=1.0)
+    assert ledger.waiting() == 0
+    assert [a.outcome for a in ledger.answers()] == ["accepted"]
+    assert ledger.pace() == Pace(0, 7.5)
+    ledger.close()
+
+
+def test_every_commit_is_forced_to_disk(path: Path) -> None:
+    ledger = Ledger(path, budget=1.0)
+    assert ledger._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert ledger._db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    ledger.close()
+
+
+def test_only_the_owner_may_read_it(path: Path) -> None:
+    Ledger(path, budget=1.0).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_budget_is_fixed_by_the_first_open(path: Path) -> None:
+    Ledger(path, budget=1.0).close()
+    for other in (0.5, 1.0000001, 2.0):
+        with pytest.raises(BudgetFixed, match=r"fixed at 1\.0"):
+            Ledger(path, budget=other)
+    Ledger(path, budget=1.0).close()
+
+
+@pytest.mark.parametrize("budget", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_budget_that_is_no_budget_is_refused(path: Path, budget: float) -> None:
+    with pytest.raises(LedgerError, match="budget must be positive and finite"):
+        Ledger(path, budget=budget)
+    assert not path.exists()
+
+
+def test_a_second_open_in_this_process_is_locked_out(path: Path) -> None:
+    ledger = Ledger(path, budget=1.0)
+    with pytest.raises(LedgerLocked):
+        Ledger(path, budget=1.0)
+    ledger.add_attribute("age", b"spec")
+    ledger.close()
+    Ledger(path, budget=1.0).close()
+
+
+def test_a_second_process_is_locked_out_until_the_first_is_gone(path: Path) -> None:
+    code = (
+        "import sys\nfrom hubbub_client.errors import LedgerLocked\nfrom hubbub_client.ledger import Ledger\n"
+        "try: Ledger(sys.argv[1], budget=1.0)\nexcept LedgerLocked: print('locked')\nelse: print('open')"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+
+    def other() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", code, path], env=environment, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    ledger = Ledger(path, budget=1.0)
+    assert other() == "locked"
+    ledger.close()
+    assert other() == "open"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_neither_uses_nor_destroys_the_ledger(path: Path, tmp_path: Path) -> None:
+    ledger = Ledger(path, budget=1.0)
+    ledger.add_attribute("age", b"spec")
+    code = tmp_path / "forked.py"
+    code.write_text(
+        "import os, sys\nfrom hubbub_client.errors import LedgerLocked\nfrom hubbub_client.ledger import Ledger\n"
+        "ledger = Ledger(sys.argv[1], budget=1.0)\nledger.add_attribute('age', b'spec')\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    try: ledger.add_attribute('height', b'spec')\n"
+        "    except LedgerLocked: ledger.close(); sys.exit(0)\n"  # a normal exit: every object is torn down
+        "    sys.exit(3)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
+        "ledger.add_attribute('weight', b'spec')\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    other = tmp_path / "other.db"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run([sys.executable, code, other], env=environment, check=False, capture_output=True)
+    assert done.returncode == -9, done.stderr
+    ledger.close()
+    reopened = Ledger(other, budget=1.0)
+    assert [a.id for a in reopened.attributes()] == ["age", "weight"]
+    reopened.close()
+
+
+@pytest.mark.parametrize("content", [b"not a database at all" * 400, b"SQLite format 3\x00" + b"\xff" * 4096])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(LedgerCorrupt):
+        Ledger(path, budget=1.0)
+    assert path.read_bytes() == content
+
+
+def test_another_programs_database_is_refused(path: Path) -> None:
+    tamper(path, "CREATE TABLE device (budget REAL)", "INSERT INTO device VALUES (1.0)")
+    with pytest.raises(LedgerCorrupt, match="another database"):
+        Ledger(path, budget=1.0)
+
+
+def test_a_damaged_page_is_refused(path: Path) -> None:
+    filled(path)
+    data = bytearray(path.read_bytes())
+    data[4096 : 4096 * 6] = b"\xa5" * (4096 * 5)
+    path.write_bytes(data)
+    with pytest.raises(LedgerCorrupt):
+        Ledger(path, budget=1.0)
+
+
+def test_a_newer_schema_is_refused(path: Path) -> None:
+    filled(path)
+    tamper(path, "PRAGMA user_version = 2")
+    with pytest.raises(LedgerTooNew, match="got 2"):
+        Ledger(path, budget=1.0)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ("DROP TRIGGER transcript_is_not_rewritten", "UPDATE transcript SET symbol = 4 WHERE kind = 'record'"),
+        ("DROP TRIGGER transcript_is_not_cut", "DELETE FROM transcript WHERE kind = 'record'"),
+        ("DROP TRIGGER transcript_is_not_cut", "DELETE FROM transcript"),
+    ],
+)
+def test_a_changed_or_missing_transcript_row_is_noticed(path: Path, damage: tuple[str, ...]) -> None:
+    filled(path)
+    tamper(path, *damage)
+    ledger = Ledger(path, budget=1.0)
+    with pytest.raises(LedgerCorrupt, match="transcript"):
+        ledger.transcript()
+    ledger.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE device SET budget = 9.0",
+        "DELETE FROM device",
+        "UPDATE transcript SET symbol = 4 WHERE kind = 'record'",
+        "DELETE FROM transcript",
+        "UPDATE enrolment SET high_water = -1",
+        "UPDATE outbox SET report = x'00'",
+        "INSERT INTO transcript (kind, ticket, digest, slot, generation, symbol) "
+        "SELECT kind, 77, digest, slot, generation, symbol FROM transcript WHERE kind = 'record'",
+        "INSERT INTO answer (digest, round, id) SELECT digest, round, randomblob(16) FROM answer",
+    ],
+)
+def test_the_file_itself_refuses_what_would_renew_a_budget(path: Path, statement: str) -> None:
+    filled(path)
+    db = sqlite3.connect(path, isolation_level=None)
+    with pytest.raises(sqlite3.IntegrityError):
+        db.execute(statement)
+    db.close()
+
+
+def test_an_answer_that_fails_leaves_nothing_behind_and_closes_the_ledger(path: Path) -> None:
+    filled(path)
+    ledger = Ledger(path, budget=1.0)
+    again = {"digest": DIGEST, "report": b"other", "record": None, "pin": None}
+    with pytest.raises(LedgerError):  # the same report id twice
+        ledger.add_answer(round_number=1, report_id=ID, **again)
+    with pytest.raises(LedgerError, match="opened again"):
+        ledger.answers()
+    ledger = Ledger(path, budget=1.0)
+    assert [a.round for a in ledger.answers()] == [0]
+    assert [e.high_water for e in ledger.enrolments()] == [0]
+    assert ledger.outbox(9) == [Pending(ID, b"bytes")]
+    ledger.close()
+
+
+def test_a_ledger_in_a_missing_directory_says_so(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="cannot be made"):
+        Ledger(tmp_path / "missing" / "ledger.db", budget=1.0)
