@@ -15,7 +15,7 @@ class Log(Protocol):
 
     @property
     def identity(self) -> str:
-        """A random name, fixed when the log was made: state built from one log is not continued on another."""
+        """A random name, fixed when the log was made: state built from one log does not continue another."""
 
     @property
     def partitions(self) -> int:

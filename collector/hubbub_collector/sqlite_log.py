@@ -83,7 +83,7 @@ class SqliteLog:
             raise LogError(f"log {self._path} must be a Hubbub log, got another application's database")
         if version > SCHEMA_VERSION:
             raise LogVersionError(
-                f"log {self._path} was written by a newer release: schema at most {SCHEMA_VERSION}, got {version}"
+                f"log {self._path} needs a newer release: schema at most {SCHEMA_VERSION}, got {version}"
             )
         (mode,) = con.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":

@@ -1,0 +1,161 @@
+"""Which reports may enter the log: one verdict per report, from the surveys served and the time.
+
+Pure: the clock is a number that the caller passes, and the only state is how much of each quota is used.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Self, TypeAlias
+
+from hubbub.survey import Survey
+
+from hubbub.records import NO_ROUND, Record, ReportsRecord
+from hubbub.wire import Malformed, Outcome, Report
+from hubbub_collector.errors import CollectorError
+
+Key: TypeAlias = tuple[bytes, int]
+"""(digest, round): where a report is tallied. A round that the schedule does not have is NO_ROUND."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of one report.
+
+    Attributes:
+        outcome: What the device is told.
+        key: Where the log tallies it; None where no survey is to be charged: unknown digests, and
+            elements that are no reports at all.
+    """
+
+    outcome: Outcome
+    key: Key | None
+
+
+_MALFORMED: Final = Verdict("invalid", None)
+_UNKNOWN: Final = Verdict("unknown", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What admission needs to know of a survey.
+
+    Attributes:
+        outputs: The channel's M; symbols lie below.
+        start_s: When round 0 begins, seconds since 1970.
+        round_s: How long a round lasts, seconds.
+        rounds: How many rounds there are.
+        lateness_s: How long after its end a round still takes reports, seconds.
+        skew_s: How far a device's clock may be ahead, seconds.
+        quota: Most reports that one round takes, copies included; None for no bound.
+    """
+
+    outputs: int
+    start_s: int
+    round_s: int
+    rounds: int
+    lateness_s: int
+    skew_s: int
+    quota: int | None = None
+
+    @classmethod
+    def of(cls, survey: Survey) -> Self:
+        """The terms of a compiled survey."""
+        return cls(
+            outputs=survey.channel.outputs,
+            start_s=survey.start_s,
+            round_s=survey.round_s,
+            rounds=survey.rounds,
+            lateness_s=survey.lateness_s,
+            skew_s=survey.skew_s,
+            quota=survey.quota,
+        )
+
+
+class Admission:
+    """Judges reports against surveys; remembers only how many each round with a quota has taken.
+
+    Args:
+        terms: Digest -> the terms of that survey.
+    """
+
+    def __init__(self, terms: Mapping[bytes, Terms]) -> None:
+        self._terms = dict(terms)
+        self._taken: Counter[Key] = Counter()
+
+    @property
+    def has_quotas(self) -> bool:
+        """Whether any survey bounds its rounds, so that `recall` matters."""
+        return any(terms.quota is not None for terms in self._terms.values())
+
+    def judge(self, reports: Sequence[Report | Malformed], now_s: float) -> list[Verdict]:
+        """One verdict per report, in order; accepted ones use up their round's quota until `give_back`.
+
+        The order of the tests is: known survey, round and symbol valid, not early, not late, within quota. A
+        round is open while its start is at most now + skew and its end at least now - lateness.
+
+        Args:
+            reports: The reports of an upload.
+            now_s: The time, seconds since 1970.
+        """
+        return [self._verdict(report, now_s) for report in reports]
+
+    def _verdict(  # noqa: PLR0911  # one return per test, in the order that judge promises
+        self, report: Report | Malformed, now_s: float
+    ) -> Verdict:
+        if isinstance(report, Malformed):
+            return _MALFORMED
+        terms = self._terms.get(report.digest)
+        if terms is None:
+            return _UNKNOWN
+        if not 0 <= report.round < terms.rounds:
+            return Verdict("invalid", (report.digest, NO_ROUND))
+        key = (report.digest, report.round)
+        if report.symbol >= terms.outputs:
+            return Verdict("invalid", key)
+        start_s = terms.start_s + report.round * terms.round_s
+        if start_s > now_s + terms.skew_s:
+            return Verdict("early", key)
+        if start_s + terms.round_s < now_s - terms.lateness_s:
+            return Verdict("late", key)
+        if terms.quota is not None:
+            if self._taken[key] >= terms.quota:
+                return Verdict("over_quota", key)
+            self._taken[key] += 1
+        return Verdict("accepted", key)
+
+    def give_back(self, verdicts: Iterable[Verdict]) -> None:
+        """Returns the quota of an upload that did not reach the log."""
+        for verdict in verdicts:
+            if verdict.outcome == "accepted" and verdict.key is not None and verdict.key in self._taken:
+                self._taken[verdict.key] -= 1
+
+    def recall(self, record: Record) -> None:
+        """Counts a stored record against the quotas, so that a restart does not renew them."""
+        if not isinstance(record, ReportsRecord):
+            return
+        for segment in record.segments:
+            terms = self._terms.get(segment.digest)
+            if terms is not None and terms.quota is not None:
+                self._taken[segment.digest, segment.round] += len(segment)
+
+
+def index_surveys(surveys: Iterable[Survey]) -> dict[bytes, Survey]:
+    """The surveys by digest.
+
+    Raises:
+        CollectorError: If two surveys share a digest, or an id and a version with different contents.
+    """
+    found: dict[bytes, Survey] = {}
+    names: set[tuple[str, int]] = set()
+    for survey in surveys:
+        name = (survey.id, survey.version)
+        if survey.digest in found or name in names:
+            raise CollectorError(
+                f"surveys must differ in id or version, got {name[0]} version {name[1]} twice"
+            )
+        found[survey.digest] = survey
+        names.add(name)
+    return found

@@ -1,0 +1,298 @@
+"""The HTTP edge: uploads in, outcomes out once they are durable, the list of surveys, health and metrics.
+
+Of a request it reads the length and the body. Addresses, other headers and cookies are never looked at, so
+that none can be stored, counted or logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from hubbub.survey import Survey
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from hubbub.errors import WireError
+from hubbub.randomness import SYSTEM, Source
+from hubbub.records import SurveyRecord, decode_record, encode_record
+from hubbub.wire import decode_upload, encode_response, encode_surveys
+from hubbub_collector.admission import Admission, Terms, index_surveys
+from hubbub_collector.batcher import ByteBudget
+from hubbub_collector.errors import NotDurable
+from hubbub_collector.log import Log
+from hubbub_collector.metrics import Metrics
+from hubbub_collector.settings import GatewaySettings
+from hubbub_collector.writer import Writer
+
+MSGPACK: Final = "application/msgpack"
+# Records per read when a restart counts what quotas have already taken.
+_RECALL_CHUNK: Final = 256
+# A Content-Length of more digits is no length, and is not turned into a number.
+_LENGTH_DIGITS: Final = 18
+
+
+class Gateway:
+    """The state that the routes share: surveys, admission, writer, bounds, counters.
+
+    Args:
+        log: Where admitted reports go.
+        surveys: The surveys served and admitted.
+        settings: Bounds and waits.
+        clock: Seconds since 1970.
+        source: Randomness of the order within a batch.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        surveys: Iterable[Survey],
+        *,
+        settings: GatewaySettings,
+        clock: Callable[[], float],
+        source: Source,
+    ) -> None:
+        self._log = log
+        self._surveys = index_surveys(surveys)
+        self._settings = settings
+        self._clock = clock
+        self._source = source
+        self._admission = Admission({digest: Terms.of(survey) for digest, survey in self._surveys.items()})
+        self._bytes = ByteBudget(settings.max_pending_bytes)
+        self.metrics = Metrics()
+        self._writer: Writer | None = None
+        self._survey_list = encode_surveys([survey.canonical for survey in self._surveys.values()])
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Publishes the surveys, takes uploads, and on the way out writes what still waits."""
+        await asyncio.to_thread(self._prepare)
+        self._writer = Writer(self._log, self._settings, source=self._source, metrics=self.metrics)
+        self._writer.start()
+        try:
+            yield
+        finally:
+            await self._writer.stop()
+
+    def _prepare(self) -> None:
+        """Puts every survey into every partition before any report of it, and counts quotas used up."""
+        for digest, survey in self._surveys.items():
+            self._log.announce(digest, encode_record(SurveyRecord(survey.canonical)))
+        if not self._admission.has_quotas:
+            return
+        for partition in range(self._log.partitions):
+            offset = 0
+            while chunk := self._log.read(partition, offset, _RECALL_CHUNK):
+                for _, body in chunk:
+                    # What does not decode is the reader's to count.
+                    with contextlib.suppress(WireError):
+                        self._admission.recall(decode_record(body))
+                offset = chunk[-1][0] + 1
+
+    async def uploads(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """POST /v1/reports: an upload in, one outcome per report out, when their record is durable."""
+        headers = {"content-type": MSGPACK, "cache-control": "no-store"}
+        try:
+            status, body = 200, await self._outcomes(scope, receive)
+        except _HungUp:
+            return
+        except _Refusal as refusal:
+            status, body = refusal.status, str(refusal).encode()
+            headers |= {"content-type": "text/plain; charset=utf-8"} | refusal.headers
+        self.metrics.uploads[status] += 1
+        headers["content-length"] = str(len(body))
+        raw = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": status, "headers": raw})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _outcomes(self, scope: Scope, receive: Receive) -> bytes:
+        """The encoded outcomes of an upload; whatever is held of the byte budget is held within this call.
+
+        Raises:
+            _Refusal: If the upload is turned away as a whole.
+            _HungUp: If the sender went before its body was complete.
+        """
+        settings = self._settings
+        announced = _announced_length(scope)
+        if announced is not None and announced > settings.max_upload_bytes:
+            raise _too_long(settings.max_upload_bytes)
+        # A body of unknown length is held at its largest until it is there.
+        held = settings.max_upload_bytes if announced is None else announced
+        if not self._bytes.take(held):
+            raise _Refusal(429, "too many uploads wait to be stored; try again", self._retry_after)
+        try:
+            try:
+                async with asyncio.timeout(settings.body_timeout_s):
+                    body = await _read(receive, settings.max_upload_bytes)
+            except TimeoutError:
+                raise _Refusal(
+                    408, f"the body must arrive in {settings.body_timeout_s:g} s", _CLOSE
+                ) from None
+            self._bytes.give(held - len(body))
+            held = len(body)
+            self.metrics.upload_bytes += held
+            return await self._take(body)
+        finally:
+            self._bytes.give(held)
+
+    async def _take(self, body: bytes) -> bytes:
+        """Judges an upload's reports, waits until what they became is durable, and encodes their outcomes."""
+        try:
+            reports = decode_upload(body, max_reports=self._settings.max_reports)
+        except WireError as error:
+            raise _Refusal(400, str(error)) from None
+        now_s = self._clock()
+        verdicts = self._admission.judge(reports, now_s)
+        if reports:
+            if self._writer is None:
+                raise RuntimeError("the gateway must be running to take uploads")
+            try:
+                await self._writer.submit(reports, verdicts, now_s)
+            except NotDurable:
+                self._admission.give_back(verdicts)
+                raise _Refusal(503, "the upload could not be stored; try again", self._retry_after) from None
+        outcomes = [verdict.outcome for verdict in verdicts]
+        self.metrics.reports.update(outcomes)
+        return encode_response(outcomes)
+
+    @property
+    def _retry_after(self) -> dict[str, str]:
+        return {"retry-after": str(self._settings.retry_after_s)}
+
+    async def surveys(self, _: Request) -> Response:
+        """GET /v1/surveys: the canonical bytes of every survey served, as docs/wire.md describes."""
+        return Response(self._survey_list, media_type=MSGPACK)
+
+    async def health(self, _: Request) -> Response:
+        """GET /healthz: 200 while the log takes uploads, else 503."""
+        healthy = self._healthy
+        return JSONResponse(
+            {"status": "ok" if healthy else "uploads are refused"}, status_code=200 if healthy else 503
+        )
+
+    async def metrics_page(self, _: Request) -> Response:
+        """GET /metrics: counters for Prometheus."""
+        text = self.metrics.render(held_bytes=self._bytes.held, healthy=self._healthy)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    @property
+    def _healthy(self) -> bool:
+        return self._writer is not None and self._writer.healthy
+
+
+# Where bytes may still come that nobody will read, the connection ends with the answer.
+_CLOSE: Final = {"connection": "close"}
+
+
+class _Refusal(Exception):  # noqa: N818  # stays within this module, and names what the sender gets
+    """An upload turned away as a whole: status, a sentence for its sender, headers."""
+
+    def __init__(self, status: int, text: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(text)
+        self.status, self.headers = status, dict(headers)
+
+
+class _HungUp(Exception):  # noqa: N818  # stays within this module
+    """The sender closed the connection before its body was complete."""
+
+
+def _too_long(limit: int) -> _Refusal:
+    return _Refusal(413, f"an upload must have at most {limit} bytes", _CLOSE)
+
+
+class _Uploads:
+    """An ASGI endpoint; a plain function would cost a Request and a Response for every upload."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._gateway.uploads(scope, receive, send)
+
+
+def _announced_length(scope: Scope) -> int | None:
+    """The body's announced length; None for a chunked body.
+
+    Raises:
+        _Refusal: If there is neither.
+    """
+    length: int | None = None
+    for name, value in scope["headers"]:
+        if name == b"transfer-encoding":
+            return None
+        if name == b"content-length":
+            if not value.isdigit() or len(value) > _LENGTH_DIGITS:
+                raise _Refusal(400, "Content-Length must be a number", _CLOSE)
+            length = int(value)
+    if length is None:
+        raise _Refusal(411, "an upload must say its length", _CLOSE)
+    return length
+
+
+async def _read(receive: Receive, limit: int) -> bytes:
+    """The body, given up as soon as more than `limit` bytes have come.
+
+    Raises:
+        _Refusal: If there is more.
+        _HungUp: If the sender went.
+    """
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise _HungUp
+        part = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise _too_long(limit)
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def create_app(
+    log: Log,
+    surveys: Iterable[Survey],
+    *,
+    settings: GatewaySettings | None = None,
+    clock: Callable[[], float] = time.time,
+    source: Source = SYSTEM,
+) -> Starlette:
+    """The gateway as an ASGI application; its lifespan publishes the surveys and, at the end, drains.
+
+    Args:
+        log: Where admitted reports go. The caller opens it before and closes it after.
+        surveys: The surveys served and admitted.
+        settings: Bounds and waits; the defaults if absent.
+        clock: Seconds since 1970.
+        source: Randomness of the order within a batch; the operating system's but in tests.
+
+    Raises:
+        CollectorError: If two surveys share an id and a version.
+    """
+    gateway = Gateway(log, surveys, settings=settings or GatewaySettings(), clock=clock, source=source)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with gateway.running():
+            yield
+
+    app = Starlette(
+        routes=[
+            Route("/v1/reports", _Uploads(gateway), methods=["POST"]),
+            Route("/v1/surveys", gateway.surveys),
+            Route("/healthz", gateway.health),
+            Route("/metrics", gateway.metrics_page),
+        ],
+        lifespan=lifespan,
+    )
+    app.state.gateway = gateway
+    return app

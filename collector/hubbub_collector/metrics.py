@@ -1,0 +1,66 @@
+"""What the gateway counts about itself, as Prometheus text; nothing in it tells one sender from another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal
+
+from hubbub.wire import OUTCOMES, Outcome
+
+
+class Metrics:
+    """Counters since the process began. Reports count when their answer is sent, so only once durable."""
+
+    def __init__(self) -> None:
+        self.reports: Counter[Outcome] = Counter(dict.fromkeys(OUTCOMES, 0))
+        self.uploads: Counter[int] = Counter()
+        self.upload_bytes = 0
+        self.batches: Counter[str] = Counter(stored=0, forgotten=0)
+        self.records = 0
+        self.record_bytes = 0
+        self.write_s = 0.0
+
+    def batch_done(self, fate: Literal["stored", "forgotten"]) -> None:
+        """Counts a batch that was appended, or forgotten with a 503."""
+        self.batches[fate] += 1
+
+    def stored(self, records: int, size: int, seconds: float) -> None:
+        """Counts the records of one append, their bytes, and how long encoding and append took."""
+        self.records += records
+        self.record_bytes += size
+        self.write_s += seconds
+
+    def render(self, *, held_bytes: int, healthy: bool) -> str:
+        """All counters in Prometheus' text format, version 0.0.4."""
+        lines: list[str] = []
+
+        def family(name: str, kind: str, text: str, samples: dict[str, float]) -> None:
+            lines.append(f"# HELP hubbub_gateway_{name} {text}")
+            lines.append(f"# TYPE hubbub_gateway_{name} {kind}")
+            lines.extend(f"hubbub_gateway_{name}{labels} {value}" for labels, value in samples.items())
+
+        family(
+            "reports_total",
+            "counter",
+            "Reports answered, by outcome.",
+            {f'{{outcome="{outcome}"}}': count for outcome, count in self.reports.items()},
+        )
+        family(
+            "uploads_total",
+            "counter",
+            "Uploads answered, by HTTP status.",
+            {f'{{status="{status}"}}': count for status, count in sorted(self.uploads.items())},
+        )
+        family("upload_bytes_total", "counter", "Bytes of upload bodies read.", {"": self.upload_bytes})
+        family("pending_bytes", "gauge", "Bytes of uploads not yet answered.", {"": held_bytes})
+        family(
+            "batches_total",
+            "counter",
+            "Batches appended to the log, or forgotten.",
+            {f'{{fate="{fate}"}}': count for fate, count in self.batches.items()},
+        )
+        family("records_total", "counter", "Records appended.", {"": self.records})
+        family("record_bytes_total", "counter", "Bytes of records appended.", {"": self.record_bytes})
+        family("write_seconds_total", "counter", "Time to encode and append batches.", {"": self.write_s})
+        family("healthy", "gauge", "1 while the log takes batches.", {"": int(healthy)})
+        return "\n".join(lines) + "\n"

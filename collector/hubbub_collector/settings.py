@@ -1,0 +1,73 @@
+"""The gateway's settings: one frozen value, every default with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Self
+
+from hubbub_collector.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings:
+    """How the gateway gathers, bounds and answers uploads.
+
+    Attributes:
+        linger_s: Seconds that the first upload of a batch waits for company. 0.02 costs a device nothing that
+            it notices and turns thousands of uploads into one fsync; longer hides an upload among more.
+        max_upload_bytes: Largest body of one upload, in bytes. 64 KiB is 1,700 reports; a device sends 8.
+        max_reports: Most reports in one upload: what 64 KiB hold in their shortest form.
+        max_pending_bytes: Bytes of all uploads being read or waiting for the log; past it new ones get 429.
+            In memory an upload takes some ten times its bytes: 8 MiB bound the process to about 100 MiB.
+        max_batch_reports: Reports in one batch. Even if they all fall into one partition, 32,768 of them stay
+            below the 1 MB that a broker takes as one message by default.
+        body_timeout_s: Seconds in which a body must have arrived, so that a slow sender cannot sit on bytes
+            that others need.
+        retry_after_s: Whole seconds in the Retry-After of 429 and 503. A linger clears a backlog, and devices
+            add jitter, so the least that the header can say is enough.
+        max_connections: Connections open at once; uvicorn answers 503 beyond.
+        shutdown_s: Whole seconds that open requests get to finish when the process is asked to stop.
+    """
+
+    linger_s: float = 0.02
+    max_upload_bytes: int = 64 * 2**10
+    max_reports: int = 1724
+    max_pending_bytes: int = 8 * 2**20
+    max_batch_reports: int = 32_768
+    body_timeout_s: float = 10.0
+    retry_after_s: int = 1
+    max_connections: int = 8192
+    shutdown_s: int = 10
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            kinds = (int, float) if field.type == "float" else (int,)
+            if type(value) not in kinds:
+                raise SettingsError(f"{field.name} must be {field.type}, got {value!r}")
+            low = 0 if field.name == "linger_s" else 1 if kinds == (int,) else 1e-3
+            if not low <= value <= 2**40:
+                raise SettingsError(f"{field.name} must be at least {low} and finite, got {value!r}")
+        if self.linger_s > self.shutdown_s / 2:
+            # An upload that waits when the process is asked to stop must still be written and answered.
+            raise SettingsError(f"linger_s must be at most half of shutdown_s, got {self.linger_s}")
+        if self.max_pending_bytes < self.max_upload_bytes:
+            raise SettingsError(
+                f"max_pending_bytes must be at least max_upload_bytes, which is {self.max_upload_bytes}, "
+                f"got {self.max_pending_bytes}"
+            )
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, object]) -> Self:
+        """The settings of a parsed file.
+
+        Raises:
+            SettingsError: If a key is unknown, or a value has the wrong type or range.
+        """
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(set(values) - known):
+            raise SettingsError(
+                f"settings must be among {', '.join(sorted(known))}, got {', '.join(unknown)}"
+            )
+        return cls(**values)  # type: ignore[arg-type]  # __post_init__ checks every type

@@ -1,0 +1,150 @@
+"""One verdict per report: the tests in their order, the edges of the round window, quotas."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from surveys import LABELS, START_S
+
+from hubbub.records import NO_ROUND, ReportsRecord, SealRecord, Segment
+from hubbub.survey import Survey
+from hubbub.wire import Malformed, Report
+from hubbub_collector.admission import Admission, Terms, Verdict, index_surveys
+from hubbub_collector.errors import CollectorError
+
+DIGEST = b"d" * 16
+# Rounds of 1,000 s from 10,000 on; late 100 s after the end, early more than 30 s before the start.
+TERMS = Terms(outputs=4, start_s=10_000, round_s=1000, rounds=3, lateness_s=100, skew_s=30)
+
+
+def report(number: int = 0, symbol: int = 0, digest: bytes = DIGEST, identifier: int = 0) -> Report:
+    return Report(digest, number, identifier.to_bytes(16, "big"), symbol)
+
+
+def judge(one: Report | Malformed, now_s: float, terms: Terms = TERMS) -> Verdict:
+    (verdict,) = Admission({DIGEST: terms}).judge([one], now_s)
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("number", "now_s", "outcome"),
+    [
+        (0, 9_969.999, "early"),
+        (0, 9_970.0, "accepted"),
+        (0, 10_500.0, "accepted"),
+        (0, 11_100.0, "accepted"),
+        (0, 11_100.001, "late"),
+        (1, 10_969.999, "early"),
+        (1, 10_970.0, "accepted"),
+        (1, 12_100.0, "accepted"),
+        (1, 12_100.001, "late"),
+        (2, 13_100.0, "accepted"),
+        (2, 13_100.001, "late"),
+    ],
+)
+def test_a_round_is_open_from_start_minus_skew_to_end_plus_lateness(
+    number: int, now_s: float, outcome: str
+) -> None:
+    assert judge(report(number), now_s) == Verdict(outcome, (DIGEST, number))
+
+
+@pytest.mark.parametrize("number", [3, 4, 2**31 - 1])
+def test_a_round_that_the_schedule_lacks_is_invalid_and_tallied_under_no_round(number: int) -> None:
+    assert judge(report(number), 10_500.0) == Verdict("invalid", (DIGEST, NO_ROUND))
+
+
+@pytest.mark.parametrize(
+    ("symbol", "outcome"), [(0, "accepted"), (3, "accepted"), (4, "invalid"), (2**32 - 1, "invalid")]
+)
+def test_a_symbol_must_lie_below_the_number_of_outputs(symbol: int, outcome: str) -> None:
+    assert judge(report(symbol=symbol), 10_500.0) == Verdict(outcome, (DIGEST, 0))
+
+
+@pytest.mark.parametrize("now_s", [0.0, 10_500.0, 1e6])
+def test_an_invalid_symbol_is_invalid_whatever_the_time(now_s: float) -> None:
+    assert judge(report(symbol=4), now_s).outcome == "invalid"
+
+
+def test_an_unknown_digest_is_charged_to_no_survey() -> None:
+    assert judge(report(digest=b"e" * 16), 10_500.0) == Verdict("unknown", None)
+
+
+def test_what_is_no_report_is_invalid_and_charged_to_no_survey() -> None:
+    assert judge(Malformed("no array"), 10_500.0) == Verdict("invalid", None)
+
+
+def test_verdicts_come_in_the_order_of_the_reports() -> None:
+    reports = [report(), Malformed("x"), report(1), report(symbol=9), report(digest=b"e" * 16), report(9)]
+    outcomes = [v.outcome for v in Admission({DIGEST: TERMS}).judge(reports, 10_500.0)]
+    assert outcomes == ["accepted", "invalid", "early", "invalid", "unknown", "invalid"]
+
+
+def outcomes_of(admission: Admission, reports: list[Report]) -> list[str]:
+    return [verdict.outcome for verdict in admission.judge(reports, 10_980.0)]
+
+
+def test_a_quota_bounds_each_round_by_itself() -> None:
+    admission = Admission({DIGEST: dataclasses.replace(TERMS, quota=2)})
+    assert outcomes_of(admission, [report(), report(), report(), report(1)]) == [
+        "accepted",
+        "accepted",
+        "over_quota",
+        "accepted",
+    ]
+    assert outcomes_of(admission, [report(), report(1), report(1)]) == [
+        "over_quota",
+        "accepted",
+        "over_quota",
+    ]
+
+
+def test_refused_reports_use_up_no_quota() -> None:
+    admission = Admission({DIGEST: dataclasses.replace(TERMS, quota=1)})
+    assert outcomes_of(admission, [report(symbol=9), report(2), report()]) == ["invalid", "early", "accepted"]
+
+
+def test_an_upload_that_was_not_stored_gives_its_quota_back_once() -> None:
+    admission = Admission({DIGEST: dataclasses.replace(TERMS, quota=2)})
+    verdicts = admission.judge([report(), report(), report()], 10_500.0)
+    admission.give_back(verdicts)
+    assert outcomes_of(admission, [report()] * 3) == ["accepted", "accepted", "over_quota"]
+
+
+def test_giving_back_without_a_quota_changes_nothing() -> None:
+    admission = Admission({DIGEST: TERMS})
+    admission.give_back(admission.judge([report(), report(digest=b"e" * 16), Malformed("x")], 10_500.0))
+    assert outcomes_of(admission, [report()]) == ["accepted"]
+
+
+def test_a_restart_counts_what_the_log_already_holds() -> None:
+    admission = Admission({DIGEST: dataclasses.replace(TERMS, quota=3)})
+    assert admission.has_quotas
+    kept = Segment(DIGEST, 0, b"i" * 32, np.zeros(2, np.uint8), 5, {"late": 3})
+    other = Segment(b"e" * 16, 0, b"i" * 16, np.zeros(1, np.uint8), 1)
+    admission.recall(ReportsRecord(0, (kept, other)))
+    admission.recall(SealRecord(DIGEST, 0))
+    assert outcomes_of(admission, [report(), report()]) == ["accepted", "over_quota"]
+
+
+def test_without_quotas_nothing_need_be_recalled() -> None:
+    assert not Admission({DIGEST: TERMS}).has_quotas
+
+
+def test_the_terms_of_a_survey_are_its_own() -> None:
+    survey = Survey.parse(LABELS)
+    terms = Terms.of(survey)
+    assert terms == Terms(
+        outputs=5, start_s=START_S, round_s=86_400, rounds=3, lateness_s=3600, skew_s=300, quota=None
+    )
+    for number in range(terms.rounds):
+        assert terms.start_s + number * terms.round_s == survey.round_start_s(number)
+
+
+def test_two_surveys_of_one_name_and_version_are_refused() -> None:
+    one, other = Survey.parse(LABELS), Survey.parse(LABELS.replace("rounds = 3", "rounds = 4"))
+    assert list(index_surveys([one])) == [one.digest]
+    for pair in ([one, one], [one, other]):
+        with pytest.raises(CollectorError, match="self-rated-health version 1 twice"):
+            index_surveys(pair)

@@ -1,0 +1,210 @@
+"""The writer: an upload waits until its record is durable or forgotten, and a record is produced once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from hubbub.randomness import SYSTEM
+from hubbub.records import ReportsRecord, decode_record
+from hubbub.wire import Report
+from hubbub_collector.admission import Verdict
+from hubbub_collector.errors import LogError, NotDurable
+from hubbub_collector.metrics import Metrics
+from hubbub_collector.settings import GatewaySettings
+from hubbub_collector.sqlite_log import SqliteLog
+from hubbub_collector.writer import Writer
+
+KEY = (b"d" * 16, 0)
+
+
+class GatedLog(SqliteLog):
+    """A log whose appends wait for a gate, and fail while `failure` is set."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, 1)
+        self.gate = threading.Event()
+        self.entered = threading.Event()
+        self.failure: Exception | None = None
+        self.appends = 0
+
+    def append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
+        self.appends += 1
+        self.entered.set()
+        assert self.gate.wait(20)
+        if self.failure is not None:
+            raise self.failure
+        return super().append(batches)
+
+    def stored_ids(self) -> list[list[int]]:
+        """The ids of each record, sorted."""
+        found = []
+        for _, body in self.read(0, 0, 1000):
+            record = decode_record(body)
+            assert isinstance(record, ReportsRecord)
+            (segment,) = record.segments
+            found.append(
+                sorted(int.from_bytes(segment.ids[i : i + 16]) for i in range(0, len(segment.ids), 16))
+            )
+        return found
+
+
+@pytest.fixture
+def log(tmp_path: Path):
+    with GatedLog(tmp_path / "log.sqlite") as log:
+        yield log
+
+
+def writer_on(log: GatedLog, **settings: float) -> Writer:
+    writer = Writer(log, GatewaySettings(**settings), source=SYSTEM, metrics=Metrics())
+    writer.start()
+    return writer
+
+
+def submit(writer: Writer, *numbers: int) -> asyncio.Future[None]:
+    reports = [Report(*KEY, number.to_bytes(16, "big"), 0) for number in numbers]
+    return writer.submit(reports, [Verdict("accepted", KEY)] * len(reports), 0.0)
+
+
+async def entered(log: GatedLog) -> None:
+    assert await asyncio.to_thread(log.entered.wait, 20)
+    log.entered.clear()
+
+
+def test_an_upload_waits_until_its_record_is_durable_while_others_are_taken(log: GatedLog) -> None:
+    async def run() -> None:
+        writer = writer_on(log, linger_s=0)
+        first = submit(writer, 1)
+        await entered(log)
+        second, third = submit(writer, 2), submit(writer, 3)
+        assert not first.done()
+        log.gate.set()
+        await asyncio.gather(first, second, third)
+        assert log.stored_ids() == [[1], [2, 3]]
+        await writer.stop()
+
+    asyncio.run(run())
+
+
+def test_uploads_of_one_linger_share_one_record(log: GatedLog) -> None:
+    async def run() -> None:
+        log.gate.set()
+        writer = writer_on(log, linger_s=0.01)
+        await asyncio.gather(*(submit(writer, i) for i in range(50)))
+        await writer.stop()
+        assert log.stored_ids() == [list(range(50))]
+
+    asyncio.run(run())
+
+
+def test_a_full_batch_does_not_linger_and_the_next_one_begins(log: GatedLog) -> None:
+    async def run() -> None:
+        log.gate.set()
+        writer = writer_on(log, linger_s=1000, shutdown_s=2000, max_batch_reports=3)
+        full = [submit(writer, 0, 1), submit(writer, 2, 3)]
+        waiting = submit(writer, 4)
+        await asyncio.gather(*full)
+        assert log.stored_ids() == [[0, 1, 2, 3]]
+        assert not waiting.done()
+        await asyncio.gather(submit(writer, 5, 6), waiting)
+        assert log.stored_ids()[1:] == [[4, 5, 6]]
+        await writer.stop()
+
+    asyncio.run(run())
+
+
+def test_a_batch_that_fails_is_forgotten_and_never_appended_again(log: GatedLog) -> None:
+    async def run() -> None:
+        log.gate.set()
+        writer = writer_on(log, linger_s=0)
+        log.failure = LogError("disk full")
+        failed = await asyncio.gather(submit(writer, 1), submit(writer, 2), return_exceptions=True)
+        assert [type(error) for error in failed] == [NotDurable] * 2
+        assert not writer.healthy
+        log.failure = None
+        await submit(writer, 3)
+        assert writer.healthy
+        await writer.stop()
+        assert log.stored_ids() == [[3]]
+        assert log.appends == 2
+
+    asyncio.run(run())
+
+
+def test_a_failing_log_is_told_once_and_its_recovery_once(
+    log: GatedLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        log.gate.set()
+        writer = writer_on(log, linger_s=0)
+        log.failure = LogError("disk full")
+        for i in range(5):
+            with pytest.raises(NotDurable, match="disk full"):
+                await submit(writer, i)
+        log.failure = None
+        for i in range(5):
+            await submit(writer, i)
+        await writer.stop()
+
+    with caplog.at_level(logging.INFO, "hubbub.collector"):
+        asyncio.run(run())
+    assert [r.levelname for r in caplog.records] == ["WARNING"] * 2
+
+
+def test_a_bug_stops_the_writer_for_good_and_is_told_with_its_place(
+    log: GatedLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        writer = writer_on(log, linger_s=0)
+        first = submit(writer, 1)
+        await entered(log)
+        second = submit(writer, 2)
+        log.failure = RuntimeError("a bug")
+        log.gate.set()
+        assert all(
+            isinstance(e, NotDurable) for e in await asyncio.gather(first, second, return_exceptions=True)
+        )
+        log.failure = None
+        with pytest.raises(NotDurable):
+            await submit(writer, 3)
+        assert not writer.healthy
+        await writer.stop()
+
+    asyncio.run(run())
+    assert log.appends == 1
+    assert log.stored_ids() == []
+    assert caplog.records[0].exc_info is not None
+
+
+def test_stopping_writes_what_waits_without_lingering_and_takes_no_more(log: GatedLog) -> None:
+    async def run() -> None:
+        writer = writer_on(log, linger_s=1000, shutdown_s=2000)
+        waiting = submit(writer, 1)
+        log.gate.set()
+        await writer.stop()
+        assert waiting.done()
+        assert waiting.exception() is None
+        with pytest.raises(NotDurable, match="running"):
+            await submit(writer, 2)
+        assert log.stored_ids() == [[1]]
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_request_harms_no_other_of_its_batch(log: GatedLog) -> None:
+    async def run() -> None:
+        writer = writer_on(log, linger_s=0)
+        one, other = submit(writer, 1), submit(writer, 2)
+        await entered(log)
+        one.cancel()
+        log.gate.set()
+        await other
+        await writer.stop()
+        assert log.stored_ids() == [[1, 2]]
+
+    asyncio.run(run())
