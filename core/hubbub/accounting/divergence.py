@@ -183,7 +183,7 @@ class BlockDivergence:
 
     @classmethod
     def from_weights(cls, weights: NDArray[np.int64]) -> BlockDivergence:
-        """Of any integer channel, each input a block of its own; above MAX_BLOCKS inputs its largest value.
+        """Of any integer channel, one block per distinct row; above MAX_BLOCKS of them its largest value.
 
         With lambda = floor(2^40 ln w) of both weights, the true log-ratio in quanta is below their difference
         plus one, so max_y (lambda[x, y] - lambda[x', y]) + 1 is an upper bound, at most two quanta above it.
@@ -191,16 +191,13 @@ class BlockDivergence:
         Args:
             weights: Shape (K, M), int64, >= 1, every row with the same total.
         """
-        logs = log_floor(np.asarray(weights, dtype=np.int64))
-        inputs = len(logs)
-        if inputs > MAX_BLOCKS:
+        rows, labels = np.unique(np.asarray(weights, dtype=np.int64), axis=0, return_inverse=True)
+        logs = log_floor(rows)
+        if len(logs) > MAX_BLOCKS:
             spread = logs.max(axis=0) - logs.min(axis=0)
-            return cls.constant(inputs, int(spread.max()) + 1)
-        across = np.empty((inputs, inputs), dtype=np.int64)
-        for x in range(inputs):
-            across[x] = (logs[x] - logs).max(axis=1)
-        across += 1
-        return cls(np.arange(inputs, dtype=np.intp), across, np.zeros(inputs, dtype=np.int64))
+            return cls.constant(labels.size, int(spread.max()) + 1)
+        across = np.stack([(log - logs).max(axis=1) for log in logs]) + 1
+        return cls(labels.ravel(), across, np.zeros(len(logs), dtype=np.int64))
 
     @property
     def inputs(self) -> int:
@@ -267,19 +264,43 @@ class BlockDivergence:
 
     def __add__(self, other: BlockDivergence) -> BlockDivergence:
         """The sum for every pair, exactly, on the common refinement of both partitions."""
+        if self.labels is other.labels:
+            return BlockDivergence._trusted(self.labels, self.across + other.across)
+        return self._sum(other, self._refined(other))
+
+    def plus(self, other: BlockDivergence) -> tuple[BlockDivergence, BlockDivergence]:
+        """The sum, and the summand as it was added: coarsened where the sum had more than MAX_BLOCKS blocks.
+
+        Args:
+            other: Of the same inputs.
+
+        Returns:
+            The sum of this and the second; the second, `other` or above it in every pair.
+        """
+        if self.labels is other.labels:
+            return self + other, other
+        labels = self._refined(other)
+        if labels.max() >= max(MAX_BLOCKS, self.blocks):
+            other = other.coarsened()
+            labels = self.labels
+        return self._sum(other, labels), other
+
+    def _refined(self, other: BlockDivergence) -> NDArray[np.intp]:
+        """Labels of the coarsest partition that is finer than both."""
         if self.inputs != other.inputs:
             raise ParameterError(
                 f"two divergences must cover the same inputs to add, got {self.inputs} and {other.inputs}"
             )
-        if self.labels is other.labels:
-            return BlockDivergence._trusted(self.labels, self.across + other.across)
         pairs = self.labels * other.blocks + other.labels
         kinds = self.blocks * other.blocks
         if kinds <= 8 * self.inputs + 4096:  # counting beats sorting
             present = np.bincount(pairs, minlength=kinds) > 0
-            labels = (np.cumsum(present) - 1)[pairs]
-        else:
-            labels = np.unique(pairs, return_inverse=True)[1]
+            counted: NDArray[np.intp] = (np.cumsum(present) - 1)[pairs]
+            return counted
+        ranked: NDArray[np.intp] = np.unique(pairs, return_inverse=True)[1]
+        return ranked
+
+    def _sum(self, other: BlockDivergence, labels: NDArray[np.intp]) -> BlockDivergence:
         return BlockDivergence._trusted(labels, self._on(labels) + other._on(labels))
 
     def without(self, part: BlockDivergence) -> BlockDivergence:
