@@ -1,0 +1,292 @@
+"""The aggregator's HTTP face: a JSON API, a stream of changes, and the dashboard page.
+
+    GET /                                     the dashboard; everything it loads comes from here
+    GET /api/surveys                          the surveys, with a line per round
+    GET /api/surveys/{digest}                 one survey
+    GET /api/surveys/{digest}/rounds/{r}      one round: its release, or provisional estimates
+    GET /api/surveys/{digest}/rounds/{r}.csv  the same as a table
+    GET /api/live                             all that the page shows, in one document
+    GET /api/events                           the same, pushed whenever it changes (server-sent events)
+
+What is refused is answered in JSON with `subject`, `rule` and `value`. Every document has an entity tag and
+`Cache-Control: no-cache`: a browser may keep it, and asks before showing it again. Sealed rounds too, for a
+demo that starts anew at the same address may seal other numbers under the same survey.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from anyio import to_thread
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .documents import Edition, csv_name, etag, to_csv, to_json
+from .view import View
+
+POLL_S = 0.25
+"""How often a stream asks the view for its version: four repaints a second at most, and no wait felt."""
+HEARTBEAT_S = 15.0
+"""A stream silent this long sends a beat: proxies commonly drop connections after 30 to 60 idle seconds."""
+RETRY_MS = 1500
+"""How long a browser waits before it reconnects a broken stream."""
+MAX_STREAMS = 256
+"""Streams open at once. Each costs a connection and a poll; further pages are told to poll instead."""
+
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+_JSON = "application/json; charset=utf-8"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+class _Desk:
+    """The current edition of a view, rendered once per version however many readers ask."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        # A restarted process may reach the same version over other counts: this tells them apart.
+        self._process = secrets.token_hex(4)
+        self._version: int | None = None
+        self._edition: Edition | None = None
+        self._lock = asyncio.Lock()
+
+    async def current(self) -> Edition:
+        if self._edition is None or self._view.version() != self._version:
+            async with self._lock:
+                # The version is read before the snapshot: a change in between is shown again, never missed.
+                version = self._view.version()
+                if self._edition is None or version != self._version:
+                    edition = await to_thread.run_sync(self._render, version)
+                    self._version, self._edition = version, edition
+        return self._edition
+
+    def _render(self, version: int) -> Edition:
+        edition = Edition(token=f"{self._process}-{version}", snapshot=self._view.snapshot())
+        edition.live  # noqa: B018 - rendered here, in the thread, not later in the event loop
+        return edition
+
+
+class _Events:
+    """The stream of editions, one generator per reader; a slow reader skips to the newest by itself."""
+
+    def __init__(
+        self, desk: _Desk, *, poll_s: float, heartbeat_s: float, max_streams: int, closing: Callable[[], bool]
+    ) -> None:
+        self._desk, self._closing = desk, closing
+        self._poll_s, self._heartbeat_s, self._max_streams = poll_s, heartbeat_s, max_streams
+        self._open = 0
+
+    async def respond(self, request: Request) -> Response:
+        if self._open >= self._max_streams:
+            rule = f"must stay below {self._max_streams}"
+            return _refusal(503, "open streams", rule, self._open, {"retry-after": "30"})
+        # The header comes when a browser reconnects by itself, the query when the page starts a new stream.
+        seen = request.headers.get("last-event-id") or request.query_params.get("last") or ""
+        return StreamingResponse(
+            self._stream(request, seen),
+            media_type="text/event-stream",
+            # Buffering proxies would hold events back; nginx reads the second header.
+            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+        )
+
+    async def _stream(self, request: Request, seen: str) -> AsyncIterator[bytes]:
+        self._open += 1
+        try:
+            loop = asyncio.get_running_loop()
+            yield b"retry: %d\n\n" % RETRY_MS
+            # The first beat is due at once: who resumes at the current edition learns that it is current.
+            beat_at = loop.time()
+            while not self._closing() and not await request.is_disconnected():
+                edition = await self._desk.current()
+                if edition.token != seen:
+                    seen = edition.token
+                    yield b"id: %s\nevent: live\ndata: %s\n\n" % (seen.encode(), edition.live)
+                    beat_at = loop.time() + self._heartbeat_s
+                elif loop.time() >= beat_at:
+                    yield b"event: beat\ndata: %s\n\n" % to_json({"edition": seen})
+                    beat_at = loop.time() + self._heartbeat_s
+                await asyncio.sleep(self._poll_s)
+        finally:
+            self._open -= 1
+
+
+@dataclass(frozen=True)
+class _PageFile:
+    body: bytes
+    media_type: str
+    tag: str
+
+
+def create_app(
+    view: View,
+    *,
+    poll_s: float = POLL_S,
+    heartbeat_s: float = HEARTBEAT_S,
+    max_streams: int = MAX_STREAMS,
+    closing: Callable[[], bool] = lambda: False,
+) -> Starlette:
+    """Return the ASGI application that serves a view; it keeps nothing but the current edition.
+
+    Args:
+        view: Where the counts are read.
+        poll_s: Seconds between two looks at `view.version()` by an open stream.
+        heartbeat_s: Seconds of silence after which a stream sends a beat.
+        max_streams: Streams open at once; the next one is answered 503.
+        closing: Asked at every look; once true, streams end, so that a server can shut down without waiting
+            for readers to leave.
+    """
+    desk = _Desk(view)
+    files = _page_files()
+    events = _Events(desk, poll_s=poll_s, heartbeat_s=heartbeat_s, max_streams=max_streams, closing=closing)
+
+    async def page(request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
+        file = files.get(name)
+        if file is None:
+            return _refusal(404, "page file", "must be one of " + ", ".join(sorted(files)), name)
+        return _document(request, file.body, file.media_type, tag=file.tag)
+
+    async def live(request: Request) -> Response:
+        edition = await desk.current()
+        return _document(request, edition.live, _JSON, tag=f'"{edition.token}"')
+
+    async def surveys(request: Request) -> Response:
+        edition = await desk.current()
+        return _document(request, to_json({"edition": edition.token, "surveys": edition.surveys}), _JSON)
+
+    async def survey(request: Request) -> Response:
+        digest = request.path_params["digest"].lower()
+        found = _find(await desk.current(), digest)
+        return _unknown_survey(digest) if found is None else _document(request, to_json(found), _JSON)
+
+    async def round_(request: Request) -> Response:
+        digest, name = request.path_params["digest"].lower(), request.path_params["round"]
+        number, as_csv = name.removesuffix(".csv"), name.endswith(".csv")
+        edition = await desk.current()
+        if _find(edition, digest) is None:
+            return _unknown_survey(digest)
+        wanted = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
+        document = None if wanted is None else edition.rounds.get((digest, wanted))
+        if document is None:
+            known = [r for d, r in edition.rounds if d == digest]
+            span = (
+                f"a number from {min(known)} to {max(known)}"
+                if known
+                else "a round that has reports; none has yet"
+            )
+            return _refusal(404, f"round of survey {digest}", f"must be {span}", number)
+        if as_csv:
+            body = await to_thread.run_sync(to_csv, document)
+            disposition = {"content-disposition": f'attachment; filename="{csv_name(document)}"'}
+            return _document(request, body, "text/csv; charset=utf-8; header=present", extra=disposition)
+        return _document(request, await to_thread.run_sync(to_json, document), _JSON)
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/page/{name}", page),
+            Route("/api/surveys", surveys),
+            Route("/api/surveys/{digest}", survey),
+            Route("/api/surveys/{digest}/rounds/{round}", round_),
+            Route("/api/live", live),
+            Route("/api/events", events.respond),
+        ],
+        middleware=[Middleware(_SafeHeaders)],
+        exception_handlers={HTTPException: _refused, Exception: _failed},
+    )
+
+
+class _SafeHeaders:
+    """Adds the security headers to every response; plain ASGI, because streams must pass unbuffered."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+def _page_files() -> dict[str, _PageFile]:
+    files = {}
+    for item in (resources.files(__package__) / "page").iterdir():
+        suffix = "." + item.name.rpartition(".")[2]
+        if suffix in _TYPES:
+            body = item.read_bytes()
+            files[item.name] = _PageFile(body, _TYPES[suffix], etag(body))
+    return files
+
+
+def _find(edition: Edition, digest: str) -> dict[str, Any] | None:
+    return next((s for s in edition.surveys if str(s["digest"]).lower() == digest), None)
+
+
+def _document(
+    request: Request,
+    body: bytes,
+    media_type: str,
+    *,
+    tag: str | None = None,
+    extra: Mapping[str, str] | None = None,
+) -> Response:
+    tag = tag or etag(body)
+    headers = {"cache-control": "no-cache", "etag": tag, **(extra or {})}
+    asked = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
+    if tag in asked or "*" in asked:
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type=media_type)
+
+
+def _refusal(
+    status: int, subject: str, rule: str, value: object, headers: Mapping[str, str] | None = None
+) -> Response:
+    body = to_json({"subject": subject, "rule": rule, "value": str(value)[:200]})
+    return Response(body, status, {"cache-control": "no-store", **(headers or {})}, _JSON)
+
+
+def _unknown_survey(digest: str) -> Response:
+    return _refusal(
+        404, "survey", "must be the digest (32 hexadecimal digits) of a survey listed at /api/surveys", digest
+    )
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
+    if error.status_code == 404:
+        return _refusal(404, "path", "must be one that this server knows; see /api/surveys", request.url.path)
+    if error.status_code == 405:
+        return _refusal(405, "method", "must be GET or HEAD", request.method, error.headers)
+    return _refusal(error.status_code, "request", error.detail, request.url.path, error.headers)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    # The error itself goes to the server's log; its text could hold what no reader should see.
+    return _refusal(500, "server", "must not fail; the log of the server says why", request.url.path)

@@ -1,0 +1,190 @@
+"""What the API serves: JSON and CSV documents rendered from one snapshot, without I/O.
+
+The snapshot's shape is that of `view`. Everything in it travels through untouched, but for one thing: a
+suppressed round is stripped here once more, so that no estimate of too small a cohort leaves by this door,
+whatever a view holds.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+Document = Mapping[str, Any]
+
+LIVE_VALUES = 2000
+"""Most values of one round in the live document (about 300 kB); the page fetches larger rounds by name."""
+
+_CSV_COLUMNS = (
+    "survey",
+    "version",
+    "digest",
+    "round",
+    "sealed",
+    "devices",
+    "kind",
+    "label",
+    "category",
+    "estimate",
+    "standard_error",
+    "low",
+    "high",
+    "level",
+)
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+
+
+def to_json(document: object) -> bytes:
+    """Return a document as one line of UTF-8 JSON.
+
+    Raises:
+        ValueError: The document holds NaN or an infinity, which JSON cannot say.
+    """
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8")
+
+
+def etag(body: bytes) -> str:
+    """Return the strong entity tag of a body: equal tags mean equal bytes."""
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def without_suppressed(round_document: Document) -> dict[str, Any]:
+    """Return the round, its estimates removed when its cohort is too small to show them."""
+    document = dict(round_document)
+    if document.get("suppressed"):
+        empty: dict[str, Any] = {"values": [], "categories": []}
+        document |= {**empty, "mean": None, "consistent": empty}
+    return document
+
+
+def to_csv(round_document: Document) -> bytes:
+    """Return one round as CSV: a row per value, per category, and one for the mean.
+
+    Frequencies are raw and unclamped, as fractions of 1; the mean is in the attribute's own unit. A
+    suppressed round has a header and no rows. A label that a spreadsheet would take for a formula gets a
+    leading apostrophe.
+    """
+    document = without_suppressed(round_document)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(_CSV_COLUMNS)
+    survey = document.get("survey", {})
+    facts = [
+        _cell(survey.get("id")),
+        survey.get("version"),
+        survey.get("digest"),
+        document.get("round"),
+        "true" if document.get("sealed") else "false",
+        document.get("devices"),
+    ]
+    for kind, row in _rows(document):
+        writer.writerow(
+            [
+                *facts,
+                kind,
+                _cell(row.get("label")),
+                _cell(row.get("category")),
+                *(row.get(key) for key in ("estimate", "error", "low", "high")),
+                document.get("level"),
+            ]
+        )
+    return out.getvalue().encode("utf-8")
+
+
+def csv_name(round_document: Document) -> str:
+    """Return a file name for a round's CSV that is safe in a header and on every file system."""
+    survey = round_document.get("survey", {})
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(survey.get("id", "survey"))).strip(".-") or "survey"
+    return f"{name[:80]}-v{int(survey.get('version', 0))}-round-{int(round_document.get('round', 0))}.csv"
+
+
+def _rows(document: Document) -> Iterator[tuple[str, Document]]:
+    for row in document.get("values") or ():
+        yield "value", row
+    for row in document.get("categories") or ():
+        yield "category", row
+    mean = document.get("mean")
+    if mean:
+        yield "mean", mean
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else str(value)
+    if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _NUMBER.fullmatch(text):
+        return "'" + text
+    return text
+
+
+@dataclass(frozen=True)
+class Edition:
+    """Everything the API says while the view stays at one version.
+
+    Attributes:
+        token: Names this edition; changes with every version and every start of the process.
+        snapshot: What the view gave.
+    """
+
+    token: str
+    snapshot: Document
+
+    @cached_property
+    def rounds(self) -> dict[tuple[str, int], dict[str, Any]]:
+        """Every round by (digest, round)."""
+        return {
+            (str(survey["digest"]).lower(), int(document["round"])): without_suppressed(document)
+            for survey in self.snapshot.get("surveys", ())
+            for document in survey.get("rounds", ())
+        }
+
+    @cached_property
+    def surveys(self) -> list[dict[str, Any]]:
+        """Every survey's facts with a line per round and where to fetch it."""
+        return [
+            {
+                **{key: value for key, value in survey.items() if key != "rounds"},
+                "rounds": [_line(survey, document) for document in survey.get("rounds", ())],
+            }
+            for survey in self.snapshot.get("surveys", ())
+        ]
+
+    @cached_property
+    def live(self) -> bytes:
+        """The page's whole content: all surveys, their rounds as lines, one round of each in full, totals.
+
+        The round shown is the newest that has estimates; before there is one, the newest. Beyond LIVE_VALUES
+        values the round comes with `values` null and `values_omitted` saying how many there are.
+        """
+        shown = []
+        for facts, survey in zip(self.surveys, self.snapshot.get("surveys", ()), strict=True):
+            digest = str(survey["digest"]).lower()
+            number = _newest(survey.get("rounds", ()))
+            document = None if number is None else dict(self.rounds[digest, number])
+            if document is not None:
+                document.pop("consistent", None)
+                if len(document.get("values") or ()) > LIVE_VALUES:
+                    document["values_omitted"] = len(document["values"])
+                    document["values"] = None
+            shown.append({**facts, "shown": document})
+        rest = {key: value for key, value in self.snapshot.items() if key != "surveys"}
+        return to_json({**rest, "edition": self.token, "surveys": shown})
+
+
+def _line(survey: Document, document: Document) -> dict[str, Any]:
+    href = f"api/surveys/{str(survey['digest']).lower()}/rounds/{int(document['round'])}"
+    keys = ("round", "start", "end", "sealed", "suppressed", "devices", "as_of")
+    return {**{key: document[key] for key in keys if key in document}, "json": href, "csv": href + ".csv"}
+
+
+def _newest(rounds: Sequence[Document]) -> int | None:
+    if not rounds:
+        return None
+    with_estimates = [int(document["round"]) for document in rounds if not document.get("suppressed")]
+    return max(with_estimates or [int(document["round"]) for document in rounds])

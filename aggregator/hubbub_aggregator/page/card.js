@@ -1,0 +1,214 @@
+// One survey: which round is shown, its state, its facts, its charts, its accounting.
+
+import { el, setText, show } from "./dom.js";
+import { ShareFigure } from "./figure.js";
+import { count, epsilon, plural, quantity, when } from "./format.js";
+import { Identity } from "./identity.js";
+
+const NEWEST = "newest";
+
+export class Card {
+  constructor(digest) {
+    this.digest = digest;
+    this.pinned = null; // the round that the reader chose; null follows the newest with estimates
+    this.fetched = new Map();
+    this.title = el("h2", { id: `title-${digest}` });
+    this.origin = el("p", { class: "origin" });
+    this.badge = el("span", { class: "badge" });
+    this.choice = el("select", { "aria-label": "Round shown" });
+    this.choice.addEventListener("change", () => this.#choose());
+    this.state = el("p", { class: "state" });
+    this.news = el("p", { class: "news small" });
+    this.facts = el("dl", { class: "facts" });
+    this.devices = this.#fact("Devices");
+    this.bar = el("span", { class: "fill" });
+    this.devices.box.append(el("dd", { class: "meter", "aria-hidden": "true" }, this.bar));
+    this.privacy = this.#fact("Privacy, per report");
+    this.mean = this.#fact("Mean");
+    this.window = this.#fact("Round");
+    this.categories = new ShareFigure("Category", "Categories");
+    this.values = new ShareFigure("Value", "Values");
+    this.withheld = el("div", { class: "withheld" });
+    this.figures = el("div", { class: "figures" }, this.categories.element, this.values.element);
+    this.identity = new Identity();
+    this.json = el("a");
+    this.csv = el("a");
+    setText(this.json, "JSON");
+    setText(this.csv, "CSV");
+    this.links = el("p", { class: "links small" }, this.json, this.csv);
+    const accounting = el("h3", { class: "quiet-title" });
+    setText(accounting, "Reports of this round");
+    this.element = el("article", { class: "card", id: `survey-${digest}`, "aria-labelledby": this.title.id },
+      el("header", {}, el("div", { class: "names" }, this.title, this.origin),
+        el("div", { class: "status" }, this.badge, this.choice)),
+      this.state, this.facts, this.withheld, this.figures,
+      el("div", { class: "under" }, el("div", {}, accounting, this.identity.element), this.links), this.news);
+  }
+
+  #fact(name) {
+    const title = el("dt");
+    const main = el("dd", { class: "main" });
+    const more = el("dd", { class: "more" });
+    setText(title, name);
+    const box = el("div", { class: "fact" }, title, main, more);
+    this.facts.append(box);
+    return { box, title, main, more };
+  }
+
+  update(survey) {
+    this.survey = survey;
+    setText(this.title, survey.title || survey.id);
+    setText(this.origin, `${survey.id} · version ${survey.version} · digest ${survey.digest.slice(0, 12)}…`);
+    this.origin.title = `The digest of the compiled survey, which every report carries: ${survey.digest}`;
+    this.#offerRounds();
+    this.#refresh();
+  }
+
+  #choose() {
+    this.pinned = this.choice.value === NEWEST ? null : Number(this.choice.value);
+    this.#refresh();
+  }
+
+  #offerRounds() {
+    const { rounds, shown } = this.survey;
+    const texts = rounds.map((line) => [String(line.round), `Round ${line.round + 1} · ${stateOf(line)}`]).reverse();
+    if (shown) texts.unshift([NEWEST, `Newest: round ${shown.round + 1}`]);
+    const options = [...this.choice.options];
+    texts.forEach(([value, text], i) => {
+      let option = options[i];
+      if (!option) {
+        option = el("option");
+        this.choice.append(option);
+      }
+      if (option.value !== value) option.value = value;
+      setText(option, text);
+    });
+    options.slice(texts.length).forEach((option) => option.remove());
+    this.choice.value = this.pinned === null ? NEWEST : String(this.pinned);
+    show(this.choice, rounds.length > 1);
+  }
+
+  // Draws the round at hand at once; fetches it first where the live document does not hold it in full.
+  #refresh() {
+    const { shown, rounds } = this.survey;
+    if (!shown) return;
+    const number = this.pinned ?? shown.round;
+    const line = rounds.find((candidate) => candidate.round === number) ?? rounds[rounds.length - 1];
+    setText(this.json, "JSON");
+    this.json.href = line.json;
+    this.csv.href = line.csv;
+    if (number === shown.round && !shown.values_omitted) {
+      this.#draw(shown);
+      return;
+    }
+    if (number === shown.round) this.#drawFacts(shown);
+    this.#fetch(line);
+  }
+
+  async #fetch(line) {
+    const key = `${line.round} ${line.sealed} ${line.as_of} ${line.devices}`;
+    const known = this.fetched.get(line.round);
+    if (known?.key === key && known.document) {
+      this.#draw(known.document);
+      if (line.sealed) return;
+    }
+    if (this.fetching) return; // the next update asks again
+    this.fetching = true;
+    try {
+      const response = await fetch(line.json, { cache: "no-cache" });
+      if (!response.ok) return;
+      const document_ = await response.json();
+      this.fetched.set(line.round, { key, document: document_ });
+      if (line.round === (this.pinned ?? this.survey.shown.round)) this.#draw(document_);
+    } catch {
+      // The connection's own state tells the reader; the next update asks again.
+    } finally {
+      this.fetching = false;
+    }
+  }
+
+  #draw(round) {
+    this.#drawFacts(round);
+    const { values, categories } = round;
+    const suppressed = round.suppressed || !values?.length;
+    show(this.withheld, suppressed);
+    show(this.figures, !suppressed);
+    if (suppressed) {
+      this.#drawWithheld(round);
+      return;
+    }
+    const words = round.sealed ? `sealed, ${plural(round.devices, "device", "devices")}` : `provisional, ${plural(round.devices, "device", "devices")}`;
+    // Where every value is its own category, one picture says it all.
+    const same = categories.length === values.length && categories.every((row, i) => row.label === values[i].label);
+    const grouped = categories.length > 1 && !same;
+    show(this.categories.element, grouped);
+    this.figures.classList.toggle("single", !grouped);
+    this.figures.classList.toggle("few", values.length <= 12);
+    if (grouped) this.categories.update(categories, null, words);
+    this.values.update(values, round.mean, words);
+  }
+
+  #drawFacts(round) {
+    const { survey } = this;
+    const stage = stageOf(round);
+    this.element.dataset.stage = stage;
+    setText(this.badge, stage === "sealed" ? "Sealed" : stage === "withheld" ? "Withheld" : stage === "collecting" ? "Collecting" : "Provisional");
+    setText(this.state, this.#sentence(round, stage));
+    const accepted = round.accounting.accepted;
+    const planned = survey.planned_devices;
+    setText(this.devices.main, count(round.suppressed ? accepted : round.devices));
+    setText(this.devices.more, planned ? `${round.sealed ? "counted" : `${count(accepted)} accepted`}, ${count(planned)} planned` : `${count(accepted)} accepted`);
+    this.bar.style.width = `${Math.min(100, planned ? (100 * accepted) / planned : 100).toFixed(2)}%`;
+    setText(this.privacy.main, `ε ≤ ${epsilon(round.epsilon.certified)}`);
+    setText(this.privacy.more, `certified; ${epsilon(round.epsilon.declared)} declared`);
+    this.privacy.box.title = `declared ${round.epsilon.declared}, certified ${round.epsilon.certified}`;
+    show(this.mean.box, Boolean(round.mean) && round.mean.estimate !== null);
+    if (round.mean && round.mean.estimate !== null) {
+      setText(this.mean.main, quantity(round.mean).text);
+      setText(this.mean.more, `95 % interval ${quantity(round.mean).interval}`);
+    }
+    const rounds = survey.schedule?.rounds;
+    setText(this.window.main, rounds ? `${round.round + 1} of ${count(rounds)}` : String(round.round + 1));
+    setText(this.window.more, `${when(round.start)} – ${when(round.end)} UTC`);
+    this.identity.update(round.accounting);
+    this.#drawNews(round);
+  }
+
+  #sentence(round, stage) {
+    const least = count(this.survey.minimum_cohort);
+    if (stage === "sealed") return `Final: ${plural(round.devices, "device was", "devices were")} counted, and these numbers will not change.`;
+    if (stage === "withheld") return "Final: too few devices answered, so this round has no estimates.";
+    if (stage === "collecting") return `Nothing is shown before ${least} devices have been counted.`;
+    return `Still counting: estimates as of ${plural(round.as_of ?? round.devices, "device", "devices")}, in steps of at least ${least}.`;
+  }
+
+  #drawWithheld(round) {
+    const { accepted } = round.accounting;
+    const least = this.survey.minimum_cohort;
+    const text = el("p");
+    setText(text, round.sealed
+      ? `The round was sealed with ${plural(accepted, "device", "devices")}, fewer than its minimum cohort of ${count(least)}. Only the accounting is released.`
+      : `${count(accepted)} of the ${count(least)} devices that the minimum cohort asks for. Until then only the accounting is shown.`);
+    const fill = el("span", { class: "fill" });
+    fill.style.width = `${Math.min(100, (100 * accepted) / least).toFixed(2)}%`;
+    this.withheld.replaceChildren(text, el("span", { class: "meter", "aria-hidden": "true" }, fill));
+  }
+
+  // A line on the round after the one shown, so that following the newest estimates hides nothing.
+  #drawNews(round) {
+    const later = this.survey.rounds.filter((line) => line.round > round.round).pop();
+    setText(this.news, later ? `Round ${later.round + 1}: ${stateOf(later)}.` : "");
+    show(this.news, Boolean(later));
+  }
+}
+
+function stageOf(round) {
+  if (round.sealed) return round.suppressed ? "withheld" : "sealed";
+  return round.suppressed ? "collecting" : "provisional";
+}
+
+function stateOf(line) {
+  const words = { sealed: "sealed", withheld: "sealed, withheld", collecting: "collecting", provisional: "provisional" };
+  const stage = stageOf(line);
+  return stage === "sealed" || stage === "provisional" ? `${words[stage]}, ${plural(line.devices, "device", "devices")}` : words[stage];
+}

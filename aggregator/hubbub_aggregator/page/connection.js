@@ -1,0 +1,111 @@
+// The way to the server: a stream of events while it lasts, polling while it does not, and a word on which it is.
+//
+// States: connecting, live, reconnecting (the stream broke moments ago), polling (no stream, but answers), lost.
+
+const SILENCE_MS = 40_000; // the server beats every 15 s: two missed beats and some
+const POLL_MS = 5_000;
+const PATIENCE_MS = 2_000; // a stream that comes back within this time was never gone
+const MOST_WAIT_MS = 30_000;
+
+export class Connection {
+  constructor({ base, onDocument, onState }) {
+    this.base = base;
+    this.onDocument = onDocument;
+    this.onState = onState;
+    this.edition = "";
+    this.failures = 0;
+    this.patience = null;
+    this.state = "connecting";
+    this.#open();
+    // A laptop that wakes, a phone that leaves a tunnel: try at once instead of when a timer says so.
+    addEventListener("online", () => this.#again());
+    document.addEventListener("visibilitychange", () => { if (!document.hidden && this.state !== "live") this.#again(); });
+  }
+
+  #set(state) {
+    this.state = state;
+    this.onState(state);
+  }
+
+  #open() {
+    clearTimeout(this.timer);
+    if (typeof EventSource !== "function") {
+      this.#poll();
+      return;
+    }
+    this.source?.close();
+    const source = new EventSource(`${this.base}events?last=${encodeURIComponent(this.edition)}`);
+    this.source = source;
+    source.addEventListener("live", (event) => {
+      if (source === this.source) { this.#heard(); this.#take(event.data); }
+    });
+    source.addEventListener("beat", () => { if (source === this.source) this.#heard(); });
+    source.addEventListener("error", () => { if (source === this.source) this.#broke(source); });
+    this.#listen();
+  }
+
+  #listen() {
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => this.#broke(null), SILENCE_MS);
+  }
+
+  #heard() {
+    this.failures = 0;
+    clearTimeout(this.patience);
+    clearTimeout(this.timer);
+    this.patience = null;
+    this.timer = null;
+    this.#listen();
+    if (this.state !== "live") this.#set("live");
+  }
+
+  #broke(source) {
+    if (this.state === "live" && !this.patience) {
+      this.patience = setTimeout(() => { if (this.state === "live") this.#set("reconnecting"); }, PATIENCE_MS);
+    }
+    // The browser retries a broken stream by itself, but not one that was refused, nor one that fell silent.
+    if (source && source.readyState !== EventSource.CLOSED && this.failures < 1) {
+      this.failures += 1;
+      return;
+    }
+    this.failures += 1;
+    this.source.close();
+    clearTimeout(this.silence);
+    this.#poll();
+  }
+
+  // One look by plain request; the stream is tried again after it, at growing and jittered distances.
+  async #poll() {
+    clearTimeout(this.timer);
+    const { source } = this;
+    try {
+      const response = await fetch(`${this.base}live`, { cache: "no-cache", signal: AbortSignal.timeout(10_000) });
+      if (!response.ok) throw new Error(`status ${response.status}`);
+      const text = await response.text();
+      if (source !== this.source) return; // a stream was opened meanwhile: it knows better
+      this.#take(text);
+      clearTimeout(this.patience);
+      this.patience = null;
+      if (this.state !== "polling") this.#set("polling");
+    } catch {
+      if (source !== this.source) return;
+      clearTimeout(this.patience);
+      this.patience = null;
+      this.#set("lost");
+    }
+    const wait = Math.min(MOST_WAIT_MS, this.state === "polling" ? POLL_MS : 1000 * 2 ** Math.min(this.failures - 1, 5));
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.#open(), wait * (0.75 + Math.random() / 2));
+  }
+
+  #again() {
+    this.failures = 0;
+    this.#open();
+  }
+
+  #take(text) {
+    const document_ = JSON.parse(text);
+    this.edition = document_.edition;
+    this.onDocument(document_);
+  }
+}

@@ -1,0 +1,81 @@
+// Numbers and times as text: as many digits as their uncertainty supports, and no more.
+
+const MINUS = "−";
+const NARROW = " ";
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const moment = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZone: "UTC",
+});
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+// Decimals at which a half width keeps two significant digits: 3.41 -> 1, 0.0341 -> 3, 34.1 -> 0.
+export function decimals(half) {
+  if (!(half > 0) || !Number.isFinite(half)) return 2;
+  const places = 1 - Math.floor(Math.log10(half));
+  // 0.0996 rounds up to 0.10: one decimal less says the same.
+  const rounded = Number(half.toFixed(Math.min(Math.max(places, 0), 12)));
+  const digits = 1 - Math.floor(Math.log10(rounded > 0 ? rounded : half));
+  return Math.min(Math.max(digits, 0), 8);
+}
+
+// A number with fixed decimals, a true minus sign, grouped thousands and never "−0.0".
+export function fixed(value, places) {
+  if (!Number.isFinite(value)) return "–";
+  const text = Math.abs(value).toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
+  return value < 0 && /[1-9]/.test(text) ? MINUS + text : text;
+}
+
+export function count(value) {
+  return Number.isFinite(value) ? whole.format(value) : "–";
+}
+
+export function halfWidth(row) {
+  return (row.high - row.low) / 2;
+}
+
+// A frequency: {estimate, half, text: "12.3 ± 0.8 %", interval: "11.5 to 13.1 %"}.
+export function share(row) {
+  const half = 100 * halfWidth(row);
+  const places = decimals(half);
+  return {
+    estimate: fixed(100 * row.estimate, places),
+    half: fixed(half, places),
+    text: `${fixed(100 * row.estimate, places)} ± ${fixed(half, places)}${NARROW}%`,
+    interval: `${fixed(100 * row.low, places)} to ${fixed(100 * row.high, places)}${NARROW}%`,
+  };
+}
+
+// The same for a number in its own unit: a mean.
+export function quantity(row) {
+  const half = halfWidth(row);
+  const places = decimals(half);
+  return {
+    estimate: fixed(row.estimate, places),
+    half: fixed(half, places),
+    text: `${fixed(row.estimate, places)} ± ${fixed(half, places)}`,
+    interval: `${fixed(row.low, places)} to ${fixed(row.high, places)}`,
+  };
+}
+
+// Epsilon, rounded up at six decimals: what is shown is never below the truth.
+export function epsilon(value) {
+  if (!Number.isFinite(value)) return "–";
+  const nearest = Math.round(value * 1e6) / 1e6;
+  const up = nearest >= value ? nearest : Math.ceil(value * 1e6) / 1e6;
+  return String(up);
+}
+
+// Seconds since 1970 or an ISO text -> "1 Jan 2026, 00:00".
+export function when(value) {
+  const date = typeof value === "number" ? new Date(value * 1000) : new Date(value);
+  return Number.isNaN(date.getTime()) ? "–" : moment.format(date);
+}
+
+export function timeOfDay(date) {
+  return clock.format(date);
+}
+
+export function plural(n, one, many) {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
