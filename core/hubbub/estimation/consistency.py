@@ -1,0 +1,77 @@
+"""A consistent view of estimates: non-negative, summing to one, values adding up to their categories.
+
+Norm-Sub (Wang et al. 2020, "Locally differentially private frequency estimation with consistency"): subtract
+one constant from all estimates and cut at zero, so that they sum to the target. It is the projection on the
+simplex. The view is biased near zero and is shown beside the raw estimates, never instead of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Consistent:
+    """The consistent view of one estimate.
+
+    Attributes:
+        values: Frequencies, shape (K,), >= 0, summing within each category to its entry; nan where hidden.
+        categories: Frequencies, shape (m,), >= 0, summing to one; nan where hidden.
+    """
+
+    values: NDArray[np.float64]
+    categories: NDArray[np.float64]
+
+
+def norm_sub(
+    estimates: NDArray[np.float64], group_of: NDArray[Any], totals: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Project every group of estimates on the non-negative vectors that sum to the group's total.
+
+    Args:
+        estimates: Raw estimates, shape (K,), finite.
+        group_of: Group 0..G-1 of every estimate, shape (K,); every group has a member.
+        totals: Sum to reach per group, shape (G,), >= 0.
+
+    Returns:
+        Shape (K,), >= 0; each group sums to its total up to rounding.
+    """
+    order = np.lexsort((-estimates, group_of))
+    ranked, groups = estimates[order], group_of[order]
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    rank = np.arange(len(ranked)) - np.repeat(starts, np.diff(starts, append=len(ranked)))
+    running = np.cumsum(ranked)
+    running -= (running[starts] - ranked[starts])[groups]
+    # The shift that makes the r largest of the group sum to its total; the right r is the last one
+    # whose smallest member stays positive.
+    shift = (running - totals[groups]) / (rank + 1)
+    positive = ranked > shift
+    positive[starts] = True
+    kept = np.add.reduceat(positive.astype(np.intp), starts)
+    return np.asarray(np.maximum(estimates - shift[starts + kept - 1][group_of], 0.0))
+
+
+def consistent_view(
+    values: NDArray[np.float64], categories: NDArray[np.float64], category_of: NDArray[Any]
+) -> Consistent:
+    """Make categories consistent first, then the values inside each.
+
+    The raw values of a linear estimate already sum to their categories, so the weighted least squares of the
+    two-level tree would change nothing; going down from the categories keeps their much smaller errors.
+
+    Args:
+        values: Raw value frequencies, shape (K,); nan where hidden.
+        categories: Raw category frequencies, shape (m,); nan where hidden.
+        category_of: Category of every value, shape (K,).
+    """
+    if np.isnan(categories).any():
+        return Consistent(np.full(len(values), np.nan), np.full(len(categories), np.nan))
+    one = np.zeros(len(categories), dtype=np.intp)
+    tops = norm_sub(categories, one, np.ones(1))
+    hidden = np.isin(category_of, category_of[np.isnan(values)])
+    below = norm_sub(np.where(hidden, 0.0, values), category_of, tops)
+    return Consistent(np.where(hidden, np.nan, below), tops)

@@ -1,0 +1,139 @@
+"""What one round's counts say: estimates, standard errors, intervals, a consistent view."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import ParameterError
+from hubbub.estimation.consistency import Consistent, consistent_view
+
+Floats = NDArray[np.float64]
+
+# A (K, K) covariance of float64 at this K takes 128 MiB; beyond it nobody reads one.
+MAX_COVARIANCE = 4096
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Two-sided confidence intervals, symmetric about the unbiased estimates and not cut at 0 or 1.
+
+    Attributes:
+        level: The coverage aimed at, per cell or for the whole family at once.
+        values_low: Lower ends, shape (K,); nan where hidden.
+        values_high: Upper ends, shape (K,); nan where hidden.
+        categories_low: Lower ends, shape (m,).
+        categories_high: Upper ends, shape (m,).
+        mean_low: Lower end, None for a survey without numbers.
+        mean_high: Upper end, None for a survey without numbers.
+    """
+
+    level: float
+    values_low: Floats
+    values_high: Floats
+    categories_low: Floats
+    categories_high: Floats
+    mean_low: float | None
+    mean_high: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Unbiased frequencies of the devices whose reports were accepted, with standard errors.
+
+    The errors describe the randomisation alone, given who reported: they say nothing about devices that
+    did not report. Single estimates may be negative or exceed one; `consistent` gives a view that does not.
+
+    Attributes:
+        n: Reports counted.
+        values: Frequency of every input, shape (K,). nan where the channel hides the value inside its
+            category (boost_epsilon = 0): no number of reports would reveal it.
+        value_errors: Standard errors, shape (K,); inf where hidden.
+        categories: Frequency of every category, shape (m,); nan where hidden.
+        category_errors: Standard errors, shape (m,); inf where hidden.
+        mean: Mean over the devices that have a value (missing left out), None without numbers. A ratio of
+            two unbiased estimates: its bias is of order 1/n, a hundredth of its error at n = 10,000. nan
+            when nobody seems to have a value, or the channel hides it.
+        mean_error: Its standard error by the delta method, stochastic rounding included where the survey
+        rounds.
+    """
+
+    n: int
+    values: Floats
+    value_errors: Floats
+    categories: Floats
+    category_errors: Floats
+    mean: float | None
+    mean_error: float | None
+    _category_of: NDArray[Any] = field(repr=False)
+    _covariance: Callable[[], Floats] = field(repr=False)
+
+    def intervals(self, level: float = 0.95) -> Intervals:
+        """Give an interval per cell that covers the truth with the stated probability, cell by cell.
+
+        Args:
+            level: The coverage, strictly between 0 and 1.
+
+        Raises:
+            ParameterError: The level is not in (0, 1).
+        """
+        z = _quantile(level, 1)
+        return self._at(level, z, z, z)
+
+    def simultaneous(self, level: float = 0.95) -> Intervals:
+        """Give intervals that cover all truths of a family at once with at least the stated probability.
+
+        The values are one family, the categories another, the mean a third (Bonferroni within each).
+
+        Args:
+            level: The coverage, strictly between 0 and 1.
+
+        Raises:
+            ParameterError: The level is not in (0, 1).
+        """
+        return self._at(
+            level,
+            _quantile(level, len(self.values)),
+            _quantile(level, len(self.categories)),
+            _quantile(level, 1),
+        )
+
+    def consistent(self) -> Consistent:
+        """Give a biased view that is non-negative, sums to one, and whose values sum to their categories."""
+        return consistent_view(self.values, self.categories, self._category_of)
+
+    def covariance(self) -> Floats:
+        """Give the estimated covariance of `values`, shape (K, K), over the randomisation given the data.
+
+        Raises:
+            ParameterError: K exceeds MAX_COVARIANCE.
+        """
+        if len(self.values) > MAX_COVARIANCE:
+            raise ParameterError(f"a covariance needs K <= {MAX_COVARIANCE}, got {len(self.values)}")
+        return self._covariance()
+
+    def _at(self, level: float, z_values: float, z_categories: float, z_mean: float) -> Intervals:
+        values_low, values_high = _around(self.values, self.value_errors, z_values)
+        categories_low, categories_high = _around(self.categories, self.category_errors, z_categories)
+        mean_low = mean_high = None
+        if self.mean is not None and self.mean_error is not None:
+            half = z_mean * self.mean_error
+            mean_low, mean_high = self.mean - half, self.mean + half
+        return Intervals(level, values_low, values_high, categories_low, categories_high, mean_low, mean_high)
+
+
+def _around(centre: Floats, errors: Floats, z: float) -> tuple[Floats, Floats]:
+    return centre - z * errors, centre + z * errors
+
+
+def _quantile(level: float, cells: int) -> float:
+    if not (math.isfinite(level) and 0.0 < level < 1.0):
+        raise ParameterError(f"level must lie strictly between 0 and 1, got {level!r}")
+    # The lower tail keeps its precision where 1 - tail would round to 1.
+    return -NormalDist().inv_cdf((1.0 - level) / (2.0 * cells))

@@ -1,0 +1,176 @@
+"""From counts per symbol to an estimate: the channel's own integers, inverted once and applied often."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channel import Channel
+from hubbub.errors import ParameterError
+from hubbub.estimation.block import BlockInverse
+from hubbub.estimation.dense import DenseInverse
+from hubbub.estimation.estimate import Estimate, Floats
+from hubbub.estimation.inverse import Inverse
+from hubbub.mechanisms.grr import GRR
+from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR
+
+
+class Estimator:
+    """The unbiased linear estimator of one survey.
+
+    Built once per survey, then called per round: O(K) for GRR and PB-GRR, O(K M) for a dense channel.
+
+    Args:
+        channel: The channel whose symbols were counted.
+        category_of: Category 0..m-1 of every input, shape (K,), each used at least once. None: the
+            channel's own categories; a channel without any has one per input.
+        points: The number that each input stands for, shape (K,), finite except nan at `missing`; None for
+            a survey without numbers.
+        missing: The input that means "no value", left out of the mean; None when there is none.
+        rounding: "stochastic" when devices round their number to the two nearest points at random: the
+            mean's error then holds that variance too, at most gap^2/4 per device, taken at this bound since
+            no count tells where between two points the devices stood (one with gap^2/4 and a mixture of
+            two that need no rounding look the same). On 33 points this costs under 0.3 % of the
+            variance at epsilon <= 4.
+
+    Raises:
+        ParameterError: Shapes or ranges do not fit the channel.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        category_of: NDArray[np.integer[Any]] | None = None,
+        points: Floats | None = None,
+        missing: int | None = None,
+        rounding: Literal["none", "stochastic"] = "none",
+    ) -> None:
+        inputs = channel.inputs
+        groups = None if category_of is None else _categories(category_of, inputs)
+        if missing is not None and not 0 <= missing < inputs:
+            raise ParameterError(f"missing must be an input in 0..{inputs - 1}, got {missing!r}")
+        if rounding not in ("none", "stochastic"):
+            raise ParameterError(f'rounding must be "none" or "stochastic", got {rounding!r}')
+        self.channel = channel
+        self.inverse, own = _invert(channel, groups)
+        self.category_of = own if groups is None else groups
+        self._mean = None if points is None else _Mean(self.inverse, points, missing, rounding)
+
+    def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
+        """Estimate frequencies from one round's counts.
+
+        Args:
+            counts: Reports per symbol, shape (M,), integers >= 0.
+            n: Number of reports, the sum of counts, >= 1.
+
+        Raises:
+            ParameterError: The shape, the type or the sum is wrong.
+        """
+        tallies = np.asarray(counts)
+        if tallies.shape != (self.channel.outputs,):
+            raise ParameterError(f"counts must have shape ({self.channel.outputs},), got {tallies.shape}")
+        if tallies.dtype.kind not in "iu":
+            raise ParameterError(f"counts must be integers, got {tallies.dtype}")
+        if tallies.min() < 0:
+            raise ParameterError(f"counts must not be negative, got {tallies.min()}")
+        if n < 1 or int(tallies.sum()) != n:
+            raise ParameterError(f"n must be the sum of counts and at least 1, got {n} for {tallies.sum()}")
+        reports = tallies.astype(np.float64)
+        solution = self.inverse.solve(reports)
+        mean, mean_error = (None, None) if self._mean is None else self._mean(reports, n)
+        return Estimate(
+            n=n,
+            values=solution.values / n,
+            value_errors=np.sqrt(solution.value_variances) / n,
+            categories=solution.categories / n,
+            category_errors=np.sqrt(solution.category_variances) / n,
+            mean=mean,
+            mean_error=mean_error,
+            _category_of=self.category_of,
+            _covariance=lambda: self._covariance(reports, n),
+        )
+
+    def _covariance(self, reports: Floats, n: int) -> Floats:
+        table = self.inverse.matrix()
+        covariance = (table * reports) @ table.T
+        spread = covariance.diagonal() - table @ reports
+        covariance[np.diag_indices(len(covariance))] = np.maximum(spread, 0.0)
+        return np.asarray(covariance / n**2)
+
+
+class _Mean:
+    """The ratio estimator of the mean over devices that have a value.
+
+    With a_x the points (0 at missing) and r_x = 1 unless missing, mean = a.F / r.F. Its influence per
+    device is h = (a - mean r) / (r.F), so by the delta method its variance is the one of the linear
+    functional h: sum_j g_j^2 C_j - sum_x h_x^2 F_x in counts, with g = h B. The second sum is itself
+    estimated; where the channel hides it, it is left out, which makes the error larger, never smaller.
+    """
+
+    def __init__(self, inverse: Inverse, points: Floats, missing: int | None, rounding: str) -> None:
+        numbers = np.array(points, dtype=np.float64)
+        if numbers.shape != (inverse.inputs,):
+            raise ParameterError(f"points must have shape ({inverse.inputs},), got {numbers.shape}")
+        has_value = np.ones(inverse.inputs)
+        if missing is not None:
+            has_value[missing], numbers[missing] = 0.0, np.nan
+        real = numbers[has_value > 0]
+        if not np.isfinite(real).all():
+            raise ParameterError("points must be finite except at the missing input")
+        # Centred and scaled points lose no digits to a far origin such as years.
+        self._centre = (real.max() + real.min()) / 2
+        self._scale = (real.max() - real.min()) / 2 or 1.0
+        unit = np.where(has_value > 0, (np.nan_to_num(numbers) - self._centre) / self._scale, 0.0)
+        self._answered = inverse.pull_back(has_value)
+        self._first = inverse.pull_back(unit)
+        self._second = inverse.pull_back(unit * unit)
+        gap = float(np.diff(np.unique(real)).max(initial=0.0)) if rounding == "stochastic" else 0.0
+        self._rounding_variance = (gap / self._scale) ** 2 / 4
+
+    def __call__(self, reports: Floats, n: int) -> tuple[float, float]:
+        """Give the mean and its standard error from counts of shape (M,), float64."""
+        if self._answered is None or self._first is None:
+            return math.nan, math.inf
+        answered = float(self._answered @ reports)
+        if answered <= 0:
+            return math.nan, math.inf
+        mean = float(self._first @ reports) / answered
+        influence = (self._first - mean * self._answered) / answered
+        variance = float((influence * influence) @ reports)
+        if self._second is not None:
+            second = float(self._second @ reports) / answered
+            variance -= max(second - mean * mean, 0.0) / answered
+        variance = max(variance, 0.0) + self._rounding_variance / answered
+        return self._centre + self._scale * mean, self._scale * math.sqrt(variance)
+
+
+def _invert(channel: Channel, groups: NDArray[np.intp] | None) -> tuple[Inverse, NDArray[np.intp]]:
+    """Choose the inverse that fits the channel's structure, and the channel's own categories."""
+    each = np.arange(channel.inputs)
+    if isinstance(channel, GRR):
+        # One block in which "same category" and "other" weigh the same: any grouping may be laid over it.
+        t, u, size = (np.array([number], dtype=np.int64) for number in (channel.t, channel.u, channel.inputs))
+        chosen = each if groups is None else groups
+        return BlockInverse(t, u, u, size, channel.total, category_of=chosen), each
+    if isinstance(channel, CategoryGRR):
+        t, o, sizes = channel.t, channel.o, channel.sizes
+        return CollapsedInverse(t, o, sizes, channel.total, category_of=groups), channel.category_of
+    if isinstance(channel, PBGRR):
+        t, u, o, sizes = channel.t, channel.u, channel.o, channel.sizes
+        return BlockInverse(t, u, o, sizes, channel.total, category_of=groups), channel.category_of
+    return DenseInverse(channel.weights(), channel.total, category_of=groups), each
+
+
+def _categories(category_of: NDArray[np.integer[Any]], inputs: int) -> NDArray[np.intp]:
+    groups = np.asarray(category_of)
+    if groups.shape != (inputs,) or groups.dtype.kind not in "iu":
+        raise ParameterError(
+            f"category_of must be {inputs} integers, got {groups.dtype} of shape {groups.shape}"
+        )
+    if groups.min() < 0 or (np.bincount(groups) == 0).any():
+        raise ParameterError("category_of must use every category from 0 up, got a gap or a negative one")
+    return groups.astype(np.intp)
