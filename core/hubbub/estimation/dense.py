@@ -80,7 +80,7 @@ class DenseInverse:
 
     def matrix(self) -> Numbers:
         """Give B, shape (K, M); rows of hidden values are nan."""
-        table = self._b.copy()
+        table: Numbers = self._b.copy()
         table[self._values.hidden] = np.nan
         return table
 

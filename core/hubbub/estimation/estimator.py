@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.channel import Channel
 from hubbub.errors import ParameterError
-from hubbub.estimation.block import BlockInverse
+from hubbub.estimation.block import BlockInverse, CollapsedInverse
 from hubbub.estimation.dense import DenseInverse
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.inverse import Inverse
