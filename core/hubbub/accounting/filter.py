@@ -2,12 +2,13 @@
 
 The object of privacy is the whole record of one device's owner; two records are neighbours whatever they
 differ in. The guarantee: whatever the querier asks, and however it adapts to what it has seen, the probability
-of any transcript of accepted queries under one record is at most e^budget times that under another ("Bayesian
-privacy filter", Corollary 4.1, extended to queries that are accepted and not yet answered).
+of any transcript of accepted queries under one record is at most e^budget times that under another (Pan,
+"Knowledge gain as privacy loss in local privacy accounting", Corollary 4.1, extended to queries that are
+accepted and not yet answered).
 
 A *coordinate* is one stored value that channels read, for example a pinned attribute, or one round's draw of
-a changing one. Recorded answers on a coordinate merge into one likelihood l(x) = sum of ln w_i(x, y_i); losses
-of different coordinates add. With D_i the max-divergence of a pending query i, the filter keeps
+a changing one. Recorded answers on a coordinate merge into one likelihood l(x) = sum of ln w_i(x, y_i); the
+losses of different coordinates add. With D_i the max-divergence of a pending query i, the filter keeps
 
     G = sum over coordinates of max_{x, x'} [ l(x) - l(x') + sum over its pending queries of D_i(x, x') ]
 
@@ -17,7 +18,8 @@ case: answers are drawn independently, so that all pending ones can reach their 
 All numbers are whole quanta of 2^-40 nats, in integers. With L_i(x, y) = floor(2^40 ln w_i(x, y)) in place of
 the logarithm, with D_i rounded up, and with one quantum for every query ever reserved,
 
-    committed = sum over coordinates of max [ sum of (L_i(x, y_i) - L_i(x', y_i)) + sum of D_i(x, x') ] + queries
+    committed = queries + sum over coordinates of max_{x, x'} [
+        sum over recorded ones of (L_i(x, y_i) - L_i(x', y_i)) + sum over pending ones of D_i(x, x') ]
 
 *It is never below the truth.* 2^40 ln(w/w') < L - L' + 1, because a floor falls short by less than one: the
 quantum of a recorded query covers its rounding, and D_i covers its own.
@@ -27,7 +29,7 @@ are integers, so L_i(x, y) - L_i(x', y) <= D_i(x, x') for every pair and symbol.
 place of the right lowers or keeps every term of the maximum, and the number of queries stays. What the answer
 did not realise is free again at once.
 
-*It costs less than two quanta a query above the truth for structured channels, three for dense ones.* Compiled
+*It exceeds the truth by less than two quanta a query for structured channels, three for dense ones.* Compiled
 channels stay 16 quanta (2^-36) below the epsilon they declare, so declared epsilons that add up to the budget
 fit it.
 """
