@@ -11,6 +11,20 @@ Messages name the subject, the rule and the value; never a person's true value.
 
 from __future__ import annotations
 
+import reprlib
+
+
+class _Excerpt(reprlib.Repr):
+    """What is said of a value in a message: short, whatever the value is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 80
+
+    def repr_int(self, x: int, level: int) -> str:
+        """An int in digits; Python refuses to write millions of them out, and nobody would read them."""
+        return repr(x) if x.bit_length() <= 128 else f"an integer of {x.bit_length()} bits"
+
 
 class HubbubError(Exception):
     """Anything that Hubbub's core refuses."""
@@ -27,11 +41,11 @@ class SurveyError(ParameterError):
         file: Where the survey came from, a path or "<string>".
         key: The dotted key at fault, for example "mechanism.boost_epsilon"; "" for the whole file.
         rule: What must hold.
-        value: What was found, as text.
+        value: What was found, as text, shortened where it is long.
     """
 
     def __init__(self, file: str, key: str, rule: str, value: object) -> None:
-        self.file, self.key, self.rule, self.value = file, key, rule, repr(value)
+        self.file, self.key, self.rule, self.value = file, key, rule, _Excerpt().repr(value)
         where = f"{file}: {key}" if key else file
         super().__init__(f"{where}: {rule}, got {self.value}")
 

@@ -7,6 +7,7 @@ is really there is the value built, so that memory stays proportional to the byt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -129,6 +130,13 @@ def text(value: object, subject: str, max_characters: int) -> str:
         raise WireError(f"{subject} must be text, got {type(value).__name__}")
     if len(value) > max_characters:
         raise WireError(f"{subject} must have at most {max_characters} characters, got {len(value)}")
+    return value
+
+
+def real(value: object, subject: str) -> float:
+    """`value` as a finite float; an integer is not one here, so that a number has one encoding."""
+    if type(value) is not float or not math.isfinite(value):
+        raise WireError(f"{subject} must be a finite float, got {type(value).__name__}")
     return value
 
 

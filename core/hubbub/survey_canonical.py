@@ -1,0 +1,155 @@
+"""The canonical bytes of a survey: one MessagePack array in a fixed order, one encoding per survey.
+
+docs/wire.md gives the layout for readers in other languages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub import packing
+from hubbub.channel import Channel, channel_from_spec
+from hubbub.domain import MAX_SIZE, Attribute, attribute_from_spec
+from hubbub.errors import WireError
+from hubbub.survey_rules import MAX_CANONICAL_BYTES, MAX_NAME_CHARACTERS, MAX_TITLE_CHARACTERS
+
+if TYPE_CHECKING:
+    from hubbub.survey import Survey
+
+# The first element keeps these bytes, and hence their digest, apart from anything else that is ever signed.
+MAGIC: Final = "hubbub-survey"
+LAYOUT_VERSION: Final = 1
+_FIELDS: Final = 16
+_LARGEST: Final = 2**63 - 1
+
+
+class Parts(TypedDict):
+    """Everything that makes a Survey, by the names of its fields."""
+
+    id: str
+    version: int
+    title: str
+    attribute: Attribute
+    epsilon: float
+    channel: Channel
+    category_names: tuple[str, ...]
+    category_of: NDArray[np.intp]
+    mapping: NDArray[np.intp] | None
+    start_s: int
+    round_s: int
+    rounds: int
+    lateness_s: int
+    skew_s: int
+    minimum_cohort: int
+    planned_devices: int
+    quota: int | None
+
+
+def encode(survey: Survey) -> bytes:
+    """The canonical bytes of a survey whose parts have been checked."""
+    sizes = np.bincount(survey.category_of).tolist()
+    mapping = survey.mapping
+    # Nil where the order of the domain is the order of the inputs, and for grid points.
+    plain = mapping is None or np.array_equal(mapping, np.arange(len(mapping)))
+    return packing.pack(
+        [
+            MAGIC,
+            LAYOUT_VERSION,
+            survey.id,
+            survey.version,
+            survey.title,
+            survey.attribute.to_spec(),
+            float(survey.epsilon),
+            dict(sorted(survey.channel.to_spec().items())),
+            None if mapping is None or plain else mapping.tolist(),
+            [[name, size] for name, size in zip(survey.category_names, sizes, strict=True)],
+            [survey.start_s, survey.round_s, survey.rounds],
+            survey.lateness_s,
+            survey.skew_s,
+            survey.minimum_cohort,
+            survey.planned_devices,
+            survey.quota,
+        ]
+    )
+
+
+def decode(data: bytes) -> Parts:
+    """The parts that canonical bytes describe, of the right types; `Survey` checks what they mean.
+
+    Raises:
+        WireError: If the bytes are not of this layout.
+        ParameterError: If the channel or the attribute breaks a rule of its own.
+    """
+    if len(data) > MAX_CANONICAL_BYTES:
+        raise WireError(f"a survey must have at most {MAX_CANONICAL_BYTES} bytes, got {len(data)}")
+    fields = packing.array(packing.unpack(data, "survey"), "survey")
+    if len(fields) < 2 or fields[0] != MAGIC:
+        raise WireError(f"a survey must be an array that begins with {MAGIC!r} and its version")
+    packing.version(fields[1], "survey", (LAYOUT_VERSION,))
+    packing.array(fields, "survey", _FIELDS)
+    attribute = attribute_from_spec(fields[5])
+    if not isinstance(fields[7], dict):
+        raise WireError(f"a survey's channel must be a map, got {type(fields[7]).__name__}")
+    channel = channel_from_spec(fields[7])
+    start_s, round_s, rounds = _numbers(packing.array(fields[10], "schedule", 3), "schedule")
+    lateness_s, skew_s, cohort, devices = _numbers(fields[11:15], "survey terms")
+    names, sizes = _categories(fields[9], channel.inputs)
+    return Parts(
+        id=packing.text(fields[2], "survey id", MAX_NAME_CHARACTERS),
+        version=_numbers([fields[3]], "survey version")[0],
+        title=packing.text(fields[4], "survey title", MAX_TITLE_CHARACTERS),
+        attribute=attribute,
+        epsilon=packing.real(fields[6], "epsilon"),
+        channel=channel,
+        category_names=names,
+        category_of=np.repeat(np.arange(len(sizes)), sizes),
+        mapping=_mapping(fields[8], attribute, channel),
+        start_s=start_s,
+        round_s=round_s,
+        rounds=rounds,
+        lateness_s=lateness_s,
+        skew_s=skew_s,
+        minimum_cohort=cohort,
+        planned_devices=devices,
+        quota=None if fields[15] is None else _numbers([fields[15]], "quota")[0],
+    )
+
+
+def require_same(data: bytes, canonical: bytes) -> None:
+    """Refuses bytes that say the same as `canonical` in another encoding.
+
+    One survey must have one digest: with two, the reports of half the crowd would be of an unknown survey.
+
+    Raises:
+        WireError: If they differ.
+    """
+    if data != canonical:
+        raise WireError("a survey must be in its canonical encoding, got another one of the same content")
+
+
+def _numbers(values: list[object], subject: str) -> list[int]:
+    return [packing.integer(value, subject, 0, _LARGEST) for value in values]
+
+
+def _categories(value: object, inputs: int) -> tuple[tuple[str, ...], list[int]]:
+    pairs = [packing.array(item, "category", 2) for item in packing.array(value, "categories")]
+    names = tuple(packing.text(pair[0], "category name", MAX_NAME_CHARACTERS) for pair in pairs)
+    sizes = [packing.integer(pair[1], "category size", 1, inputs) for pair in pairs]
+    # Summed before anything of that size is built.
+    if sum(sizes) != inputs:
+        raise WireError(f"category sizes must sum to the channel's {inputs} inputs, got {sum(sizes)}")
+    return names, sizes
+
+
+def _mapping(value: object, attribute: Attribute, channel: Channel) -> NDArray[np.intp] | None:
+    if attribute.to_spec()[2] == "number":
+        if value is not None:
+            raise WireError("a survey of numbers must have no mapping, got one")
+        return None
+    if value is None:
+        return np.arange(attribute.size + 1)
+    mapping = packing.integers(value, "mapping", 0, min(MAX_SIZE, channel.inputs - 1))
+    return np.array(mapping, dtype=np.intp)
