@@ -19,7 +19,6 @@ from hubbub.mechanisms import grr, pbgrr
 from hubbub.mechanisms.boosted import Absolute, Fixed, boosted
 from hubbub.survey_rules import MISSING, Rules
 
-if TYPE_CHECKING:
 # The one category beside missing where a survey declares none: the share of devices that have a value.
 ANSWERED: Final = "answered"
 _REGION_KEYS: Final = {"absolute": ("half_width",), "fixed": ("low", "high")}
