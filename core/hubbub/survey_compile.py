@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from hubbub.channel import MAX_INPUTS, MAX_WEIGHTS, Channel
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.errors import ParameterError, SurveyError
-from hubbub.mechanisms import grr, pbgrr
 from hubbub.mechanisms.boosted import Absolute, Fixed, boosted
+from hubbub.mechanisms.grr import grr
+from hubbub.mechanisms.pbgrr import pbgrr
 from hubbub.survey_rules import MISSING, Rules
 
 # The one category beside missing where a survey declares none: the share of devices that have a value.
