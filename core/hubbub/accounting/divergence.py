@@ -11,7 +11,7 @@ is stated and proved in `fixed_up` and `log_floor`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cached_property, lru_cache
 from typing import Final
@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.accounting.partition import Partition
 from hubbub.errors import ParameterError
 
 QUANTA_PER_NAT: Final = 1 << 40
@@ -133,6 +134,7 @@ class BlockDivergence:
     labels: NDArray[np.intp]
     across: NDArray[np.int64]
     within: NDArray[np.int64]
+    _partition: Partition = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         labels = np.array(self.labels, dtype=np.intp)
@@ -155,19 +157,21 @@ class BlockDivergence:
             labels, across = (np.cumsum(sizes > 0) - 1)[labels], across[np.ix_(kept, kept)]
         if across.min() < 0 or across.max() > MAX_ENTRY:
             raise ParameterError(f"divergence entries must be in 0..{MAX_ENTRY} quanta, got {across.max()}")
-        self._hold(labels, across)
+        self._hold(Partition(labels, sizes[sizes > 0]), across)
 
-    def _hold(self, labels: NDArray[np.intp], across: NDArray[np.int64]) -> None:
+    def _hold(self, partition: Partition, across: NDArray[np.int64]) -> None:
         within = across.diagonal().copy()
-        for name, array in (("labels", labels), ("across", across), ("within", within)):
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        across.setflags(write=False)
+        within.setflags(write=False)
+        held = {"labels": partition.labels, "across": across, "within": within, "_partition": partition}
+        for name, value in held.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
-    def _trusted(cls, labels: NDArray[np.intp], across: NDArray[np.int64]) -> BlockDivergence:
+    def _trusted(cls, partition: Partition, across: NDArray[np.int64]) -> BlockDivergence:
         """From arrays that this module made: not checked, not copied; diagonals of lone inputs already 0."""
         made = object.__new__(cls)
-        made._hold(labels, across)
+        made._hold(partition, across)
         return made
 
     @classmethod
@@ -214,22 +218,6 @@ class BlockDivergence:
         """The largest D(x, x'), in quanta."""
         return int(self.across.max())
 
-    @cached_property
-    def _first(self) -> NDArray[np.intp]:
-        """One input of each block, shape (B,)."""
-        return self._order[self._starts]
-
-    @cached_property
-    def _order(self) -> NDArray[np.intp]:
-        """The inputs sorted by block, shape (K,)."""
-        return np.argsort(self.labels, kind="stable")
-
-    @cached_property
-    def _starts(self) -> NDArray[np.intp]:
-        """Where each block begins in `_order`, shape (B,)."""
-        sizes = np.bincount(self.labels, minlength=self.blocks)
-        return np.cumsum(sizes) - sizes
-
     def between(self, x: int, other: int) -> int:
         """D(x, other) in quanta."""
         return 0 if x == other else int(self.across[self.labels[x], self.labels[other]])
@@ -257,16 +245,12 @@ class BlockDivergence:
             return self.largest
         if self.blocks == 1:
             return int(scores.max()) - int(scores.min()) + int(self.across[0, 0])
-        ordered = scores[self._order]
-        highest = np.maximum.reduceat(ordered, self._starts)
-        lowest = np.minimum.reduceat(ordered, self._starts)
+        highest, lowest = self._partition.extremes(scores)
         return int((self.across + (highest[:, None] - lowest)).max())
 
     def __add__(self, other: BlockDivergence) -> BlockDivergence:
         """The sum for every pair, exactly, on the common refinement of both partitions."""
-        if self.labels is other.labels:
-            return BlockDivergence._trusted(self.labels, self.across + other.across)
-        return self._sum(other, self._refined(other))
+        return self._sum(other, self._common(other))
 
     def plus(self, other: BlockDivergence) -> tuple[BlockDivergence, BlockDivergence]:
         """The sum, and the summand as it was added: coarsened where the sum had more than MAX_BLOCKS blocks.
@@ -277,31 +261,11 @@ class BlockDivergence:
         Returns:
             The sum of this and the second; the second, `other` or above it in every pair.
         """
-        if self.labels is other.labels:
-            return self + other, other
-        labels = self._refined(other)
-        if labels.max() >= max(MAX_BLOCKS, self.blocks):
+        common = self._common(other)
+        if common.sizes.size > max(MAX_BLOCKS, self.blocks):
             other = other.coarsened()
-            labels = self.labels
-        return self._sum(other, labels), other
-
-    def _refined(self, other: BlockDivergence) -> NDArray[np.intp]:
-        """Labels of the coarsest partition that is finer than both."""
-        if self.inputs != other.inputs:
-            raise ParameterError(
-                f"two divergences must cover the same inputs to add, got {self.inputs} and {other.inputs}"
-            )
-        pairs = self.labels * other.blocks + other.labels
-        kinds = self.blocks * other.blocks
-        if kinds <= 8 * self.inputs + 4096:  # counting beats sorting
-            present = np.bincount(pairs, minlength=kinds) > 0
-            counted: NDArray[np.intp] = (np.cumsum(present) - 1)[pairs]
-            return counted
-        ranked: NDArray[np.intp] = np.unique(pairs, return_inverse=True)[1]
-        return ranked
-
-    def _sum(self, other: BlockDivergence, labels: NDArray[np.intp]) -> BlockDivergence:
-        return BlockDivergence._trusted(labels, self._on(labels) + other._on(labels))
+            common = self._partition
+        return self._sum(other, common), other
 
     def without(self, part: BlockDivergence) -> BlockDivergence:
         """What remains of a sum when one of its parts is taken out, exactly, on the partition of the sum.
@@ -309,9 +273,26 @@ class BlockDivergence:
         Args:
             part: A divergence that was added into this one: every block of the sum lies in one block of it.
         """
-        if self.labels is part.labels:
-            return BlockDivergence._trusted(self.labels, self.across - part.across)
-        return BlockDivergence._trusted(self.labels, self.across - part._on(self.labels, self._first))
+        return BlockDivergence._trusted(self._partition, self.across - part._on(self._partition))
+
+    def _common(self, other: BlockDivergence) -> Partition:
+        if self.inputs != other.inputs:
+            raise ParameterError(
+                f"two divergences must cover the same inputs to add, got {self.inputs} and {other.inputs}"
+            )
+        return self._partition.refined(other._partition)
+
+    def _sum(self, other: BlockDivergence, common: Partition) -> BlockDivergence:
+        return BlockDivergence._trusted(common, self._on(common) + other._on(common))
+
+    def _on(self, finer: Partition) -> NDArray[np.int64]:
+        """`across` over the blocks of a partition each of whose blocks lies in one of this one's."""
+        if finer is self._partition:
+            return self.across
+        own = self.labels[finer.members]
+        across: NDArray[np.int64] = self.across[own[:, None], own]
+        np.fill_diagonal(across, across.diagonal() * (finer.sizes > 1))
+        return across
 
     def coarsened(self) -> BlockDivergence:
         """One block with the largest value: never below the truth, and as small as GRR's."""
@@ -350,14 +331,3 @@ class BlockDivergence:
         labels[alone] = self.blocks + np.arange(alone.size)
         within = np.concatenate([self.within, np.zeros(alone.size, dtype=np.int64)])
         return BlockDivergence(labels[mapping], self.across[np.ix_(owner, owner)], within)
-
-    def _on(self, labels: NDArray[np.intp], first: NDArray[np.intp] | None = None) -> NDArray[np.int64]:
-        """`across` over the blocks of a finer partition; `first` is one input of each of them."""
-        sizes = np.bincount(labels)
-        if first is None:
-            first = np.empty(sizes.size, dtype=np.intp)
-            first[labels] = np.arange(labels.size)
-        own = self.labels[first]
-        across: NDArray[np.int64] = self.across[own[:, None], own]
-        across[np.diag_indices_from(across)] *= sizes > 1
-        return across

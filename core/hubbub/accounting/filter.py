@@ -1,10 +1,10 @@
 """The Bayesian privacy filter: accepts queries about a record while no run of answers can exceed its budget.
 
 The object of privacy is the whole record of one device's owner; two records are neighbours whatever they
-differ in. The guarantee: whatever the querier asks, and however it adapts to what it has seen, the probability
-of any transcript of accepted queries under one record is at most e^budget times that under another (Pan,
-"Knowledge gain as privacy loss in local privacy accounting", Corollary 4.1, extended to queries that are
-accepted and not yet answered).
+differ in. The guarantee: whatever the querier asks, and however it adapts to what it has seen, any transcript
+of accepted queries is at most e^budget times as probable under one record as under another (Pan, "Knowledge
+gain as privacy loss in local privacy accounting", Corollary 4.1, extended to queries that are accepted and
+not yet answered).
 
 A *coordinate* is one stored value that channels read, for example a pinned attribute, or one round's draw of
 a changing one. Recorded answers on a coordinate merge into one likelihood l(x) = sum of ln w_i(x, y_i); the
