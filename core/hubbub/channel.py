@@ -170,7 +170,10 @@ class Channel(ABC):
             if 0 <= values < self.inputs:
                 return self.select(values, self._uniform.one(source))
             raise self._out_of_range()
-        array = np.asarray(values)
+        try:
+            array = np.asarray(values)
+        except ValueError:  # rows of different lengths
+            raise ParameterError("values must be one number or one row of them, got a ragged list") from None
         if array.ndim == 0:
             return self.perturb(self._one_input(values), source=source)
         if array.ndim != 1:

@@ -365,9 +365,11 @@ def _category_weights(
     shares = {size: 1 / (norm * span) for size, span in spans.items()}
     aim, inner = math.log(ceiling), math.log(ceiling / near)
     for limit in TOTALS:
-        weights, total = _weights_at(limit, sizes, shares, ceiling, near)
-        if total > limit:
-            weights, total = _weights_at(limit - 2 * (total - limit), sizes, shares, ceiling, near)
+        # T misses its scale by what roundings add up to in the row that decides: half a unit of o per input,
+        # one of u (with b/2 of its o) per other value of the category, a/2 for the true value.
+        inputs = sum(number * size for size, number in sizes.items())
+        slack = inputs + min(sizes) * math.ceil(near) + math.ceil(ceiling)
+        weights, total = _weights_at(limit - slack, sizes, shares, ceiling, near)
         if total > limit:
             continue
         kept = 0.0 if limit == TOTALS[-1] else 1.0 - NARROW_LOSS
