@@ -7,8 +7,8 @@
         agent.answer()
         agent.upload()
 
-The unit of privacy is the whole record of the installation's owner, all attributes over all rounds: for any two
-records, the probability of everything that this agent ever sends differs by a factor of at most e^budget.
+The unit of privacy is the whole record of the installation's owner, all attributes over all rounds: for any
+two records, the probability of everything that this agent ever sends differs by a factor of at most e^budget.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hubbub_client.book import replay
 from hubbub_client.errors import AttributeRefused, CollectorError, LedgerCorrupt, LedgerError
 from hubbub_client.ledger import Ledger, StoredAttribute, StoredEnrolment
 from hubbub_client.reading import Reading, channel_input, pack_reading, read, unpack_reading
-from hubbub_client.schedule import Enrolment, due, screen, slot_of, slot_query, slots
+from hubbub_client.schedule import Enrolment, due, screen, slot_of, slot_query, slots, water_mark
 from hubbub_client.transcript import Row
 from hubbub_client.transport import HttpTransport, Transport
 from hubbub_client.uploader import Limits, Settled, Upload, Wait, decide, judge
@@ -192,7 +192,8 @@ class Agent:
         Surveys never declare attributes: what is known about its owner is the host's to say.
 
         Raises:
-            AttributeRefused: It was registered before with another kind or domain. Budget was reserved for that domain, so
+            AttributeRefused: It was registered before with another kind or domain. Budget was reserved for
+            that domain, so
                 it cannot change; give the changed attribute another id.
         """
         with self._lock:
@@ -207,10 +208,11 @@ class Agent:
                 )
 
     def set(self, attribute_id: str, value: object) -> None:
-        """Tells the agent the attribute's value from now on; None, or anything outside its domain, is "missing".
+        """Tells the agent the attribute's value from now on.
 
-        An evolving value stands until it is replaced, in memory only: after a restart it is missing until set again. A static
-        value is pinned by the first answer that reads it, missing included, and stays.
+        None, or anything outside the domain, is "missing". An evolving value stands until it is replaced, in
+        memory only: after a restart it is missing until set again. A static value is pinned by the first
+        answer that reads it, missing included, and stays.
 
         Raises:
             AttributeRefused: No such attribute is registered, or its value is pinned.
@@ -223,12 +225,15 @@ class Agent:
             if stored.pinned is None:
                 self._readings[attribute_id] = reading
             elif stored.pinned != pack_reading(reading):
-                raise AttributeRefused(f"attribute {attribute_id!r} is static and was pinned by its first answer")
+                raise AttributeRefused(
+                    f"attribute {attribute_id!r} is static and was pinned by its first answer"
+                )
 
     def fetch_surveys(self) -> tuple[Survey, ...]:
         """The surveys that the collector serves; taking part in one is a separate step.
 
-        A survey that this version cannot read is left out: it is the collector's business, and no reason to lose the others.
+        A survey that this version cannot read is left out: it is the collector's business, and no reason to
+        lose the others.
 
         Raises:
             CollectorError: The collector cannot be reached, or its answer is not a list of surveys.
@@ -275,10 +280,9 @@ class Agent:
                 Row("reserve", ticket, survey.digest, slot, stored.generation)
                 for slot, ticket in zip(wanted, tickets, strict=True)
             ]
-            current = survey.round_at(now_s)
-            high_water = -1 if current is None else current - 1
-            # The filter in memory is ahead of the file until this returns; if it fails, the ledger is closed for good
-            # and a new agent rebuilds the filter from what the file says.
+            high_water = water_mark(survey, now_s)
+            # The filter in memory is ahead of the file until this returns; if it fails, the ledger is closed
+            # for good and a new agent rebuilds the filter from what the file says.
             self._ledger.add_enrolment(StoredEnrolment(survey.digest, survey.canonical, high_water), rows)
             self._surveys[survey.digest], self._high_water[survey.digest] = survey, high_water
             self._book.reserved(rows)
@@ -342,7 +346,8 @@ class Agent:
         reading = self._readings.get(attribute.id, read(attribute, None))
         if attribute.kind == "evolving":
             return reading, None
-        # Missing is pinned too: a later survey that read another value on this coordinate would merge wrongly.
+        # Missing is pinned too: a later survey that read another value on this coordinate would merge
+        # wrongly.
         return reading, (attribute.id, pack_reading(reading))
 
     def _perturb(self, survey: Survey, reading: Reading) -> int:
@@ -353,10 +358,10 @@ class Agent:
         self._attributes = {stored.id: stored for stored in self._ledger.attributes()}
 
     def upload(self) -> UploadOutcome:
-        """Sends what waits in the outbox, oldest first, until it is empty or the collector must be left alone.
+        """Sends what waits, oldest first, until the outbox is empty or the collector must be left alone.
 
-        A report leaves the outbox only for a typed outcome; whatever else happens, the same bytes are sent again later. A
-        collector that cannot be reached is an outcome, not an error.
+        A report leaves the outbox only for a typed outcome; whatever else happens, the same bytes are sent
+        again later. A collector that cannot be reached is an outcome, not an error.
 
         Raises:
             LedgerError: The ledger failed.
@@ -404,9 +409,7 @@ class Agent:
         """What was spent, what is reserved, and what waits."""
         with self._lock:
             enrolments = tuple(
-                EnrolmentStatus(
-                    survey.id, survey.version, digest, survey.rounds, self._high_water[digest]
-                )
+                EnrolmentStatus(survey.id, survey.version, digest, survey.rounds, self._high_water[digest])
                 for digest, survey in self._surveys.items()
             )
             return Status(

@@ -24,23 +24,23 @@ class LedgerError(ClientError):
     """The privacy ledger cannot be used."""
 
 
-class LedgerLocked(LedgerError):
+class LedgerLocked(LedgerError):  # noqa: N818 - named after what is wrong
     """The ledger is open elsewhere; two writers would spend one budget twice."""
 
 
-class LedgerCorrupt(LedgerError):
+class LedgerCorrupt(LedgerError):  # noqa: N818 - named after what is wrong
     """The file is not a ledger, or what it says does not add up."""
 
 
-class LedgerTooNew(LedgerError):
+class LedgerTooNew(LedgerError):  # noqa: N818 - named after what is wrong
     """The ledger's schema is newer than this software."""
 
 
-class BudgetFixed(LedgerError):
+class BudgetFixed(LedgerError):  # noqa: N818 - named after what is wrong
     """The lifetime budget was fixed at first open and cannot be changed."""
 
 
-class AttributeRefused(ClientError, ValueError):
+class AttributeRefused(ClientError, ValueError):  # noqa: N818 - named after what is wrong
     """An attribute is unknown, was registered with another domain or kind, or is pinned."""
 
 

@@ -1,8 +1,9 @@
-"""The device's privacy ledger: one SQLite file that decides what was spent, answered and still waits to be sent.
+"""The device's privacy ledger: one SQLite file that says what was spent, answered, and waits to be sent.
 
-Every change is one transaction, on disk before the call returns (write-ahead log, synchronous=FULL): after a kill at any
-point the file holds all of it or nothing. One process at a time has it open. Triggers keep the rules that must
-survive a bug elsewhere: the budget is fixed, the transcript only grows, a high-water mark never falls.
+Every change is one transaction, on disk before the call returns (write-ahead log, synchronous=FULL): after a
+kill at any point the file holds all of it or nothing. One process at a time has it open. Triggers keep the
+rules that must survive a bug elsewhere: the budget is fixed, the transcript only grows, a high-water mark
+never falls.
 
 This module moves data; what to reserve, answer or send is decided in `schedule`, `agent` and `uploader`.
 """
@@ -27,7 +28,7 @@ from hubbub_client.uploader import Pace, Pending
 
 SCHEMA_VERSION: Final = 1
 APPLICATION_ID: Final = 0x48756242
-"""Marks the file as a Hubbub ledger ("HubB" in SQLite's header), so that no other database is taken for one."""
+"""Marks the file as a Hubbub ledger, "HubB" in SQLite's header: no other database is taken for one."""
 
 _SCHEMA: Final = """
 CREATE TABLE device (
@@ -82,7 +83,8 @@ CREATE TRIGGER transcript_is_not_rewritten BEFORE UPDATE ON transcript
     BEGIN SELECT RAISE(ABORT, 'the transcript only grows'); END;
 CREATE TRIGGER transcript_is_not_cut BEFORE DELETE ON transcript
     BEGIN SELECT RAISE(ABORT, 'the transcript only grows'); END;
-CREATE TRIGGER high_water_never_falls BEFORE UPDATE OF high_water ON enrolment WHEN NEW.high_water < OLD.high_water
+CREATE TRIGGER high_water_never_falls BEFORE UPDATE OF high_water ON enrolment WHEN NEW.high_water <
+OLD.high_water
     BEGIN SELECT RAISE(ABORT, 'the high-water mark never falls'); END;
 CREATE TRIGGER report_is_not_rewritten BEFORE UPDATE ON outbox
     BEGIN SELECT RAISE(ABORT, 'a report is sent as it was written'); END;
@@ -143,8 +145,8 @@ class Ledger:
 
     Args:
         path: The file; made, readable by its owner alone, if it does not exist.
-        budget: The lifetime epsilon of everything that this installation will ever say about its owner. Fixed by the
-            first open.
+        budget: The lifetime epsilon of everything that this installation will ever say about its owner. Fixed
+            by the first open.
 
     Raises:
         LedgerLocked: It is open elsewhere.
@@ -207,7 +209,9 @@ class Ledger:
         if row is None:
             raise LedgerCorrupt(f"ledger {self.path} is damaged: it states no budget")
         if row[0] != budget:
-            raise BudgetFixed(f"budget of {self.path} was fixed at {row[0]!r} by its first open, got {budget!r}")
+            raise BudgetFixed(
+                f"budget of {self.path} was fixed at {row[0]!r} by its first open, got {budget!r}"
+            )
         self._chain = bytes(row[1])
 
     def close(self) -> None:
@@ -319,19 +323,22 @@ class Ledger:
         record: Row | None,
         pin: tuple[str, bytes] | None,
     ) -> None:
-        """Writes one answer: pin, consumed reservation with its memo, high-water mark, and outbox, or nothing.
+        """Writes one answer or nothing: pin, consumed reservation and memo, high-water mark, outbox.
 
         Args:
             digest: Survey.
             round_number: Round.
             report_id: 16 random bytes.
             report: The finished report, sent as it is at every attempt.
-            record: The transcript row that consumes the reservation; None when a memoised symbol is sent again.
+            record: The transcript row that consumes the reservation; None when a memoised symbol is sent
+                again.
             pin: Attribute id and encoded value to pin, if this is its first use.
         """
         with self._transaction() as db:
             if pin is not None:
-                db.execute("UPDATE attribute SET pinned = ? WHERE id = ? AND pinned IS NULL", (pin[1], pin[0]))
+                db.execute(
+                    "UPDATE attribute SET pinned = ? WHERE id = ? AND pinned IS NULL", (pin[1], pin[0])
+                )
             chain = self._append(db, () if record is None else (record,))
             db.execute(
                 "INSERT INTO answer (digest, round, id) VALUES (?, ?, ?)", (digest, round_number, report_id)
@@ -379,8 +386,8 @@ _OPEN: Final[weakref.WeakSet[Ledger]] = weakref.WeakSet()
 def _abandon() -> None:
     """Keeps a forked child from ever closing the connections it inherited.
 
-    SQLite believes that the child holds the parent's lock: closing would delete the write-ahead log, and with it
-    answers that the parent has already sent. So the child keeps one reference too many, for good.
+    SQLite believes that the child holds the parent's lock: closing would delete the write-ahead log, and with
+    it answers that the parent has already sent. So the child keeps one reference too many, for good.
     """
     for ledger in list(_OPEN):
         connection = getattr(ledger, "_db", None)

@@ -1,7 +1,8 @@
 """From a value, as the host knows it, to the one number that a survey's channel reads.
 
-A reading is what is kept of a value: its index in a discrete domain (the domain's size for missing), or a float (None for
-missing). Nothing here raises on a value: what a device sends must not depend on an error, and an error must not carry it.
+A reading is what is kept of a value: its index in a discrete domain (the domain's size for missing), or a
+float (None for missing). Nothing here raises on a value: what a device sends must not depend on an error, and
+an error must not carry it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from hubbub import packing
 from hubbub.domain import Attribute, NumberDomain
 from hubbub.errors import WireError
+from hubbub.mechanisms.rounding import stochastic_many
 from hubbub.randomness import SYSTEM, Source
 from hubbub.survey import Survey
 from hubbub_client.errors import LedgerCorrupt
@@ -81,8 +83,18 @@ def channel_input(survey: Survey, reading: Reading, *, source: Source = SYSTEM) 
     return int(survey.mapping[reading])
 
 
-def channel_inputs(survey: Survey, readings: Readings, *, source: Source = SYSTEM) -> NDArray[np.int64]:
-    """The channel's inputs for many readings, shape (n,); the law of each is that of `channel_input`."""
-    if survey.mapping is None:
-        return survey.inputs_of(readings, source=source)
-    return survey.mapping[readings].astype(np.int64)
+def channel_inputs(survey: Survey, readings: Readings, *, source: Source = SYSTEM) -> NDArray[np.intp]:
+    """The channel's inputs for many readings, shape (n,), for simulation.
+
+    The law of each is that of `channel_input`; for numbers within 2^-50, because the draw is made in floats.
+    """
+    if survey.mapping is not None:
+        return survey.mapping[readings.astype(np.intp)]
+    domain = survey.attribute.domain
+    assert isinstance(domain, NumberDomain)  # noqa: S101 - only a number's survey has no map
+    inputs = np.full(readings.shape, survey.missing_input, dtype=np.intp)
+    present = ~np.isnan(readings)
+    inputs[present] = stochastic_many(
+        readings[present], domain.low, domain.high, survey.missing_input, source=source
+    )
+    return inputs

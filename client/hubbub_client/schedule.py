@@ -1,8 +1,8 @@
 """What a device may be asked, and when it answers: decisions shared by the agent and the fleet.
 
-A survey's schedule is a list of slots, one for every answer that costs budget. A static attribute has one slot for the
-whole survey, because its one report is memoised and sent again under fresh ids. An evolving attribute has one slot per
-round, each a coordinate of its own: fresh noise, and losses add.
+A survey's schedule is a list of slots, one for every answer that costs budget. A static attribute has one
+slot for the whole survey, because its one report is memoised and sent again under fresh ids. An evolving
+attribute has one slot per round, each a coordinate of its own: fresh noise, and losses add.
 
 Every decision here reads public facts and the device's clock, never a value and never an output.
 """
@@ -33,9 +33,10 @@ class Enrolment:
         digest: Its digest, 16 bytes.
         status: "enrolled" now, "already_enrolled" before (nothing was reserved again), or "refused".
         reason: Why it was refused, else None. unknown_attribute: the host registered none of that id.
-            domain_mismatch: it registered another domain or kind. over_policy: the survey's epsilon is larger than the
-            device accepts. expired: its last round has ended. over_budget: some outputs of what is reserved could
-            exceed the lifetime budget.
+            domain_mismatch: it registered another domain or kind. over_policy: the survey's epsilon is larger
+                than the
+            device accepts. expired: its last round has ended. over_budget: some outputs of what is reserved
+            could exceed the lifetime budget.
     """
 
     survey_id: str
@@ -83,13 +84,19 @@ def screen(
 def slots(survey: Survey, now_s: float) -> tuple[int, ...]:
     """Every answer of the schedule that can still fall due, () if the survey has ended.
 
-    Rounds that ended before enrolment are left out: they can never be answered, because the high-water mark starts
-    behind them, so nothing is set aside for them.
+    Rounds that ended before enrolment are left out: they can never be answered, because the high-water mark
+    starts behind them, so nothing is set aside for them.
     """
     first = first_round(survey, now_s)
     if first is None:
         return ()
     return (PINNED,) if survey.attribute.kind == "static" else tuple(range(first, survey.rounds))
+
+
+def water_mark(survey: Survey, now_s: float) -> int:
+    """Where the high-water mark starts at enrolment: below the first round that can be answered."""
+    first = first_round(survey, now_s)
+    return survey.rounds - 1 if first is None else first - 1
 
 
 def slot_of(survey: Survey, round_number: int) -> int:
@@ -100,9 +107,9 @@ def slot_of(survey: Survey, round_number: int) -> int:
 def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
     """What answering this slot asks of the filter.
 
-    The coordinate names the stored value that the channel reads. Likelihoods of several surveys merge only on one pinned
-    value of a static attribute, so only there is the coordinate shared, over the attribute's whole domain. A rounded
-    number is a draw of its own for every survey, an evolving value one for every round.
+    The coordinate names the stored value that the channel reads. Likelihoods of several surveys merge only on
+    one pinned value of a static attribute, so only there is the coordinate shared, over the attribute's whole
+    domain. A rounded number is a draw of its own for every survey, an evolving value one for every round.
 
     Args:
         survey: The survey.
@@ -122,8 +129,8 @@ def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
 def due(survey: Survey, high_water: int, now_s: float) -> int | None:
     """The round to answer now, None if there is none.
 
-    Only the round whose window is open is answered, once: a round that went by is forfeited and stays reserved at its
-    worst case, and a clock that was set back finds the high-water mark above it.
+    Only the round whose window is open is answered, once: a round that went by is forfeited and stays
+    reserved at its worst case, and a clock that was set back finds the high-water mark above it.
 
     Args:
         survey: An enrolled survey.

@@ -1,7 +1,8 @@
 """The transcript: the filter's steps as rows, chained so that a lost or changed row is noticed.
 
-The filter is deterministic: the same reservations and records in the same order give the same tickets, the same
-loss and the same decisions. So the ledger stores what was decided, not numbers derived from it; `book` rebuilds them.
+The filter is deterministic: the same reservations and records in the same order give the same tickets, the
+same loss and the same decisions. So the ledger stores what was decided, not numbers derived from it; `book`
+rebuilds them.
 """
 
 from __future__ import annotations

@@ -10,8 +10,11 @@ import urllib3
 
 from hubbub_client.errors import CollectorError
 
-MAX_RESPONSE_BYTES: Final = 16 * 2**20
-"""A list of surveys is the largest answer; a survey with a dense channel of 2^20 weights is about 8 MiB."""
+MAX_SURVEYS_BYTES: Final = 32 * 2**20
+"""A list of surveys is the largest answer; one survey is at most 16 MiB, and almost every one a few kB."""
+
+MAX_OUTCOMES_BYTES: Final = 2**16
+"""An outcome is at most 11 bytes, and an upload carries a handful of reports."""
 
 TIMEOUT_S: Final = 15.0
 """Connect and read; a collector answers within its linger, so more means that the way is broken."""
@@ -78,7 +81,7 @@ class HttpTransport:
         Raises:
             CollectorError: If no whole answer of acceptable size came.
         """
-        return self._request("GET", path, None)
+        return self._request("GET", path, None, MAX_SURVEYS_BYTES)
 
     def post(self, path: str, body: bytes) -> Response:
         """The answer to POST of a MessagePack body.
@@ -86,13 +89,13 @@ class HttpTransport:
         Raises:
             CollectorError: If no whole answer of acceptable size came.
         """
-        return self._request("POST", path, body)
+        return self._request("POST", path, body, MAX_OUTCOMES_BYTES)
 
     def close(self) -> None:
         """Closes kept connections."""
         self._pool.clear()
 
-    def _request(self, method: str, path: str, body: bytes | None) -> Response:
+    def _request(self, method: str, path: str, body: bytes | None, max_bytes: int) -> Response:
         headers = {"User-Agent": "hubbub"}
         if body is not None:
             headers["Content-Type"] = "application/msgpack"
@@ -101,10 +104,10 @@ class HttpTransport:
                 method, self._base + path, body=body, headers=headers, redirect=False, preload_content=False
             )
             try:
-                data = reply.read(MAX_RESPONSE_BYTES + 1, decode_content=False)
-                if len(data) > MAX_RESPONSE_BYTES:
+                data = reply.read(max_bytes + 1, decode_content=False)
+                if len(data) > max_bytes:
                     reply.close()
-                    raise CollectorError(f"collector's answer must be at most {MAX_RESPONSE_BYTES} bytes")
+                    raise CollectorError(f"collector's answer must be at most {max_bytes} bytes")
                 return Response(reply.status, data, reply.headers.get("Retry-After"))
             finally:
                 reply.release_conn()

@@ -1,8 +1,8 @@
 """When to send what, as values: the decision before an upload, and what its answer means.
 
-Nothing here does I/O, reads a clock or draws a random number; `Agent` and `Fleet` perform what is decided. Nothing
-here sees an answer either: the decision reads report ids and bytes as they lie in the outbox, so that the time of an
-upload does not depend on what is in it.
+Nothing here does I/O, reads a clock or draws a random number; `Agent` and `Fleet` perform what is decided.
+Nothing here sees an answer either: the decision reads report ids and bytes as they lie in the outbox, so that
+the time of an upload does not depend on what is in it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ class Limits:
     """What an uploader keeps to.
 
     Attributes:
-        max_reports: Reports in one upload; a device that was offline must not show how long by one large body.
+        max_reports: Reports in one upload; a device that was offline must not show how long by one large
+            body.
         max_bytes: Report bytes in one upload; one report is always sent, whatever its size.
         gap_s: Least time between two uploads, seconds.
-        base_s: Mean-free back-off of the first failure: the delay is uniform in [0, 2 * base_s), doubled each time.
+        base_s: Mean-free back-off of the first failure: the delay is uniform in [0, 2 * base_s), doubled each
+            time.
         cap_s: Largest back-off window, seconds.
-        retry_after_cap_s: Largest Retry-After that is believed, seconds; a broken server must not silence devices.
+        retry_after_cap_s: Largest Retry-After that is believed, seconds; a broken server must not silence
+            devices.
     """
 
     max_reports: int = 8
@@ -151,8 +154,9 @@ def judge(
 ) -> Result:
     """What an upload's answer means.
 
-    Only a 200 with exactly one known outcome per report settles anything. Whatever else comes back, the reports may or
-    may not have been counted, so they are kept and sent again as they are; the aggregator drops a second copy by id.
+    Only a 200 with exactly one known outcome per report settles anything. Whatever else comes back, the
+    reports may or may not have been counted, so they are kept and sent again as they are; the aggregator
+    drops a second copy by id.
 
     Args:
         upload: What was sent.

@@ -119,7 +119,8 @@ def test_a_fork_neither_uses_nor_destroys_the_ledger(path: Path, tmp_path: Path)
     ledger.add_attribute("age", b"spec")
     code = tmp_path / "forked.py"
     code.write_text(
-        "import os, sys\nfrom hubbub_client.errors import LedgerLocked\nfrom hubbub_client.ledger import Ledger\n"
+        "import os, sys\nfrom hubbub_client.errors import LedgerLocked\n"
+        "from hubbub_client.ledger import Ledger\n"
         "ledger = Ledger(sys.argv[1], budget=1.0)\nledger.add_attribute('age', b'spec')\n"
         "child = os.fork()\n"
         "if child == 0:\n"
@@ -173,7 +174,10 @@ def test_a_newer_schema_is_refused(path: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        ("DROP TRIGGER transcript_is_not_rewritten", "UPDATE transcript SET symbol = 4 WHERE kind = 'record'"),
+        (
+            "DROP TRIGGER transcript_is_not_rewritten",
+            "UPDATE transcript SET symbol = 4 WHERE kind = 'record'",
+        ),
         ("DROP TRIGGER transcript_is_not_cut", "DELETE FROM transcript WHERE kind = 'record'"),
         ("DROP TRIGGER transcript_is_not_cut", "DELETE FROM transcript"),
     ],

@@ -58,7 +58,12 @@ def test_only_one_outcome_per_report_settles() -> None:
     assert judge(upload, ok("accepted", "late"), Pace(4, 9.0, single=True), **args) == Settled(
         ("accepted", "late"), Pace(0, 101.0, single=False)
     )
-    for answer in (ok("accepted"), ok("accepted", "late", "late"), Response(200, b"<html>"), Response(200, b"")):
+    for answer in (
+        ok("accepted"),
+        ok("accepted", "late", "late"),
+        Response(200, b"<html>"),
+        Response(200, b""),
+    ):
         assert isinstance(judge(upload, answer, Pace(), **args), Failed)
     for status in (201, 204, 301, 302, 400, 404, 413, 429, 500, 503):
         answer = Response(status, wire.encode_response(["accepted", "accepted"]))

@@ -1,0 +1,184 @@
+"""The privacy ledgers of many simulated devices at once, as columns.
+
+Every number comes from `hubbub.accounting.BayesianFilter` itself: devices whose answers on a coordinate are
+the same have the same state there, so the filter is asked once for each different run of answers. Its results
+are whole quanta of 2^-40 nats, exact in float64, so sums over coordinates are exact in any order, and a
+device's decisions and totals are those that an agent with the same answers would come to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.accounting import BayesianFilter, Query
+from hubbub.accounting.divergence import QUANTA_PER_NAT
+from hubbub.accounting.filter import MAX_BUDGET
+
+_WAITING: Final = -1
+_ABSENT: Final = -2
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class _Coordinate:
+    """One coordinate of every device.
+
+    Attributes:
+        queries: What was reserved on it, oldest first.
+        answers: For each query, the symbol of every device, shape (n,), int64; _WAITING, or _ABSENT if not
+            enrolled.
+        loss: Realised loss of every device, shape (n,), or one number for all.
+        worst: The same with what is pending at its worst.
+    """
+
+    queries: list[Query]
+    answers: list[NDArray[np.int64]]
+    loss: Floats
+    worst: Floats
+
+
+class Accounts:
+    """The ledgers of n devices with one lifetime budget each.
+
+    Args:
+        devices: n, >= 1.
+        budget: Lifetime epsilon of every device.
+
+    Raises:
+        ParameterError: If the budget is not one.
+    """
+
+    def __init__(self, devices: int, *, budget: float) -> None:
+        self._scratch = BayesianFilter(MAX_BUDGET)
+        self._uses = 0
+        # The agent's filter compares whole quanta with the budget's whole quanta; so does this.
+        self._limit = math.floor(Fraction(BayesianFilter(budget).budget) * QUANTA_PER_NAT) / QUANTA_PER_NAT
+        self._coordinates: dict[Hashable, _Coordinate] = {}
+        # One answer on a coordinate of its own is by far the commonest case, and repeats in every round.
+        self._single: dict[tuple[int, int, int], tuple[float, float, Query]] = {}
+        self._zero = np.zeros(devices)
+        self.loss: Floats = np.zeros(devices)
+        self.committed: Floats = np.zeros(devices)
+
+    def reserve_all(self, queries: Sequence[Query], among: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which of the devices can set aside a whole schedule; for those it is now set aside.
+
+        Args:
+            queries: Every answer that the schedule asks for, each on a coordinate of its own.
+            among: Devices that ask, shape (n,).
+
+        Returns:
+            Shape (n,), bool.
+        """
+        asking = np.where(among, _WAITING, _ABSENT).astype(np.int64)
+        trial: list[tuple[Query, _Coordinate | None, Floats]] = []
+        extra = np.zeros_like(self.committed)
+        fresh: dict[tuple[int, int], Floats] = {}
+        for query in queries:
+            state = self._coordinates.get(query.coordinate)
+            if state is None:
+                key = (id(query.channel), id(query.mapping))
+                if key not in fresh:
+                    fresh[key] = self._evaluate([query], [asking])[1]
+                worst = fresh[key]
+                extra += worst
+            else:
+                worst = self._evaluate([*state.queries, query], [*state.answers, asking])[1]
+                extra += worst - state.worst
+            trial.append((query, state, worst))
+        accepted: NDArray[np.bool_] = among & (self.committed + extra <= self._limit)
+        column = np.where(accepted, _WAITING, _ABSENT).astype(np.int64)
+        self.committed += np.where(accepted, extra, 0.0)
+        shared: dict[int, Floats] = {}
+        for query, state, worst in trial:
+            kept = shared.get(id(worst))  # every round of one survey shares one array
+            if kept is None:
+                kept = np.where(accepted, worst, 0.0 if state is None else state.worst)
+                shared[id(worst)] = kept
+            if state is None:
+                self._coordinates[query.coordinate] = _Coordinate([query], [column], self._zero, kept)
+            else:
+                state.queries.append(query)
+                state.answers.append(column)
+                state.worst = kept
+        return accepted
+
+    def record(
+        self,
+        query: Query,
+        devices: NDArray[np.intp],
+        symbols: NDArray[np.integer],
+        *,
+        last: bool,
+    ) -> None:
+        """Replaces what was set aside for one answer of some devices by what it realised.
+
+        Args:
+            query: As it was reserved: the same coordinate and channel.
+            devices: Which devices, shape (k,), none twice.
+            symbols: Their answers, shape (k,).
+            last: Whether nothing can be asked on this coordinate any more, so that only its totals need be
+                kept.
+        """
+        state = self._coordinates[query.coordinate]
+        index = next(i for i, known in enumerate(state.queries) if known.channel is query.channel)
+        column = state.answers[index].copy()
+        if (column[devices] != _WAITING).any():
+            raise ValueError("an answer must consume a reservation of its device")
+        column[devices] = symbols
+        state.answers[index] = column
+        loss, worst = self._evaluate(state.queries, state.answers)
+        self.loss += loss - state.loss
+        self.committed += worst - state.worst
+        state.loss, state.worst = loss, worst
+        if last and not (column == _WAITING).any():
+            del self._coordinates[query.coordinate]
+
+    def _evaluate(
+        self, queries: Sequence[Query], answers: Sequence[NDArray[np.int64]]
+    ) -> tuple[Floats, Floats]:
+        """Loss and committed of every device on one coordinate, shape (n,) each."""
+        if len(queries) == 1:
+            different, inverse = np.unique(answers[0], return_inverse=True)
+            found = [self._single_answer(queries[0], symbol) for symbol in different.tolist()]
+        else:
+            rows, inverse = np.unique(np.stack(answers, axis=1), axis=0, return_inverse=True)
+            found = [self._ask(queries, row) for row in rows.tolist()]
+        table = np.array(found, dtype=np.float64).reshape(-1, 2)
+        where = inverse.ravel()
+        return table[where, 0], table[where, 1]
+
+    def _single_answer(self, query: Query, symbol: int) -> tuple[float, float]:
+        key = (id(query.channel), id(query.mapping), symbol)
+        known = self._single.get(key)
+        if known is None:
+            known = self._single[key] = (*self._ask([query], [symbol]), query)  # keeps the ids in use
+        return known[:2]
+
+    def _ask(self, queries: Sequence[Query], symbols: Iterable[int]) -> tuple[float, float]:
+        """Loss and committed of one run of answers, on a fresh coordinate of a filter kept for that."""
+        taken = [(query, symbol) for query, symbol in zip(queries, symbols, strict=True) if symbol != _ABSENT]
+        if not taken:
+            return 0.0, 0.0
+        for _ in range(2):
+            scratch = self._scratch
+            loss, committed = scratch.loss, scratch.committed
+            self._uses += 1
+            tickets = scratch.reserve_all(
+                [Query(self._uses, query.channel, query.mapping) for query, _ in taken]
+            )
+            if tickets is not None:
+                for ticket, (_, symbol) in zip(tickets, taken, strict=True):
+                    if symbol != _WAITING:
+                        scratch.record(ticket, symbol)
+                return scratch.loss - loss, scratch.committed - committed
+            self._scratch = BayesianFilter(MAX_BUDGET)  # the old one is full
+        return math.inf, math.inf  # beyond any budget there is
