@@ -21,6 +21,7 @@ from hubbub import survey_canonical, survey_toml
 from hubbub.channel import Channel
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.errors import ParameterError, SurveyError
+from hubbub.mechanisms.pbgrr import PBGRR
 from hubbub.mechanisms.rounding import stochastic
 from hubbub.randomness import SYSTEM, Source
 from hubbub.survey_rules import MAX_CANONICAL_BYTES, MAX_NAME_CHARACTERS, MISSING, Rules
@@ -256,6 +257,8 @@ def _check_categories(
         or steps[-1] != 1
     ):
         rules.refuse("category", "must partition the inputs in order, missing last and alone", list(names))
+    if isinstance(channel, PBGRR) and not np.array_equal(channel.category_of, category_of):
+        rules.refuse("category", "must be the categories of its pbgrr channel", list(names))
     for i, name in enumerate(names):
         rules.text(f"category[{i}].name", name, MAX_NAME_CHARACTERS)
         if (name == MISSING) != (i == len(names) - 1):

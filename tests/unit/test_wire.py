@@ -1,0 +1,154 @@
+"""Reports, uploads, responses and survey lists on the wire."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgpack
+import pytest
+
+from hubbub.errors import ParameterError, WireError
+from hubbub.wire import (
+    MAX_ROUND,
+    MAX_SYMBOL,
+    OUTCOMES,
+    Malformed,
+    Report,
+    decode_report,
+    decode_response,
+    decode_surveys,
+    decode_upload,
+    encode_report,
+    encode_response,
+    encode_surveys,
+    encode_upload,
+)
+
+DIGEST = bytes(range(16))
+ID = bytes(range(100, 116))
+REPORT = Report(DIGEST, 3, ID, 90)
+
+
+def test_small_report_takes_37_bytes():
+    assert len(encode_report(dataclasses.replace(REPORT, round=127, symbol=127))) == 37
+    assert len(encode_report(dataclasses.replace(REPORT, symbol=128))) == 38
+
+
+@pytest.mark.parametrize("number", [0, 127, 128, 255, 256, 65535, 65536, MAX_ROUND])
+def test_report_of_any_size_of_number_comes_back(number):
+    report = Report(DIGEST, number, ID, number)
+    assert decode_report(encode_report(report)) == report
+    assert decode_report(msgpack.packb([DIGEST + ID, number, number])) == report
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"digest": DIGEST[:15]},
+        {"digest": "0123456789abcdef"},
+        {"id": ID + b"x"},
+        {"round": -1},
+        {"round": MAX_ROUND + 1},
+        {"round": True},
+        {"symbol": MAX_SYMBOL + 1},
+        {"symbol": -1},
+        {"symbol": 1.0},
+    ],
+)
+def test_report_that_breaks_a_rule_is_not_encoded(field):
+    with pytest.raises(ParameterError):
+        encode_report(dataclasses.replace(REPORT, **field))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [DIGEST + ID, 3],
+        [DIGEST + ID, 3, 90, 0],
+        [DIGEST + ID[:15], 3, 90],
+        [(DIGEST + ID).hex()[:32], 3, 90],
+        [DIGEST + ID, True, 90],
+        [DIGEST + ID, 3, False],
+        [DIGEST + ID, 3, 90.0],
+        [DIGEST + ID, -1, 90],
+        [DIGEST + ID, 3, -1],
+        [DIGEST + ID, MAX_ROUND + 1, 90],
+        [DIGEST + ID, 3, MAX_SYMBOL + 1],
+        [DIGEST + ID, 3, None],
+        {"digest": DIGEST},
+        None,
+        7,
+    ],
+)
+def test_element_that_is_no_report_does_not_condemn_its_neighbours(content):
+    good = encode_report(REPORT)
+    found = decode_upload(encode_upload([good, msgpack.packb(content), good]), max_reports=3)
+    assert found[0] == found[2] == REPORT
+    assert isinstance(found[1], Malformed)
+    assert found[1].reason
+
+
+def test_report_carrying_a_timestamp_or_another_extension_is_malformed():
+    for extension in (msgpack.Timestamp(1, 2), msgpack.ExtType(5, b"x"), msgpack.ExtType(5, b"")):
+        upload = encode_upload([msgpack.packb([DIGEST + ID, extension, 1])])
+        assert isinstance(decode_upload(upload, max_reports=1)[0], Malformed)
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 300, 70_000])
+def test_upload_of_any_length_is_what_msgpack_would_write(count):
+    report = [DIGEST + ID, 3, 90]
+    data = encode_upload([encode_report(REPORT)] * count)
+    assert data == msgpack.packb([1, [report] * count])
+    assert decode_upload(data, max_reports=count) == [REPORT] * count
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xc1",
+        b"\x93\x01\x90\x00",
+        b"\x91\x01",
+        b"\x92\x02\x90",
+        b"\x92\xc3\x90",
+        b"\x92\xcb\x3f\xf0\x00\x00\x00\x00\x00\x00\x90",
+        b"\x92\x01\x91",
+        b"\x92\x01\xa0",
+        b"\x92\x01\x90\x00",
+        b"\x92\x01\x80",
+        b"\x92\x01\xdd\xff\xff\xff\xff",
+        b"\x92\x01\x91" + b"\x91" * 5000 + b"\x90",
+    ],
+    ids=lambda data: data[:8].hex() or "empty",
+)
+def test_broken_upload_frame_is_refused(data):
+    with pytest.raises(WireError):
+        decode_upload(data, max_reports=8)
+
+
+def test_upload_above_its_limit_is_refused_and_at_it_is_taken():
+    data = encode_upload([encode_report(REPORT)] * 4)
+    assert len(decode_upload(data, max_reports=4)) == 4
+    with pytest.raises(WireError, match="at most 3"):
+        decode_upload(data, max_reports=3)
+
+
+def test_response_repeats_every_outcome_in_order():
+    assert decode_response(encode_response(OUTCOMES)) == list(OUTCOMES)
+    assert decode_response(encode_response([])) == []
+
+
+@pytest.mark.parametrize("content", [[1, ["maybe"]], [1, [b"accepted"]], [1, [3]], [2, []], [1], "accepted"])
+def test_response_outside_the_vocabulary_is_refused(content):
+    with pytest.raises(WireError):
+        decode_response(msgpack.packb(content))
+
+
+def test_survey_list_comes_back_byte_for_byte():
+    assert decode_surveys(encode_surveys([b"one", b"", b"\x00" * 300])) == [b"one", b"", b"\x00" * 300]
+
+
+@pytest.mark.parametrize("content", [[1, ["text"]], [1, [1]], [0, []], [1, None], {}])
+def test_survey_list_of_anything_but_bytes_is_refused(content):
+    with pytest.raises(WireError):
+        decode_surveys(msgpack.packb(content))
