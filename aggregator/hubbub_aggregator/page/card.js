@@ -169,6 +169,7 @@ export class Card {
     }
     const rounds = survey.schedule?.rounds;
     setText(this.window.main, rounds ? `${round.round + 1} of ${count(rounds)}` : String(round.round + 1));
+    this.window.box.title = `round ${round.round} in JSON and CSV, which count from 0`;
     setText(this.window.more, `${when(round.start)} – ${when(round.end)} UTC`);
     this.identity.update(round.accounting);
     this.#drawNews(round);

@@ -1,7 +1,7 @@
 // Numbers and times as text: as many digits as their uncertainty supports, and no more.
 
-const MINUS = "−";
-const NARROW = " ";
+const MINUS = "\u2212"; // the true minus sign
+const NARROW = "\u202f"; // a narrow space that does not break
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const moment = new Intl.DateTimeFormat("en-GB", {

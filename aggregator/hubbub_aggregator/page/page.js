@@ -24,7 +24,7 @@ function take(live) {
     const { shown } = survey;
     const { link, text } = links.get(survey.digest);
     setText(text, survey.title || survey.id);
-    link.dataset.stage = !shown ? "collecting" : shown.suppressed ? "collecting" : shown.sealed ? "sealed" : "provisional";
+    link.dataset.stage = !shown || shown.suppressed ? "collecting" : shown.sealed ? "sealed" : "provisional";
   }
   const kept = new Set(live.surveys.map((survey) => survey.digest));
   for (const digest of [...cards.keys()]) if (!kept.has(digest)) drop(digest);

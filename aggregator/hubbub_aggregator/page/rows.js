@@ -18,6 +18,7 @@ export class RowChart {
 
   update(items, summary) {
     this.element.setAttribute("aria-label", summary);
+    this.element.classList.toggle("airy", items.length <= 8);
     const known = items.filter((item) => item.estimate !== null);
     const before = this.domain;
     this.domain = domain(known, this.domain);
@@ -34,8 +35,9 @@ export class RowChart {
   #drawAxis() {
     const { ticks, places } = this.domain;
     this.axis.replaceChildren(...ticks.map((tick, i) => {
-      const anchor = i === 0 ? "start" : i === ticks.length - 1 ? "end" : "middle";
-      const text = svg("text", { x: percent(position(tick, this.domain)), y: 15, "text-anchor": anchor });
+      const at = position(tick, this.domain);
+      const anchor = at > 0.95 ? "end" : "middle";
+      const text = svg("text", { x: percent(at), y: 15, "text-anchor": anchor });
       text.textContent = fixed(100 * tick, places) + (i === ticks.length - 1 ? " %" : "");
       return text;
     }));
@@ -46,11 +48,11 @@ class Row {
   constructor() {
     this.grid = svg("g", { class: "grid" });
     this.bar = svg("rect", { class: "bar", y: 5, height: 12 });
-    this.zero = svg("rect", { class: "zero", y: 0, width: 1, height: 22 });
+    this.zero = svg("rect", { class: "zero", y: -4, width: 1, height: 30 });
     this.whisker = svg("rect", { class: "whisker", y: 10.25, height: 1.5 });
     this.low = svg("rect", { class: "whisker", y: 7, width: 1.5, height: 8 });
     this.high = svg("rect", { class: "whisker", y: 7, width: 1.5, height: 8 });
-    this.dot = svg("circle", { class: "dot", cy: 11, r: 3 });
+    this.dot = svg("circle", { class: "dot", cy: 11, r: 4 });
     this.label = el("span", { class: "label" });
     this.number = el("span", { class: "number" });
     this.element = el("div", { class: "row" }, this.label,
@@ -63,7 +65,7 @@ class Row {
     this.label.title = item.label;
     if (redrawGrid || !this.grid.firstChild) {
       this.grid.replaceChildren(...range.ticks.map((tick) =>
-        svg("rect", { x: percent(position(tick, range)), y: 0, width: 1, height: 22 })));
+        svg("rect", { x: percent(position(tick, range)), y: -4, width: 1, height: 30 })));
       this.zero.setAttribute("x", percent(position(0, range)));
     }
     const hidden = item.estimate === null;

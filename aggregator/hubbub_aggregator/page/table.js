@@ -23,7 +23,7 @@ export class ShareTable {
     if (heads.length !== this.columns) {
       this.columns = heads.length;
       this.head.replaceChildren(...heads.map((text) => {
-        const cell = el("th", { scope: "col" });
+        const cell = el("th", { scope: "col", class: text === "Category" ? "text" : false });
         setText(cell, text);
         return cell;
       }));
@@ -32,7 +32,7 @@ export class ShareTable {
     const shown = items.slice(0, MOST_ROWS);
     while (this.body.rows.length > shown.length) this.body.deleteRow(-1);
     while (this.body.rows.length < shown.length) {
-      const cells = Array.from({ length: heads.length - 1 }, () => el("td"));
+      const cells = heads.slice(1).map((head) => el("td", { class: head === "Category" ? "text" : false }));
       this.body.append(el("tr", {}, el("th", { scope: "row" }), ...cells));
     }
     shown.forEach((item, i) => {
