@@ -10,12 +10,9 @@ from numpy.typing import NDArray
 
 from hubbub.channel import Channel
 from hubbub.errors import ParameterError
-from hubbub.estimation.block import BlockInverse, CollapsedInverse
-from hubbub.estimation.dense import DenseInverse
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.inverse import Inverse
-from hubbub.mechanisms.grr import GRR
-from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR
+from hubbub.estimation.inversion import invert, own_categories
 
 
 class Estimator:
@@ -56,8 +53,8 @@ class Estimator:
         if rounding not in ("none", "stochastic"):
             raise ParameterError(f'rounding must be "none" or "stochastic", got {rounding!r}')
         self.channel = channel
-        self.inverse, own = _invert(channel, groups)
-        self.category_of = own if groups is None else groups
+        self.inverse = invert(channel, category_of=groups)
+        self.category_of = own_categories(channel) if groups is None else groups
         self._mean = None if points is None else _Mean(self.inverse, points, missing, rounding)
 
     def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
@@ -151,23 +148,6 @@ class _Mean:
 def _dot(a: Floats, b: Floats) -> float:
     # Not a @ b: at K = 100,000 BLAS would wake its threads, which costs more than the sum on a busy machine.
     return float(np.einsum("i,i->", a, b))
-
-
-def _invert(channel: Channel, groups: NDArray[np.intp] | None) -> tuple[Inverse, NDArray[np.intp]]:
-    """Choose the inverse that fits the channel's structure, and the channel's own categories."""
-    each = np.arange(channel.inputs)
-    if isinstance(channel, GRR):
-        # One block in which "same category" and "other" weigh the same: any grouping may be laid over it.
-        t, u, size = (np.array([number], dtype=np.int64) for number in (channel.t, channel.u, channel.inputs))
-        chosen = each if groups is None else groups
-        return BlockInverse(t, u, u, size, channel.total, category_of=chosen), each
-    if isinstance(channel, CategoryGRR):
-        t, o, sizes = channel.t, channel.o, channel.sizes
-        return CollapsedInverse(t, o, sizes, channel.total, category_of=groups), channel.category_of
-    if isinstance(channel, PBGRR):
-        t, u, o, sizes = channel.t, channel.u, channel.o, channel.sizes
-        return BlockInverse(t, u, o, sizes, channel.total, category_of=groups), channel.category_of
-    return DenseInverse(channel.weights(), channel.total, category_of=groups), each
 
 
 def _categories(category_of: NDArray[np.integer[Any]], inputs: int) -> NDArray[np.intp]:

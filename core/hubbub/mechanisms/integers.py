@@ -93,7 +93,8 @@ def _checked(design: NDArray[np.float64]) -> NDArray[np.float64]:
 def _fit(rows: NDArray[np.float64], total: int, ceiling: Fraction) -> NDArray[np.int64] | None:
     """Gives weights with this total inside the columns' boxes; None where some row cannot reach the total."""
     scaled = rows * float(total)
-    low = np.maximum(np.rint(scaled.min(axis=0)), 1.0).astype(np.int64)
+    # Rounded up: a unit less would take e^epsilon units from the largest entry that the column may hold.
+    low = np.maximum(np.ceil(scaled.min(axis=0)), 1.0).astype(np.int64)
     high = np.array([min(math.floor(ceiling * m), total) for m in low.tolist()], dtype=np.int64)
     if sum(low.tolist()) > total or sum(high.tolist()) < total:
         return None
