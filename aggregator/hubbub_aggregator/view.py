@@ -22,7 +22,7 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
                                                  next offset to apply, the log's end, end - offset
     }
 
-ACCOUNTING is ``{"attempts", "accepted", "duplicate", "early", "late", "invalid", "over_quota"}``, integers, and
+ACCOUNTING is ``{"attempts", "accepted", "duplicate", "early", "late", "invalid", "over_quota"}``, integers;
 attempts is the sum of the other six.
 
 ROUND has the keys of a release, sealed or not, and ``as_of``::
@@ -57,7 +57,12 @@ least that far from the last step shown, so no two views differ by few devices (
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
+
+from hubbub.survey import Survey
+from hubbub_aggregator.counting import NOTHING, PartitionState, RoundKey
+from hubbub_aggregator.release import Document, timestamp
 
 
 class View(Protocol):
@@ -70,3 +75,94 @@ class View(Protocol):
     def version(self) -> int:
         """A number that grows whenever the snapshot changes, and only then."""
         ...
+
+
+class LiveView:
+    """The view that a worker publishes to."""
+
+    def __init__(self) -> None:
+        self._published: tuple[int, dict[str, Any]] = (
+            0,
+            {
+                "log": "",
+                "surveys": [],
+                "accounting": NOTHING.as_dict(),
+                "unknown": 0,
+                "dead": 0,
+                "partitions": [],
+            },
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """The last published snapshot; do not change it."""
+        return self._published[1]
+
+    def version(self) -> int:
+        """A number that grows whenever the snapshot changes, and only then."""
+        return self._published[0]
+
+    def publish(self, snapshot: dict[str, Any]) -> None:
+        """Replaces the snapshot; readers see the old one or the new one whole."""
+        version, known = self._published
+        if snapshot != known:
+            self._published = (version + 1, snapshot)
+
+
+def compose(
+    log_identity: str,
+    states: Mapping[int, PartitionState],
+    ends: Mapping[int, int],
+    rounds: Mapping[RoundKey, Document],
+) -> dict[str, Any]:
+    """The snapshot of some partitions' states.
+
+    Args:
+        log_identity: Which log.
+        states: By partition.
+        ends: The log's end by partition.
+        rounds: The ROUND documents to show.
+    """
+    total = NOTHING
+    for state in states.values():
+        for known in state.rounds.values():
+            total += known.accounting + known.afterwards
+    surveys = {digest: survey for state in states.values() for digest, survey in state.surveys.items()}
+    ordered = sorted(surveys.values(), key=lambda survey: (survey.id, survey.version, survey.digest))
+    return {
+        "log": log_identity,
+        "surveys": [
+            _describe(survey, [rounds[key] for key in sorted(rounds) if key[0] == survey.digest])
+            for survey in ordered
+        ],
+        "accounting": total.as_dict(),
+        "unknown": sum(state.unknown for state in states.values()),
+        "dead": sum(state.dead for state in states.values()),
+        "partitions": [
+            {
+                "partition": partition,
+                "offset": state.offset,
+                "end": ends[partition],
+                "lag": ends[partition] - state.offset,
+            }
+            for partition, state in sorted(states.items())
+        ],
+    }
+
+
+def _describe(survey: Survey, rounds: list[Document]) -> dict[str, Any]:
+    return {
+        "id": survey.id,
+        "version": survey.version,
+        "title": survey.title,
+        "digest": survey.digest.hex(),
+        "attribute": {"id": survey.attribute.id, "kind": survey.attribute.kind},
+        "epsilon": {"declared": survey.epsilon, "certified": survey.channel.epsilon},
+        "minimum_cohort": survey.minimum_cohort,
+        "planned_devices": survey.planned_devices,
+        "schedule": {
+            "start": timestamp(survey.start_s),
+            "round_s": survey.round_s,
+            "rounds": survey.rounds,
+        },
+        "rounds": rounds,
+    }

@@ -1,0 +1,80 @@
+"""Where sealed releases stay: put once, read for ever; a second, different version is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final, Protocol
+
+from hubbub_aggregator.counting import RoundKey
+from hubbub_aggregator.errors import ArchiveError, Diverged
+
+SCHEMA_VERSION: Final = 1
+
+
+class Archive(Protocol):
+    """The authority for sealed rounds."""
+
+    def put(self, key: RoundKey, data: bytes) -> None:
+        """Keeps a release for good; putting the same bytes again changes nothing.
+
+        Raises:
+            Diverged: If other bytes are kept for this round; they stay.
+        """
+        ...
+
+    def get(self, key: RoundKey) -> bytes | None:
+        """A round's release, or None."""
+        ...
+
+
+class SqliteArchive:
+    """An archive in one SQLite file; one thread at a time.
+
+    Raises:
+        ArchiveError: If the file is no archive of this schema version.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS release ("
+                "digest BLOB, round INTEGER, document BLOB NOT NULL, PRIMARY KEY (digest, round))"
+            )
+            (found,) = self._db.execute("PRAGMA user_version").fetchone()
+            if found == 0:
+                self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise ArchiveError(f"{path} must be an archive of releases: {error}") from error
+        if found not in (0, SCHEMA_VERSION):
+            self._db.close()
+            raise ArchiveError(f"{path} must have schema version {SCHEMA_VERSION}, got {found}")
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._db.close()
+
+    def put(self, key: RoundKey, data: bytes) -> None:
+        """Keeps a release for good; putting the same bytes again changes nothing.
+
+        Raises:
+            Diverged: If other bytes are kept for this round; they stay.
+        """
+        self._db.execute("INSERT OR IGNORE INTO release VALUES (?, ?, ?)", (*key, data))
+        if self.get(key) != data:
+            digest, number = key
+            raise Diverged(f"survey {digest.hex()}, round {number}: another release is archived already")
+
+    def get(self, key: RoundKey) -> bytes | None:
+        """A round's release, or None."""
+        row = self._db.execute("SELECT document FROM release WHERE digest = ? AND round = ?", key).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def rounds(self) -> list[RoundKey]:
+        """The (digest, round) pairs that have a release, in order."""
+        rows = self._db.execute("SELECT digest, round FROM release ORDER BY digest, round")
+        return [(bytes(digest), number) for digest, number in rows]

@@ -1,0 +1,69 @@
+"""Which counts of an open round may be shown: steps of at least the minimum cohort.
+
+Two views whose counts differ by one device would show that device's symbol to whoever compares them. So
+what is shown moves in steps, and each step waits as a candidate until a whole cohort has come after it: the
+sealed release, whenever it comes, is then at least a cohort past everything that was shown before. The price
+is that live numbers lag by one to two cohorts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """Accepted reports of one round over all partitions, up to a cut.
+
+    Attributes:
+        cut: The offset per partition up to which the counts read.
+        counts: Accepted reports per symbol, shape (M,), int64.
+        n: Their sum.
+    """
+
+    cut: Mapping[int, int]
+    counts: NDArray[np.int64]
+    n: int
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Tally)
+            and self.n == other.n
+            and dict(self.cut) == dict(other.cut)
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it holds an array: equal by content, so not a key
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What an open round shows, and what it will show next.
+
+    Attributes:
+        shown: The counts behind the estimates that may be seen, or None before the first step.
+        candidate: The counts that are shown once a minimum cohort has come after them.
+    """
+
+    shown: Tally | None
+    candidate: Tally
+
+
+def advance(steps: Steps | None, now: Tally, *, minimum_cohort: int) -> Steps | None:
+    """The steps after the counts have grown to `now`; the same object when nothing moves.
+
+    Args:
+        steps: Where the round stands, None before its first candidate.
+        now: What has been counted.
+        minimum_cohort: Fewer devices than this never lie between two views.
+    """
+    cohort = max(minimum_cohort, 1)
+    if steps is None:
+        return Steps(None, now) if now.n >= cohort else None
+    if now.n < steps.candidate.n + cohort:
+        return steps
+    return Steps(steps.candidate, now)

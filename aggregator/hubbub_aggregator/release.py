@@ -1,0 +1,193 @@
+"""From the counts of a sealed round to what is published: pure, the same bytes from the same counts.
+
+A release holds the raw unbiased estimates with errors and intervals, a consistent view, the exact epsilon,
+the cut (the seal's offset in every partition) and the accounting up to it. Below the survey's minimum cohort
+it holds the accounting alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.estimation import Estimator
+from hubbub.survey import Survey
+from hubbub_aggregator.counting import NOTHING, Accounting, PartitionState, RoundKey
+from hubbub_aggregator.errors import AccountingError
+from hubbub_aggregator.provisional import Tally
+
+LEVEL: Final = 0.95
+Document: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Release:
+    """What may be published about one round.
+
+    Attributes:
+        survey: The survey.
+        round: The round.
+        stage: Whether the round is sealed: "sealed" releases are final.
+        tally: The counts that the estimates come from, and their cut.
+        accounting: What became of every attempt.
+    """
+
+    survey: Survey
+    round: int
+    stage: Literal["sealed", "provisional"]
+    tally: Tally
+    accounting: Accounting
+
+    @property
+    def is_suppressed(self) -> bool:
+        """Whether there are too few devices to publish anything but the accounting."""
+        return self.tally.n < max(self.survey.minimum_cohort, 1)
+
+    def document(self, estimator: Estimator | None = None) -> Document:
+        """The release as JSON types, in the shape that `view` describes (without as_of).
+
+        Args:
+            estimator: The survey's estimator, where it is at hand: building it may cost more than using it.
+        """
+        survey = self.survey
+        document: Document = {
+            "survey": {
+                "id": survey.id,
+                "version": survey.version,
+                "digest": survey.digest.hex(),
+                "title": survey.title,
+            },
+            "round": self.round,
+            "start": timestamp(survey.round_start_s(self.round)),
+            "end": timestamp(survey.round_end_s(self.round)),
+            "sealed": self.stage == "sealed",
+            "cut": {str(partition): offset for partition, offset in sorted(self.tally.cut.items())},
+            "accounting": self.accounting.as_dict(),
+            "epsilon": {"declared": survey.epsilon, "certified": survey.channel.epsilon},
+            "devices": self.tally.n,
+            "level": LEVEL,
+            "values": [],
+            "categories": [],
+            "mean": None,
+            "consistent": {"values": [], "categories": []},
+            "suppressed": self.is_suppressed,
+        }
+        if not self.is_suppressed:
+            document.update(_estimates(survey, self.tally, estimator or survey.estimator()))
+        return document
+
+
+def gather(key: RoundKey, states: Mapping[int, PartitionState]) -> tuple[Tally, Accounting] | None:
+    """The counts and the accounting of a round at its seals, or None while a partition has yet to apply one.
+
+    Args:
+        key: The (digest, round).
+        states: Every partition of the log.
+
+    Raises:
+        AccountingError: If in any partition attempts are not the sum of the verdicts, or accepted reports
+            are not the number counted.
+    """
+    cut, columns, total = {}, [], NOTHING
+    for partition, state in states.items():
+        known = state.rounds.get(key)
+        if known is None or known.sealed_at is None:
+            return None
+        counted = int(known.counts.sum())
+        if not known.accounting.holds or counted != known.accounting.accepted:
+            raise AccountingError(
+                f"survey {key[0].hex()}, round {key[1]}, partition {partition}: attempts must be the sum of "
+                f"the verdicts and accepted the number counted, {counted}, got {known.accounting}"
+            )
+        cut[partition] = known.sealed_at
+        columns.append(known.counts)
+        total += known.accounting
+    return Tally(cut, sum_counts(columns), total.accepted), total
+
+
+def release(survey: Survey, number: int, states: Mapping[int, PartitionState]) -> Release | None:
+    """The release of a round that every partition has sealed, or None while one has not.
+
+    Raises:
+        AccountingError: If the accounting does not hold at the cut.
+    """
+    gathered = gather((survey.digest, number), states)
+    return None if gathered is None else Release(survey, number, "sealed", *gathered)
+
+
+def canonical_bytes(document: Document) -> bytes:
+    """The one encoding of a document: sorted keys, shortest exact floats, UTF-8, no spaces."""
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode()
+
+
+def sum_counts(columns: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The sum of counts, shape (M,), of which some may be empty: nothing was accepted there."""
+    total = np.zeros(0, dtype=np.int64)
+    for column in columns:
+        if len(column):
+            total = total + column if len(total) else column
+    return total
+
+
+def timestamp(seconds: int) -> str:
+    """Seconds since 1970 as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _estimates(survey: Survey, tally: Tally, estimator: Estimator) -> Document:
+    estimate = estimator(tally.counts, tally.n)
+    spans, consistent = estimate.intervals(LEVEL), estimate.consistent()
+    names = survey.category_names
+    values = _cells(
+        survey.input_labels, estimate.values, estimate.value_errors, spans.values_low, spans.values_high
+    )
+    for cell, category in zip(values, survey.category_of.tolist(), strict=True):
+        cell["category"] = names[category]
+    mean = None
+    if estimate.mean is not None and math.isfinite(estimate.mean):
+        parts = (estimate.mean, estimate.mean_error, spans.mean_low, spans.mean_high)
+        mean = dict(zip(("estimate", "error", "low", "high"), map(_number, parts), strict=True))
+    return {
+        "values": values,
+        "categories": _cells(
+            names,
+            estimate.categories,
+            estimate.category_errors,
+            spans.categories_low,
+            spans.categories_high,
+        ),
+        "mean": mean,
+        "consistent": {
+            "values": [_number(value) for value in consistent.values.tolist()],
+            "categories": [_number(value) for value in consistent.categories.tolist()],
+        },
+    }
+
+
+def _cells(labels: Iterable[str], *columns: NDArray[np.float64]) -> list[Document]:
+    """One cell per label: estimate, error, low, high."""
+    return [
+        {
+            "label": label,
+            "estimate": _number(estimate),
+            "error": _number(error),
+            "low": _number(low),
+            "high": _number(high),
+        }
+        for label, estimate, error, low, high in zip(
+            labels, *(column.tolist() for column in columns), strict=True
+        )
+    ]
+
+
+def _number(value: float | None) -> float | None:
+    """The number, or None for what JSON has no word for: nan and infinity mean not identifiable."""
+    return float(value) if value is not None and math.isfinite(value) else None

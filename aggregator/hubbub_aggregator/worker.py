@@ -1,0 +1,201 @@
+"""One loop over a log's partitions: read, apply, save, release, show.
+
+Everything in memory can be had again from store, archive and log, so that a worker may be killed between any
+two instructions: what was applied but not saved is read and applied again, and what was sealed but not
+released is released at the next start. Any doubt raises and ends the worker; its host starts another.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from hubbub.estimation import Estimator
+from hubbub.records import NO_ROUND
+from hubbub.survey import Survey
+from hubbub_aggregator.archive import Archive
+from hubbub_aggregator.counting import NOTHING, PartitionState, RoundKey, apply
+from hubbub_aggregator.errors import Ahead
+from hubbub_aggregator.log import Log
+from hubbub_aggregator.provisional import Steps, Tally, advance
+from hubbub_aggregator.release import Document, Release, canonical_bytes, release, sum_counts
+from hubbub_aggregator.sealing import DEFAULT_GRACE_S, Sealer, due
+from hubbub_aggregator.store import Store
+from hubbub_aggregator.view import LiveView, compose
+
+# Some 20,000 reports where gateways write 300 a batch: ids are then deduplicated at full speed, and a step
+# still takes milliseconds.
+DEFAULT_READ_RECORDS: Final = 64
+_IDLE_S: Final = 0.05  # how long `run` rests when the log has nothing new
+
+
+class Worker:
+    """Counts every partition of one log.
+
+    Args:
+        log: What to count.
+        store: Where counts are kept; it decides where to read on.
+        archive: Where releases go.
+        view: Where readers look.
+        grace_s: How long after a round's lateness its seal waits, seconds.
+        clock: Seconds since 1970; it decides when rounds are sealed and nothing else.
+        read_records: The most records of a partition that one step applies and saves together.
+
+    Raises:
+        Ahead: If the store has applied records that the log does not hold.
+        CorruptStore: If the store contradicts itself.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        store: Store,
+        *,
+        archive: Archive,
+        view: LiveView,
+        grace_s: float = DEFAULT_GRACE_S,
+        clock: Callable[[], float] = time.time,
+        read_records: int = DEFAULT_READ_RECORDS,
+    ) -> None:
+        self._log, self._store, self._archive, self._view = log, store, archive, view
+        self._grace_s, self._clock, self._read_records = grace_s, clock, read_records
+        self._sealer = Sealer(log)
+        self._states: dict[int, PartitionState] = {}
+        for partition in range(log.partitions):
+            state = self._states[partition] = store.load(partition)
+            end = log.end(partition)
+            if state.offset > end:
+                raise Ahead(
+                    f"partition {partition}: offset must be at most the log's {end}, got {state.offset}"
+                )
+        self._estimators: dict[bytes, Estimator] = {}
+        self._steps: dict[RoundKey, Steps] = store.load_steps()
+        self._released: dict[RoundKey, Document] = {}
+        self._provisional: dict[RoundKey, Document] = {}
+        # A seal that was applied before the last stop may wait for its release.
+        self._sealing = {
+            key
+            for state in self._states.values()
+            for key, known in state.rounds.items()
+            if known.sealed_at is not None
+        }
+        for key in sorted(self._sealing):
+            data = archive.get(key)
+            if data is not None:
+                self._released[key] = _shown(json.loads(data))
+        self._sealing -= self._released.keys()
+        self._release()
+        self._show()
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether every record that the log holds is applied."""
+        return all(state.offset >= self._log.end(partition) for partition, state in self._states.items())
+
+    def step(self) -> int:
+        """Applies and saves some records of every partition, seals and releases what is due, shows the rest.
+
+        Returns:
+            How many records were applied.
+
+        Raises:
+            AggregatorError: On any doubt; the worker must not be used any more.
+        """
+        applied = sum(self._advance(partition) for partition in self._states)
+        if not applied and self.is_caught_up:
+            # A worker that lags does not know yet what is sealed; it would only write seals twice.
+            self._sealer.seal(
+                due(self._surveys().values(), self._clock(), self._grace_s, self._released.keys())
+            )
+        self._release()
+        self._show()
+        return applied
+
+    def run(self, stop: threading.Event) -> None:
+        """Steps until `stop` is set, resting while there is nothing new."""
+        while not stop.is_set():
+            if not self.step():
+                stop.wait(_IDLE_S)
+
+    def seal(self, keys: list[RoundKey]) -> None:
+        """Seals rounds before their time, for a host that knows that nothing more will come."""
+        self._sealer.seal(keys)
+
+    def _advance(self, partition: int) -> int:
+        state = self._states[partition]
+        change = apply(state, self._log.read(partition, state.offset, self._read_records))
+        if change.offset == change.previous:
+            return 0
+        self._store.save(partition, change)
+        state.commit(change)
+        self._sealing |= {key for key, new in change.rounds.items() if new.sealed_at is not None}
+        return change.offset - change.previous
+
+    def _surveys(self) -> dict[bytes, Survey]:
+        return {digest: survey for state in self._states.values() for digest, survey in state.surveys.items()}
+
+    def _estimator(self, survey: Survey) -> Estimator:
+        if survey.digest not in self._estimators:
+            self._estimators[survey.digest] = survey.estimator()
+        return self._estimators[survey.digest]
+
+    def _release(self) -> None:
+        """Archives every round whose last seal was just applied."""
+        if not self._sealing:
+            return
+        surveys = self._surveys()
+        for key in sorted(self._sealing):
+            digest, number = key
+            finished = release(surveys[digest], number, self._states) if digest in surveys else None
+            if finished is None:
+                continue
+            document = finished.document(self._estimator(surveys[digest]))
+            self._archive.put(key, canonical_bytes(document))
+            self._store.save_steps({key: None})
+            self._steps.pop(key, None)
+            self._provisional.pop(key, None)
+            self._released[key] = _shown(document)
+            self._sealing.discard(key)
+
+    def _show(self) -> None:
+        """Moves the open rounds' steps on and publishes everything."""
+        surveys = self._surveys()
+        keys = {key for state in self._states.values() for key in state.rounds} - self._released.keys()
+        changed: dict[RoundKey, Steps | None] = {}
+        rounds = dict(self._released)
+        for key in sorted(keys):
+            digest, number = key
+            parts = [state.rounds[key] for state in self._states.values() if key in state.rounds]
+            accounting = sum((part.accounting for part in parts), NOTHING)
+            if number == NO_ROUND or digest not in surveys or not accounting.attempts:
+                continue
+            steps = known = self._steps.get(key)
+            if all(part.sealed_at is None for part in parts):
+                # From the first seal on nothing moves until the release.
+                cut = {partition: state.offset for partition, state in self._states.items()}
+                survey = surveys[digest]
+                now = Tally(cut, sum_counts(part.counts for part in parts), accounting.accepted)
+                steps = advance(known, now, minimum_cohort=survey.minimum_cohort)
+            if steps is not None and steps is not known:
+                self._steps[key] = changed[key] = steps
+            if key not in self._provisional or steps is not known:
+                self._provisional[key] = self._provisional_document(surveys[digest], number, steps)
+            rounds[key] = self._provisional[key] | {"accounting": accounting.as_dict()}
+        # Saved before they are seen: after a crash the next step is still a cohort away.
+        self._store.save_steps(changed)
+        ends = {partition: self._log.end(partition) for partition in self._states}
+        self._view.publish(compose(self._log.identity, self._states, ends, rounds))
+
+    def _provisional_document(self, survey: Survey, number: int, steps: Steps | None) -> Document:
+        shown = steps.shown if steps is not None else None
+        tally = shown or Tally({}, sum_counts(()), 0)
+        provisional = Release(survey, number, "provisional", tally, NOTHING)
+        return _shown(provisional.document(self._estimator(survey)))
+
+
+def _shown(document: Document) -> Document:
+    """The document with the number of devices that its estimates rest on, 0 where there are none."""
+    return document | {"as_of": 0 if document["suppressed"] else document["devices"]}
