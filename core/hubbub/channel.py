@@ -26,15 +26,13 @@ from hubbub.accounting.divergence import BlockDivergence, log_floor
 from hubbub.errors import ParameterError, WireError
 from hubbub.exact import log_above
 from hubbub.randomness import MAX_TOTAL, SYSTEM, Source, Uniform, Words
+from hubbub.spec import SpecValue, check_spec_keys, spec_int
 
 MAX_WEIGHTS: Final = 2**24
 """Entries of a matrix that is ever built, 128 MiB: a larger channel is used through its structure only."""
 
 MAX_INPUTS: Final = 2**17
 """Inputs of a channel: what a survey's table of labels, estimates and errors can carry."""
-
-SpecValue = int | str | bytes | list[int]
-"""What a compiled channel's description is made of."""
 
 Symbols = NDArray[np.unsignedinteger[Any]]
 """Symbols, in the smallest of uint8, uint16, uint32 that holds M - 1."""
@@ -371,42 +369,3 @@ def channel_from_spec(spec: Mapping[str, object]) -> Channel:
     if known is None:
         raise WireError(f"a channel must be one of {', '.join(sorted(Channel._kinds))}, got {kind!r}")
     return known.from_spec(spec)
-
-
-def check_spec_keys(spec: Mapping[str, object], *keys: str) -> None:
-    """Refuses a description whose keys are not exactly "kind" and the given ones.
-
-    Raises:
-        WireError: If one is missing or unknown.
-    """
-    if set(spec) != {"kind", *keys}:
-        raise WireError(
-            f"a channel must have the keys {', '.join(('kind', *keys))}, got {sorted(map(str, spec))}"
-        )
-
-
-def spec_int(spec: Mapping[str, object], key: str) -> int:
-    """Gives an integer of a description.
-
-    Raises:
-        WireError: If it is not an integer from 1 to 2^63 - 1.
-    """
-    value = spec[key]
-    if type(value) is not int or not 1 <= value < MAX_TOTAL:
-        raise WireError(f"a channel's {key} must be an integer within 1 to 2^63 - 1, got {value!r}")
-    return value
-
-
-def spec_ints(spec: Mapping[str, object], key: str) -> list[int]:
-    """Gives a non-empty list of integers of a description.
-
-    Raises:
-        WireError: If it is not a list of integers from 1 to 2^63 - 1, of 1 to MAX_INPUTS entries.
-    """
-    value = spec[key]
-    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MAX_INPUTS:
-        raise WireError(f"a channel's {key} must be a list of 1 to {MAX_INPUTS} integers")
-    for entry in value:
-        if type(entry) is not int or not 1 <= entry < MAX_TOTAL:
-            raise WireError(f"a channel's {key} must be integers within 1 to 2^63 - 1, got {entry!r}")
-    return list(value)

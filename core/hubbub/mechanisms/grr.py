@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting.divergence import BlockDivergence, fixed_up
-from hubbub.channel import MAX_INPUTS, Channel, SpecValue, Symbols, check_spec_keys, spec_int
+from hubbub.channel import MAX_INPUTS, Channel, Symbols
 from hubbub.errors import ParameterError
 from hubbub.exact import HEADROOM, checked_epsilon, exp_below, log_above
 from hubbub.randomness import MAX_TOTAL, Words
+from hubbub.spec import SpecValue, check_spec_keys, spec_int
 
 TOTALS: Final = (2**32 - 1, MAX_TOTAL - 1)
 """The largest totals for draws of four and of eight random bytes."""

@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
-from hubbub.channel import MAX_INPUTS, Channel, SpecValue, Symbols, check_spec_keys, spec_int, spec_ints
+from hubbub.channel import MAX_INPUTS, Channel, Symbols
 from hubbub.errors import ParameterError
 from hubbub.exact import HEADROOM, MIN_EPSILON, checked_epsilon, exp_below, log_above
 from hubbub.mechanisms.grr import NARROW_LOSS, TOTALS, symmetric_weights
 from hubbub.randomness import Words
+from hubbub.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 
 
 class PBGRR(Channel):
