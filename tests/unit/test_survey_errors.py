@@ -1,0 +1,308 @@
+"""Wrong survey files are refused with file, key, rule and value."""
+
+from __future__ import annotations
+
+import pytest
+import surveys
+
+from hubbub import HubbubError, Survey, SurveyError
+
+LABELS, VISITS, DISEASES = surveys.LABELS, surveys.VISITS, surveys.DISEASES
+
+
+def changed(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+# (text, key, part of the rule, part of the value)
+WRONG = {
+    "unknown key": (changed(LABELS, "epsilon", "epsilom"), "epsilom", "known key", "1.0"),
+    "unknown key in a table": (changed(LABELS, "skew", "skwe"), "schedule.skwe", "known key", "5m"),
+    "key of another mechanism": (
+        LABELS + "boost_epsilon = 1.0",
+        "mechanism.boost_epsilon",
+        "known key",
+        "1.0",
+    ),
+    "key of another type": (changed(LABELS, "labels", "low = 0\nlabels"), "attribute.low", "known key", "0"),
+    "epsilon 0": (changed(LABELS, "epsilon = 1.0", "epsilon = 0"), "epsilon", "finite number from", "0"),
+    "epsilon below 0": (changed(LABELS, "epsilon = 1.0", "epsilon = -1.0"), "epsilon", "number", "-1.0"),
+    "epsilon nan": (changed(LABELS, "epsilon = 1.0", "epsilon = nan"), "epsilon", "number", "nan"),
+    "epsilon inf": (changed(LABELS, "epsilon = 1.0", "epsilon = inf"), "epsilon", "number", "inf"),
+    "epsilon too large": (changed(LABELS, "epsilon = 1.0", "epsilon = 41"), "epsilon", "to 40", "41"),
+    "epsilon text": (changed(LABELS, "epsilon = 1.0", 'epsilon = "1"'), "epsilon", "number", "'1'"),
+    "epsilon bool": (changed(LABELS, "epsilon = 1.0", "epsilon = true"), "epsilon", "number", "True"),
+    "epsilon of many digits": (
+        changed(LABELS, "epsilon = 1.0", f"epsilon = 1{'0' * 400}"),
+        "epsilon",
+        "number",
+        "bits",
+    ),
+    "epsilon missing": (changed(LABELS, "epsilon = 1.0", ""), "epsilon", "must be given", "nothing"),
+    "boost above epsilon": (
+        changed(VISITS, "boost_epsilon = 2.0", "boost_epsilon = 3.5"),
+        "mechanism.boost_epsilon",
+        "epsilon 3",
+        "3.5",
+    ),
+    "boost below 0": (
+        changed(VISITS, "boost_epsilon = 2.0", "boost_epsilon = -0.1"),
+        "mechanism.boost_epsilon",
+        "from 0",
+        "-0.1",
+    ),
+    "boost missing": (
+        changed(VISITS, "boost_epsilon = 2.0", ""),
+        "mechanism.boost_epsilon",
+        "must be given",
+        "nothing",
+    ),
+    "overlapping categories": (changed(VISITS, "[3, 20]", "[2, 20]"), "category[2].range", "overlap", "'2'"),
+    "value twice in one category": (
+        changed(VISITS, "values = [0]", "values = [0, 0]"),
+        "category[0].values",
+        "overlap itself",
+        "'0'",
+    ),
+    "category outside the domain": (
+        changed(VISITS, "[3, 20]", "[3, 21]"),
+        "category[2].range",
+        "domain",
+        "21",
+    ),
+    "value outside the domain": (
+        changed(VISITS, "values = [0]", "values = [-1]"),
+        "category[0].values",
+        "domain",
+        "-1",
+    ),
+    "category of labels": (
+        changed(VISITS, "values = [0]", 'values = ["0"]'),
+        "category[0].values",
+        "integers",
+        "'0'",
+    ),
+    "category with bool": (changed(VISITS, "[0]", "[false]"), "category[0].values", "integers", "False"),
+    "gap": (changed(VISITS, "[3, 20]", "[4, 20]"), "category", "cover", "3"),
+    "range turned round": (changed(VISITS, "[1, 2]", "[2, 1]"), "category[1].range", "lowest", "[2, 1]"),
+    "range of three": (changed(VISITS, "[1, 2]", "[1, 2, 3]"), "category[1].range", "lowest", "[1, 2, 3]"),
+    "category empty": (changed(VISITS, "[0]", "[]"), "category[0].values", "list", "[]"),
+    "category with both": (
+        changed(VISITS, "values = [0]", "values = [0]\nrange = [0, 0]"),
+        "category[0]",
+        "either",
+        "",
+    ),
+    "category with neither": (changed(VISITS, "values = [0]", ""), "category[0]", "either", "name"),
+    "category name twice": (changed(VISITS, "1 or 2", "none"), "category[1].name", "its own", "'none'"),
+    "category named missing": (
+        changed(VISITS, '"none"', '"missing"'),
+        "category[0].name",
+        "missing",
+        "'missing'",
+    ),
+    "category no table": ("category = 3\n" + LABELS, "category", "[[category]]", "3"),
+    "categories missing": (VISITS.split("[[category]]")[0], "category", "must be given", "nothing"),
+    "one category to read": (
+        LABELS
+        + 'reading = "category"\n[[category]]\nname = "all"\nvalues = ["excellent", "good", "fair", "poor"]',
+        "category",
+        "two or more",
+        "1",
+    ),
+    "range of labels": (
+        LABELS + '[[category]]\nname = "all"\nrange = ["excellent", "poor"]',
+        "category[0].range",
+        "labels",
+        "excellent",
+    ),
+    "K = 1": (changed(VISITS, "high = 20", "high = 0"), "attribute.high", "two values or more", "0"),
+    "K = 1 label": (
+        changed(LABELS, '["excellent", "good", "fair", "poor"]', '["good"]'),
+        "attribute.labels",
+        "2 to",
+        "['good']",
+    ),
+    "10^9 values": (
+        changed(VISITS, "high = 20", "high = 999999999"),
+        "attribute.high",
+        "at most 131071",
+        "999999999",
+    ),
+    "labels twice": (changed(LABELS, '"good"', '"poor"'), "attribute.labels[3]", "differ", "'poor'"),
+    "label of control characters": (
+        changed(LABELS, '"good"', '"go\\nod"'),
+        "attribute.labels[1]",
+        "printable",
+        "od",
+    ),
+    "low float": (changed(VISITS, "low = 0", "low = 0.5"), "attribute.low", "integer", "0.5"),
+    "low huge": (
+        changed(VISITS, "low = 0", f"low = 0x{'f' * 9999}"),
+        "attribute.low",
+        "integer",
+        "39996 bits",
+    ),
+    "number turned round": (changed(DISEASES, "high = 60.0", "high = -1"), "attribute.high", "above", "-1.0"),
+    "number nan": (changed(DISEASES, "high = 60.0", "high = nan"), "attribute.high", "finite", "nan"),
+    "attribute id": (changed(VISITS, 'id = "visits"', 'id = "../x"'), "attribute.id", "a-z", "'../x'"),
+    "attribute kind": (
+        changed(VISITS, '"static"', '"stable"'),
+        "attribute.kind",
+        "static, evolving",
+        "'stable'",
+    ),
+    "attribute type": (changed(VISITS, '"integer"', '"int"'), "attribute.type", "integer", "'int'"),
+    "attribute no table": (
+        "attribute = 3\n" + LABELS.split("[attribute]")[0],
+        "mechanism",
+        "must be given",
+        "",
+    ),
+    "id": (changed(VISITS, '"outpatient-visits"', '"Outpatient visits"'), "id", "a-z", "'Outpatient visits'"),
+    "id missing": (changed(VISITS, 'id = "outpatient-visits"', ""), "id", "must be given", "nothing"),
+    "version 0": (changed(VISITS, "version = 1", "version = 0"), "version", "integer from 1", "0"),
+    "version text": (changed(VISITS, "version = 1", 'version = "1"'), "version", "integer", "'1'"),
+    "title empty": (changed(LABELS, "Self-rated health", ""), "title", "1 to 200", "''"),
+    "cohort 0": (changed(VISITS, "cohort = 100", "cohort = 0"), "minimum_cohort", "from 1", "0"),
+    "quota 0": ("quota = 0\n" + VISITS, "quota", "from 1", "0"),
+    "duration": (changed(VISITS, '"1d"', '"1 day"'), "schedule.round", "duration", "'1 day'"),
+    "duration of other digits": (changed(VISITS, '"1d"', '"١d"'), "schedule.round", "duration", "'١d'"),
+    "duration number": (changed(VISITS, '"1d"', "86400"), "schedule.round", "duration", "86400"),
+    "duration 0": (changed(VISITS, '"1d"', '"0s"'), "schedule.round", "from 1", "'0s'"),
+    "duration long": (changed(VISITS, '"1h"', '"91d"'), "schedule.lateness", "from 0", "'91d'"),
+    "start without offset": (
+        changed(VISITS, "00:00:00Z", "00:00:00"),
+        "schedule.start",
+        "offset",
+        "datetime",
+    ),
+    "start of a fraction": (changed(VISITS, "00:00:00Z", "00:00:00.5Z"), "schedule.start", "whole", "500000"),
+    "start before 1970": (changed(VISITS, "2026-", "1969-"), "schedule.start", "from 0", "-"),
+    "rounds 0": (changed(VISITS, "rounds = 2", "rounds = 0"), "schedule.rounds", "from 1", "0"),
+    "rounds many": (changed(VISITS, "rounds = 2", "rounds = 100001"), "schedule.rounds", "100000", "100001"),
+    "mechanism name": (
+        changed(LABELS, '"grr"', '"rappor"'),
+        "mechanism.name",
+        "grr, pbgrr, boosted",
+        "'rappor'",
+    ),
+    "mechanism missing": (LABELS.split("[mechanism]")[0], "mechanism", "must be given", "nothing"),
+    "grr of numbers": (
+        DISEASES.split("[mechanism]")[0] + '[mechanism]\nname = "grr"',
+        "mechanism.name",
+        "boosted",
+        "'grr'",
+    ),
+    "boosted labels": (
+        changed(LABELS, 'name = "grr"', 'name = "boosted"\npoints = 4'),
+        "attribute.type",
+        "number",
+        "LabelDomain",
+    ),
+    "boosted categories": (
+        DISEASES + '[[category]]\nname = "a"\nvalues = [1]',
+        "category",
+        "must not be given",
+        "'a'",
+    ),
+    "points 1": (changed(DISEASES, "points = 31", "points = 1"), "mechanism.points", "from 2", "1"),
+    "points many": (
+        changed(DISEASES, "points = 31", "points = 100000"),
+        "mechanism.points",
+        "matrix",
+        "100000",
+    ),
+    "points missing": (changed(DISEASES, "points = 31", ""), "mechanism.points", "must be given", "nothing"),
+    "kernel": (
+        changed(DISEASES, '"uniform"', '"cauchy"'),
+        "mechanism.kernel",
+        "laplace, uniform",
+        "'cauchy'",
+    ),
+    "region": (
+        changed(DISEASES, '"absolute"', '"relative"'),
+        "mechanism.region",
+        "absolute, fixed",
+        "'relative'",
+    ),
+    "half width of a fixed region": (
+        changed(DISEASES, '"absolute"', '"fixed"'),
+        "mechanism.half_width",
+        "absent",
+        "12.0",
+    ),
+    "half width below 0": (
+        changed(DISEASES, "half_width = 12.0", "half_width = -1"),
+        "mechanism.half_width",
+        "from 0",
+        "-1",
+    ),
+    "kernel above epsilon": (DISEASES + "kernel_epsilon = 2.5", "mechanism.kernel_epsilon", "to 2", "2.5"),
+    "kernel that hides everything": (
+        changed(DISEASES, "half_width = 12.0", "half_width = 60.0\nmargin = 0"),
+        "mechanism.margin",
+        "known key",
+        "0",
+    ),
+    "boost too small for integers": (
+        changed(VISITS, "boost_epsilon = 2.0", "boost_epsilon = 1e-9"),
+        "mechanism",
+        "compile",
+        "'pbgrr'",
+    ),
+    "not TOML": ("hubbub: yes\n", "", "TOML", "line 1"),
+    "key twice": ("version = 1\n" + LABELS, "", "TOML", "line 3"),
+    "nesting without end": ("x = " + "[" * 100_000, "", "TOML", ""),
+    "number of too many digits": (f"x = {'9' * 5000}", "", "TOML", "digits"),
+    "empty": ("", "mechanism", "must be given", "nothing"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_survey_is_refused_with_file_key_rule_and_value(name):
+    text, key, rule, value = WRONG[name]
+    with pytest.raises(SurveyError) as caught:
+        Survey.parse(text, "wrong.toml")
+    error = caught.value
+    assert (error.file, error.key) == ("wrong.toml", key)
+    assert rule in error.rule
+    assert value in error.value
+    assert str(error) == f"wrong.toml{': ' + key if key else ''}: {error.rule}, got {error.value}"
+    assert len(str(error)) < 600
+    assert isinstance(error, ValueError)
+    assert isinstance(error, HubbubError)
+
+
+@pytest.mark.parametrize("text", surveys.ALL.values(), ids=surveys.ALL)
+def test_texts_that_the_wrong_ones_are_made_from_are_right(text):
+    Survey.parse(text)
+
+
+def test_file_that_is_not_utf_8_is_refused_with_its_path(tmp_path):
+    path = tmp_path / "latin.toml"
+    path.write_bytes(LABELS.replace("health", "santé").encode("latin-1"))
+    with pytest.raises(SurveyError) as caught:
+        Survey.load(path)
+    assert caught.value.file == str(path)
+    assert "UTF-8" in caught.value.rule
+    assert "0xe9" in caught.value.value
+
+
+@pytest.mark.parametrize("name", ["absent.toml", ".", "zero\0byte"])
+def test_file_that_cannot_be_read_is_refused(tmp_path, name):
+    with pytest.raises(SurveyError) as caught:
+        Survey.load(f"{tmp_path}/{name}")
+    assert "readable" in caught.value.rule
+
+
+def test_endless_file_is_not_read_to_its_end():
+    with pytest.raises(SurveyError, match="at most 16777216 bytes"):
+        Survey.load("/dev/zero")
+
+
+def test_survey_loads_from_a_file(tmp_path):
+    path = tmp_path / "visits.toml"
+    path.write_text(VISITS, encoding="utf-8")
+    assert Survey.load(path) == Survey.load(str(path)) == Survey.parse(VISITS)
