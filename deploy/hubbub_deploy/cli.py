@@ -1,0 +1,205 @@
+"""The `hubbub` command: what an analyst, an operator and a researcher type.
+
+Results go to stdout, talk to stderr. Exit 0: done; 1: it failed, in one line; 2: misuse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hubbub.errors import HubbubError
+from hubbub_deploy.errors import DeployError
+
+DEFAULT_PORT = 8780
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except (HubbubError, DeployError) as error:
+        print(f"hubbub: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader has seen enough (`| head`); Python would complain once more while it closes stdout.
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hubbub", description="Streaming data collection under local differential privacy."
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser("demo", help="the whole way on real data, and a page at a printed URL")
+    demo.add_argument("--seed", type=int, help="make the run repeatable; without it every run differs")
+    demo.add_argument("--port", type=int, default=0, help="port of the page (default: any free one)")
+    demo.add_argument(
+        "--people",
+        type=_positive,
+        default=None,
+        help="how many of the 20,190 devices take part (default: all)",
+    )
+    demo.add_argument("--data", type=Path, help="keep the node's files here (default: a temporary folder)")
+    demo.add_argument(
+        "--page",
+        choices=("auto", "hold", "close"),
+        default="auto",
+        help="hold the page open after the table until Ctrl-C; auto: where stdout is a terminal",
+    )
+    demo.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
+    demo.add_argument("--json", action="store_true", help="print the result as JSON")
+    demo.set_defaults(run=_demo)
+
+    node = commands.add_parser("node", help="collector, aggregator and dashboard in one process on SQLite")
+    node.add_argument("surveys", nargs="+", type=Path, metavar="SURVEY", help="survey files (TOML)")
+    node.add_argument("--data", type=Path, required=True, help="folder of the log, the store and the archive")
+    node.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    node.add_argument("--port", type=int, default=DEFAULT_PORT, help="default: %(default)s; 0 for any")
+    node.add_argument("--partitions", type=_positive, default=4, help="of a new log (default: %(default)s)")
+    node.add_argument(
+        "--grace", type=float, default=5.0, help="seconds from a round's last moment to its seal"
+    )
+    node.set_defaults(run=_node)
+
+    replay = commands.add_parser("replay", help="the same code offline on a CSV: error against the truth")
+    replay.add_argument("csv", type=Path, metavar="CSV", help="one device per row, with a header")
+    replay.add_argument(
+        "--survey", type=Path, action="append", required=True, help="survey file (TOML); may be repeated"
+    )
+    replay.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="ATTRIBUTE=COLUMN",
+        help="where an attribute's column has another name; may be repeated",
+    )
+    replay.add_argument("--seed", type=int, help="make the run repeatable")
+    replay.add_argument("--out", type=Path, help="write the plots and the releases into this folder")
+    replay.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
+    replay.add_argument("--json", action="store_true", help="print the result as JSON")
+    replay.set_defaults(run=_replay)
+
+    survey = commands.add_parser("survey", help="check and compile surveys")
+    verbs = survey.add_subparsers(title="verbs", required=True, metavar="VERB")
+    check = verbs.add_parser("check", help="compile it and say what a device would be asked for")
+    check.add_argument("file", type=Path)
+    check.add_argument("--json", action="store_true", help="print the facts as JSON")
+    check.set_defaults(run=_survey_check)
+    compiled = verbs.add_parser("compile", help="write the canonical bytes that devices and servers agree on")
+    compiled.add_argument("file", type=Path)
+    compiled.add_argument("--out", type=Path, required=True, help="file to write")
+    compiled.set_defaults(run=_survey_compile)
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from hubbub_deploy.demo import DemoSettings, run  # noqa: PLC0415 - `hubbub survey` needs no server library
+
+    return run(
+        DemoSettings(
+            seed=options.seed,
+            port=options.port,
+            people=options.people,
+            data_dir=options.data,
+            page=options.page,
+            rows="all" if options.all else "most frequent",
+            output="json" if options.json else "table",
+        )
+    )
+
+
+def _node(options: argparse.Namespace) -> int:
+    from hubbub import Survey  # noqa: PLC0415
+    from hubbub_deploy.node import NodeSettings, serve  # noqa: PLC0415
+
+    surveys = tuple(Survey.load(path) for path in options.surveys)
+    return serve(
+        NodeSettings(
+            surveys=surveys,
+            data_dir=options.data,
+            host=options.host,
+            port=options.port,
+            partitions=options.partitions,
+            grace_s=options.grace,
+        )
+    )
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from hubbub_deploy.replay import ReplaySettings, run  # noqa: PLC0415
+
+    columns = {}
+    for pair in options.column:
+        attribute, found, column = pair.partition("=")
+        if not found:
+            raise DeployError(f"--column must be ATTRIBUTE=COLUMN, got {pair!r}")
+        columns[attribute] = column
+    return run(
+        ReplaySettings(
+            csv=options.csv,
+            surveys=tuple(options.survey),
+            columns=columns,
+            seed=options.seed,
+            out=options.out,
+            rows="all" if options.all else "most frequent",
+            output="json" if options.json else "table",
+        )
+    )
+
+
+def _survey_check(options: argparse.Namespace) -> int:
+    from hubbub import Survey  # noqa: PLC0415
+
+    survey = Survey.load(options.file)
+    facts = {
+        "id": survey.id,
+        "version": survey.version,
+        "title": survey.title,
+        "attribute": survey.attribute.id,
+        "kind": survey.attribute.kind,
+        "inputs": survey.channel.inputs,
+        "outputs": survey.channel.outputs,
+        "categories": list(survey.category_names),
+        "declared_epsilon": survey.epsilon,
+        "epsilon": survey.channel.epsilon,
+        "rounds": survey.rounds,
+        "digest": survey.digest.hex(),
+    }
+    if options.json:
+        print(json.dumps(facts, ensure_ascii=False))
+    else:
+        for key, value in facts.items():
+            print(f"{key:18} {', '.join(value) if isinstance(value, list) else value}")
+    return 0
+
+
+def _survey_compile(options: argparse.Namespace) -> int:
+    from hubbub import Survey  # noqa: PLC0415
+
+    survey = Survey.load(options.file)
+    try:
+        options.out.write_bytes(survey.canonical)
+    except OSError as error:
+        raise DeployError(f"{options.out}: cannot be written: {error.strerror}") from None
+    print(f"{len(survey.canonical)} bytes, digest {survey.digest.hex()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

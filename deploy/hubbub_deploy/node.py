@@ -1,0 +1,175 @@
+"""The embedded setting: collector, aggregator and dashboard in one process on SQLite, nothing to install.
+
+The gateway and the page share one HTTP server; the worker counts in a thread of its own. They meet only in
+the log, as they would across machines. The log's lock keeps a second node off the same files, and a worker
+that meets a doubt ends the process: what it had not saved is counted again at the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from hubbub import Survey
+from hubbub_aggregator import api
+from hubbub_aggregator.archive import SqliteArchive
+from hubbub_aggregator.errors import AggregatorError
+from hubbub_aggregator.sqlite_store import SqliteStore
+from hubbub_aggregator.view import LiveView
+from hubbub_aggregator.worker import Worker
+from hubbub_collector import gateway
+from hubbub_collector.errors import CollectorError, LogLocked
+from hubbub_collector.server import create_server
+from hubbub_collector.settings import GatewaySettings
+from hubbub_collector.sqlite_log import SqliteLog
+from hubbub_deploy.errors import AlreadyRunning, DeployError
+
+LOG_FILE: Final = "log.sqlite"
+STORE_FILE: Final = "store.sqlite"
+ARCHIVE_FILE: Final = "archive.sqlite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """What one node needs to know.
+
+    Attributes:
+        surveys: The surveys that it serves, admits and releases.
+        data_dir: Folder of the log, the store and the archive; made if absent.
+        host: Address to listen on.
+        port: TCP port; 0 for any free one.
+        partitions: Of a new log; an existing log keeps its own number and must be opened with it.
+        grace_s: Seconds between a round's last possible report and its seal. At least what a batch may take
+            from admission to the log: 5 s is 250 lingers.
+        gateway: Bounds and waits of the gateway.
+        clock: Seconds since 1970, for admission and seals.
+    """
+
+    surveys: tuple[Survey, ...]
+    data_dir: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    partitions: int = 4
+    grace_s: float = 5.0
+    gateway: GatewaySettings = field(default_factory=GatewaySettings)
+    clock: Callable[[], float] = time.time
+
+
+@contextlib.contextmanager
+def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView]]:
+    """The log, and a worker on it, open; closed again at the end.
+
+    Raises:
+        AlreadyRunning: If another node has the files open.
+        DeployError: If a file cannot be used; the message says which and why.
+    """
+    folder = settings.data_dir
+    with contextlib.ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            log = stack.enter_context(
+                contextlib.closing(SqliteLog(folder / LOG_FILE, partitions=settings.partitions))
+            )
+            store = SqliteStore(
+                folder / STORE_FILE, log_identity=log.identity, partitions=settings.partitions
+            )
+            stack.enter_context(contextlib.closing(store))
+            archive = stack.enter_context(contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)))
+            view = LiveView()
+            worker = Worker(
+                log, store, archive=archive, view=view, grace_s=settings.grace_s, clock=settings.clock
+            )
+        except LogLocked as error:
+            raise AlreadyRunning(f"{folder}: another node runs on these files ({error})") from error
+        except (CollectorError, AggregatorError, OSError) as error:
+            raise DeployError(f"{folder}: {error}") from error
+        yield log, worker, view
+
+
+def serve(
+    settings: NodeSettings,
+    *,
+    ready: Callable[[str], None] | None = None,
+) -> int:
+    """Runs a node until SIGINT or SIGTERM, and returns the process's exit code.
+
+    Args:
+        settings: What to serve, and where.
+        ready: Told the base URL once the node takes uploads; by default it is printed.
+
+    Raises:
+        AlreadyRunning: If another node has the files open.
+        DeployError: If the files cannot be used or the address cannot be listened on.
+    """
+    announce = ready or (lambda url: print(f"Hubbub node: {url}", flush=True))
+    with _parts(settings) as (log, worker, view):
+        listener = _listen(settings.host, settings.port)
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        url = f"http://{host}:{listener.getsockname()[1]}"
+        stop, failed = threading.Event(), threading.Event()
+        ingest = gateway.create_app(log, settings.surveys, settings=settings.gateway, clock=settings.clock)
+
+        @contextlib.asynccontextmanager
+        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            async with ingest.router.lifespan_context(ingest):
+                counting.start()
+                announce(url)
+                yield
+
+        page = Mount("/", api.create_app(view, closing=lambda: server.should_exit))
+        # The gateway's few paths first; all the rest is the page and its API.
+        app = Starlette(routes=[*ingest.routes, page], lifespan=lifespan)
+        server = create_server(app, host=settings.host, port=settings.port, settings=settings.gateway)
+
+        def count() -> None:
+            try:
+                worker.run(stop)
+            except Exception:
+                traceback.print_exc()
+                failed.set()
+                server.should_exit = True
+
+        counting = threading.Thread(target=count, name="hubbub-worker")
+        try:
+            server.run(sockets=[listener])
+        finally:
+            stop.set()
+            if counting.ident is not None:
+                counting.join()
+        if failed.is_set():
+            print(
+                "hubbub: the worker stopped on a doubt; the log and the store are as they were",
+                file=sys.stderr,
+            )
+            return 1
+        # What was acknowledged last is counted before the files close; a kill here loses nothing either.
+        while worker.step():
+            pass
+    return 0
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket, bound before anything is promised.
+
+    Raises:
+        DeployError: If the address cannot be had.
+    """
+    try:
+        listener = socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
+        )
+    except (OSError, OverflowError) as error:
+        raise DeployError(f"{host}:{port} cannot be listened on: {error}") from error
+    listener.set_inheritable(True)
+    return listener
