@@ -215,3 +215,11 @@ def test_description_that_breaks_a_rule_of_weights_is_refused(change, value):
     assert channel_from_spec(spec).total == 13
     with pytest.raises(ValueError, match="must"):
         channel_from_spec({**spec, change: value})
+
+
+def test_integers_of_a_channel_cannot_be_changed_after_they_were_certified():
+    for boost in (0.0, 0.5):
+        channel = pbgrr([2, 3], epsilon=1.0, boost_epsilon=boost)
+        for array in (channel.t, channel.u, channel.o, channel.sizes, channel.starts, channel.category_of):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 7

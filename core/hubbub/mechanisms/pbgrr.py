@@ -73,18 +73,16 @@ class PBGRR(Channel):
         if len(totals) != 1:
             raise ParameterError(f"rows of weights must have one total, got {len(totals)} different ones")
         self._set(sizes, outputs=sum(sizes), total=totals.pop())
-        self.t, self.u, self.o = (np.array(weights, dtype=np.int64) for weights in (t, u, o))
+        self.t, self.u, self.o = (_frozen(np.array(weights, dtype=np.int64)) for weights in (t, u, o))
         self._prepare(base)
 
     def _set(self, sizes: Sequence[int], *, outputs: int, total: int) -> None:
         super().__init__(sum(sizes), outputs, total)
-        self.sizes = np.array(sizes, dtype=np.int64)
-        self.starts = np.cumsum(self.sizes) - self.sizes
-        self.category_of = np.repeat(np.arange(len(sizes), dtype=np.intp), self.sizes)
+        self.sizes = _frozen(np.array(sizes, dtype=np.int64))
+        self.starts = _frozen(np.cumsum(self.sizes) - self.sizes)
+        self.category_of = _frozen(np.repeat(np.arange(len(sizes), dtype=np.intp), self.sizes))
 
     def _prepare(self, base: int) -> None:
-        # The draws below `base` give every symbol its o; the next s_c (u_c - o_c) are dealt to the category;
-        # the t_c - u_c that remain go to the value itself.
         word = self._uniform.dtype
         self._base = base
         extra = self.u - self.o
@@ -140,7 +138,8 @@ class PBGRR(Channel):
         weights[value] = self.t[category]
         return weights
 
-    def select(self, value: int, draw: int) -> int:  # noqa: D102 - inherited
+    def select(self, value: int, draw: int) -> int:
+        """Deals the draws out in order: o to every symbol, u - o to each of x's category, t - u to x itself."""
         if draw < self._base:
             edges, bases, weights, starts = self._run_lists
             run = bisect_right(edges, draw)
@@ -242,7 +241,7 @@ class CategoryGRR(PBGRR):
         if not 1 <= o < t:
             raise ParameterError(f"category weights must satisfy t > o >= 1, got t = {t}, o = {o}")
         self._set(sizes, outputs=len(sizes), total=t + (len(sizes) - 1) * o)
-        self.t, self.o = np.full(len(sizes), t, dtype=np.int64), np.full(len(sizes), o, dtype=np.int64)
+        self.t, self.o = (_frozen(np.full(len(sizes), weight, dtype=np.int64)) for weight in (t, o))
         self.u = self.t
         self._true, self._other = t, o
 
@@ -262,7 +261,8 @@ class CategoryGRR(PBGRR):
         weights[start : start + size] = self._true
         return weights
 
-    def select(self, value: int, draw: int) -> int:  # noqa: D102 - inherited
+    def select(self, value: int, draw: int) -> int:
+        """Gives draw // o when that is a category, else the value's own."""
         symbol = draw // self._other
         return symbol if symbol < self.outputs else int(self.category_of[value])
 
@@ -326,6 +326,11 @@ def pbgrr(sizes: Sequence[int], *, epsilon: float, boost_epsilon: float) -> PBGR
     by_size = _category_weights(Counter(counts), ceiling, exp_below(epsilon - boost))
     t, u, o = zip(*(by_size[size] for size in counts), strict=True)
     return PBGRR(counts, t, u, o)
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)  # what was certified stays what is sampled
+    return array
 
 
 def _checked_sizes(sizes: Sequence[int]) -> list[int]:
