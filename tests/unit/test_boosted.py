@@ -176,6 +176,10 @@ def test_same_arguments_give_the_same_integers():
         ({"region": (2, 4)}, "region must be Absolute or Fixed, got tuple"),
         ({"missing": True}, "missing must be one of none, input, got True"),
         ({"region": Absolute(30), "margin": 0, "kernel": "uniform"}, "outputs depend on the value"),
+        (
+            {"region": Absolute(30), "margin": 0, "kernel": "uniform", "missing": "input"},
+            "outputs depend on the value",
+        ),
         ({"margin": 10**7}, "inputs times outputs must be at most"),
     ],
 )
@@ -202,6 +206,14 @@ def test_too_large_a_parameter_is_refused_with_the_largest_that_fits(name, argum
     assert boosted(9, epsilon=1.0, **fitting).epsilon <= 1.0
     with pytest.raises(ParameterError):
         boosted(9, epsilon=1.0, **arguments | {name: nearest * (1 + 1e-4)})
+
+
+@pytest.mark.parametrize("missing", ["none", "input"])
+def test_search_passes_over_widths_that_say_nothing(missing):
+    """Without a margin the widest region holds every output of every row."""
+    design = boosted(9, epsilon=1.0, kernel="uniform", margin=0, missing=missing).design
+    assert design.region.half_width < 8
+    assert math.isfinite(design.mean_variance)
 
 
 def test_mean_that_no_width_can_show_is_refused():

@@ -13,6 +13,9 @@ hides is found by its residual and reported as such.
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,9 +35,6 @@ class DenseInverse:
         weights: The channel's integers, shape (K, M).
         total: The row total T.
         category_of: The reported category 0..m-1 of every input, shape (K,); None: each input is its own.
-
-    Attributes:
-        condition: Ratio of the extreme singular values of W^1/2 P^T; inf when values are hidden.
     """
 
     def __init__(
@@ -43,11 +43,8 @@ class DenseInverse:
         rows = weights / total
         self._rows = rows
         root = 1.0 / np.sqrt(rows.mean(axis=0))
-        u, s, vt = np.linalg.svd((rows * root).T, full_matrices=False)
-        kept = s > RESOLVED * s[0]
-        full = bool(kept.all()) and len(s) == rows.shape[0]
-        self.condition = float(s[0] / s[-1]) if full else float("inf")
-        self._b = (vt[kept].T / s[kept]) @ (u[:, kept].T * root)
+        self._scaled = (rows * root).T
+        self._b = _solve(self._scaled) * root
         self._values = _Rows(self._b, rows, np.eye(rows.shape[0]))
         if category_of is None:
             self._groups = self._values
@@ -55,6 +52,13 @@ class DenseInverse:
             indicator = np.zeros((int(category_of.max()) + 1, rows.shape[0]))
             indicator[category_of, np.arange(rows.shape[0])] = 1.0
             self._groups = _Rows(indicator @ self._b, rows, indicator)
+
+    @cached_property
+    def condition(self) -> float:
+        """Ratio of the extreme singular values of W^1/2 P^T; inf when values are hidden."""
+        sizes = np.linalg.svd(self._scaled, compute_uv=False)
+        full = len(sizes) == self.inputs and sizes[-1] > RESOLVED * sizes[0]
+        return float(sizes[0] / sizes[-1]) if full else math.inf
 
     @property
     def inputs(self) -> int:
@@ -83,6 +87,21 @@ class DenseInverse:
         table: Numbers = self._b.copy()
         table[self._values.hidden] = np.nan
         return table
+
+
+def _solve(scaled: Numbers) -> Numbers:
+    """Give the left inverse, shape (K, M), of an (M, K) matrix; its pseudo-inverse without full rank."""
+    if scaled.shape[0] >= scaled.shape[1]:
+        # QR costs a tenth of the decomposition below, which only a matrix without full rank needs.
+        q, r = np.linalg.qr(scaled)
+        diagonal = np.abs(np.diag(r))
+        if diagonal.min() > RESOLVED * diagonal.max():
+            inverse = np.linalg.solve(r, q.T)
+            if np.abs(inverse @ scaled - np.eye(scaled.shape[1])).max() <= IDENTIFIABLE:
+                return np.asarray(inverse)
+    u, s, vt = np.linalg.svd(scaled, full_matrices=False)
+    kept = s > RESOLVED * s[0]
+    return np.asarray((vt[kept].T / s[kept]) @ u[:, kept].T)
 
 
 class _Rows:

@@ -28,11 +28,13 @@ from hubbub.channel import MAX_WEIGHTS, DenseChannel
 from hubbub.errors import ParameterError
 from hubbub.exact import checked_epsilon
 from hubbub.mechanisms.boost_grid import Absolute, Fixed, Kernel, mean_variance
-from hubbub.mechanisms.boost_search import Search
+from hubbub.mechanisms.boost_search import NOTHING, Search
 from hubbub.mechanisms.integers import column_epsilon, integer_rows
 
-NOTHING: Final = 1e-9
-"""Rows closer than this in epsilon say nothing of the input: their differences are rounding errors."""
+__all__ = ["Absolute", "Boosted", "Design", "Fixed", "Kernel", "boosted"]
+
+SEARCHED: Final = Absolute()
+"""An absolute region whose half width is left open."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,7 @@ class Design:
         points: K without the missing input.
         kernel: The noise kernel.
         region: The region, nothing left open.
-        kernel_epsilon: The kernel's own epsilon over the whole grid before it is cut to the outputs; 0 for
-        uniform.
+        kernel_epsilon: The kernel's own epsilon over the whole grid; 0 for uniform.
         boost: q in [0, 1).
         margin: Outputs beyond each end of the inputs, in grid steps.
         hit_rate: Least probability, over the inputs, that the output lies in the region.
@@ -80,7 +81,7 @@ def boosted(
     *,
     epsilon: float,
     kernel: Kernel = "laplace",
-    region: Absolute | Fixed = Absolute(),
+    region: Absolute | Fixed = SEARCHED,
     kernel_epsilon: float | None = None,
     boost: float | None = None,
     margin: int | None = None,
@@ -111,8 +112,7 @@ def boosted(
 
     Raises:
         ParameterError: A parameter breaks its rule or leaves nothing to learn; where the rule depends on
-        epsilon,
-            the message names the nearest value that epsilon allows.
+            epsilon, the message names the nearest value that epsilon allows.
     """
     _choice(kernel, "kernel", ("laplace", "uniform"))
     if kernel == "uniform" and kernel_epsilon not in (None, 0, 0.0):
