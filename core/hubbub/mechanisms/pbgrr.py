@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ from hubbub.exact import HEADROOM, MIN_EPSILON, checked_epsilon, exp_below, log_
 from hubbub.mechanisms.grr import NARROW_LOSS, TOTALS, symmetric_weights
 from hubbub.randomness import Words
 from hubbub.spec import SpecValue, check_spec_keys, spec_int, spec_ints
+
+Entry = TypeVar("Entry", bound=np.generic)
 
 
 class PBGRR(Channel):
@@ -139,7 +141,7 @@ class PBGRR(Channel):
         return weights
 
     def select(self, value: int, draw: int) -> int:
-        """Deals the draws out in order: o to every symbol, u - o to each of x's category, t - u to x itself."""
+        """Deals the draws out in order: o to every symbol, u - o to each of x's category, t - u to x."""
         if draw < self._base:
             edges, bases, weights, starts = self._run_lists
             run = bisect_right(edges, draw)
@@ -328,7 +330,7 @@ def pbgrr(sizes: Sequence[int], *, epsilon: float, boost_epsilon: float) -> PBGR
     return PBGRR(counts, t, u, o)
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+def _frozen(array: NDArray[Entry]) -> NDArray[Entry]:
     array.setflags(write=False)  # what was certified stays what is sampled
     return array
 
