@@ -20,6 +20,7 @@ near 14 bytes per id and below 16 while growing. A table below 65,536 cells (512
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -61,8 +62,8 @@ class Fresh(NamedTuple):
 class IdSet(Protocol):
     """Remembers ids. `fresh` only looks; `add` remembers."""
 
-    def fresh(self, ids: bytes) -> Fresh:
-        """Which of the ids (16 bytes each, side by side) were never seen."""
+    def fresh(self, columns: Sequence[bytes]) -> Fresh:
+        """Which of the ids (16 bytes each, side by side, column after column) were never seen."""
         ...
 
     def add(self, fresh: Fresh) -> None:
@@ -77,7 +78,7 @@ class IdSet(Protocol):
 class Unchecked:
     """Takes every id for new: to measure what counting alone costs. Never for a count anyone relies on."""
 
-    def fresh(self, ids: bytes) -> Fresh:
+    def fresh(self, columns: Sequence[bytes]) -> Fresh:
         """All of them, without a look."""
         return Fresh(None, _NONE)
 
@@ -125,9 +126,9 @@ class IdTable:
         """Bytes of all cells, empty ones included."""
         return sum(cells.nbytes for cells in self._cells)
 
-    def fresh(self, ids: bytes) -> Fresh:
-        """Which of the ids were never seen; of equal ids in the group the first is. Changes nothing."""
-        return self.fresh_keys(keys_of(ids))
+    def fresh(self, columns: Sequence[bytes]) -> Fresh:
+        """Which of the ids were never seen; of equal ids the first is. Changes nothing."""
+        return self.fresh_keys(keys_of(columns[0] if len(columns) == 1 else b"".join(columns)))
 
     def fresh_keys(self, keys: Keys) -> Fresh:
         """The same for keys, shape (n,), none of them 0; the answer's keys come in the table's order."""

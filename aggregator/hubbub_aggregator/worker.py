@@ -17,7 +17,7 @@ from hubbub.estimation import Estimator
 from hubbub.records import NO_ROUND
 from hubbub.survey import Survey
 from hubbub_aggregator.archive import Archive
-from hubbub_aggregator.counting import NOTHING, PartitionState, RoundKey, apply
+from hubbub_aggregator.counting import NOTHING, PartitionState, RoundKey, apply_many
 from hubbub_aggregator.errors import Ahead
 from hubbub_aggregator.log import Log
 from hubbub_aggregator.provisional import Steps, Tally, advance
@@ -126,7 +126,7 @@ class Worker:
 
     def _advance(self, partition: int) -> int:
         state = self._states[partition]
-        change = apply(state, self._log.read(partition, state.offset, self._read_records))
+        change = apply_many(state, self._log.read(partition, state.offset, self._read_records))
         if change.offset == change.previous:
             return 0
         self._store.save(partition, change)
