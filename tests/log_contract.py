@@ -76,8 +76,11 @@ class LogContract:
         for partition in (4, -1):
             with pytest.raises(LogError, match="partition"):
                 log.append({0: [b"a"], partition: [b"b"]})
+        with pytest.raises(LogError):
+            log.append({0: [b"a"], 1: [b"b", "no bytes"]})  # type: ignore[list-item]  # that is the test
         assert [log.end(p) for p in range(4)] == [0, 0, 0, 0]
         assert log.append({0: [b"c"]}) == {0: 0}
+        assert log.read(0, 0, 10) == [(0, b"c")]
 
     @pytest.mark.parametrize(
         ("partition", "offset", "limit"), [(4, 0, 1), (-1, 0, 1), (0, -1, 1), (0, 0, 0), (0, 0, -1)]

@@ -368,6 +368,9 @@ def test_no_trace_of_a_sender_is_kept(tmp_path: Path, caplog: pytest.LogCaptureF
     needle = "7fd1c0de-needle"
     with caplog.at_level(logging.DEBUG), SqliteLog(tmp_path / "log.sqlite") as log:
         with serving(log, now_s=START_S + 119) as device:
+            # Even where an operator turns the server's own logging up.
+            for name in ("uvicorn", "uvicorn.access", "uvicorn.error"):
+                caplog.set_level(logging.DEBUG, name)
             for body in (body_of(report()), body_of(report(9)), b"not msgpack"):
                 headers = {
                     "User-Agent": needle,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import hubbub_collector
 from hubbub_collector.errors import SettingsError
 from hubbub_collector.settings import GatewaySettings
 
@@ -31,3 +32,20 @@ def test_the_defaults_hold_their_own_rules() -> None:
 def test_a_senseless_setting_is_refused_by_name(values: dict[str, object], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         GatewaySettings.from_mapping(values)
+
+
+def test_the_public_names_are_these() -> None:
+    assert hubbub_collector.__all__ == [
+        "CollectorError",
+        "GatewaySettings",
+        "Log",
+        "LogError",
+        "LogLocked",
+        "LogVersionError",
+        "NotDurable",
+        "SettingsError",
+        "SqliteLog",
+        "create_app",
+        "create_server",
+    ]
+    assert all(hasattr(hubbub_collector, name) for name in hubbub_collector.__all__)
