@@ -305,6 +305,23 @@ def test_headroom_is_what_the_next_query_may_declare():
     assert accountant.headroom >= 0.0
 
 
+def test_the_budget_is_kept_to_the_last_quantum():
+    channel = m.grr(3, epsilon=0.25)
+    cost = channel.blocks().largest + 1
+    for queries in (1, 2, 3):
+        schedule = [Query("age", channel)] * queries
+        assert BayesianFilter(queries * cost * QUANTUM).reserve_all(schedule) is not None
+        assert BayesianFilter((queries * cost - 1) * QUANTUM).reserve_all(schedule) is None
+        exact = BayesianFilter(queries * cost * QUANTUM)
+        for _ in schedule:  # one after the other it is the same, if every answer is the same
+            exact.record(exact.reserve("age", channel), 0)
+        assert exact.loss > exact.budget - 2 * queries * QUANTUM
+        short = BayesianFilter(exact.loss - QUANTUM)
+        for _ in schedule[1:]:
+            short.record(short.reserve("age", channel), 0)
+        assert short.reserve("age", channel) is None
+
+
 def test_public_names_of_accounting_are_these():
     assert set(accounting.__all__) == {
         "MAX_BUDGET",
