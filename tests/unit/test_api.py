@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from hubbub_aggregator import documents
 from hubbub_aggregator.api import create_app
+from hubbub_aggregator.view import LiveView
 
 DIGEST = "0123456789abcdef0123456789abcdef"
 
@@ -416,3 +417,8 @@ def test_streams_are_bounded_and_a_reader_who_leaves_makes_room() -> None:
 def test_numbers_that_json_cannot_say_are_a_bug_and_not_served() -> None:
     with pytest.raises(ValueError, match="JSON"):
         documents.to_json({"estimate": float("nan")})
+
+
+def test_the_workers_own_view_is_served_from_its_first_moment() -> None:
+    live = get(create_app(LiveView()), "/api/live").json
+    assert (live["surveys"], live["accounting"]["attempts"]) == ([], 0)

@@ -2,7 +2,7 @@
 
 import { el, setText, show } from "./dom.js";
 import { ShareFigure } from "./figure.js";
-import { count, epsilon, plural, quantity, when } from "./format.js";
+import { count, epsilon, isKnown, plural, quantity, when } from "./format.js";
 import { Identity } from "./identity.js";
 
 const NEWEST = "newest";
@@ -145,7 +145,7 @@ export class Card {
     this.figures.classList.toggle("single", !grouped);
     this.figures.classList.toggle("few", values.length <= 12);
     if (grouped) this.categories.update(categories, null, words);
-    this.values.update(values, round.mean, words);
+    this.values.update(values, round.mean && isKnown(round.mean) ? round.mean : null, words);
   }
 
   #drawFacts(round) {
@@ -162,8 +162,9 @@ export class Card {
     setText(this.privacy.main, `ε ≤ ${epsilon(round.epsilon.certified)}`);
     setText(this.privacy.more, `certified; ${epsilon(round.epsilon.declared)} declared`);
     this.privacy.box.title = `declared ${round.epsilon.declared}, certified ${round.epsilon.certified}`;
-    show(this.mean.box, Boolean(round.mean) && round.mean.estimate !== null);
-    if (round.mean && round.mean.estimate !== null) {
+    const withMean = Boolean(round.mean) && isKnown(round.mean);
+    show(this.mean.box, withMean);
+    if (withMean) {
       setText(this.mean.main, quantity(round.mean).text);
       setText(this.mean.more, `95 % interval ${quantity(round.mean).interval}`);
     }
@@ -179,8 +180,8 @@ export class Card {
     const least = count(this.survey.minimum_cohort);
     if (stage === "sealed") return `Final: ${plural(round.devices, "device was", "devices were")} counted, and these numbers will not change.`;
     if (stage === "withheld") return "Final: too few devices answered, so this round has no estimates.";
-    if (stage === "collecting") return `Nothing is shown before ${least} devices have been counted.`;
-    return `Still counting: estimates as of ${plural(round.as_of ?? round.devices, "device", "devices")}, in steps of at least ${least}.`;
+    if (stage === "collecting") return `Estimates start once ${least} devices have been counted and as many again after them.`;
+    return `Still counting: estimates as of ${plural(round.as_of ?? round.devices, "device", "devices")}, moving in steps of at least ${least}.`;
   }
 
   #drawWithheld(round) {
@@ -189,9 +190,10 @@ export class Card {
     const text = el("p");
     setText(text, round.sealed
       ? `The round was sealed with ${plural(accepted, "device", "devices")}, fewer than its minimum cohort of ${count(least)}. Only the accounting is released.`
-      : `${count(accepted)} of the ${count(least)} devices that the minimum cohort asks for. Until then only the accounting is shown.`);
+      : `${plural(accepted, "device", "devices")} so far. No estimate is shown of fewer than ${count(least)}, the minimum cohort; until then, the accounting alone.`);
+    // A provisional step is shown when a whole cohort has come after it, so the first takes two.
     const fill = el("span", { class: "fill" });
-    fill.style.width = `${Math.min(100, (100 * accepted) / least).toFixed(2)}%`;
+    fill.style.width = `${Math.min(100, (100 * accepted) / (round.sealed ? least : 2 * least)).toFixed(2)}%`;
     this.withheld.replaceChildren(text, el("span", { class: "meter", "aria-hidden": "true" }, fill));
   }
 

@@ -1,7 +1,7 @@
 // A figure: a title, a chart in the form that suits the number of shares, and its table behind a button.
 
 import { el, setText, show } from "./dom.js";
-import { count, share } from "./format.js";
+import { count, isKnown, share } from "./format.js";
 import { ProfileChart } from "./profile.js";
 import { RowChart } from "./rows.js";
 import { ShareTable } from "./table.js";
@@ -15,6 +15,8 @@ export class ShareFigure {
     figures += 1;
     [this.one, this.many] = [one, many];
     this.title = el("h3", { id: `figure-${figures}` });
+    const unit = el("span", { class: "unit" });
+    setText(unit, "% of devices");
     this.button = el("button", { type: "button", class: "quiet toggle", "aria-pressed": "false" });
     setText(this.button, "Table");
     this.button.setAttribute("aria-label", `Show ${many.toLowerCase()} as a table`);
@@ -22,7 +24,7 @@ export class ShareFigure {
     this.table = new ShareTable(`${many}: estimates with 95 % intervals`);
     this.place = el("div", { class: "chart" });
     this.element = el("figure", { "aria-labelledby": this.title.id, class: many.toLowerCase() },
-      el("div", { class: "figure-head" }, this.title, this.button), this.place, this.table.element);
+      el("div", { class: "figure-head" }, this.title, unit, this.button), this.place, this.table.element);
     this.asTable = false;
   }
 
@@ -52,7 +54,7 @@ export class ShareFigure {
 
   // What the picture says, for who does not see it: how many shares, and the largest of them.
   #summary(items, words) {
-    const largest = items.filter((item) => item.estimate !== null).sort((a, b) => b.estimate - a.estimate).slice(0, 3);
+    const largest = items.filter(isKnown).sort((a, b) => b.estimate - a.estimate).slice(0, 3);
     const named = largest.map((item) => `${item.label} ${share(item).text}`).join("; ");
     return `${this.many}, ${words}: ${count(items.length)} estimates. Largest: ${named}. The table button gives all.`;
   }

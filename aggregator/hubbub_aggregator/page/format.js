@@ -30,6 +30,11 @@ export function count(value) {
   return Number.isFinite(value) ? whole.format(value) : "–";
 }
 
+// Whether a row has an estimate with an interval: what the reports cannot tell apart is null.
+export function isKnown(row) {
+  return row.estimate !== null && row.low !== null && row.high !== null;
+}
+
 export function halfWidth(row) {
   return (row.high - row.low) / 2;
 }

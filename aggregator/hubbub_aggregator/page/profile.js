@@ -4,14 +4,14 @@
 
 import { el, svg, setText } from "./dom.js";
 import { domain, position } from "./scale.js";
-import { count, fixed, quantity, share } from "./format.js";
+import { count, fixed, isKnown, quantity, share } from "./format.js";
 
 const HEIGHT = 268;
 const TOP = 26;
 const BOTTOM = 24;
 const LEFT = 46;
 const RIGHT = 6;
-const LEAST = 3; // pixels per value; below that, neighbours share a column
+const LEAST = 2.5; // pixels per value; below that, neighbours share a column
 
 export class ProfileChart {
   constructor() {
@@ -56,7 +56,7 @@ export class ProfileChart {
     this.plot.setAttribute("width", width);
     this.plot.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     this.inner = width - LEFT - RIGHT;
-    this.domain = domain(items.filter((item) => item.estimate !== null), this.domain);
+    this.domain = domain(items.filter(isKnown), this.domain);
     const y = (value) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * position(value, this.domain);
     const pitch = this.inner / items.length;
     this.each = Math.max(1, Math.ceil(LEAST / pitch));
@@ -78,7 +78,7 @@ export class ProfileChart {
     for (let i = 0; i < items.length; i += each) {
       let [low, high, least, most] = [Infinity, -Infinity, Infinity, -Infinity];
       for (const item of items.slice(i, i + each)) {
-        if (item.estimate === null) continue;
+        if (!isKnown(item)) continue;
         low = Math.min(low, item.low);
         high = Math.max(high, item.high);
         least = Math.min(least, item.estimate);
@@ -106,9 +106,9 @@ export class ProfileChart {
 
   #drawGrid(y, width) {
     const { ticks, places } = this.domain;
-    this.grid.replaceChildren(...ticks.flatMap((tick, i) => {
+    this.grid.replaceChildren(...ticks.flatMap((tick) => {
       const text = svg("text", { x: LEFT - 7, y: (y(tick) + 4).toFixed(1), "text-anchor": "end" });
-      text.textContent = fixed(100 * tick, places) + (i === ticks.length - 1 ? " %" : "");
+      text.textContent = fixed(100 * tick, places);
       return [svg("rect", { x: LEFT, y: (y(tick) - 0.5).toFixed(1), width: width - LEFT - RIGHT, height: 1 }), text];
     }));
   }
@@ -208,9 +208,9 @@ export class ProfileChart {
     this.cursor.setAttribute("x", (LEFT + pitch * (this.at + 0.5) - width / 2).toFixed(1));
     this.cursor.setAttribute("width", width.toFixed(1));
     const where = item.category && item.category !== item.label ? `${item.label} (${item.category})` : item.label;
-    const text = item.estimate === null
-      ? `${where}: not identifiable`
-      : `${where}: ${share(item).text}, 95 % interval ${share(item).interval}`;
+    const text = isKnown(item)
+      ? `${where}: ${share(item).text}, 95 % interval ${share(item).interval}`
+      : `${where}: not identifiable`;
     setText(this.readout, text);
     this.plot.setAttribute("aria-valuenow", this.at + 1);
     this.plot.setAttribute("aria-valuetext", text);

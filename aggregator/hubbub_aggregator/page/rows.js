@@ -3,7 +3,7 @@
 
 import { el, svg, setText } from "./dom.js";
 import { domain, position } from "./scale.js";
-import { fixed, share } from "./format.js";
+import { fixed, isKnown, share } from "./format.js";
 
 const percent = (fraction) => `${(100 * fraction).toFixed(3)}%`;
 
@@ -19,9 +19,9 @@ export class RowChart {
   update(items, summary) {
     this.element.setAttribute("aria-label", summary);
     this.element.classList.toggle("airy", items.length <= 8);
-    const known = items.filter((item) => item.estimate !== null);
+    const known = items.filter(isKnown);
     const before = this.domain;
-    this.domain = domain(known, this.domain);
+    this.domain = domain(known, this.domain, 5);
     while (this.rows.length > items.length) this.rows.pop().element.remove();
     while (this.rows.length < items.length) {
       const row = new Row();
@@ -34,11 +34,9 @@ export class RowChart {
 
   #drawAxis() {
     const { ticks, places } = this.domain;
-    this.axis.replaceChildren(...ticks.map((tick, i) => {
-      const at = position(tick, this.domain);
-      const anchor = at > 0.95 ? "end" : "middle";
-      const text = svg("text", { x: percent(at), y: 15, "text-anchor": anchor });
-      text.textContent = fixed(100 * tick, places) + (i === ticks.length - 1 ? " %" : "");
+    this.axis.replaceChildren(...ticks.map((tick) => {
+      const text = svg("text", { x: percent(position(tick, this.domain)), y: 15, "text-anchor": "middle" });
+      text.textContent = fixed(100 * tick, places);
       return text;
     }));
   }
@@ -68,7 +66,7 @@ class Row {
         svg("rect", { x: percent(position(tick, range)), y: -4, width: 1, height: 30 })));
       this.zero.setAttribute("x", percent(position(0, range)));
     }
-    const hidden = item.estimate === null;
+    const hidden = !isKnown(item);
     this.element.classList.toggle("unknown", hidden);
     setText(this.number, hidden ? "not identifiable" : share(item).text);
     if (hidden) return;

@@ -1,7 +1,7 @@
 // The same numbers as a table: for readers of screens, for copying, and for who prefers digits.
 
 import { el, setText } from "./dom.js";
-import { count, share } from "./format.js";
+import { count, isKnown, share } from "./format.js";
 
 const MOST_ROWS = 1000; // what a browser lays out without a pause; the CSV has all
 
@@ -36,7 +36,7 @@ export class ShareTable {
       this.body.append(el("tr", {}, el("th", { scope: "row" }), ...cells));
     }
     shown.forEach((item, i) => {
-      const text = item.estimate === null ? null : share(item);
+      const text = isKnown(item) ? share(item) : null;
       const texts = [
         item.label,
         ...(withCategory ? [item.category ?? ""] : []),
