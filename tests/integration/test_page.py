@@ -332,9 +332,8 @@ def test_the_stage_of_a_round_and_its_devices_are_said_in_words(
     opened(browser, site)
     until(browser, "Collecting", lambda: text(browser, f"#survey-{A} .badge"))
     assert text(browser, f"#survey-{B} .badge") == "Withheld"
-    assert "37 devices so far. No estimate is shown of fewer than 100" in text(
-        browser, f"#survey-{A} .withheld"
-    )
+    said = "37 devices so far. No estimate is shown of fewer than 100"
+    assert said in text(browser, f"#survey-{A} .withheld")
     assert "fewer than its minimum cohort of 100" in text(browser, f"#survey-{B} .withheld")
     assert not visible(browser, f"#survey-{A} .figures")
     assert browser.find_elements(By.CSS_SELECTOR, ".number, .profile") == []
