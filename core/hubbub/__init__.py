@@ -1,6 +1,11 @@
-"""Local differential privacy for streams of reports: the mathematics and the contracts."""
+"""Local differential privacy for streams of reports: the mathematics and the contracts.
 
-from hubbub import mechanisms
+>>> import hubbub
+>>> hubbub.mechanisms.grr(4, epsilon=1.0).outputs
+4
+"""
+
+from hubbub import accounting, mechanisms, testing
 from hubbub.channel import Channel
 from hubbub.domain import Attribute
 from hubbub.errors import BudgetError, HubbubError, ParameterError, SurveyError, WireError
@@ -15,5 +20,7 @@ __all__ = [
     "Survey",
     "SurveyError",
     "WireError",
+    "accounting",
     "mechanisms",
+    "testing",
 ]

@@ -1,0 +1,96 @@
+"""Stored bytes: what older devices send and what older logs hold must read as the same values for good.
+
+Nothing here writes a golden file; tests/golden/README.md says how they came to be.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub import Survey
+from hubbub.records import (
+    NO_ROUND,
+    ReportsRecord,
+    SealRecord,
+    Segment,
+    SurveyRecord,
+    decode_record,
+    encode_record,
+)
+from hubbub.wire import (
+    OUTCOMES,
+    Report,
+    decode_report,
+    decode_response,
+    decode_surveys,
+    decode_upload,
+    encode_report,
+    encode_response,
+    encode_surveys,
+    encode_upload,
+)
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+DIGEST = bytes.fromhex("000102030405060708090a0b0c0d0e0f")
+OTHER = bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
+IDS = [bytes([16 * i + j for j in range(16)]) for i in range(1, 5)]
+SMALL = Report(DIGEST, 3, IDS[0], 90)
+LARGE = Report(OTHER, 70_000, IDS[1], 300)
+LABELS = (GOLDEN / "survey-labels.bin").read_bytes()
+BATCH = ReportsRecord(
+    29_453_760,
+    (
+        Segment(DIGEST, 3, IDS[0] + IDS[1], np.array([90, 0], dtype=np.uint8), 5, {"early": 1, "late": 2}),
+        Segment(OTHER, 70_000, IDS[2], np.array([300], dtype=np.uint16), 2, {"over_quota": 1}),
+        Segment(OTHER, 70_001, IDS[3], np.array([70_000], dtype=np.uint32), 1, {}),
+        Segment(OTHER, NO_ROUND, b"", np.array([], dtype=np.uint8), 4, {"invalid": 4}),
+    ),
+    7,
+)
+
+MESSAGES = {
+    "report.bin": (SMALL, encode_report, decode_report),
+    "report-large.bin": (LARGE, encode_report, decode_report),
+    "upload.bin": (
+        [SMALL, LARGE],
+        lambda reports: encode_upload([encode_report(report) for report in reports]),
+        lambda data: decode_upload(data, max_reports=2),
+    ),
+    "response.bin": (list(OUTCOMES), encode_response, decode_response),
+    "surveys.bin": ([LABELS], encode_surveys, decode_surveys),
+    "record-survey.bin": (SurveyRecord(LABELS), encode_record, decode_record),
+    "record-seal.bin": (SealRecord(DIGEST, 3), encode_record, decode_record),
+    "record-reports.bin": (BATCH, encode_record, decode_record),
+}
+SURVEYS = ("labels", "visits", "scattered", "category", "diseases")
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_stored_message_reads_as_its_value_and_is_written_the_same(name):
+    value, encode, decode = MESSAGES[name]
+    stored = (GOLDEN / name).read_bytes()
+    assert decode(stored) == value
+    assert encode(value) == stored
+
+
+@pytest.mark.parametrize("name", SURVEYS)
+def test_stored_survey_file_compiles_to_the_stored_bytes(name):
+    survey = Survey.load(GOLDEN / f"survey-{name}.toml")
+    stored = (GOLDEN / f"survey-{name}.bin").read_bytes()
+    assert survey.canonical == stored
+    assert Survey.from_canonical(stored) == survey
+
+
+@pytest.mark.parametrize("name", SURVEYS)
+def test_stored_digest_is_that_of_the_stored_survey(name):
+    digests = dict(line.split()[::-1] for line in (GOLDEN / "digests.txt").read_text().splitlines())
+    assert Survey.from_canonical((GOLDEN / f"survey-{name}.bin").read_bytes()).digest.hex() == digests[name]
+
+
+def test_every_golden_file_is_tested():
+    named = {*MESSAGES, "digests.txt", "README.md"}
+    named |= {f"survey-{name}.{end}" for name in SURVEYS for end in ("toml", "bin")}
+    assert {path.name for path in GOLDEN.iterdir()} == named

@@ -1,0 +1,87 @@
+"""docs/wire.md shows the golden bytes and tells how to draw: both are held to the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hubbub import Survey
+from hubbub.mechanisms.grr import GRR
+from hubbub.mechanisms.pbgrr import PBGRR
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = (ROOT / "docs" / "wire.md").read_text(encoding="utf-8")
+GOLDEN = ROOT / "tests" / "golden"
+
+
+def shown_blocks() -> list[bytes]:
+    """The bytes of every indented block of the page: the leading hex pairs of each of its lines."""
+    blocks, lines = [], []
+    for line in [*PAGE.splitlines(), ""]:
+        if line.startswith("    "):
+            pairs = re.match(r"\s*((?:[0-9a-f]{2} ?)+)(?:\s|$)", line)
+            lines.append(pairs[1] if pairs else "")
+        elif lines:
+            blocks.append(bytes.fromhex("".join(lines)))
+            lines = []
+    return blocks
+
+
+def test_bytes_on_the_page_are_those_of_the_golden_files():
+    shown = shown_blocks()
+    for block, name in zip(shown, ("report", "survey-labels", "record-reports"), strict=True):
+        stored = (GOLDEN / f"{name}.bin").read_bytes()
+        assert len(block) > 30
+        assert stored.startswith(block), name
+    assert shown[0] == (GOLDEN / "report.bin").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["survey-labels", "survey-visits", "survey-scattered", "survey-diseases"])
+def test_numbers_quoted_on_the_page_are_those_of_the_surveys(name):
+    survey = Survey.from_canonical((GOLDEN / f"{name}.bin").read_bytes())
+    channel = survey.channel
+    if name == "survey-labels":
+        assert isinstance(channel, GRR)
+        quoted = f"K = {channel.inputs}, t = {channel.t}, u = {channel.u}"
+        assert 3_000_000_000 // channel.u == 4
+        assert 3_200_000_000 // channel.u >= 5
+        assert channel.total > 3_200_000_000
+    elif name == "survey-visits":
+        quoted = "row 1 begins " + ", ".join(map(str, channel.row(1)[:4].tolist()))
+    elif name == "survey-scattered":
+        assert [survey.input_of(value) for value in (20, 1, None)] == [1, 2, 21]
+        quoted = "input 1, 1 is input 2, and missing is input 21"
+    else:
+        assert channel.total == 2**32
+        quoted = f"K = {channel.inputs}, M = {channel.outputs}, T = 2^32"
+    assert quoted in " ".join(PAGE.split())
+
+
+def drawn_as_the_page_says(channel: PBGRR, x: int, d: int) -> int:
+    """The page's way to draw by PB-GRR, word for word."""
+    sizes, t, u, o = (array.tolist() for array in (channel.sizes, channel.t, channel.u, channel.o))
+    firsts = [sum(sizes[:c]) for c in range(len(sizes))]
+    c = max(i for i, first in enumerate(firsts) if first <= x)
+    base = sum(s * w for s, w in zip(sizes, o, strict=True))
+    assert channel.total == base + sizes[c] * (u[c] - o[c]) + (t[c] - u[c])
+    if d < base:
+        other = 0
+        while d >= sizes[other] * o[other]:
+            d -= sizes[other] * o[other]
+            other += 1
+        return firsts[other] + d // o[other]
+    if d < base + sizes[c] * (u[c] - o[c]):
+        return firsts[c] + (d - base) // (u[c] - o[c])
+    return x
+
+
+def test_draws_of_the_page_have_the_weights_of_the_channel():
+    """Counted over every d, on a channel of the same kind whose total is small enough for that."""
+    channel = PBGRR([1, 3, 2], [78, 53, 69], [11, 19, 16], [11, 8, 9])
+    for x in range(channel.inputs):
+        counts = [0] * channel.outputs
+        for d in range(channel.total):
+            counts[drawn_as_the_page_says(channel, x, d)] += 1
+        assert counts == channel.row(x).tolist()
