@@ -6,9 +6,11 @@ import math
 import re
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from mechanism_contract import Case, MechanismContract
 
 from hubbub.channel import channel_from_spec
 from hubbub.errors import ParameterError
@@ -30,6 +32,31 @@ CASES = [
     {"kernel": "laplace", "region": Fixed(0, 2), "kernel_epsilon": 0.3},
     {"kernel": "laplace", "region": Fixed(0, 2), "margin": 0},
 ]
+
+
+class TestBoosted(MechanismContract):
+    cases: ClassVar = {
+        "laplace, absolute": Case(
+            lambda: boosted(17, epsilon=1.0, region=Absolute(4), kernel_epsilon=0.5),
+            1.0,
+            "5ca00bd547599fdc58ebf4d8f7e4cd39fa709752027a0b42417be7805c477476",
+        ),
+        "uniform, absolute, missing": Case(
+            lambda: boosted(33, epsilon=2.0, kernel="uniform", region=Absolute(7), missing="input"),
+            2.0,
+            "7f94b6e7fd65051e5f9108ac517aaa899186da436ba4ef6dc024d0bc4c4d745d",
+        ),
+        "laplace, fixed, missing": Case(
+            lambda: boosted(9, epsilon=1.5, region=Fixed(1, 5), boost=0.7, missing="input"),
+            1.5,
+            "bfeb6fb06b9c709f503a7c7194048e639a81b70d90f1e7e3ad4342c263c6287d",
+        ),
+        "eight bytes": Case(
+            lambda: boosted(33, epsilon=9.5, kernel="uniform", region=Absolute(2)),
+            9.5,
+            "71e9a5e8bc9ca85924a144863901be33f93b937f2dd1f562ce9c2da4037509ea",
+        ),
+    }
 
 
 def certified(weights):

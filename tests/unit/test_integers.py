@@ -80,7 +80,7 @@ def test_entries_too_fine_for_four_bytes_take_eight():
 def test_design_whose_rows_cannot_be_filled_is_refused(monkeypatch):
     monkeypatch.setattr(integers, "DESIGN_EXCESS", 10.0)
     with pytest.raises(ParameterError, match=r"no total up to 2\^62 can express this design"):
-        integerise(np.array([[0.9, 0.05, 0.05], [0.05, 0.05, 0.9]]), epsilon=1.0)
+        integerise(np.full((3, 3), 0.01) + 0.97 * np.eye(3), epsilon=1.0)
 
 
 @pytest.mark.parametrize(

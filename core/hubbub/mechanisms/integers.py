@@ -93,8 +93,10 @@ def _checked(design: NDArray[np.float64]) -> NDArray[np.float64]:
 def _fit(rows: NDArray[np.float64], total: int, ceiling: Fraction) -> NDArray[np.int64] | None:
     """Gives weights with this total inside the columns' boxes; None where some row cannot reach the total."""
     scaled = rows * float(total)
-    # Rounded up: a unit less would take e^epsilon units from the largest entry that the column may hold.
-    low = np.maximum(np.ceil(scaled.min(axis=0)), 1.0).astype(np.int64)
+    # The boxes hold each column's largest entry: what is clamped away there would be a multiple of the
+    # least entries, once it is spread over them. For the same reason minima are rounded up.
+    least = np.maximum(scaled.min(axis=0), scaled.max(axis=0) / float(ceiling))
+    low = np.maximum(np.ceil(least), 1.0).astype(np.int64)
     high = np.array([min(math.floor(ceiling * m), total) for m in low.tolist()], dtype=np.int64)
     if sum(low.tolist()) > total or sum(high.tolist()) < total:
         return None
