@@ -52,9 +52,9 @@ class TestBoosted(MechanismContract):
             "bfeb6fb06b9c709f503a7c7194048e639a81b70d90f1e7e3ad4342c263c6287d",
         ),
         "eight bytes": Case(
-            lambda: boosted(33, epsilon=9.5, kernel="uniform", region=Absolute(2)),
-            9.5,
-            "71e9a5e8bc9ca85924a144863901be33f93b937f2dd1f562ce9c2da4037509ea",
+            lambda: boosted(33, epsilon=10.5, kernel="uniform", region=Absolute(2)),
+            10.5,
+            "9c56ed91f928186f98d5eb34a47f42fce982a8faaddb2738b3a13fa8326c588f",
         ),
     }
 
