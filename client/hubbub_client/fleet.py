@@ -183,7 +183,7 @@ class Fleet:
         return FleetEnrolment(accepted, None if accepted.all() else "over_budget")
 
     def answer(self, *, now_s: float) -> tuple[Column, ...]:
-        """Answers every survey whose round is open and not answered yet; the reports go to the outbox.
+        """Answers every survey whose round is open and not answered yet; reports go to the outbox.
 
         Args:
             now_s: Clock time of all devices, epoch seconds.
@@ -230,7 +230,7 @@ class Fleet:
         self,
         url: str,
         *,
-        concurrency: int = 8,
+        concurrency: int = 64,
         progress: Callable[[int, int], None] | None = None,
         patience_s: float = 60.0,
         limits: Limits = FLEET_LIMITS,
@@ -239,7 +239,8 @@ class Fleet:
 
         Args:
             url: The collector's base URL.
-            concurrency: Threads, each with a connection.
+            concurrency: Threads, each with a connection. A collector lingers some 20 ms before it
+                answers, so it takes tens of them to reach a thousand uploads a second.
             progress: Told (uploads finished, uploads in all) on the calling thread.
             patience_s: How long one upload is tried; what was not answered by then waits for the next call.
             limits: Caps and back-off.

@@ -139,7 +139,7 @@ def send(
     total: int,
     url: str,
     *,
-    concurrency: int = 8,
+    concurrency: int = 64,
     progress: Callable[[int, int], None] | None = None,
     patience_s: float = 60.0,
     limits: Limits = FLEET_LIMITS,
