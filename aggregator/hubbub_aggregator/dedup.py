@@ -113,7 +113,7 @@ class IdTable:
     __slots__ = ("_bits", "_cells", "_held", "_salt")
 
     def __init__(self) -> None:
-        self._salt = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
+        self._salt = _drawn()
         self._bits = 0
         self._cells = [_empty(_MIN_CELLS)]
         self._held = [0]
@@ -171,7 +171,14 @@ class IdTable:
             crowded = held > _MAX_LOAD * (len(cells) - _SLACK)
             start = _homes(part, len(cells), self._bits) if position is None else position[low:high]
             if crowded or not _insert(cells, part, start):
-                self._cells[shard] = _rebuilt(cells, part, held, self._bits)
+                rebuilt = _rebuilt(cells, part, held, self._bits)
+                if rebuilt is None:
+                    # Some of the ascending keys may lie in the cells already.
+                    self._fill(
+                        np.unique(np.concatenate((*(old[old != 0] for old in self._cells), ascending)))
+                    )
+                    return
+                self._cells[shard] = rebuilt
             self._held[shard] = held
 
     def _split(self) -> None:
@@ -180,10 +187,24 @@ class IdTable:
         ascending.sort()
         self._bits, shards = _SHARD_BITS, 1 << _SHARD_BITS
         self._cells = [_empty(int(_SPLIT_CELLS / shards * _GROWTH ** (j / shards))) for j in range(shards)]
-        self._held = [0] * shards
-        for shard, low, high in self._slices(ascending):
-            self._cells[shard] = _rebuilt(self._cells[shard], ascending[low:high], high - low, self._bits)
-            self._held[shard] = high - low
+        self._fill(ascending)
+
+    def _fill(self, ascending: Keys) -> None:
+        """Lays all keys anew, given in their order; under another multiplier where they crowd under this one."""
+        while True:
+            filled = [(_empty(len(cells) - _SLACK), 0) for cells in self._cells]
+            crowded = False
+            for shard, low, high in self._slices(ascending):
+                cells = _rebuilt(filled[shard][0], ascending[low:high], high - low, self._bits)
+                crowded |= cells is None
+                if cells is not None:
+                    filled[shard] = cells, high - low
+            if not crowded:
+                self._cells, self._held = [cells for cells, _ in filled], [held for _, held in filled]
+                return
+            keys = ascending * np.uint64(pow(int(self._salt), -1, 1 << 64))
+            self._salt = _drawn()
+            ascending = np.sort(keys * self._salt)
 
     def _slices(self, ascending: Keys) -> list[tuple[int, int, int]]:
         """(shard, low, high) for every shard that some of the ascending keys belong to by their top bits."""
@@ -192,6 +213,11 @@ class IdTable:
         starts = np.arange(1 << self._bits, dtype=np.uint64) << np.uint64(64 - self._bits)
         bounds = [*np.searchsorted(ascending, starts).tolist(), len(ascending)]
         return [(j, bounds[j], bounds[j + 1]) for j in range(len(starts)) if bounds[j] < bounds[j + 1]]
+
+
+def _drawn() -> np.uint64:
+    """An odd multiplier that nobody can guess."""
+    return np.uint64(int.from_bytes(os.urandom(KEY_BYTES), "little") | 1)
 
 
 def _empty(cells: int) -> Keys:
@@ -275,8 +301,11 @@ def _insert(cells: Keys, ascending: Keys, position: NDArray[np.intp]) -> bool:
     return True
 
 
-def _rebuilt(cells: Keys, ascending: Keys, held: int, bits: int) -> Keys:
-    """New cells with the old keys and the ascending ones, sized by the growth steps for `held` keys."""
+def _rebuilt(cells: Keys, ascending: Keys, held: int, bits: int) -> Keys | None:
+    """New cells with the old keys and the ascending ones, sized by the growth steps for `held` keys.
+
+    None if one size more than they need is not room enough: growing further would not part such keys.
+    """
     old = cells[cells != 0]
     # After an insert that ran out of room some of the new keys lie in the old cells already.
     keys = np.concatenate((old, ascending))
@@ -285,16 +314,22 @@ def _rebuilt(cells: Keys, ascending: Keys, held: int, bits: int) -> Keys:
     del old  # what growing takes for a moment counts too
     keys.sort(kind="stable")  # nearly in order already: quicker than the default sort
     size = len(cells) - _SLACK
-    index = np.arange(held, dtype=np.intp)
-    while True:
-        if held <= _MAX_LOAD * size:
-            grown = _empty(size)
-            # Linear probing of ascending keys in closed form: each at its home or just after the one before.
-            position = _homes(keys, len(grown), bits)
-            position -= index
-            np.maximum.accumulate(position, out=position)
-            position += index
-            if position[-1] <= len(grown) - 2 * _WINDOW:
-                grown[position] = keys
-                return grown
+    while held > _MAX_LOAD * size:
         size = int(size * _GROWTH)
+    laid = _laid(keys, size, bits)
+    return _laid(keys, int(size * _GROWTH), bits) if laid is None else laid
+
+
+def _laid(keys: Keys, size: int, bits: int) -> Keys | None:
+    """Cells that hold ascending keys, each at its home or just after the one before; None for want of room."""
+    cells = _empty(size)
+    # This is linear probing in closed form: position_i = i + max over j <= i of (home_j - j).
+    position = _homes(keys, len(cells), bits)
+    index = np.arange(len(keys), dtype=np.intp)
+    position -= index
+    np.maximum.accumulate(position, out=position)
+    position += index
+    if position[-1] > len(cells) - 2 * _WINDOW:
+        return None
+    cells[position] = keys
+    return cells

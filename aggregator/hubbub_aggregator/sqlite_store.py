@@ -175,7 +175,10 @@ class SqliteStore:
             if blocks:
                 keys = np.frombuffer(b"".join(block for (block,) in blocks), dtype=_KEY).astype(np.uint64)
                 known.seen = table = IdTable()
-                table.add(table.fresh_keys(keys))
+                fresh = table.fresh_keys(keys)
+                if fresh.mask is not None or not keys.all():
+                    raise ValueError("ids of one round must all differ")
+                table.add(fresh)
 
     def save(self, partition: int, change: Change) -> None:
         """Makes a change durable, all of it or nothing.

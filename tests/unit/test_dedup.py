@@ -1,0 +1,152 @@
+"""The id table against a Python set, its keys against their formula, its memory against its bound."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from hubbub_aggregator import dedup
+from hubbub_aggregator.dedup import IdTable, Unchecked, keys_of
+
+
+def ids_of(keys: list[tuple[int, int]]) -> bytes:
+    return b"".join(a.to_bytes(8, "little") + b.to_bytes(8, "little") for a, b in keys)
+
+
+def add(table: IdTable, ids: bytes) -> list[bool]:
+    fresh = table.fresh([ids])
+    n = len(ids) // 16
+    table.add(fresh)
+    return [True] * n if fresh.mask is None else fresh.mask.tolist()
+
+
+def test_key_is_the_documented_mix_of_both_halves() -> None:
+    halves = [(1, 2), (2**64 - 1, 2**64 - 1), (0, 0), (12345678901234567, 98765432109876543)]
+    expected = [(a * 0x9E3779B97F4A7C15 + b) % 2**64 or 1 for a, b in halves]
+    assert keys_of(ids_of(halves)).tolist() == expected
+
+
+def test_key_depends_on_either_half_alone() -> None:
+    keys = keys_of(ids_of([(5, 9), (6, 9), (5, 10)]))
+    assert len(set(keys.tolist())) == 3
+
+
+def test_ids_of_one_partition_still_have_different_keys() -> None:
+    # All ids of a partition agree in the second half modulo P: here in all of it.
+    rng = np.random.default_rng(1)
+    ids = ids_of([(int(a), 7) for a in rng.integers(0, 2**63, 5000)])
+    assert len(np.unique(keys_of(ids))) == 5000
+
+
+def test_first_of_equal_ids_in_a_group_is_the_fresh_one() -> None:
+    table = IdTable()
+    ids = ids_of([(1, 1), (2, 2), (1, 1), (3, 3), (2, 2), (1, 1)])
+    assert add(table, ids) == [True, True, False, True, False, False]
+    assert len(table) == 3
+    assert add(table, ids) == [False] * 6
+
+
+def test_first_of_equal_ids_is_fresh_among_twenty_thousand() -> None:
+    rng = np.random.default_rng(2)
+    ids = rng.bytes(16 * 1000) * 20
+    table = IdTable()
+    assert add(table, ids) == [True] * 1000 + [False] * 19_000
+
+
+def test_fresh_changes_nothing() -> None:
+    table = IdTable()
+    ids = np.random.default_rng(3).bytes(16 * 500)
+    assert table.fresh([ids]).mask is None
+    assert table.fresh([ids]).mask is None
+    assert len(table) == 0
+
+
+def test_columns_are_read_one_after_another() -> None:
+    table = IdTable()
+    one, two = ids_of([(1, 1), (2, 2)]), ids_of([(2, 2), (3, 3)])
+    mask = table.fresh([one, two]).mask
+    assert mask is not None
+    assert mask.tolist() == [True, True, False, True]
+
+
+def test_nothing_is_a_group_too() -> None:
+    table = IdTable()
+    table.add(table.fresh([b""]))
+    assert len(table) == 0
+
+
+@pytest.mark.parametrize("group", [1, 7, 300, 20_000])
+def test_table_agrees_with_a_set_while_it_grows_and_splits(group: int) -> None:
+    rng = np.random.default_rng(group)
+    total = min(group * 400, 120_000)
+    # A third of the ids come again, within groups and across them.
+    pool = rng.integers(1, 2**63, (2 * total // 3, 2), dtype=np.uint64)
+    chosen = pool[rng.integers(0, len(pool), total)]
+    table, known = IdTable(), set()
+    for start in range(0, total, group):
+        part = chosen[start : start + group]
+        expected = []
+        for pair in map(tuple, part.tolist()):
+            expected.append(pair not in known)
+            known.add(pair)
+        assert add(table, part.astype("<u8").tobytes()) == expected
+    assert len(table) == len(known)
+
+
+def test_keys_that_crowd_one_place_are_laid_anew_under_another_multiplier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # With the multiplier 1 anyone can choose neighbours; the second draw parts them.
+    draws = [(1).to_bytes(8, "little"), bytes.fromhex("157c4a7fb979379e")]
+    monkeypatch.setattr(dedup.os, "urandom", lambda n: draws.pop(0)[:n])
+    table = IdTable()
+    for start in range(0, 600, 50):
+        keys = np.arange(2**64 - 1 - start, 2**64 - 51 - start, -1, dtype=np.uint64)
+        fresh = table.fresh_keys(keys)
+        assert fresh.mask is None
+        table.add(fresh)
+        again = table.fresh_keys(keys).mask
+        assert again is not None
+        assert not again.any()
+    assert len(table) == 600
+    assert table.nbytes < 100_000
+    assert not draws
+
+
+def test_an_answer_of_another_moment_is_refused() -> None:
+    table = IdTable()
+    old = table.fresh([ids_of([(1, 1)])])
+    add(table, ids_of([(2, 2)]))
+    with pytest.raises(ValueError, match="present contents"):
+        table.add(old)
+    with pytest.raises(ValueError, match="present contents"):
+        table.add(IdTable().fresh([ids_of([(3, 3)])]))
+
+
+def test_large_table_takes_at_most_sixteen_bytes_per_id_growing_included() -> None:
+    # What a group of 5,000 needs while it is added counts too; it shrinks with the table's size.
+    rng = np.random.default_rng(5)
+    table, group, worst = IdTable(), 5_000, 0.0
+    tracemalloc.start()
+    try:
+        while len(table) < 400_000:
+            fresh = table.fresh_keys(rng.integers(1, 2**64, group, dtype=np.uint64))
+            beside = tracemalloc.get_traced_memory()[0] - table.nbytes
+            tracemalloc.reset_peak()
+            table.add(fresh)
+            if len(table) > 300_000:
+                worst = max(worst, (tracemalloc.get_traced_memory()[1] - beside) / len(table))
+            assert table.nbytes <= 16 * len(table) or len(table) < 50_000
+    finally:
+        tracemalloc.stop()
+    assert worst <= 16.5
+
+
+def test_unchecked_remembers_nothing() -> None:
+    unchecked = Unchecked()
+    ids = ids_of([(1, 1), (1, 1)])
+    unchecked.add(unchecked.fresh([ids]))
+    assert unchecked.fresh([ids]).mask is None
+    assert len(unchecked) == 0
