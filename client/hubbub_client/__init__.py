@@ -1,7 +1,7 @@
 """The device agent: perturb, keep the ledger, send; and a fleet of simulated devices."""
 
 from hubbub.domain import Attribute
-from hubbub_client.agent import Agent, Answer, EnrolmentStatus, Status, UploadOutcome
+from hubbub_client.agent import Agent
 from hubbub_client.errors import (
     AttributeRefused,
     BudgetFixed,
@@ -14,6 +14,7 @@ from hubbub_client.errors import (
 )
 from hubbub_client.fleet import Column, Fleet, FleetEnrolment
 from hubbub_client.fleet_upload import UploadCounts
+from hubbub_client.outcomes import Answer, EnrolmentStatus, Status, UploadOutcome
 from hubbub_client.schedule import Enrolment
 from hubbub_client.uploader import Limits
 

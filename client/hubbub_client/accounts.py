@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hubbub.accounting import BayesianFilter, Query
 from hubbub.accounting.divergence import QUANTA_PER_NAT
 from hubbub.accounting.filter import MAX_BUDGET
+from hubbub.errors import BudgetError
 
 _WAITING: Final = -1
 _ABSENT: Final = -2
@@ -33,9 +34,8 @@ class _Coordinate:
 
     Attributes:
         queries: What was reserved on it, oldest first.
-        answers: For each query, the symbol of every device, shape (n,), int64; _WAITING, or _ABSENT if not
-            enrolled.
-        loss: Realised loss of every device, shape (n,), or one number for all.
+        answers: Symbol of every device for each query, shape (n,), int64; or _WAITING, or _ABSENT: not asked.
+        loss: Realised loss of every device, shape (n,).
         worst: The same with what is pending at its worst.
     """
 
@@ -125,14 +125,13 @@ class Accounts:
             query: As it was reserved: the same coordinate and channel.
             devices: Which devices, shape (k,), none twice.
             symbols: Their answers, shape (k,).
-            last: Whether nothing can be asked on this coordinate any more, so that only its totals need be
-                kept.
+            last: Whether this coordinate is never asked again, so that only its totals need be kept.
         """
         state = self._coordinates[query.coordinate]
         index = next(i for i, known in enumerate(state.queries) if known.channel is query.channel)
         column = state.answers[index].copy()
         if (column[devices] != _WAITING).any():
-            raise ValueError("an answer must consume a reservation of its device")
+            raise BudgetError("an answer must consume a reservation of its device")
         column[devices] = symbols
         state.answers[index] = column
         loss, worst = self._evaluate(state.queries, state.answers)

@@ -16,8 +16,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from random import SystemRandom
 from types import TracebackType
 from typing import Final, Self
@@ -29,6 +28,7 @@ from hubbub.survey import Survey
 from hubbub_client.book import replay
 from hubbub_client.errors import AttributeRefused, CollectorError, LedgerCorrupt, LedgerError
 from hubbub_client.ledger import Ledger, StoredAttribute, StoredEnrolment
+from hubbub_client.outcomes import Answer, EnrolmentStatus, Status, UploadOutcome
 from hubbub_client.reading import Reading, channel_input, pack_reading, read, unpack_reading
 from hubbub_client.schedule import Enrolment, due, screen, slot_of, slot_query, slots, water_mark
 from hubbub_client.transcript import Row
@@ -39,84 +39,6 @@ REPORTS_PATH: Final = "/v1/reports"
 SURVEYS_PATH: Final = "/v1/surveys"
 
 _JITTER: Final = SystemRandom().random
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One answer that was made: now in the ledger and in the outbox.
-
-    Attributes:
-        survey_id: Survey.
-        digest: Its digest, 16 bytes.
-        round: Round.
-        id: Report id, 16 bytes.
-    """
-
-    survey_id: str
-    digest: bytes
-    round: int
-    id: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class UploadOutcome:
-    """What came of emptying the outbox.
-
-    Attributes:
-        settled: Report id to the collector's outcome for it; these left the outbox.
-        waiting: Reports still in the outbox, to be sent again as they are.
-        wait_s: Seconds until the next attempt is allowed, None if nothing waits.
-        failure: Why the last attempt failed, None if it did not.
-    """
-
-    settled: Mapping[bytes, wire.Outcome]
-    waiting: int
-    wait_s: float | None
-    failure: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class EnrolmentStatus:
-    """One survey that the device takes part in.
-
-    Attributes:
-        survey_id: Its id.
-        version: Its version.
-        digest: Its digest, 16 bytes.
-        rounds: Rounds of its schedule.
-        high_water: The highest round answered, or gone by at enrolment; -1 for none. It never falls.
-    """
-
-    survey_id: str
-    version: int
-    digest: bytes
-    rounds: int
-    high_water: int
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What an owner may see at any time; no value and no answer is in it.
-
-    Attributes:
-        budget: Lifetime epsilon.
-        loss: Realised loss of everything answered, at most `committed`.
-        committed: Loss with all that is reserved at its worst, at most `budget`.
-        enrolments: Surveys, in the order of enrolment.
-        answers: Answers made so far, re-sent memos included.
-        waiting: Reports in the outbox.
-        background_errors: Errors that the background thread swallowed.
-        last_error: The kind of the last of them.
-    """
-
-    budget: float
-    loss: float
-    committed: float
-    enrolments: tuple[EnrolmentStatus, ...]
-    answers: int
-    waiting: int
-    background_errors: int
-    last_error: str | None
 
 
 class Agent:
@@ -193,8 +115,7 @@ class Agent:
 
         Raises:
             AttributeRefused: It was registered before with another kind or domain. Budget was reserved for
-            that domain, so
-                it cannot change; give the changed attribute another id.
+                that domain, so it cannot change; give the changed attribute another id.
         """
         with self._lock:
             spec = packing.pack(attribute.to_spec())
@@ -294,7 +215,7 @@ class Agent:
         A value that is not set is answered as missing: silence would tell. Nothing is sent here.
 
         Raises:
-            LedgerError: The ledger failed; answers returned by no call are either wholly in it or not at all.
+            LedgerError: The ledger failed. What was being answered is wholly in it or not at all.
         """
         with self._lock:
             now_s = self._clock()

@@ -144,8 +144,8 @@ class Fleet:
             values: One per device, shape (n,).
 
         Raises:
-            AttributeRefused: If the attribute is not registered, or is static and was answered with other
-            values. ParameterError: If there is not one value per device.
+            AttributeRefused: If the attribute is not registered, or is static and was answered with others.
+            ParameterError: If there is not one value per device.
         """
         attribute = self._attributes.get(attribute_id)
         if attribute is None:

@@ -151,8 +151,7 @@ def send(
         total: How many there are, for `progress`.
         url: The collector's base URL.
         concurrency: Threads, and connections.
-        progress: Told (uploads finished, total) some twenty times a second, on the calling thread, and at the
-            end.
+        progress: Told (uploads finished, total) on the calling thread, twenty times a second and at the end.
         patience_s: How long one upload is tried.
         limits: Back-off.
 

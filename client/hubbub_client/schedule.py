@@ -32,11 +32,11 @@ class Enrolment:
         version: Its version.
         digest: Its digest, 16 bytes.
         status: "enrolled" now, "already_enrolled" before (nothing was reserved again), or "refused".
-        reason: Why it was refused, else None. unknown_attribute: the host registered none of that id.
-            domain_mismatch: it registered another domain or kind. over_policy: the survey's epsilon is larger
-                than the
-            device accepts. expired: its last round has ended. over_budget: some outputs of what is reserved
-            could exceed the lifetime budget.
+        reason: Why it was refused, else None.
+
+    The reasons: unknown_attribute, the host registered none of that id; domain_mismatch, it registered
+    another domain or kind; over_policy, the survey's epsilon is larger than the device accepts; expired, its
+    last round has ended; over_budget, some outputs of what is reserved could exceed the lifetime budget.
     """
 
     survey_id: str

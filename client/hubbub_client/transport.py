@@ -104,10 +104,13 @@ class HttpTransport:
                 method, self._base + path, body=body, headers=headers, redirect=False, preload_content=False
             )
             try:
-                data = reply.read(max_bytes + 1, decode_content=False)
-                if len(data) > max_bytes:
-                    reply.close()
-                    raise CollectorError(f"collector's answer must be at most {max_bytes} bytes")
+                data = b""
+                # To the end: only the read after the last byte notices that the answer was cut short.
+                while chunk := reply.read(max_bytes + 1 - len(data), decode_content=False):
+                    data += chunk
+                    if len(data) > max_bytes:
+                        reply.close()
+                        raise CollectorError(f"collector's answer must be at most {max_bytes} bytes")
                 return Response(reply.status, data, reply.headers.get("Retry-After"))
             finally:
                 reply.release_conn()

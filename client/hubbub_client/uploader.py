@@ -26,15 +26,12 @@ class Limits:
     """What an uploader keeps to.
 
     Attributes:
-        max_reports: Reports in one upload; a device that was offline must not show how long by one large
-            body.
+        max_reports: Reports in one upload: one large body must not show how long a device was offline.
         max_bytes: Report bytes in one upload; one report is always sent, whatever its size.
         gap_s: Least time between two uploads, seconds.
-        base_s: Mean-free back-off of the first failure: the delay is uniform in [0, 2 * base_s), doubled each
-            time.
+        base_s: Mean back-off after the first failure, uniform in [0, 2 * base_s); doubled by each failure.
         cap_s: Largest back-off window, seconds.
-        retry_after_cap_s: Largest Retry-After that is believed, seconds; a broken server must not silence
-            devices.
+        retry_after_cap_s: Largest Retry-After believed, seconds: a broken server must not silence devices.
     """
 
     max_reports: int = 8

@@ -1,0 +1,86 @@
+"""What the agent tells its host: answers made, uploads, and where the budget stands; never a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hubbub import wire
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer that was made: now in the ledger and in the outbox.
+
+    Attributes:
+        survey_id: Survey.
+        digest: Its digest, 16 bytes.
+        round: Round.
+        id: Report id, 16 bytes.
+    """
+
+    survey_id: str
+    digest: bytes
+    round: int
+    id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class UploadOutcome:
+    """What came of emptying the outbox.
+
+    Attributes:
+        settled: Report id to the collector's outcome for it; these left the outbox.
+        waiting: Reports still in the outbox, to be sent again as they are.
+        wait_s: Seconds until the next attempt is allowed, None if nothing waits.
+        failure: Why the last attempt failed, None if it did not.
+    """
+
+    settled: Mapping[bytes, wire.Outcome]
+    waiting: int
+    wait_s: float | None
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolmentStatus:
+    """One survey that the device takes part in.
+
+    Attributes:
+        survey_id: Its id.
+        version: Its version.
+        digest: Its digest, 16 bytes.
+        rounds: Rounds of its schedule.
+        high_water: The highest round answered, or gone by at enrolment; -1 for none. It never falls.
+    """
+
+    survey_id: str
+    version: int
+    digest: bytes
+    rounds: int
+    high_water: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What an owner may see at any time; no value and no answer is in it.
+
+    Attributes:
+        budget: Lifetime epsilon.
+        loss: Realised loss of everything answered, at most `committed`.
+        committed: Loss with all that is reserved at its worst, at most `budget`.
+        enrolments: Surveys, in the order of enrolment.
+        answers: Answers made so far, re-sent memos included.
+        waiting: Reports in the outbox.
+        background_errors: Errors that the background thread swallowed.
+        last_error: The kind of the last of them.
+    """
+
+    budget: float
+    loss: float
+    committed: float
+    enrolments: tuple[EnrolmentStatus, ...]
+    answers: int
+    waiting: int
+    background_errors: int
+    last_error: str | None
