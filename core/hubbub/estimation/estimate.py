@@ -58,8 +58,9 @@ class Estimate:
         categories: Frequency of every category, shape (m,); nan where hidden.
         category_errors: Standard errors, shape (m,); inf where hidden.
         mean: Mean over the devices that have a value (missing left out), None without numbers. A ratio of
-            two unbiased estimates: its bias is of order 1/n, a hundredth of its error at n = 10,000. nan
-            when nobody seems to have a value, or the channel hides it.
+            two unbiased estimates: its bias is of order 1/n, at most its own standard error times the
+            relative standard error of the share of devices with a value (Hartley and Ross 1954). nan when
+            nobody seems to have a value, or the channel hides it.
         mean_error: Its standard error by the delta method, stochastic rounding included where the survey
         rounds.
     """

@@ -30,7 +30,7 @@ class Estimator:
         rounding: "stochastic" when devices round their number to the two nearest points at random: the
             mean's error then holds that variance too, at most gap^2/4 per device, taken at this bound since
             no count tells where between two points the devices stood (one with gap^2/4 and a mixture of
-            two that need no rounding look the same). On 33 points this costs under 0.3 % of the
+            two that need no rounding look the same). On 33 points this is under 1 % of the
             variance at epsilon <= 4.
 
     Raises:
