@@ -21,6 +21,7 @@ import numpy as np
 import hubbub
 from hubbub import mechanisms, records, wire
 from hubbub.accounting import BayesianFilter
+from hubbub.estimation import Estimator
 from hubbub_aggregator import counting
 
 REPEATS = 9
@@ -30,9 +31,13 @@ version = 1
 title = "Bench"
 epsilon = 2.0
 minimum_cohort = 100
+planned_devices = 100000
 [schedule]
 start = 2026-01-01T00:00:00Z
 round = "1d"
+rounds = 1
+lateness = "1h"
+skew = "5m"
 [attribute]
 id = "age"
 kind = "evolving"
@@ -124,11 +129,13 @@ def counting_core() -> None:
         def core(payloads: list[bytes] = payloads) -> object:
             return counting.count_only(survey, payloads)
 
-        def whole(payloads: list[bytes] = payloads) -> object:
-            state = counting.PartitionState.empty(0)
-            counting.apply(state, 0, records.encode_record(records.SurveyRecord(survey.canonical)))
-            for offset, payload in enumerate(payloads, start=1):
-                counting.apply(state, offset, payload)
+        def whole(payloads: list[bytes] = payloads, group: int = 20_000 // n) -> object:
+            state = counting.PartitionState()
+            first = records.encode_record(records.SurveyRecord(survey.canonical))
+            state.commit(counting.apply(state, 0, first))
+            for start in range(0, len(payloads), group):
+                chosen = payloads[start : start + group]
+                state.commit(counting.apply_many(state, enumerate(chosen, start=start + 1)))
             return state
 
         peer, ours, full = best(bare, core, whole, repeats=5)
@@ -153,10 +160,10 @@ def estimation() -> None:
     for inputs, target in ((91, "target 1 ms"), (100_000, "target 10 ms")):
         sizes = [10] * (inputs // 10) + ([inputs % 10] if inputs % 10 else [])
         channel = mechanisms.pbgrr(sizes, epsilon=4.0, boost_epsilon=2.0)
-        estimator = hubbub.Estimator(channel, category_of=np.repeat(np.arange(len(sizes)), sizes))
+        estimator = Estimator(channel, category_of=np.repeat(np.arange(len(sizes)), sizes))
         counts = rng.multinomial(1_000_000, np.full(channel.outputs, 1 / channel.outputs))
 
-        def estimate(estimator: hubbub.Estimator = estimator, counts: np.ndarray = counts) -> object:
+        def estimate(estimator: Estimator = estimator, counts: np.ndarray = counts) -> object:
             found = estimator(counts, 1_000_000)
             return found.values, found.value_errors, found.categories, found.category_errors
 

@@ -250,7 +250,8 @@ def _wait(node: _Node, done: Callable[[dict[str, Any]], bool], what: str) -> dic
 
 
 def _all_sealed(live: dict[str, Any], surveys: int) -> bool:
-    return sum(entry["sealed"] for survey in live["surveys"] for entry in survey["rounds"]) == surveys
+    rounds = [entry for survey in live["surveys"] for entry in survey["rounds"]]
+    return len(rounds) == surveys and all(entry["sealed"] for entry in rounds)
 
 
 def _account(live: dict[str, Any], reports: int, sent: UploadCounts) -> bool:

@@ -122,7 +122,7 @@ def serve(
 
         @contextlib.asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            async with ingest.router.lifespan_context(ingest):
+            async with ingest.state.gateway.running():
                 counting.start()
                 announce(url)
                 yield

@@ -52,7 +52,7 @@ def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
     what the channel's inputs are on average; the mean is that of the numbers themselves.
     """
     inputs = len(survey.input_labels)
-    shares = np.zeros(inputs)
+    shares = np.zeros(inputs, dtype=np.float64)
     numbers: list[float] = []
     if survey.points is None or survey.mapping is not None:
         for value in values:
@@ -73,9 +73,8 @@ def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
             shares[below + 1] += place - below
             numbers.append(float(value))
     shares /= max(len(values), 1)
-    categories = np.bincount(
-        np.asarray(survey.category_of), weights=shares, minlength=len(survey.category_names)
-    )
+    categories = np.zeros(len(survey.category_names), dtype=np.float64)
+    np.add.at(categories, survey.category_of, shares)
     mean = float(np.mean(numbers)) if survey.points is not None and numbers else None
     return Truth(shares, categories, mean)
 

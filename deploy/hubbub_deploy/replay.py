@@ -1,0 +1,202 @@
+"""A data set through the same code, offline: fleet, wire bytes, counting, seal and release, then the truth.
+
+What a device would send goes into records of the log's own bytes, one log per partition in memory; the
+aggregator's `apply` counts them and its `release` publishes. Only HTTP, disks and clocks are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from rich.console import Console
+
+from hubbub import Survey
+from hubbub.domain import IntegerDomain, NumberDomain
+from hubbub.randomness import SYSTEM, Source
+from hubbub.records import ReportsRecord, SealRecord, Segment, SurveyRecord, encode_record
+from hubbub.testing import seeded
+from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.release import canonical_bytes, release
+from hubbub_client.fleet import Column, Fleet
+from hubbub_deploy.errors import DeployError
+from hubbub_deploy.plots import plot
+from hubbub_deploy.scoreboard import truth_of
+from hubbub_deploy.tables import Evaluation, Rows, print_json, show
+
+PARTITIONS: Final = 4
+# What a busy gateway writes into one partition in one linger.
+BATCH_REPORTS: Final = 1_000
+_MISSING: Final = frozenset({"", "?", "NA", "nan", "NaN", "null"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySettings:
+    """What to replay.
+
+    Attributes:
+        csv: One device per row, first row the header, UTF-8.
+        surveys: Survey files.
+        columns: Attribute id -> column, where the names differ.
+        seed: Makes the run repeatable; None draws from the operating system.
+        out: Folder for plots and releases; None writes none.
+        rows: Which value rows the table has.
+        output: Table for people, JSON for programs.
+    """
+
+    csv: Path
+    surveys: tuple[Path, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    seed: int | None = None
+    out: Path | None = None
+    rows: Rows = "most frequent"
+    output: str = "table"
+
+
+def run(settings: ReplaySettings) -> int:
+    """Replays every survey, prints the comparison, and returns 0.
+
+    Raises:
+        SurveyError: If a survey cannot be compiled.
+        DeployError: If the data cannot be read, or a column is missing.
+    """
+    surveys = [Survey.load(path) for path in settings.surveys]
+    columns = {
+        survey.attribute.id: settings.columns.get(survey.attribute.id, survey.attribute.id)
+        for survey in surveys
+    }
+    texts = read_columns(settings.csv, sorted(set(columns.values())))
+    source = SYSTEM if settings.seed is None else seeded(settings.seed)
+    talk, evaluations = Console(stderr=True, highlight=False), []
+    for survey in surveys:
+        values = [value_of(survey, text) for text in texts[columns[survey.attribute.id]]]
+        began = time.perf_counter()
+        evaluations.append(replay(survey, values, source=source))
+        seconds = time.perf_counter() - began
+        talk.print(f"{survey.title}: {len(values):,} devices in {seconds:.2f} s")
+    if settings.out is not None:
+        _write(evaluations, settings.out, talk)
+    if settings.output == "json":
+        print_json([evaluation.as_json() for evaluation in evaluations])
+    else:
+        show(evaluations, rows=settings.rows, console=Console(highlight=False))
+    return 0
+
+
+def replay(survey: Survey, values: Sequence[object], *, source: Source = SYSTEM) -> Evaluation:
+    """One device per value answers the survey's first round; returns its sealed release and the truth.
+
+    Args:
+        survey: The survey.
+        values: One per device; None is missing.
+        source: Where the fleet's randomness comes from.
+
+    Raises:
+        DeployError: If there is no value.
+    """
+    if not values:
+        raise DeployError("a replay needs at least one device, got none")
+    now_s = float(survey.start_s)
+    fleet = Fleet(len(values), budget=survey.epsilon * survey.rounds, source=source)
+    fleet.register(survey.attribute)
+    fleet.set(survey.attribute.id, values)
+    fleet.enrol(survey, now_s=now_s)
+    (column,) = fleet.answer(now_s=now_s)
+    states = {}
+    for partition in range(PARTITIONS):
+        state = states[partition] = PartitionState()
+        state.commit(apply_many(state, enumerate(_log(column, partition))))
+    finished = release(survey, column.round, states)
+    if finished is None:
+        raise DeployError(
+            f"survey {survey.id!r}: every partition holds a seal, but the round did not release"
+        )
+    return Evaluation(survey, finished.document(), truth_of(survey, values))
+
+
+def _log(column: Column, partition: int) -> Iterator[bytes]:
+    """The records of one partition: the survey, the reports routed here, the seal."""
+    survey = column.survey
+    yield encode_record(SurveyRecord(survey.canonical))
+    # The route that a gateway takes: the id's last eight bytes, big-endian, modulo the partitions.
+    route = np.ascontiguousarray(column.ids[:, 8:16]).view(">u8")[:, 0] % PARTITIONS
+    rows = np.flatnonzero(route == partition)
+    for start in range(0, len(rows), BATCH_REPORTS):
+        chosen = rows[start : start + BATCH_REPORTS]
+        segment = Segment(
+            digest=survey.digest,
+            round=column.round,
+            ids=column.ids[chosen].tobytes(),
+            symbols=column.symbols[chosen],
+            attempts=len(chosen),
+        )
+        minute = survey.round_start_s(column.round) // 60
+        yield encode_record(ReportsRecord(minute, (segment,)))
+    yield encode_record(SealRecord(survey.digest, column.round))
+
+
+def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """The named columns of a CSV file, as text, one entry per row.
+
+    Raises:
+        DeployError: If the file cannot be read, a column is missing, or a row is too short.
+    """
+    columns: dict[str, list[str]] = {name: [] for name in names}
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            header = [name.strip() for name in next(reader, [])]
+            for name in names:
+                if name not in header:
+                    raise DeployError(f"{path}: columns must include {name!r}, got {', '.join(header)}")
+            places = [(columns[name], header.index(name)) for name in names]
+            for row in reader:
+                if not row:
+                    continue
+                if len(row) < len(header):
+                    raise DeployError(
+                        f"{path}: line {reader.line_num} must have {len(header)} fields, got {len(row)}"
+                    )
+                for column, place in places:
+                    column.append(row[place].strip())
+    except OSError as error:
+        raise DeployError(f"{path}: cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DeployError(f"{path}: must be a CSV file in UTF-8: {error}") from None
+    return columns
+
+
+def value_of(survey: Survey, text: str) -> object:
+    """What a host application would hold for a field of a CSV file; None where it is no value."""
+    if text in _MISSING:
+        return None
+    domain = survey.attribute.domain
+    try:
+        if isinstance(domain, IntegerDomain):
+            number = float(text)
+            return int(number) if number.is_integer() else None
+        if isinstance(domain, NumberDomain):
+            return float(text)
+    except (ValueError, OverflowError):
+        return None
+    return text
+
+
+def _write(evaluations: Sequence[Evaluation], folder: Path, talk: Console) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for evaluation in evaluations:
+            name = f"{evaluation.survey.id}-v{evaluation.survey.version}"
+            (folder / f"{name}.json").write_bytes(canonical_bytes(evaluation.release))
+            plot(evaluation, folder / f"{name}.png")
+            talk.print(f"wrote {folder / name}.json and .png")
+        summary = {evaluation.survey.id: evaluation.summary() for evaluation in evaluations}
+        (folder / "summary.json").write_text(json.dumps(summary, indent=2), encoding="utf-8")
+    except OSError as error:
+        raise DeployError(f"{folder}: cannot be written: {error.strerror}") from None
