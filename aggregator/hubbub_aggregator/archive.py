@@ -38,21 +38,26 @@ class SqliteArchive:
     def __init__(self, path: str | Path) -> None:
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
-            self._db.execute("PRAGMA journal_mode = WAL")
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            if tables == version == 0:
+                version = self._create()
             self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS release ("
-                "digest BLOB, round INTEGER, document BLOB NOT NULL, PRIMARY KEY (digest, round))"
-            )
-            (found,) = self._db.execute("PRAGMA user_version").fetchone()
-            if found == 0:
-                self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         except sqlite3.DatabaseError as error:
             self._db.close()
             raise ArchiveError(f"{path} must be an archive of releases: {error}") from error
-        if found not in (0, SCHEMA_VERSION):
+        if version != SCHEMA_VERSION:
             self._db.close()
-            raise ArchiveError(f"{path} must have schema version {SCHEMA_VERSION}, got {found}")
+            raise ArchiveError(f"{path} must be an archive of schema {SCHEMA_VERSION}, got {version}")
+
+    def _create(self) -> int:
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.executescript(
+            "BEGIN IMMEDIATE; CREATE TABLE release ("
+            "digest BLOB, round INTEGER, document BLOB NOT NULL, PRIMARY KEY (digest, round));"
+            f"PRAGMA user_version = {SCHEMA_VERSION}; COMMIT"
+        )
+        return SCHEMA_VERSION
 
     def close(self) -> None:
         """Closes the file."""

@@ -190,7 +190,7 @@ class IdTable:
         self._fill(ascending)
 
     def _fill(self, ascending: Keys) -> None:
-        """Lays all keys anew, given in their order; under another multiplier where they crowd under this one."""
+        """Lays all keys anew, given in their order; where they crowd, under another multiplier."""
         while True:
             filled = [(_empty(len(cells) - _SLACK), 0) for cells in self._cells]
             crowded = False
@@ -321,7 +321,7 @@ def _rebuilt(cells: Keys, ascending: Keys, held: int, bits: int) -> Keys | None:
 
 
 def _laid(keys: Keys, size: int, bits: int) -> Keys | None:
-    """Cells that hold ascending keys, each at its home or just after the one before; None for want of room."""
+    """Cells that hold ascending keys, each at its home or just after the one before; None without room."""
     cells = _empty(size)
     # This is linear probing in closed form: position_i = i + max over j <= i of (home_j - j).
     position = _homes(keys, len(cells), bits)
