@@ -11,7 +11,8 @@ from surveys import START_S
 
 from hubbub.records import ReportsRecord, Segment, SurveyRecord, encode_record
 from hubbub.survey import Survey
-from hubbub_aggregator.counting import Accounting, Change, PartitionState, RoundKey, RoundState
+from hubbub_aggregator.accounting import Accounting
+from hubbub_aggregator.counting import Change, PartitionState, RoundKey, RoundState
 from hubbub_aggregator.dedup import IdTable
 from hubbub_aggregator.errors import StoreConflict
 from hubbub_aggregator.provisional import Steps

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from hubbub.estimation import Estimator
 from hubbub.survey import Survey
-from hubbub_aggregator.counting import NOTHING, Accounting, PartitionState, RoundKey
+from hubbub_aggregator.accounting import NOTHING, Accounting
+from hubbub_aggregator.counting import PartitionState, RoundKey
 from hubbub_aggregator.errors import AccountingError
 from hubbub_aggregator.provisional import Tally
 

@@ -17,16 +17,8 @@ import numpy as np
 
 from hubbub.errors import HubbubError
 from hubbub.survey import Survey
-from hubbub_aggregator.counting import (
-    NOTHING,
-    Accounting,
-    Change,
-    Counts,
-    PartitionState,
-    RoundChange,
-    RoundKey,
-    RoundState,
-)
+from hubbub_aggregator.accounting import NOTHING, Accounting
+from hubbub_aggregator.counting import Change, Counts, PartitionState, RoundChange, RoundKey, RoundState
 from hubbub_aggregator.dedup import IdTable
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict
 from hubbub_aggregator.provisional import Steps, Tally

@@ -61,7 +61,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from hubbub.survey import Survey
-from hubbub_aggregator.counting import NOTHING, PartitionState, RoundKey
+from hubbub_aggregator.accounting import NOTHING
+from hubbub_aggregator.counting import PartitionState, RoundKey
 from hubbub_aggregator.release import Document, timestamp
 
 

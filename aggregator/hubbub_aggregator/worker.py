@@ -16,8 +16,9 @@ from typing import Final
 from hubbub.estimation import Estimator
 from hubbub.records import NO_ROUND
 from hubbub.survey import Survey
+from hubbub_aggregator.accounting import NOTHING
 from hubbub_aggregator.archive import Archive
-from hubbub_aggregator.counting import NOTHING, PartitionState, RoundKey, apply_many
+from hubbub_aggregator.counting import PartitionState, RoundKey, apply_many
 from hubbub_aggregator.errors import Ahead
 from hubbub_aggregator.log import Log
 from hubbub_aggregator.provisional import Steps, Tally, advance

@@ -1,7 +1,7 @@
 """However the same reports reach the counter, the counts and the released bytes are the same.
 
-What varies is how reports are batched into records, how records are grouped, what is delivered again, where the
-worker is killed and restored, and in which order reports of different ids lie.
+What varies is how reports are batched into records, how records are grouped, what is delivered again, where
+the worker is killed and restored, and in which order reports of different ids lie.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from surveys import LABELS, VISITS
 
 from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
+from hubbub_aggregator.accounting import Accounting
 from hubbub_aggregator.archive import SqliteArchive
-from hubbub_aggregator.counting import Accounting, PartitionState, apply, apply_many
+from hubbub_aggregator.counting import PartitionState, apply, apply_many
 from hubbub_aggregator.release import canonical_bytes, release
 from hubbub_aggregator.sqlite_store import SqliteStore
 from hubbub_aggregator.view import LiveView

@@ -11,7 +11,8 @@ from surveys import LABELS, VISITS
 
 from hubbub.records import NO_ROUND, SealRecord, Segment, encode_record
 from hubbub.survey import Survey
-from hubbub_aggregator.counting import Accounting, PartitionState, apply, apply_many, count_only
+from hubbub_aggregator.accounting import Accounting
+from hubbub_aggregator.counting import PartitionState, apply, apply_many, count_only
 from hubbub_aggregator.dedup import Unchecked
 from hubbub_aggregator.errors import Gap
 
