@@ -312,5 +312,5 @@ def create_app(
         ],
         lifespan=lifespan,
     )
-    app.gateway = gateway
+    app.gateway = app.state.gateway = gateway
     return app
