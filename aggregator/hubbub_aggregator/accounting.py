@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
-
-VERDICTS: Final = ("accepted", "duplicate", "early", "late", "invalid", "over_quota")
+from typing import Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Accounting:
+class Accounting(NamedTuple):
     """What became of everything that asked to be counted.
 
     Attributes:
@@ -30,7 +26,7 @@ class Accounting:
     invalid: int = 0
     over_quota: int = 0
 
-    def __add__(self, other: Accounting) -> Accounting:
+    def __add__(self, other: Accounting) -> Accounting:  # type: ignore[override]  # sums, as numbers do
         return Accounting(
             self.attempts + other.attempts,
             self.accepted + other.accepted,
@@ -44,24 +40,11 @@ class Accounting:
     @property
     def holds(self) -> bool:
         """Whether attempts are the sum of the verdicts, and nothing is negative."""
-        verdicts = self.as_tuple()[1:]
-        return self.attempts == sum(verdicts) and min(verdicts) >= 0
-
-    def as_tuple(self) -> tuple[int, ...]:
-        """The numbers in the order of the fields."""
-        return (
-            self.attempts,
-            self.accepted,
-            self.duplicate,
-            self.early,
-            self.late,
-            self.invalid,
-            self.over_quota,
-        )
+        return self.attempts == sum(self[1:]) and min(self) >= 0
 
     def as_dict(self) -> dict[str, int]:
-        """The numbers by name."""
-        return dict(zip(("attempts", *VERDICTS), self.as_tuple(), strict=True))
+        """The numbers by name, attempts first."""
+        return self._asdict()
 
 
 NOTHING: Final = Accounting()

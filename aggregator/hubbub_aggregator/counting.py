@@ -63,6 +63,10 @@ class RoundState:
     seen: IdSet | None = None
 
 
+# Only ever read.
+_UNKNOWN_ROUND: Final = RoundState()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundChange:
     """What some records add to one round: the fields of RoundState as differences, and the new ids.
@@ -285,7 +289,7 @@ class _Draft:
     def _round(self, key: RoundKey) -> _RoundDraft:
         draft = self._rounds.get(key)
         if draft is None:
-            draft = self._rounds[key] = _RoundDraft(self._state.rounds.get(key) or RoundState())
+            draft = self._rounds[key] = _RoundDraft(self._state.rounds.get(key) or _UNKNOWN_ROUND)
         return draft
 
     def _seal(self, offset: int, record: SealRecord) -> None:

@@ -208,7 +208,7 @@ class SqliteStore:
                     "duplicate = duplicate + excluded.duplicate, early = early + excluded.early, "
                     "late = late + excluded.late, invalid = invalid + excluded.invalid, "
                     "over_quota = over_quota + excluded.over_quota",
-                    (*key, after_seal, *tally.as_tuple()),
+                    (*key, after_seal, *tally),
                 )
         for chunk in np.unique(np.flatnonzero(new.counts) // _CHUNK).tolist():
             self._add_counts((*key, chunk), new.counts[chunk * _CHUNK : (chunk + 1) * _CHUNK])
