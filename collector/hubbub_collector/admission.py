@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self, TypeAlias
 
-from hubbub.survey import Survey
-
 from hubbub.records import NO_ROUND, Record, ReportsRecord
+from hubbub.survey import Survey
 from hubbub.wire import Malformed, Outcome, Report
 from hubbub_collector.errors import CollectorError
 
