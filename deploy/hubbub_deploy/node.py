@@ -8,16 +8,18 @@ that meets a doubt ends the process: what it had not saved is counted again at t
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
 import sys
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -113,12 +115,17 @@ def serve(
         DeployError: If the files cannot be used or the address cannot be listened on.
     """
     announce = ready or (lambda url: print(f"Hubbub node: {url}", flush=True))
-    with _parts(settings) as (log, worker, view):
-        listener = _listen(settings.host, settings.port)
+    with _parts(settings) as (log, worker, view), _listen(settings.host, settings.port) as listener:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         url = f"http://{host}:{listener.getsockname()[1]}"
         stop, failed = threading.Event(), threading.Event()
-        ingest = gateway.create_app(log, settings.surveys, settings=settings.gateway, clock=settings.clock)
+        try:
+            _refuse_changed(settings.surveys, view)
+            ingest = gateway.create_app(
+                log, settings.surveys, settings=settings.gateway, clock=settings.clock
+            )
+        except CollectorError as error:
+            raise DeployError(str(error)) from error
 
         @contextlib.asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -135,28 +142,68 @@ def serve(
         def count() -> None:
             try:
                 worker.run(stop)
+                # What was acknowledged last is counted before the files close; a kill here loses nothing.
+                while worker.step():
+                    pass
             except Exception:
                 traceback.print_exc()
                 failed.set()
                 server.should_exit = True
 
         counting = threading.Thread(target=count, name="hubbub-worker")
-        try:
-            server.run(sockets=[listener])
-        finally:
-            stop.set()
-            if counting.ident is not None:
-                counting.join()
-        if failed.is_set():
-            print(
-                "hubbub: the worker stopped on a doubt; the log and the store are as they were",
-                file=sys.stderr,
-            )
-            return 1
-        # What was acknowledged last is counted before the files close; a kill here loses nothing either.
-        while worker.step():
-            pass
+        with _stopping_politely(server):
+            try:
+                server.run(sockets=[listener])
+            finally:
+                stop.set()
+                if counting.ident is not None:
+                    counting.join()
+    if counting.ident is None:
+        raise DeployError("the node did not start; the lines above say why")
+    if failed.is_set():
+        print(
+            "hubbub: the worker stopped on a doubt; the log and the store are as they were", file=sys.stderr
+        )
+        return 1
     return 0
+
+
+def _refuse_changed(surveys: Iterable[Survey], view: LiveView) -> None:
+    """Refuses a survey that was served before with other contents: what was counted would have two meanings.
+
+    Raises:
+        DeployError: If the log has announced another survey of the same id and version.
+    """
+    known = {(entry["id"], entry["version"]): entry["digest"] for entry in view.snapshot()["surveys"]}
+    for survey in surveys:
+        digest = known.get((survey.id, survey.version), survey.digest.hex())
+        if digest != survey.digest.hex():
+            raise DeployError(
+                f"survey {survey.id!r} must have a new version when it changes: version {survey.version} was "
+                f"served with digest {digest}, got {survey.digest.hex()}"
+            )
+
+
+@contextlib.contextmanager
+def _stopping_politely(server: uvicorn.Server) -> Iterator[None]:
+    """Turns SIGINT and SIGTERM into a stop of the server, and keeps them away from what comes after.
+
+    uvicorn hands a signal on, once it has stopped, to whoever handled it before. By default that ends the
+    process at once, with files open and the last batch not counted.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _listen(host: str, port: int) -> socket.socket:
