@@ -210,6 +210,12 @@ class MechanismContract:
             first, second
         )  # equal with probability below (e^epsilon/(e^epsilon + 1))^2000
 
+    def test_expected_symbols_of_a_crowd_are_its_mixture_of_rows(self, channel):
+        shares = np.random.default_rng(9).dirichlet(np.ones(channel.inputs))
+        mixed = channel.expected(shares)
+        np.testing.assert_allclose(mixed, shares @ (channel.weights() / channel.total), rtol=1e-12)
+        assert mixed.sum() == pytest.approx(1.0)
+
     def test_log_likelihood_is_the_log_of_the_column(self, channel):
         for symbol in (0, channel.outputs // 2, channel.outputs - 1):
             expected = [math.log(Fraction(w, channel.total)) for w in channel.weights()[:, symbol].tolist()]

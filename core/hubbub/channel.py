@@ -131,6 +131,17 @@ class Channel(ABC):
         self._refuse_above(self.outputs, "weights")
         return np.stack([self.row(x) for x in range(self.inputs)])
 
+    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Gives the expected share of every symbol among the reports of a crowd, shape (M,), summing to one.
+
+        Args:
+            shares: The share of the crowd that holds each input, shape (K,), >= 0, summing to one.
+        """
+        mixed = np.zeros(self.outputs)
+        for x in np.flatnonzero(shares).tolist():
+            mixed += float(shares[x]) / self.total * self.row(x)
+        return mixed
+
     def log_likelihood(self, symbol: int) -> NDArray[np.float64]:
         """Gives ln(w[x, symbol]/T) for every input x, shape (K,), float64.
 
@@ -283,6 +294,9 @@ class DenseChannel(Channel):
 
     def weights(self) -> NDArray[np.int64]:  # noqa: D102 - inherited
         return self._weights
+
+    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        return np.asarray(shares @ (self._weights / self.total))
 
     def select(self, value: int, draw: int) -> int:  # noqa: D102 - inherited
         edges = self._rows.get(value)

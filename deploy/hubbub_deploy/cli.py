@@ -94,6 +94,16 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("file", type=Path)
     check.add_argument("--json", action="store_true", help="print the facts as JSON")
     check.set_defaults(run=_survey_check)
+    design = verbs.add_parser("design", help="what it buys: every mechanism that fits, by exact variance")
+    design.add_argument("file", type=Path)
+    design.add_argument(
+        "--objective",
+        choices=("value", "category", "both", "mean", "cdf"),
+        help="what mechanisms are judged by (default: the mean for numbers; values, and categories if any)",
+    )
+    design.add_argument("--plot", type=Path, help="draw the trade-offs here (.png, .svg, .pdf, .html)")
+    design.add_argument("--json", action="store_true", help="print the design as JSON")
+    design.set_defaults(run=_survey_design)
     compiled = verbs.add_parser("compile", help="write the canonical bytes that devices and servers agree on")
     compiled.add_argument("file", type=Path)
     compiled.add_argument("--out", type=Path, required=True, help="file to write")
@@ -187,6 +197,19 @@ def _survey_check(options: argparse.Namespace) -> int:
         for key, value in facts.items():
             print(f"{key:18} {', '.join(value) if isinstance(value, list) else value}")
     return 0
+
+
+def _survey_design(options: argparse.Namespace) -> int:
+    from hubbub_deploy.design import DesignSettings, run  # noqa: PLC0415
+
+    return run(
+        DesignSettings(
+            file=options.file,
+            objective=options.objective,
+            plot=options.plot,
+            output="json" if options.json else "table",
+        )
+    )
 
 
 def _survey_compile(options: argparse.Namespace) -> int:

@@ -76,7 +76,32 @@ class Estimator:
             raise ParameterError(f"counts must not be negative, got {tallies.min()}")
         if n < 1 or int(tallies.sum()) != n:
             raise ParameterError(f"n must be the sum of counts and at least 1, got {n} for {tallies.sum()}")
-        reports = tallies.astype(np.float64)
+        return self._estimate(tallies.astype(np.float64), n)
+
+    def foresee(self, shares: Floats, n: int) -> Estimate:
+        """Give what to expect of n devices before any has reported: their shares, and exact errors.
+
+        A variance is linear in the counts, and its estimate unbiased: so at the expected counts it is the
+        variance itself, over the randomisation of devices whose values are these. (That of the mean is
+        exact for the linear part of its ratio.)
+
+        Args:
+            shares: The share of the devices that holds each input, shape (K,), >= 0, summing to one.
+            n: Number of devices, >= 1.
+
+        Raises:
+            ParameterError: Shares or n break their rule.
+        """
+        crowd = np.asarray(shares, dtype=np.float64)
+        if crowd.shape != (self.channel.inputs,):
+            raise ParameterError(f"shares must have shape ({self.channel.inputs},), got {crowd.shape}")
+        if not (crowd.min() >= 0.0 and abs(float(crowd.sum()) - 1.0) <= 1e-9):
+            raise ParameterError(f"shares must be at least 0 and sum to one, got a sum of {crowd.sum()}")
+        if n < 1:
+            raise ParameterError(f"n must be at least 1, got {n}")
+        return self._estimate(n * self.channel.expected(crowd), n)
+
+    def _estimate(self, reports: Floats, n: int) -> Estimate:
         solution = self.inverse.solve(reports)
         mean, mean_error = (None, None) if self._mean is None else self._mean(reports, n)
         return Estimate(

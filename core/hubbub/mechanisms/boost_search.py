@@ -118,27 +118,27 @@ class Search:
             # The boost follows from the kernel's share of what a kernel alone could spend.
             probe = small.grid(Absolute(float(round(region.width * scale))) if scale < 1 else region)
             top = small._most_spread(probe, 0.0)
-            share = _least(lambda s: small._cost(probe, s * top, small._most_push(probe, s * top)), 0.0, 1.0)
+            share = least(lambda s: small._cost(probe, s * top, small._most_push(probe, s * top)), 0.0, 1.0)
             spread = share * self._most_spread(shape, 0.0)
             return spread, self._most_push(shape, spread)
         # A fixed region may cost nothing, so here the kernel follows from the boost.
         probe = small.grid(Fixed(region.low * scale, region.high * scale) if scale < 1 else region)
         highest = small._most_push(probe, 0.0)
-        push = _least(lambda p: small._cost(probe, small._most_spread(probe, p), p), 0.0, highest)
+        push = least(lambda p: small._cost(probe, small._most_spread(probe, p), p), 0.0, highest)
         return self._most_spread(shape, push), push
 
     def _best_push(self, shape: Grid, spread: float) -> float:
         highest = self._most_push(shape, spread)
         if highest < MAX_BOOST_LOG:
             return highest
-        return _least(lambda push: self._cost(shape, spread, push), 0.0, highest)
+        return least(lambda push: self._cost(shape, spread, push), 0.0, highest)
 
     def _most_push(self, shape: Grid, spread: float) -> float:
-        return _largest(lambda push: not self._excess(shape, spread, push), MAX_BOOST_LOG, MAX_BOOST_LOG)
+        return largest(lambda push: not self._excess(shape, spread, push), MAX_BOOST_LOG, MAX_BOOST_LOG)
 
     def _most_spread(self, shape: Grid, push: float) -> float:
         # A kernel cut to a narrow window, or renormalised by a lopsided region, may cost less than it spends.
-        return _largest(lambda spread: not self._excess(shape, spread, push), self.target, 64.0 * self.target)
+        return largest(lambda spread: not self._excess(shape, spread, push), self.target, 64.0 * self.target)
 
     def _cost(self, shape: Grid, spread: float, push: float) -> float:
         rows = shape.rows(spread, push)
@@ -171,7 +171,7 @@ class Search:
         return Search(SEARCH_POINTS, self.target, self.missing, margin)
 
 
-def _largest(allowed: Callable[[float], bool], start: float, limit: float) -> float:
+def largest(allowed: Callable[[float], bool], start: float, limit: float) -> float:
     """The largest allowed number up to the limit, by doubling and bisection; 0 is taken to be allowed.
 
     Where what is allowed is not one interval from 0, the result is still allowed, though not the largest.
@@ -191,7 +191,7 @@ def _largest(allowed: Callable[[float], bool], start: float, limit: float) -> fl
     return rounded if allowed(rounded) else low
 
 
-def _least(cost: Callable[[float], float], low: float, high: float) -> float:
+def least(cost: Callable[[float], float], low: float, high: float) -> float:
     """Where the cost is least: a coarse scan, for it need not have one valley, then golden section."""
     marks = np.linspace(low, high, 13).tolist()
     costs = [cost(mark) for mark in marks]

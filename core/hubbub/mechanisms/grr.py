@@ -64,6 +64,9 @@ class GRR(Channel):
         weights[self._checked_symbol(symbol)] = self.t
         return weights
 
+    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        return np.asarray((self.u * shares.sum() + (self.t - self.u) * shares) / self.total)
+
     def select(self, value: int, draw: int) -> int:
         """Gives draw // u when that is a symbol, else the value.
 

@@ -140,6 +140,11 @@ class PBGRR(Channel):
         weights[value] = self.t[category]
         return weights
 
+    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        crowds = np.add.reduceat(shares, self.starts)
+        each = np.repeat(self.o * shares.sum() + (self.u - self.o) * crowds, self.sizes)
+        return np.asarray((each + np.repeat(self.t - self.u, self.sizes) * shares) / self.total)
+
     def select(self, value: int, draw: int) -> int:
         """Deals the draws out in order: o to every symbol, u - o to each of x's category, t - u to x."""
         if draw < self._base:
@@ -262,6 +267,10 @@ class CategoryGRR(PBGRR):
         weights = np.full(self.inputs, self._other, dtype=np.int64)
         weights[start : start + size] = self._true
         return weights
+
+    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        crowds = np.add.reduceat(shares, self.starts)
+        return np.asarray((self._other * shares.sum() + (self._true - self._other) * crowds) / self.total)
 
     def select(self, value: int, draw: int) -> int:
         """Gives draw // o when that is a category, else the value's own."""

@@ -1,0 +1,247 @@
+"""What a survey buys before it is launched: every mechanism that fits, one sentence, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+import numpy as np
+
+from hubbub import Channel, Survey
+from hubbub.design import Accuracy, Candidate, Objective, Quantity, Question, compare, measured
+from hubbub.mechanisms import GRR, CategoryGRR
+from hubbub_deploy.errors import DeployError
+
+INTERVAL_95: Final = 1.959963984540054
+"""Half the width of a 95 % interval, in standard errors."""
+
+
+@dataclass(frozen=True)
+class DesignSettings:
+    """What `hubbub survey design` was asked.
+
+    Attributes:
+        file: The survey's TOML file.
+        objective: What mechanisms are judged by; None: what fits the survey.
+        plot: Where to draw the trade-offs (.png, .svg, .pdf or .html); None: nowhere.
+        output: A table for people or JSON for programs.
+    """
+
+    file: Path
+    objective: Quantity | None
+    plot: Path | None
+    output: Literal["table", "json"]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A survey, the question behind it, its own mechanism measured, and all others that fit, best first."""
+
+    survey: Survey
+    question: Question
+    own: Candidate
+    others: tuple[Candidate, ...]
+
+    @classmethod
+    def of(cls, file: Path, objective: Quantity | None) -> Design:
+        """The design of a survey file.
+
+        Raises:
+            SurveyError: If the file is no valid survey.
+            ParameterError: If the objective cannot be asked of it.
+        """
+        survey = Survey.load(file)
+        question = Question.of_survey(survey, objective=None if objective is None else Objective(objective))
+        keys = tomllib.loads(file.read_text(encoding="utf-8"))["mechanism"]
+        own = measured(
+            keys["name"],
+            {key: value for key, value in keys.items() if key != "name"},
+            question,
+            _over_values(survey.channel, question),
+        )
+        others = tuple(other for other in compare(question) if not _same(other, own))
+        return cls(survey, question, own, others)
+
+    def sentence(self) -> str:
+        """What the survey buys, in one sentence."""
+        known = _known(self.own)
+        parts = []
+        if len(self.survey.category_names) > 2 and math.isfinite(known.category):
+            parts.append(f"a category's share is known to {_points(known.category)}")
+        if math.isfinite(known.value):
+            verb = "" if parts else " is known"
+            what = "a value's share" if not parts else "a value's"
+            parts.append(f"{what}{verb} to {_points(known.value)}")
+        if known.mean is not None and math.isfinite(known.mean):
+            verb = "" if parts else " is known"
+            parts.append(f"the mean{verb} to ±{INTERVAL_95 * known.mean:.3g}")
+        if not parts:
+            return "This survey makes nothing known: its channel hides what is asked."
+        said = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
+        devices = self.question.devices
+        return f"With {devices:,} devices, {said} (95 % intervals)."
+
+    def advice(self) -> str:
+        """Whether another mechanism would do better, or ""."""
+        best = self.others[0] if self.others else None
+        if best is None or not best.cost < self.own.cost * (1.0 - 1e-6):
+            return f"No other mechanism compared does better for the objective ({self._objective})."
+        if not math.isfinite(self.own.cost):
+            return f"The objective ({self._objective}) cannot be answered as it stands: take {best.label}."
+        share = math.sqrt(best.cost / self.own.cost)
+        return (
+            f"{best.label} would do better at the same epsilon: "
+            f"{100 * (1 - share):.2g} % less error for the objective ({self._objective})."
+        )
+
+    @property
+    def _objective(self) -> str:
+        return {"both": "values and categories", "cdf": "cumulative shares"}.get(
+            self.question.objective.quantity, self.question.objective.quantity
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The design as JSON types; what is hidden or does not apply is null."""
+        survey = self.survey
+        return {
+            "survey": survey.id,
+            "devices": self.question.devices,
+            "objective": self.question.objective.quantity,
+            "prior": "uniform over the values, nobody missing",
+            "declared_epsilon": survey.epsilon,
+            **_facts(self.own, self),
+            "inputs": survey.channel.inputs,
+            "outputs": survey.channel.outputs,
+            "sentence": self.sentence(),
+            "advice": self.advice(),
+            "alternatives": [_facts(other, self) for other in self.others],
+        }
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table's rows under their headings; the survey's own mechanism first."""
+        found: list[tuple[str, ...]] = [
+            ("", "mechanism", "±value", "±category", "±mean", "leverage", "bytes", "epsilon")
+        ]
+        for mark, candidate in (("*", self.own), *((" ", other) for other in self.others)):
+            if candidate.accuracy is None or candidate.channel is None:
+                found.append((mark, f"{candidate.label}: {candidate.refusal}"))
+                continue
+            known = candidate.accuracy
+            found.append(
+                (
+                    mark,
+                    candidate.label,
+                    _share(known.value),
+                    _share(known.category) if self._categories else "-",
+                    "-" if known.mean is None else _number(INTERVAL_95 * known.mean),
+                    _number(known.leverage),
+                    str(known.bytes_per_report),
+                    f"{candidate.channel.epsilon:.6g}",
+                )
+            )
+        return found
+
+    @property
+    def _categories(self) -> bool:
+        return len(self.question.sizes) > 2
+
+
+def run(settings: DesignSettings) -> int:
+    """Prints the design of a survey file, and draws it where asked; returns the exit code."""
+    design = Design.of(settings.file, settings.objective)
+    if settings.plot is not None:
+        from hubbub_deploy.design_plot import draw  # noqa: PLC0415 - the table needs no drawing library
+
+        draw(design, settings.plot)
+    if settings.output == "json":
+        print(json.dumps(design.as_json(), ensure_ascii=False, allow_nan=False))
+        return 0
+    survey = design.survey
+    print(f"{survey.title}: epsilon {survey.epsilon:g} declared, {survey.channel.epsilon!r} certified")
+    print()
+    print(_table(design.rows()))
+    print()
+    print("* this survey. ± is half a 95 % interval of a typical cell, shares in percentage points;")
+    print("leverage is how many devices one forged report can pretend to be.")
+    print()
+    print(design.sentence())
+    print(design.advice())
+    return 0
+
+
+def _over_values(channel: Channel, question: Question) -> Channel:
+    """The survey's channel as one from the question's inputs: read by category, values share a row."""
+    if channel.inputs == question.inputs:
+        return channel
+    if not isinstance(channel, GRR):
+        raise DeployError(f"a channel that joins values must be grr to be designed for, got {channel.kind}")
+    return CategoryGRR(question.sizes, channel.t, channel.u)
+
+
+def _same(one: Candidate, other: Candidate) -> bool:
+    if one.channel is None or other.channel is None:
+        return False
+    if one.channel == other.channel:
+        return True
+    known, seen = one.accuracy, other.accuracy
+    return one.mechanism == other.mechanism and known == seen
+
+
+def _known(candidate: Candidate) -> Accuracy:
+    return cast(Accuracy, candidate.accuracy)  # the survey's own channel has been measured
+
+
+def _facts(candidate: Candidate, design: Design) -> dict[str, Any]:
+    known, channel = candidate.accuracy, candidate.channel
+    facts: dict[str, Any] = {
+        "mechanism": candidate.mechanism,
+        "parameters": candidate.parameters,
+        "cost": _finite(candidate.cost),
+    }
+    if known is None or channel is None:
+        return facts | {"refusal": candidate.refusal}
+    return facts | {
+        "epsilon": channel.epsilon,
+        "inputs": channel.inputs,
+        "outputs": channel.outputs,
+        "bytes_per_report": known.bytes_per_report,
+        "standard_error": {
+            "value": _finite(known.value),
+            "category": _finite(known.category) if len(design.question.sizes) > 2 else None,
+            "mean": None if known.mean is None else _finite(known.mean),
+        },
+        "leverage": _finite(known.leverage),
+    }
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None
+
+
+def _points(error: float) -> str:
+    return f"±{100 * INTERVAL_95 * error:.2g} points"
+
+
+def _share(error: float) -> str:
+    return f"{100 * INTERVAL_95 * error:.3g}" if math.isfinite(error) else "hidden"
+
+
+def _number(number: float) -> str:
+    return f"{number:.3g}" if math.isfinite(number) else "hidden"
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    whole = [row for row in rows if len(row) == len(rows[0])]
+    widths = [max(len(row[i]) for row in whole) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            text.ljust(width) if i < 2 else text.rjust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=False))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
