@@ -25,8 +25,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from hubbub.channel import Channel, channel_from_spec
+from hubbub.channel import channel_from_spec
 from hubbub.errors import ParameterError, WireError
+from hubbub.finite import FiniteChannel
 from hubbub.testing import RecordedSource, seeded
 
 QUANTA_PER_NAT = 2**40
@@ -46,13 +47,13 @@ class Case:
             this kind in the field changes: never adapt the digest without a reason that users can read.
     """
 
-    build: Callable[[], Channel]
+    build: Callable[[], FiniteChannel]
     epsilon: float
     digest: str
 
 
 @cache
-def built(build: Callable[[], Channel]) -> Channel:
+def built(build: Callable[[], FiniteChannel]) -> FiniteChannel:
     return build()
 
 
@@ -71,11 +72,11 @@ def certifies(epsilon: float, ratio: Fraction) -> bool:
         return Decimal(epsilon) >= truth - slack and Decimal(two_below) < truth + slack
 
 
-def digest_of(channel: Channel) -> str:
+def digest_of(channel: FiniteChannel) -> str:
     return hashlib.sha256(msgpack.packb(channel.to_spec())).hexdigest()
 
 
-def selected_counts(channel: Channel, x: int, probes: int = 2048) -> list[int]:
+def selected_counts(channel: FiniteChannel, x: int, probes: int = 2048) -> list[int]:
     """How many of the T draws select each symbol for input x, assuming constancy between equal probes.
 
     A region that the probes miss makes the counts wrong, so that comparing them with the row fails: the
@@ -114,7 +115,7 @@ def chi_square_rejects(counts: np.ndarray, row: np.ndarray) -> bool:
     return bool(statistic > chi2.isf(FALSE_ALARM, len(hoped) - 1))
 
 
-def expanded(channel: Channel) -> np.ndarray:
+def expanded(channel: FiniteChannel) -> np.ndarray:
     blocks = channel.blocks()
     matrix = blocks.across[np.ix_(blocks.labels, blocks.labels)].copy()
     np.fill_diagonal(matrix, 0)
@@ -131,7 +132,7 @@ class MechanismContract:
             metafunc.parametrize("case", list(self.cases.values()), ids=list(self.cases))
 
     @pytest.fixture
-    def channel(self, case: Case) -> Channel:
+    def channel(self, case: Case) -> FiniteChannel:
         return built(case.build)
 
     def test_certified_epsilon_equals_exact_rational_arithmetic_on_the_weights(self, channel):

@@ -1,9 +1,8 @@
-"""The channel: rows of integers with one common total, which every mechanism compiles to.
+"""The channel: a randomised map from inputs to symbols, given by integers, which every mechanism compiles to.
 
-For inputs x = 0..K-1 and outputs y = 0..M-1 a channel has integers w[x, y] >= 1 whose rows all sum to T; the
-probability of sending y for x is w[x, y]/T, exactly. Everything is read from those integers: what is sampled,
-the certified epsilon max_y ln(max_x w / min_x w), the likelihood that the privacy filter uses, and the matrix
-that the estimator inverts. So none of them can disagree with another.
+Everything is read from those integers: what is sampled, the certified epsilon, the likelihood that the
+privacy filter uses, and what the estimator inverts. So none of them can disagree with another. A symbol is a
+number where there are few of them (`hubbub.finite`), or a set packed into bytes (`hubbub.sets`).
 
 The unit of privacy is one report: for any two inputs, and any symbol, the log-ratio of the probabilities
 is at most `epsilon`.
@@ -11,22 +10,20 @@ is at most `epsilon`.
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import ABC, abstractmethod
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting.divergence import BlockDivergence, log_floor
+from hubbub.accounting.divergence import BlockDivergence
 from hubbub.errors import ParameterError, WireError
-from hubbub.exact import log_above
-from hubbub.randomness import MAX_TOTAL, SYSTEM, Source, Uniform, Words
-from hubbub.spec import SpecValue, check_spec_keys, spec_int
+from hubbub.randomness import SYSTEM, Source
+from hubbub.spec import SpecValue
 
 MAX_WEIGHTS: Final = 2**24
 """Entries of a matrix that is ever built, 128 MiB: a larger channel is used through its structure only."""
@@ -34,20 +31,15 @@ MAX_WEIGHTS: Final = 2**24
 MAX_INPUTS: Final = 2**17
 """Inputs of a channel: what a survey's table of labels, estimates and errors can carry."""
 
-Symbols = NDArray[np.unsignedinteger[Any]]
-"""Symbols, in the smallest of uint8, uint16, uint32 that holds M - 1."""
-
-_CHUNK: Final = 1 << 15
-"""Reports drawn at a time: the words and their quotients stay within a core's cache."""
+Symbol = int | bytes
+"""What one report says: a number, or a packed set."""
 
 
 class Channel(ABC):
-    """A randomised map from inputs 0..K-1 to symbols 0..M-1, given by integers.
+    """A randomised map from inputs 0..K-1 to symbols.
 
     Attributes:
         inputs: K.
-        outputs: M.
-        total: T, the common sum of every row, below 2^63.
     """
 
     kind: ClassVar[str]
@@ -60,44 +52,33 @@ class Channel(ABC):
         if "kind" in cls.__dict__:
             Channel._kinds[cls.kind] = cls
 
-    def __init__(self, inputs: int, outputs: int, total: int) -> None:
+    def __init__(self, inputs: int) -> None:
         if not 2 <= inputs <= MAX_INPUTS:
             raise ParameterError(f"a channel must have 2 to {MAX_INPUTS} inputs, got {inputs}")
-        if not 2 <= outputs <= MAX_WEIGHTS:
-            raise ParameterError(f"a channel must have 2 to {MAX_WEIGHTS} outputs, got {outputs}")
-        self.inputs, self.outputs, self.total = inputs, outputs, total
-        self._uniform = Uniform(total)
-        self._symbol_dtype = np.min_scalar_type(outputs - 1)
-
-    # What each kind of channel defines.
+        self.inputs = inputs
 
     @cached_property
     @abstractmethod
     def epsilon(self) -> float:
-        """The certified epsilon: the largest log-ratio within a column, from the integers, rounded up."""
+        """The certified epsilon: the largest log-ratio of a symbol, from the integers, rounded up."""
 
     @abstractmethod
-    def weight(self, x: int, y: int) -> int:
-        """Gives w[x, y]: how many of the T equally likely draws send symbol y for input x."""
+    def column(self, symbol: Any) -> NDArray[np.int64]:  # noqa: ANN401 - of whichever type it sends
+        """Gives weights of one symbol for every input, shape (K,), int64, >= 1.
 
-    @abstractmethod
-    def row(self, x: int) -> NDArray[np.int64]:
-        """Gives the weights of every symbol for input x, shape (M,), int64, summing to T."""
+        Their ratios are those of the symbol's probabilities, exactly.
 
-    @abstractmethod
-    def column(self, symbol: int) -> NDArray[np.int64]:
-        """Gives the weights of one symbol for every input, shape (K,), int64."""
-
-    @abstractmethod
-    def select(self, value: int, draw: int) -> int:
-        """Gives the symbol that the draw 0 <= draw < T means for an input; the whole law of the channel.
-
-        Of the T draws exactly w[value, y] give y. Both arguments are trusted to be in range.
+        Raises:
+            ParameterError: If the symbol is not one of the channel's.
         """
 
     @abstractmethod
-    def select_many(self, values: NDArray[np.integer[Any]], draws: Words, out: Symbols) -> None:
-        """Writes `select(values[i], draws[i])` to out[i] for every i; all of shape (n,)."""
+    def log_likelihood(self, symbol: Any) -> NDArray[np.float64]:  # noqa: ANN401 - the same
+        """Gives the log-probability of a symbol under every input x, shape (K,), float64.
+
+        Raises:
+            ParameterError: If the symbol is not one of the channel's.
+        """
 
     @abstractmethod
     def blocks(self) -> BlockDivergence:
@@ -105,10 +86,41 @@ class Channel(ABC):
 
     @abstractmethod
     def divergence(self) -> NDArray[np.float64]:
-        """Gives D[x, x'] = max_y ln(w[x, y]/w[x', y]), shape (K, K), float64.
+        """Gives D[x, x'], the largest log-ratio of a symbol's probabilities, shape (K, K), float64.
 
         Raises:
             ParameterError: If K^2 exceeds MAX_WEIGHTS.
+        """
+
+    @overload
+    def perturb(self, values: int, *, source: Source = SYSTEM) -> Symbol: ...
+    @overload
+    def perturb(
+        self, values: NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
+    ) -> NDArray[np.unsignedinteger[Any]]: ...
+    @abstractmethod
+    def perturb(
+        self, values: int | NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
+    ) -> Symbol | NDArray[np.unsignedinteger[Any]]:
+        """Gives one freshly drawn symbol per value.
+
+        Every report is `epsilon`-differentially private for its value, over all K inputs. Array and scalar
+        calls draw the same symbols from the same bytes.
+
+        Args:
+            values: One input, or inputs of shape (n,), any integer type, each in 0..K-1.
+            source: Where the bytes come from; leave it alone outside simulations and tests.
+
+        Raises:
+            ParameterError: If a value is not an integer or out of range; the message does not repeat it.
+        """
+
+    @abstractmethod
+    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Gives the expected counts of one report of a crowd: what estimates are made from, per report.
+
+        Args:
+            shares: The share of the crowd that holds each input, shape (K,), >= 0, summing to one.
         """
 
     @abstractmethod
@@ -120,250 +132,58 @@ class Channel(ABC):
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
         """Gives the channel of a description of this kind; see `channel_from_spec`."""
 
-    # What follows from it for all of them.
-
-    def weights(self) -> NDArray[np.int64]:
-        """Gives the whole matrix w, shape (K, M), int64, >= 1, every row summing to T.
-
-        Raises:
-            ParameterError: If it would have more than MAX_WEIGHTS entries.
-        """
-        self._refuse_above(self.outputs, "weights")
-        return np.stack([self.row(x) for x in range(self.inputs)])
-
-    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Gives the expected share of every symbol among the reports of a crowd, shape (M,), summing to one.
-
-        Args:
-            shares: The share of the crowd that holds each input, shape (K,), >= 0, summing to one.
-        """
-        mixed = np.zeros(self.outputs)
-        for x in np.flatnonzero(shares).tolist():
-            mixed += float(shares[x]) / self.total * self.row(x)
-        return mixed
-
-    def log_likelihood(self, symbol: int) -> NDArray[np.float64]:
-        """Gives ln(w[x, symbol]/T) for every input x, shape (K,), float64.
-
-        Raises:
-            ParameterError: If the symbol is not one of the channel's.
-        """
-        likelihood: NDArray[np.float64] = np.log(self.column(symbol) / self.total)
-        return likelihood
-
-    @overload
-    def perturb(self, values: int, *, source: Source = SYSTEM) -> int: ...
-    @overload
-    def perturb(
-        self, values: NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
-    ) -> Symbols: ...
-    def perturb(
-        self, values: int | NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
-    ) -> int | Symbols:
-        """Gives one freshly drawn symbol per value.
-
-        Every report is `epsilon`-differentially private for its value, over all K inputs. Array and scalar
-        calls draw the same symbols from the same bytes.
-
-        Args:
-            values: One input, or inputs of shape (n,), any integer type, each in 0..K-1.
-            source: Where the bytes come from; leave it alone outside simulations and tests.
-
-        Returns:
-            An int for an int; else shape (n,), the smallest unsigned type that holds M - 1.
-
-        Raises:
-            ParameterError: If a value is not an integer or out of range; the message does not repeat it.
-        """
-        if type(values) is int:
-            if 0 <= values < self.inputs:
-                return self.select(values, self._uniform.one(source))
-            raise self._out_of_range()
-        try:
-            array = np.asarray(values)
-        except ValueError:  # rows of different lengths
-            raise ParameterError("values must be one number or one row of them, got a ragged list") from None
-        if array.ndim == 0:
-            return self.perturb(self._one_input(values), source=source)
-        if array.ndim != 1:
-            raise ParameterError(f"values must be one number or one row of them, got shape {array.shape}")
-        if array.dtype.kind not in "iu" and array.size:
-            raise ParameterError(f"values must be integers, got {array.dtype}")
-        symbols: Symbols = np.empty(array.size, dtype=self._symbol_dtype)
-        for start in range(0, array.size, _CHUNK):
-            chunk = array[start : start + _CHUNK]
-            if chunk.min() < 0 or chunk.max() >= self.inputs:
-                raise self._out_of_range()
-            draws = self._uniform.many(chunk.size, source)
-            self.select_many(chunk, draws, symbols[start : start + _CHUNK])
-        return symbols
-
     def __eq__(self, other: object) -> bool:
         """Whether the other channel has the same kind and the same integers."""
         return isinstance(other, Channel) and self.to_spec() == other.to_spec()
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.inputs, self.outputs, self.total))
+        return hash((self.kind, self.inputs))
 
-    def __repr__(self) -> str:
-        return (
-            f"<{type(self).__name__} of {self.inputs} inputs, {self.outputs} outputs, "
-            f"epsilon {self.epsilon:.9g}, total {self.total}>"
-        )
+    def _checked_values(
+        self, values: int | NDArray[np.integer[Any]] | Sequence[int]
+    ) -> NDArray[np.integer[Any]]:
+        """The inputs that `perturb` was given, of shape () or (n,), all of them in range."""
+        try:
+            array = np.asarray(values)
+        except ValueError:  # rows of different lengths
+            raise ParameterError("values must be one number or one row of them, got a ragged list") from None
+        if array.ndim == 0:
+            return np.array(self._checked_input(values))
+        if array.ndim != 1:
+            raise ParameterError(f"values must be one number or one row of them, got shape {array.shape}")
+        if array.dtype.kind not in "iu" and array.size:
+            raise ParameterError(f"values must be integers, got {array.dtype}")
+        if array.size and (array.min() < 0 or array.max() >= self.inputs):
+            raise self._out_of_range()
+        return array
 
-    def _checked_symbol(self, symbol: int) -> int:
-        index = operator.index(symbol)
-        if not 0 <= index < self.outputs:
-            raise ParameterError(f"a symbol must be within 0 to {self.outputs - 1}, got {index}")
-        return index
-
-    def _checked_input(self, x: int) -> int:
-        index = operator.index(x)
+    def _checked_input(self, value: object) -> int:
+        if isinstance(value, bool | np.bool_):
+            raise ParameterError("a value must be an integer, got a bool")
+        try:
+            index = operator.index(value)  # type: ignore[arg-type]  # what has no __index__ is refused below
+        except TypeError:
+            raise ParameterError(f"a value must be an integer, got {type(value).__name__}") from None
         if not 0 <= index < self.inputs:
             raise self._out_of_range()
         return index
 
-    def _one_input(self, value: object) -> int:
-        if isinstance(value, bool | np.bool_):
-            raise ParameterError("a value must be an integer, got a bool")
-        try:
-            return operator.index(value)  # type: ignore[arg-type]  # what has no __index__ is refused below
-        except TypeError:
-            raise ParameterError(f"a value must be an integer, got {type(value).__name__}") from None
-
     def _out_of_range(self) -> ParameterError:
         # Never the value itself: it may be a person's, and messages end in logs.
         return ParameterError(f"values must be within 0 to {self.inputs - 1}, got one outside")
+
+    def _constant_divergence(self, numerator: int, denominator: int) -> NDArray[np.float64]:
+        """D of a channel in which any two inputs are equally far apart."""
+        self._refuse_above(self.inputs, "divergence")
+        matrix = np.full((self.inputs, self.inputs), math.log(numerator / denominator))
+        np.fill_diagonal(matrix, 0.0)
+        return matrix
 
     def _refuse_above(self, width: int, subject: str) -> None:
         if self.inputs * width > MAX_WEIGHTS:
             raise ParameterError(
                 f"{subject}() must have at most {MAX_WEIGHTS} entries, got {self.inputs} x {width}"
             )
-
-
-class DenseChannel(Channel):
-    """A channel without structure: a draw is looked up among the partial sums of a row."""
-
-    kind = "dense"
-
-    def __init__(self, weights: NDArray[np.integer[Any]]) -> None:
-        """Keeps a copy of the weights.
-
-        Args:
-            weights: Shape (K, M), integers >= 1, all rows of the same total below 2^63.
-
-        Raises:
-            ParameterError: If they break one of those rules, or have more than MAX_WEIGHTS entries.
-        """
-        given = np.asarray(weights)
-        if given.ndim != 2 or given.dtype.kind not in "iu":
-            raise ParameterError(f"weights must be a matrix of integers, got {given.dtype} {given.shape}")
-        if not 0 < given.size <= MAX_WEIGHTS:
-            raise ParameterError(f"weights must have 1 to {MAX_WEIGHTS} entries, got {given.size}")
-        if given.min() < 1 or given.max() >= MAX_TOTAL:
-            raise ParameterError("weights must be within 1 to 2^63 - 1, got one outside")
-        matrix = np.array(given, dtype=np.int64, order="C")
-        inputs, outputs = matrix.shape
-        exact = int(matrix.max()) * outputs < MAX_TOTAL  # else a sum of int64 might wrap round
-        sums = matrix.sum(axis=1) if exact else matrix.astype(object).sum(axis=1)
-        totals = {int(total) for total in np.unique(sums)}
-        if len(totals) != 1:
-            raise ParameterError(f"rows of weights must have one total, got {len(totals)} different ones")
-        super().__init__(inputs, outputs, totals.pop())
-        matrix.setflags(write=False)
-        self._weights = matrix
-        self._rows: dict[int, list[int]] = {}
-
-    @cached_property
-    def epsilon(self) -> float:  # noqa: D102 - inherited
-        highest, lowest = self._weights.max(axis=0).tolist(), self._weights.min(axis=0).tolist()
-        worst = max(Fraction(high, low) for high, low in zip(highest, lowest, strict=True))
-        return log_above(worst.numerator, worst.denominator)
-
-    def weight(self, x: int, y: int) -> int:  # noqa: D102 - inherited
-        return int(self._weights[self._checked_input(x), self._checked_symbol(y)])
-
-    def row(self, x: int) -> NDArray[np.int64]:  # noqa: D102 - inherited
-        weights: NDArray[np.int64] = self._weights[self._checked_input(x)]
-        return weights
-
-    def column(self, symbol: int) -> NDArray[np.int64]:  # noqa: D102 - inherited
-        column: NDArray[np.int64] = self._weights[:, self._checked_symbol(symbol)]
-        return column
-
-    def weights(self) -> NDArray[np.int64]:  # noqa: D102 - inherited
-        return self._weights
-
-    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        return np.asarray(shares @ (self._weights / self.total))
-
-    def select(self, value: int, draw: int) -> int:  # noqa: D102 - inherited
-        edges = self._rows.get(value)
-        if edges is None:
-            edges = self._rows[value] = np.cumsum(self._weights[value]).tolist()
-        return bisect_right(edges, draw)
-
-    def select_many(self, values: NDArray[np.integer[Any]], draws: Words, out: Symbols) -> None:  # noqa: D102
-        if self.inputs * self.total < 2**64:
-            # One sorted table for all rows: row x occupies the integers from x T to (x + 1) T.
-            offsets = values.astype(np.uint64)
-            keys = offsets * np.uint64(self.total) + draws
-            positions = np.searchsorted(self._edges, keys, side="right")
-            out[...] = positions - offsets.astype(np.intp) * self.outputs
-            return
-        order = np.argsort(values, kind="stable")
-        ordered = values[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        for where in np.split(order, starts[1:]):
-            edges = np.cumsum(self._weights[values[where[0]]]).astype(draws.dtype)
-            out[where] = np.searchsorted(edges, draws[where], side="right")
-
-    @cached_property
-    def _edges(self) -> NDArray[np.uint64]:
-        sums = np.cumsum(self._weights, axis=1).astype(np.uint64)
-        shifts = np.arange(self.inputs, dtype=np.uint64) * np.uint64(self.total)
-        edges: NDArray[np.uint64] = (sums + shifts[:, None]).ravel()
-        return edges
-
-    def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        self._refuse_above(self.inputs, "divergence")
-        logs = np.log(self._weights)
-        return np.stack([(logs[x] - logs).max(axis=1) for x in range(self.inputs)])
-
-    def blocks(self) -> BlockDivergence:
-        """Gives one block per distinct row, in quanta at most two above the exact divergence.
-
-        With L = floor(2^40 ln w), ln w[x,y] - ln w[x',y] is below L[x,y] + 1 - L[x',y] quanta: integers only,
-        hence the same on every machine.
-        """
-        rows, labels = np.unique(self._weights, axis=0, return_inverse=True)
-        floors = log_floor(rows)
-        across = np.stack([(floor - floors).max(axis=1) + 1 for floor in floors])
-        return BlockDivergence(labels.ravel(), across, np.zeros(len(rows), dtype=np.int64))
-
-    def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
-        width = "<u4" if self.total <= 2**32 else "<u8"
-        return {
-            "kind": self.kind,
-            "inputs": self.inputs,
-            "outputs": self.outputs,
-            "total": self.total,
-            "weights": self._weights.astype(width).tobytes(),
-        }
-
-    @classmethod
-    def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
-        check_spec_keys(spec, "inputs", "outputs", "total", "weights")
-        inputs, outputs, total = (spec_int(spec, key) for key in ("inputs", "outputs", "total"))
-        packed = spec["weights"]
-        width = 4 if total <= 2**32 else 8
-        if not isinstance(packed, bytes) or len(packed) != inputs * outputs * width:
-            raise WireError(f"weights of a dense channel must be {inputs} x {outputs} words of {width} bytes")
-        channel = cls(np.frombuffer(packed, dtype=f"<u{width}").reshape(inputs, outputs))
-        if channel.total != total:
-            raise WireError(f"rows of weights must sum to the total {total}, got {channel.total}")
-        return channel
 
 
 def channel_from_spec(spec: Mapping[str, object]) -> Channel:

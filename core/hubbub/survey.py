@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import survey_canonical, survey_toml
-from hubbub.channel import Channel
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.errors import ParameterError, SurveyError
+from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.pbgrr import PBGRR
 from hubbub.mechanisms.rounding import stochastic
 from hubbub.randomness import SYSTEM, Source
@@ -70,7 +70,7 @@ class Survey:
     title: str
     attribute: Attribute
     epsilon: float
-    channel: Channel
+    channel: FiniteChannel
     category_names: tuple[str, ...]
     category_of: NDArray[np.intp]
     mapping: NDArray[np.intp] | None
@@ -244,7 +244,7 @@ def _exact(value: object) -> Fraction | None:
 
 
 def _check_categories(
-    rules: Rules, channel: Channel, names: tuple[str, ...], category_of: NDArray[np.intp]
+    rules: Rules, channel: FiniteChannel, names: tuple[str, ...], category_of: NDArray[np.intp]
 ) -> None:
     if channel.inputs < 3:
         rules.refuse("attribute", "must have at least two inputs beside missing", channel.inputs - 1)
@@ -269,7 +269,7 @@ def _check_categories(
 
 def _check_mapping(
     rules: Rules,
-    channel: Channel,
+    channel: FiniteChannel,
     attribute: Attribute,
     mapping: NDArray[np.intp] | None,
     category_of: NDArray[np.intp],

@@ -12,9 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import MAX_INPUTS, MAX_WEIGHTS, Channel
+from hubbub.channel import MAX_INPUTS, MAX_WEIGHTS
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.errors import ParameterError, SurveyError
+from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.boosted import Absolute, Fixed, boosted
 from hubbub.mechanisms.grr import grr
 from hubbub.mechanisms.pbgrr import pbgrr
@@ -54,7 +55,7 @@ class Mechanism:
 class Plan:
     """A compiled channel and how a domain and its categories relate to the inputs, as in Survey."""
 
-    channel: Channel
+    channel: FiniteChannel
     mapping: NDArray[np.intp] | None
     category_names: tuple[str, ...]
     category_of: NDArray[np.intp]
@@ -101,7 +102,7 @@ def _discrete(
         if not 0 <= boost <= epsilon:
             rules.refuse("mechanism.boost_epsilon", f"must be from 0 to epsilon {epsilon:g}", boost)
         sizes = np.bincount(category_of).tolist()
-        channel: Channel = pbgrr(sizes, epsilon=epsilon, boost_epsilon=boost)
+        channel: FiniteChannel = pbgrr(sizes, epsilon=epsilon, boost_epsilon=boost)
         return Plan(channel, mapping, names, category_of)
 
     reading = rules.choice("mechanism.reading", mechanism.keys.get("reading", "value"), ("value", "category"))

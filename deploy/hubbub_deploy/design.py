@@ -11,8 +11,9 @@ from typing import Any, Final, Literal, cast
 
 import numpy as np
 
-from hubbub import Channel, Survey
+from hubbub import Survey
 from hubbub.design import Accuracy, Candidate, Objective, Quantity, Question, compare, measured
+from hubbub.finite import FiniteChannel
 from hubbub.mechanisms import GRR, CategoryGRR
 from hubbub_deploy.errors import DeployError
 
@@ -173,7 +174,7 @@ def run(settings: DesignSettings) -> int:
     return 0
 
 
-def _over_values(channel: Channel, question: Question) -> Channel:
+def _over_values(channel: FiniteChannel, question: Question) -> FiniteChannel:
     """The survey's channel as one from the question's inputs: read by category, values share a row."""
     if channel.inputs == question.inputs:
         return channel

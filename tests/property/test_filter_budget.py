@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hubbub import mechanisms as m
 from hubbub.accounting import QUANTA_PER_NAT, BayesianFilter, Query, divergence
 from hubbub.accounting import filter as filter_module
-from hubbub.channel import DenseChannel
+from hubbub.finite import DenseChannel
 
 SLACK = Fraction(4, QUANTA_PER_NAT)
 """What rounding may add to the committed loss for each query ever reserved: three quanta, one to spare."""

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hubbub import Survey, SurveyError
-from hubbub.channel import DenseChannel
+from hubbub.finite import DenseChannel
 
 HEAD = """\
 id = "random"

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from mechanism_contract import Case, MechanismContract
 
-from hubbub.channel import MAX_INPUTS, DenseChannel, channel_from_spec
+from hubbub.channel import MAX_INPUTS, channel_from_spec
 from hubbub.errors import ParameterError, WireError
 from hubbub.exact import exp_below
+from hubbub.finite import DenseChannel
 from hubbub.mechanisms import GRR, grr
 from hubbub.testing import seeded
 

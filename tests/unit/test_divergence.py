@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from hubbub import mechanisms as m
 from hubbub.accounting import QUANTA_PER_NAT, QUANTUM, BlockDivergence, divergence, fixed_up, log_floor
-from hubbub.channel import DenseChannel
 from hubbub.errors import ParameterError
+from hubbub.finite import DenseChannel
 
 BIG = 2**63 - 1
 

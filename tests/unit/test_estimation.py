@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.channel import DenseChannel
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimator
 from hubbub.estimation.consistency import norm_sub
 from hubbub.estimation.dense import DenseInverse
 from hubbub.estimation.inversion import invert, own_categories
+from hubbub.finite import DenseChannel
 from hubbub.mechanisms import boosted, grr, pbgrr
 
 STRUCTURED = {

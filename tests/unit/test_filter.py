@@ -6,7 +6,7 @@ import pytest
 from hubbub import accounting
 from hubbub import mechanisms as m
 from hubbub.accounting import MAX_BUDGET, QUANTUM, BayesianFilter, BlockDivergence, Query
-from hubbub.channel import DenseChannel
+from hubbub.finite import DenseChannel
 from hubbub.errors import BudgetError, ParameterError
 
 

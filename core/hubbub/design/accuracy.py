@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import MAX_WEIGHTS, Channel
+from hubbub.channel import MAX_WEIGHTS
 from hubbub.design.question import Objective, Question
 from hubbub.estimation import Estimator
 from hubbub.estimation.inverse import Inverse
+from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.grr import GRR
 from hubbub.mechanisms.pbgrr import PBGRR
 from hubbub.wire import DIGEST_BYTES, ID_BYTES, Report, encode_report
@@ -64,7 +65,7 @@ class Accuracy:
         return math.inf if error is None else error**2
 
 
-def accuracy(channel: Channel, question: Question) -> Accuracy:
+def accuracy(channel: FiniteChannel, question: Question) -> Accuracy:
     """Gives what a channel of K inputs makes known, exactly.
 
     Raises:
@@ -88,7 +89,7 @@ def accuracy(channel: Channel, question: Question) -> Accuracy:
     )
 
 
-def report_bytes(channel: Channel) -> int:
+def report_bytes(channel: FiniteChannel) -> int:
     """Gives the bytes of one report on the wire, its largest symbol and a small round."""
     return len(encode_report(Report(bytes(DIGEST_BYTES), 0, bytes(ID_BYTES), channel.outputs - 1)))
 
@@ -97,7 +98,7 @@ def _rms(errors: NDArray[np.float64]) -> float:
     return math.sqrt(float(np.mean(errors**2)))
 
 
-def _cdf_error(channel: Channel, question: Question, inverse: Inverse) -> float | None:
+def _cdf_error(channel: FiniteChannel, question: Question, inverse: Inverse) -> float | None:
     """Root mean square error of the shares at or below each point but the last, which is a sum of all."""
     if question.points is None or channel.inputs * channel.outputs > MAX_WEIGHTS // 4:
         return None
@@ -109,7 +110,7 @@ def _cdf_error(channel: Channel, question: Question, inverse: Inverse) -> float 
     return _rms(np.sqrt(np.maximum(variances, 0.0) / question.devices)) if len(variances) else None
 
 
-def _leverage(channel: Channel, question: Question, inverse: Inverse) -> float:
+def _leverage(channel: FiniteChannel, question: Question, inverse: Inverse) -> float:
     """The largest entry of B in size, over values; over categories where values are hidden."""
     weights = [inverse.pull_back(_unit(question, x)) for x in _representatives(channel)]
     shown = [float(np.abs(w).max()) for w in weights if w is not None]
@@ -126,7 +127,7 @@ def _unit(question: Question, x: int) -> NDArray[np.float64]:
     return unit
 
 
-def _representatives(channel: Channel) -> list[int]:
+def _representatives(channel: FiniteChannel) -> list[int]:
     """Inputs whose rows of B hold every size of entry that any row holds."""
     if isinstance(channel, GRR):
         return [0]

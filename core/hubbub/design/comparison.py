@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub import mechanisms
-from hubbub.channel import Channel
 from hubbub.design.accuracy import Accuracy, accuracy
 from hubbub.design.question import Question
 from hubbub.errors import ParameterError
+from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.boost_search import least
 
 LEAST_BOOST: Final = 1 / 64
@@ -38,7 +38,7 @@ class Candidate:
 
     mechanism: str
     parameters: Parameters
-    channel: Channel | None
+    channel: FiniteChannel | None
     accuracy: Accuracy | None
     cost: float
     refusal: str = ""
@@ -81,7 +81,7 @@ def choose(question: Question) -> Candidate:
     return first
 
 
-def measured(mechanism: str, parameters: Parameters, question: Question, channel: Channel) -> Candidate:
+def measured(mechanism: str, parameters: Parameters, question: Question, channel: FiniteChannel) -> Candidate:
     """Gives a compiled channel as a candidate."""
     known = accuracy(channel, question)
     return Candidate(mechanism, parameters, channel, known, known.cost(question.objective, question))
@@ -108,7 +108,7 @@ def _labels(question: Question) -> Iterator[Candidate]:
     yield _tried("pbgrr", {"boost_epsilon": boost}, question, lambda: _pbgrr(question, boost))
 
 
-def _pbgrr(question: Question, boost: float) -> Channel:
+def _pbgrr(question: Question, boost: float) -> FiniteChannel:
     return mechanisms.pbgrr(question.sizes, epsilon=question.epsilon, boost_epsilon=boost)
 
 
@@ -129,7 +129,7 @@ def _grid(question: Question) -> Iterator[Candidate]:
 
 
 def _tried(
-    mechanism: str, parameters: Parameters, question: Question, build: Callable[[], Channel]
+    mechanism: str, parameters: Parameters, question: Question, build: Callable[[], FiniteChannel]
 ) -> Candidate:
     try:
         channel = build()
@@ -138,7 +138,7 @@ def _tried(
         return Candidate(mechanism, parameters, None, None, math.inf, str(error))
 
 
-def _cost(question: Question, build: Callable[[], Channel]) -> float:
+def _cost(question: Question, build: Callable[[], FiniteChannel]) -> float:
     try:
         return accuracy(build(), question).cost(question.objective, question)
     except ParameterError:

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import Channel
 from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.inverse import Inverse
 from hubbub.estimation.inversion import invert, own_categories
+from hubbub.finite import FiniteChannel
 
 
 class Estimator:
@@ -39,7 +39,7 @@ class Estimator:
 
     def __init__(
         self,
-        channel: Channel,
+        channel: FiniteChannel,
         *,
         category_of: NDArray[np.integer[Any]] | None = None,
         points: Floats | None = None,

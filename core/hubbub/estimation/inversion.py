@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import Channel
 from hubbub.errors import ParameterError
 from hubbub.estimation.block import BlockInverse, CollapsedInverse
 from hubbub.estimation.dense import DenseInverse
 from hubbub.estimation.inverse import Arithmetic, Inverse
+from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.grr import GRR
 from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR
 
 
-def own_categories(channel: Channel) -> NDArray[np.intp]:
+def own_categories(channel: FiniteChannel) -> NDArray[np.intp]:
     """Give the category of every input, shape (K,): the channel's own, or else one per input."""
     return channel.category_of if isinstance(channel, PBGRR) else np.arange(channel.inputs)
 
 
 def invert(
-    channel: Channel, *, category_of: NDArray[Any] | None = None, arithmetic: Arithmetic = "float64"
+    channel: FiniteChannel, *, category_of: NDArray[Any] | None = None, arithmetic: Arithmetic = "float64"
 ) -> Inverse:
     """Give the left inverse of a channel's integers, in O(K) where the channel has structure.
 

@@ -24,9 +24,10 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import MAX_WEIGHTS, DenseChannel
+from hubbub.channel import MAX_WEIGHTS
 from hubbub.errors import ParameterError
 from hubbub.exact import checked_epsilon
+from hubbub.finite import DenseChannel
 from hubbub.mechanisms.boost_grid import Absolute, Fixed, Kernel, mean_variance
 from hubbub.mechanisms.boost_search import NOTHING, Search
 from hubbub.mechanisms.integers import column_epsilon, integer_rows

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting.divergence import BlockDivergence, fixed_up
-from hubbub.channel import MAX_INPUTS, Channel, Symbols
+from hubbub.accounting.query import SparseColumn
+from hubbub.channel import MAX_INPUTS
 from hubbub.errors import ParameterError
 from hubbub.exact import HEADROOM, checked_epsilon, exp_below, log_above
+from hubbub.finite import FiniteChannel, Symbols
 from hubbub.randomness import MAX_TOTAL, Words
 from hubbub.spec import SpecValue, check_spec_keys, spec_int
 
@@ -25,7 +27,7 @@ NARROW_LOSS: Final = 1e-6
 """Four bytes are enough when they cost less than this share of epsilon."""
 
 
-class GRR(Channel):
+class GRR(FiniteChannel):
     """A channel that keeps the value in t of T draws and sends each other symbol in u of them.
 
     Attributes:
@@ -66,6 +68,11 @@ class GRR(Channel):
 
     def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
         return np.asarray((self.u * shares.sum() + (self.t - self.u) * shares) / self.total)
+
+    def sparse_column(self, symbol: int) -> SparseColumn:
+        """Gives `column` as its two weights."""
+        value = self._checked_symbol(symbol)
+        return SparseColumn(rest=self.u, start=0, stop=0, near=self.u, value=value, true=self.t)
 
     def select(self, value: int, draw: int) -> int:
         """Gives draw // u when that is a symbol, else the value.

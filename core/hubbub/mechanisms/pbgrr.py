@@ -24,9 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
-from hubbub.channel import MAX_INPUTS, Channel, Symbols
+from hubbub.accounting.query import SparseColumn
+from hubbub.channel import MAX_INPUTS
 from hubbub.errors import ParameterError
 from hubbub.exact import HEADROOM, MIN_EPSILON, checked_epsilon, exp_below, log_above
+from hubbub.finite import FiniteChannel, Symbols
 from hubbub.mechanisms.grr import NARROW_LOSS, TOTALS, symmetric_weights
 from hubbub.randomness import Words
 from hubbub.spec import SpecValue, check_spec_keys, spec_int, spec_ints
@@ -34,7 +36,7 @@ from hubbub.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 Entry = TypeVar("Entry", bound=np.generic)
 
 
-class PBGRR(Channel):
+class PBGRR(FiniteChannel):
     """A channel over values in categories; inputs are ordered by category, each category contiguous.
 
     Category c has s_c values. The row of a value x of c has t_c at x, u_c at the other values of c, and
@@ -144,6 +146,18 @@ class PBGRR(Channel):
         crowds = np.add.reduceat(shares, self.starts)
         each = np.repeat(self.o * shares.sum() + (self.u - self.o) * crowds, self.sizes)
         return np.asarray((each + np.repeat(self.t - self.u, self.sizes) * shares) / self.total)
+
+    def sparse_column(self, symbol: int) -> SparseColumn:
+        """Gives `column` as its three weights."""
+        value = self._checked_symbol(symbol)
+        start, stop, near, true, rest = self._columns[self.category_of[value]]
+        return SparseColumn(rest, start, stop, near, value, true)
+
+    @cached_property
+    def _columns(self) -> list[tuple[int, int, int, int, int]]:
+        ends = self.starts + self.sizes
+        columns = (self.starts, ends, self.u, self.t, self.o)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def select(self, value: int, draw: int) -> int:
         """Deals the draws out in order: o to every symbol, u - o to each of x's category, t - u to x."""
@@ -271,6 +285,11 @@ class CategoryGRR(PBGRR):
     def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
         crowds = np.add.reduceat(shares, self.starts)
         return np.asarray((self._other * shares.sum() + (self._true - self._other) * crowds) / self.total)
+
+    def sparse_column(self, symbol: int) -> SparseColumn:
+        """Gives `column` as its two weights."""
+        start, stop, near, _, rest = self._columns[self._checked_symbol(symbol)]
+        return SparseColumn(rest, start, stop, near, -1, rest)
 
     def select(self, value: int, draw: int) -> int:
         """Gives draw // o when that is a category, else the value's own."""

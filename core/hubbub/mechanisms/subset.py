@@ -1,0 +1,174 @@
+"""Subset selection: a report is a set of d of the K values, more often one that contains the true value.
+
+With probability p the set is the true value and d - 1 of the K - 1 others, else d of the others; which ones
+is uniform. A set has C(K-1, d-1) and C(K-1, d) alternatives in the two cases, so for every set
+
+    Pr(S | x in S) / Pr(S | x not in S) = p (K - d) / ((1 - p) d),
+
+which is e^ε for p = d e^ε / (d e^ε + K - d) (Ye and Barg 2018; Wang et al. 2016). With d = 1 it is randomised
+response; near d = K/(e^ε + 1) no mechanism has a smaller squared error of K shares by more than rounding d.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.accounting.divergence import BlockDivergence, fixed_up
+from hubbub.errors import ParameterError
+from hubbub.exact import HEADROOM, checked_epsilon, exp_below, log_above
+from hubbub.mechanisms.grr import checked_inputs
+from hubbub.sets import WORD, Attempts, Level, SetChannel, Sets, Support, sizes_of
+from hubbub.spec import SpecValue, check_spec_keys, spec_int
+
+LOSS: Final = 1e-2
+"""The largest share of a declared epsilon that coins of 32 bits may cost: there are better means then."""
+
+
+class SubsetSelection(SetChannel):
+    """A channel from K values to sets of d of them.
+
+    An attempt has d + 1 words. The first decides whether the true value is in: below `held`. The others pick
+    the rest by Floyd's algorithm among the K - 1 labels 0..K-2, where the true value's label stands for the
+    value K - 1: for j = K-1-d, ..., K-2 the label (word mod j + 1) is added, or j where it is there
+    already; when the true value is in, the first of these steps is left out.
+
+    Attributes:
+        size: d, 1 to K - 1.
+        held: In how many of 2^32 draws the true value is in the set.
+    """
+
+    kind = "subset"
+
+    def __init__(self, inputs: int, size: int, held: int) -> None:
+        """Sets the channel from its integers.
+
+        Raises:
+            ParameterError: If the integers do not make a channel that tells inputs apart.
+        """
+        if not 1 <= size < inputs:
+            raise ParameterError(f"a subset must have 1 to {inputs - 1} of {inputs} values, got {size}")
+        if not 1 <= held < WORD or held * (inputs - size) <= (WORD - held) * size:
+            raise ParameterError(
+                f"subset selection must favour the true value and never be sure of it, got {held} of {WORD}"
+            )
+        self.size, self.held = size, held
+        self._steps = np.arange(inputs - 1 - size, inputs - 1)
+        super().__init__(inputs, inputs, [WORD, *(WORD - WORD % (j + 1) for j in self._steps.tolist())])
+
+    @cached_property
+    def epsilon(self) -> float:  # noqa: D102 - inherited
+        return log_above(*self._odds)
+
+    @property
+    def _odds(self) -> tuple[int, int]:
+        return self.held * (self.inputs - self.size), (WORD - self.held) * self.size
+
+    def column(self, symbol: bytes | Sets) -> NDArray[np.int64]:  # noqa: D102 - inherited
+        inside, outside = self._odds
+        return np.where(self._members(symbol), np.int64(inside), np.int64(outside))
+
+    def log_likelihood(self, symbol: bytes | Sets) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        inside = math.log(self.held / WORD) - _log_choices(self.inputs - 1, self.size - 1)
+        outside = math.log1p(-self.held / WORD) - _log_choices(self.inputs - 1, self.size)
+        return np.where(self._members(symbol), inside, outside)
+
+    def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        return self._constant_divergence(*self._odds)
+
+    def blocks(self) -> BlockDivergence:
+        """Gives one block: some set holds the one and not the other of any two inputs."""
+        return BlockDivergence.constant(self.inputs, fixed_up(*self._odds))
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:  # noqa: D102 - inherited
+        k, d, others = self.inputs, self.size, max(self.inputs - 2, 1)  # no third value where K = 2
+        held = Fraction(self.held, WORD)
+        support = Support(
+            held=held,
+            other=(held * (d - 1) + (1 - held) * d) / (k - 1),
+            held_pair=held * Fraction(d - 1, k - 1),
+            other_pair=(held * (d - 1) * (d - 2) + (1 - held) * d * (d - 1)) / ((k - 1) * others),
+        )
+        return (Level(np.arange(k), Fraction(1), support),)
+
+    def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:  # noqa: D102
+        return [(n, counts)]
+
+    def contains(self, symbols: Sets) -> NDArray[np.bool_]:  # noqa: D102 - inherited
+        valid: NDArray[np.bool_] = self._spare_is_zero(symbols) & (sizes_of(symbols) == self.size)
+        return valid
+
+    def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:  # noqa: D102
+        rows = np.arange(len(values))
+        inside = attempts[:, 0] < self.held
+        for step, j in enumerate(self._steps.tolist()):
+            label = attempts[:, 1 + step] % np.uint32(j + 1)
+            label[out[rows, label]] = j
+            out[rows, label] = True
+            if step == 0:
+                out[inside] = False
+        last = self.inputs - 1
+        out[:, last] = out[rows, values]
+        out[rows, values] = inside
+
+    def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
+        return {"kind": self.kind, "inputs": self.inputs, "size": self.size, "held": self.held}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
+        check_spec_keys(spec, "inputs", "size", "held")
+        return cls(*(spec_int(spec, key) for key in ("inputs", "size", "held")))
+
+
+def subset_selection(inputs: int, *, epsilon: float, size: int | None = None) -> SubsetSelection:
+    """Gives subset selection on K inputs.
+
+    Args:
+        inputs: K, 2 to MAX_INPUTS.
+        epsilon: The declared epsilon, per report; the certified one is at least 2^-36 below it.
+        size: d, 1 to K - 1. None: the one with the smallest mean squared error of a value's share, over
+            values equally common.
+
+    Raises:
+        ParameterError: If a parameter is out of range, or 32-bit coins cannot express the epsilon.
+
+    >>> subset_selection(100, epsilon=1.0).size
+    27
+    """
+    count = checked_inputs(inputs)
+    declared = checked_epsilon(epsilon)
+    ceiling = exp_below(declared - HEADROOM)
+    if size is not None:
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 1 <= size < count:
+            raise ParameterError(f"size must be an integer within 1 to {count - 1}, got {size!r}")
+        return _of_size(count, int(size), ceiling, declared)
+    near = math.floor(count / (ceiling + 1))
+    sizes = range(max(1, near - 1), min(count - 1, near + 2) + 1)
+    return min((_of_size(count, d, ceiling, declared) for d in sizes), key=_mean_variance)
+
+
+def _of_size(inputs: int, size: int, ceiling: Fraction, declared: float) -> SubsetSelection:
+    held = math.floor(ceiling * size * WORD / (inputs - size + ceiling * size))
+    if held >= WORD or held * (inputs - size) <= (WORD - held) * size:
+        raise ParameterError(f"no coin of 32 bits can express epsilon {declared:g} on {inputs} inputs")
+    channel = SubsetSelection(inputs, size, held)
+    if channel.epsilon < declared * (1.0 - LOSS):
+        raise ParameterError(f"no coin of 32 bits can express epsilon {declared:g} on {inputs} inputs")
+    return channel
+
+
+def _mean_variance(channel: SubsetSelection) -> Fraction:
+    support = channel.levels[0].support
+    p, q = support.held, support.other
+    return (p * (1 - p) + (channel.inputs - 1) * q * (1 - q)) / (p - q) ** 2
+
+
+def _log_choices(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

@@ -1,0 +1,146 @@
+"""Unary encoding: one bit per value, each flipped on its own; a report is the set of values whose bit is one.
+
+The true value's bit is one with probability p, every other with probability q. For any set the ratio between
+two values differs from one only where exactly one of them is in it, so
+
+    ε = ln( p (1 - q) / ((1 - p) q) ).
+
+Symmetric unary encoding has p + q = 1 (basic RAPPOR, Erlingsson et al. 2014); the optimised one has p = 1/2
+and q = 1/(e^ε + 1), which has the smaller variance where values are rare (Wang et al. 2017).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.accounting.divergence import BlockDivergence, fixed_up
+from hubbub.errors import ParameterError
+from hubbub.exact import HEADROOM, checked_epsilon, exp_below, log_above
+from hubbub.mechanisms.grr import checked_inputs
+from hubbub.mechanisms.subset import LOSS
+from hubbub.sets import WORD, Attempts, Level, SetChannel, Sets, Support
+from hubbub.spec import SpecValue, check_spec_keys, spec_int
+
+Variant = Literal["optimised", "symmetric"]
+
+COIN: Final = 2**31
+"""What the bits' integers are out of: the product of two of them is a weight, and stays below 2^63."""
+
+
+class Unary(SetChannel):
+    """A channel from K values to sets of any size.
+
+    An attempt has K words, none of which is dropped; bit x is one when word x, modulo 2^31, is below `held`
+    for the true value and below `other` for any other.
+
+    Attributes:
+        held: p 2^31, the draws of 2^31 in which the true value's bit is one.
+        other: q 2^31, the same for every other bit; 1 <= other < held < 2^31.
+    """
+
+    kind = "unary"
+
+    def __init__(self, inputs: int, held: int, other: int) -> None:
+        """Sets the channel from its integers.
+
+        Raises:
+            ParameterError: If the integers do not make a channel that tells inputs apart.
+        """
+        if not 1 <= other < held < COIN:
+            raise ParameterError(f"unary bits must satisfy 1 <= other < held < 2^31, got {other} and {held}")
+        self.held, self.other = held, other
+        super().__init__(inputs, inputs, np.full(inputs, WORD, dtype=np.uint64))
+
+    @cached_property
+    def epsilon(self) -> float:  # noqa: D102 - inherited
+        return log_above(*self._odds)
+
+    @property
+    def _odds(self) -> tuple[int, int]:
+        return self.held * (COIN - self.other), (COIN - self.held) * self.other
+
+    def column(self, symbol: bytes | Sets) -> NDArray[np.int64]:  # noqa: D102 - inherited
+        inside, outside = self._odds
+        return np.where(self._members(symbol), np.int64(inside), np.int64(outside))
+
+    def log_likelihood(self, symbol: bytes | Sets) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        members = self._members(symbol)
+        p, q, ones = self.held / COIN, self.other / COIN, int(members.sum())
+        rest = ones * math.log(q) + (self.inputs - ones) * math.log1p(-q)
+        return rest + np.where(members, math.log(p / q), math.log((1 - p) / (1 - q)))
+
+    def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        return self._constant_divergence(*self._odds)
+
+    def blocks(self) -> BlockDivergence:
+        """Gives one block: some set holds the one and not the other of any two inputs."""
+        return BlockDivergence.constant(self.inputs, fixed_up(*self._odds))
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:  # noqa: D102 - inherited
+        p, q = Fraction(self.held, COIN), Fraction(self.other, COIN)
+        return (Level(np.arange(self.inputs), Fraction(1), Support(p, q, p * q, q * q)),)
+
+    def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:  # noqa: D102
+        return [(n, counts)]
+
+    def contains(self, symbols: Sets) -> NDArray[np.bool_]:  # noqa: D102 - inherited
+        return self._spare_is_zero(symbols)
+
+    def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:  # noqa: D102
+        coins = attempts & np.uint32(COIN - 1)
+        np.less(coins, np.uint32(self.other), out=out)
+        rows = np.arange(len(values))
+        out[rows, values] = coins[rows, values] < self.held
+
+    def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
+        return {"kind": self.kind, "inputs": self.inputs, "held": self.held, "other": self.other}
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
+        check_spec_keys(spec, "inputs", "held", "other")
+        return cls(*(spec_int(spec, key) for key in ("inputs", "held", "other")))
+
+
+def unary(inputs: int, *, epsilon: float, variant: Variant = "optimised") -> Unary:
+    """Gives unary encoding of K inputs.
+
+    Args:
+        inputs: K, 2 to MAX_INPUTS.
+        epsilon: The declared epsilon, per report; the certified one is at least 2^-36 below it.
+        variant: "optimised" (p = 1/2) or "symmetric" (p = 1 - q).
+
+    Raises:
+        ParameterError: If a parameter is out of range, or 31-bit coins cannot express the epsilon.
+
+    >>> unary(100, epsilon=1.0).width
+    13
+    """
+    count = checked_inputs(inputs)
+    declared = checked_epsilon(epsilon)
+    ceiling = exp_below(declared - HEADROOM)
+    if variant == "optimised":
+        held, other = COIN // 2, math.ceil(COIN / (ceiling + 1))
+    elif variant == "symmetric":
+        # (2^31 / q - 1)^2 <= e^ε, with q as small as that allows.
+        other = math.ceil(COIN / (_root_below(ceiling) + 1))
+        held = COIN - other
+    else:
+        raise ParameterError(f'variant must be "optimised" or "symmetric", got {variant!r}')
+    if held > other:
+        channel = Unary(count, held, other)
+        if channel.epsilon >= declared * (1.0 - LOSS):
+            return channel
+    raise ParameterError(f"no coins of 31 bits can express epsilon {declared:g} by {variant} unary encoding")
+
+
+def _root_below(square: Fraction) -> Fraction:
+    """The square root, rounded down to a multiple of 2^-96."""
+    return Fraction(math.isqrt(math.floor(square * 2**192)), 2**96)
