@@ -1,0 +1,351 @@
+"""Continuous noise kernels: density, tails and log-ratio of two shifted copies, exact to float precision.
+
+Every kernel is symmetric about 0 and its density never rises with the distance from 0. Between the points
+named by `kinks` of two copies, one at 0 and one at `shift`, the log-ratio of their densities is continuous
+and monotone: that is what makes every privacy figure a finite sum of differences of tails.
+
+Laplace, Gaussian and uniform are the kernels of budget-recycling-dp section 3 and privacy-boosting section 3.
+The mixtures are Laplace noise of a random inverse scale u (r2dp section III): density E[u e^(-u|w|)] / 2 and
+tail E[e^(-u w)] / 2, with u from finitely many atoms or from a Gamma law.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from hubbub.errors import ParameterError
+
+__all__ = ["GammaLaplace", "Gaussian", "Kernel", "Laplace", "LaplaceMixture", "Uniform"]
+
+_ROOT2: Final = math.sqrt(2.0)
+_NEGLIGIBLE: Final = 1e-30
+"""Panels of a quadrature end where the tail is below this."""
+
+
+class Kernel(ABC):
+    """Symmetric noise about 0 with a density that never rises away from 0."""
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Where the log-density has a corner or a jump, ascending."""
+        return ()
+
+    @abstractmethod
+    def log_density(self, w: float) -> float:
+        """Ln f(w) at a finite w; -inf where the density is 0."""
+
+    def density(self, w: float) -> float:
+        """f(w)."""
+        return math.exp(self.log_density(w))
+
+    @abstractmethod
+    def tail(self, w: float) -> float:
+        """Pr(N > w) for w >= 0, accurate relative to itself."""
+
+    @abstractmethod
+    def log_ratio(self, w: float, shift: float) -> float:
+        """Ln f(w) - ln f(w - shift), its limit where w is infinite; +-inf where one density is 0."""
+
+    @abstractmethod
+    def panels(self, shift: float, order: float) -> list[float]:
+        """Points between which f(w)^order f(w - shift)^(1 - order) is smooth and tame enough to integrate."""
+
+    def mass(self, low: float, high: float) -> float:
+        """Pr(low < N <= high); from the tails on its own side, so that small masses keep their digits."""
+        if high <= low:
+            return 0.0
+        if low >= 0.0:
+            return self.tail(low) - self.tail(high)
+        if high <= 0.0:
+            return self.tail(-high) - self.tail(-low)
+        return 1.0 - self.tail(-low) - self.tail(high)
+
+    def crossing(self, target: float, low: float, high: float, shift: float) -> float:
+        """The w in (low, high) where log_ratio passes target, for a stretch on which it is monotone.
+
+        Args:
+            target: Strictly between the log-ratios at the two ends.
+            low: Left end, may be -inf.
+            high: Right end, may be inf.
+            shift: Of the second copy.
+        """
+        step = 1.0
+        while math.isinf(high) or math.isinf(low):
+            probe = (low if math.isinf(high) else high) if math.isinf(low) != math.isinf(high) else 0.0
+            probe += step if math.isinf(high) else -step
+            rising = self.log_ratio(high, shift) > self.log_ratio(low, shift)
+            above = self.log_ratio(probe, shift) > target
+            if above == rising:
+                high = probe
+            else:
+                low = probe
+            step *= 2.0
+        rising = self.log_ratio(high, shift) > self.log_ratio(low, shift)
+        while True:
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                return middle
+            if (self.log_ratio(middle, shift) > target) == rising:
+                high = middle
+            else:
+                low = middle
+
+
+def _positive(value: float, subject: str) -> float:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or value <= 0.0
+    ):
+        raise ParameterError(f"{subject} must be a positive finite number, got {value!r}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Laplace(Kernel):
+    """Density e^(-|w| / scale) / (2 scale).
+
+    Attributes:
+        scale: b > 0, in units of the value; plain Laplace noise costs sensitivity / scale.
+
+    >>> Laplace(2.0).tail(0.0)
+    0.5
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _positive(self.scale, "the scale of a Laplace kernel")
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The corner at 0."""
+        return (0.0,)
+
+    def log_density(self, w: float) -> float:
+        """-|w| / scale - ln(2 scale)."""
+        return -abs(w) / self.scale - math.log(2.0 * self.scale)
+
+    def tail(self, w: float) -> float:
+        """e^(-w / scale) / 2."""
+        return 0.5 * math.exp(-w / self.scale)
+
+    def log_ratio(self, w: float, shift: float) -> float:
+        """(|w - shift| - |w|) / scale."""
+        # |w - shift| - |w|, without the cancellation that two large distances would bring
+        span = abs(shift)
+        gap = min(max(span - 2.0 * (w if shift >= 0 else -w), -span), span)
+        return gap / self.scale
+
+    def crossing(self, target: float, low: float, high: float, shift: float) -> float:
+        """Linear between the two corners."""
+        w = 0.5 * (abs(shift) - target * self.scale)
+        return min(max(w if shift >= 0 else -w, low), high)
+
+    def panels(self, shift: float, order: float) -> list[float]:
+        """Halvings toward the corners, doublings away from them."""
+        reach = [0.5 * self.scale * 2.0**i for i in range(10)]
+        ends = [0.0, shift, *_between(0.0, shift, self.scale / max(2.0 * order, 1.0))]
+        return sorted({*ends, *(min(0.0, shift) - r for r in reach), *(max(0.0, shift) + r for r in reach)})
+
+
+@dataclass(frozen=True)
+class Gaussian(Kernel):
+    """Density e^(-w^2 / (2 sigma^2)) / (sigma sqrt(2 pi)).
+
+    Attributes:
+        sigma: Standard deviation > 0, in units of the value.
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        _positive(self.sigma, "the sigma of a Gaussian kernel")
+
+    def log_density(self, w: float) -> float:
+        """-w^2 / (2 sigma^2) - ln(sigma sqrt(2 pi))."""
+        return -0.5 * (w / self.sigma) ** 2 - math.log(self.sigma * math.sqrt(2.0 * math.pi))
+
+    def tail(self, w: float) -> float:
+        """erfc(w / (sigma sqrt 2)) / 2."""
+        return 0.5 * math.erfc(w / (self.sigma * _ROOT2))
+
+    def log_ratio(self, w: float, shift: float) -> float:
+        """(shift - 2 w) shift / (2 sigma^2)."""
+        return 0.5 * (shift / self.sigma) * ((shift - 2.0 * w) / self.sigma)
+
+    def crossing(self, target: float, low: float, high: float, shift: float) -> float:
+        """Linear in w everywhere."""
+        return min(max(0.5 * shift - target * self.sigma * (self.sigma / shift), low), high)
+
+    def panels(self, shift: float, order: float) -> list[float]:
+        """Sigmas about the integrand, a Gaussian of the same sigma about (1 - order) shift."""
+        centre = (1.0 - order) * shift
+        return [centre + self.sigma * i for i in range(-12, 13)]
+
+
+@dataclass(frozen=True)
+class Uniform(Kernel):
+    """Density 1 / (2 half_width) on [-half_width, half_width]: bounded, hence never pure.
+
+    Attributes:
+        half_width: > 0, in units of the value.
+    """
+
+    half_width: float
+
+    def __post_init__(self) -> None:
+        _positive(self.half_width, "the half_width of a uniform kernel")
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The two jumps."""
+        return (-self.half_width, self.half_width)
+
+    def log_density(self, w: float) -> float:
+        """-ln(2 half_width) inside."""
+        return -math.log(2.0 * self.half_width) if abs(w) <= self.half_width else -math.inf
+
+    def tail(self, w: float) -> float:
+        """(1 - w / half_width) / 2, and 0 beyond."""
+        return 0.5 * max(0.0, 1.0 - w / self.half_width)
+
+    def log_ratio(self, w: float, shift: float) -> float:
+        """0 where both reach, +-inf where one does."""
+        here, there = abs(w) <= self.half_width, abs(w - shift) <= self.half_width
+        if here == there:
+            return 0.0
+        return math.inf if here else -math.inf
+
+    def panels(self, shift: float, order: float) -> list[float]:
+        """The four jumps."""
+        h = self.half_width
+        return sorted({-h, h, shift - h, shift + h})
+
+
+@dataclass(frozen=True)
+class LaplaceMixture(Kernel):
+    """Laplace noise whose inverse scale is drawn anew for every report from finitely many (r2dp section IV).
+
+    Attributes:
+        rates: Inverse scales u > 0, per unit of the value.
+        weights: Their probabilities, > 0; they are divided by their sum.
+    """
+
+    rates: tuple[float, ...]
+    weights: tuple[float, ...]
+    _parts: tuple[tuple[float, float], ...] = field(init=False, repr=False)
+
+    def __init__(self, rates: Sequence[float], weights: Sequence[float]) -> None:
+        if len(rates) != len(weights) or not rates:
+            raise ParameterError(
+                f"rates and weights must be as many, at least one, got {len(rates)} and {len(weights)}"
+            )
+        for rate, weight in zip(rates, weights, strict=True):
+            _positive(rate, "a rate of a Laplace mixture")
+            _positive(weight, "a weight of a Laplace mixture")
+        total = math.fsum(weights)
+        object.__setattr__(self, "rates", tuple(float(rate) for rate in rates))
+        object.__setattr__(self, "weights", tuple(weight / total for weight in weights))
+        object.__setattr__(self, "_parts", tuple(zip(self.rates, self.weights, strict=True)))
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The corner at 0."""
+        return (0.0,)
+
+    def log_density(self, w: float) -> float:
+        """-ln 2 + ln E[u e^(-u |w|)]."""
+        slowest = min(self.rates)
+        return math.log(0.5 * self._excess(abs(w), slowest)) - slowest * abs(w)
+
+    def tail(self, w: float) -> float:
+        """E[e^(-u w)] / 2."""
+        return 0.5 * math.fsum(p * math.exp(-u * w) for u, p in self._parts)
+
+    def log_ratio(self, w: float, shift: float) -> float:
+        """Tends to that of the slowest rate."""
+        slowest = min(self.rates)
+        if math.isinf(w):
+            return -slowest * shift if w > 0 else slowest * shift
+        gap = abs(w - shift) - abs(w)
+        here = self._excess(abs(w), slowest)
+        return slowest * gap + math.log(here / self._excess(abs(w - shift), slowest))
+
+    def _excess(self, w: float, slowest: float) -> float:
+        """The density without its slowest exponential, so that it never underflows."""
+        return math.fsum(p * u * math.exp(-(u - slowest) * w) for u, p in self._parts)
+
+    def panels(self, shift: float, order: float) -> list[float]:
+        """From the fastest rate to well beyond the slowest."""
+        fastest, slowest = max(self.rates), min(self.rates)
+        reach = [0.5 / fastest * 2.0**i for i in range(10 + math.ceil(math.log2(fastest / slowest)))]
+        ends = [0.0, shift, *_between(0.0, shift, 1.0 / (fastest * max(2.0 * order, 1.0)))]
+        return sorted({*ends, *(min(0.0, shift) - r for r in reach), *(max(0.0, shift) + r for r in reach)})
+
+
+@dataclass(frozen=True)
+class GammaLaplace(Kernel):
+    """Laplace noise whose inverse scale is Gamma(shape, rate_scale): tail (1 + rate_scale w)^-shape / 2.
+
+    Its pure epsilon is (shape + 1) ln(1 + rate_scale * sensitivity) (r2dp Theorem 4.5).
+
+    Attributes:
+        shape: k > 0.
+        rate_scale: theta > 0, per unit of the value.
+    """
+
+    shape: float
+    rate_scale: float
+
+    def __post_init__(self) -> None:
+        _positive(self.shape, "the shape of a Gamma-Laplace kernel")
+        _positive(self.rate_scale, "the rate_scale of a Gamma-Laplace kernel")
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The corner at 0."""
+        return (0.0,)
+
+    def log_density(self, w: float) -> float:
+        """ln(k theta / 2) - (k + 1) ln(1 + theta |w|)."""
+        grown = math.log1p(self.rate_scale * abs(w))
+        return math.log(0.5 * self.shape * self.rate_scale) - (self.shape + 1.0) * grown
+
+    def tail(self, w: float) -> float:
+        """(1 + theta w)^-k / 2."""
+        return 0.5 * math.exp(-self.shape * math.log1p(self.rate_scale * w))
+
+    def log_ratio(self, w: float, shift: float) -> float:
+        """(k + 1) ln((1 + theta |w - shift|) / (1 + theta |w|))."""
+        if math.isinf(w):
+            return 0.0
+        gap = abs(w - shift) - abs(w)
+        return (self.shape + 1.0) * math.log1p(self.rate_scale * gap / (1.0 + self.rate_scale * abs(w)))
+
+    def panels(self, shift: float, order: float) -> list[float]:
+        """Doublings until nothing is left of the tail."""
+        reach: list[float] = []
+        step = 0.125 / (self.rate_scale * max(self.shape, 1.0))
+        while len(reach) < 400 and (not reach or self.tail(reach[-1]) > _NEGLIGIBLE):
+            reach.append(step)
+            step *= 2.0
+        ends = [0.0, shift, *_between(0.0, shift, _step_of(self, order))]
+        return sorted({*ends, *(min(0.0, shift) - r for r in reach), *(max(0.0, shift) + r for r in reach)})
+
+
+def _step_of(kernel: GammaLaplace, order: float) -> float:
+    """A width over which the integrand of a Renyi divergence changes by a few e-folds at most."""
+    return 1.0 / (kernel.rate_scale * (kernel.shape + 1.0) * max(2.0 * order, 1.0))
+
+
+def _between(low: float, high: float, step: float) -> list[float]:
+    """Equally spaced points strictly between two others, at most 256 of them."""
+    low, high = min(low, high), max(low, high)
+    count = min(256, math.ceil((high - low) / step))
+    return [low + (high - low) * i / count for i in range(1, count)]
