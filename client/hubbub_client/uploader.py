@@ -222,7 +222,7 @@ def parse_retry_after(header: str | None, *, now_s: float) -> float:
         return float(text[:12])
     try:
         when = parsedate_to_datetime(text)
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, OverflowError):
         return 0.0
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)

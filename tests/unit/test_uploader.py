@@ -123,6 +123,20 @@ def test_retry_after_without_a_header_asks_for_nothing() -> None:
     assert parse_retry_after("1" * 400, now_s=0.0) < float("inf")
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Thu, 01 Jan 1970 00:01:00 +99999999999999999999",
+        "Thu, 01 Jan 99999999999999 00:00:00 GMT",
+        "\u0661\u0662",
+        "1e9",
+        ", ".join("x" * 500),
+    ],
+)
+def test_a_hostile_retry_after_asks_for_nothing_and_raises_nothing(header: str) -> None:
+    assert parse_retry_after(header, now_s=0.0) == 0.0
+
+
 def test_an_upload_carries_the_outbox_bytes_as_they_are() -> None:
     report = wire.encode_report(wire.Report(b"d" * 16, 3, b"i" * 16, 1))
     body = Upload((Pending(b"i" * 16, report),)).body
