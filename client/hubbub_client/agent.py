@@ -30,7 +30,7 @@ from hubbub_client.errors import AttributeRefused, CollectorError, LedgerCorrupt
 from hubbub_client.ledger import Ledger, StoredAttribute, StoredEnrolment
 from hubbub_client.outcomes import Answer, EnrolmentStatus, Status, UploadOutcome
 from hubbub_client.reading import Reading, channel_input, pack_reading, read, unpack_reading
-from hubbub_client.schedule import Enrolment, due, screen, slot_of, slot_query, slots, water_mark
+from hubbub_client.schedule import Enrolment, due, readable, screen, slot_of, slot_query, slots, water_mark
 from hubbub_client.transcript import Row
 from hubbub_client.transport import HttpTransport, Transport
 from hubbub_client.uploader import Limits, Settled, Upload, Wait, decide, judge
@@ -154,7 +154,7 @@ class Agent:
         """The surveys that the collector serves; taking part in one is a separate step.
 
         A survey that this version cannot read is left out: it is the collector's business, and no reason to
-        lose the others.
+        lose the others. So is what lies beyond `schedule.MAX_LISTED` inputs.
 
         Raises:
             CollectorError: The collector cannot be reached, or its answer is not a list of surveys.
@@ -166,13 +166,7 @@ class Agent:
             listed = wire.decode_surveys(response.body)
         except WireError:
             raise CollectorError("collector's list of surveys cannot be read") from None
-        found: list[Survey] = []
-        for canonical in listed:
-            try:
-                found.append(Survey.from_canonical(canonical))
-            except HubbubError:
-                continue
-        return tuple(found)
+        return readable(listed)
 
     def enrol(self, survey: Survey) -> Enrolment:
         """Takes part in a survey, or says why not; its whole schedule is reserved now, or nothing is.

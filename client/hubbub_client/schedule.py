@@ -9,16 +9,23 @@ Every decision here reads public facts and the device's clock, never a value and
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from hubbub.accounting import Query
 from hubbub.domain import Attribute
+from hubbub.errors import HubbubError
 from hubbub.survey import Survey
 
 PINNED: Final = -1
 """The one slot of a survey on a static attribute; rounds are numbered from 0."""
+
+MAX_LISTED: Final = 2**20
+"""Inputs of all surveys that are read of one list: 16 MiB of maps, 10,000 surveys of a hundred values."""
+
+UNREADABLE: Final = 2**12
+"""What a survey that cannot be read counts as: its size is unknown, and refusing it took time too."""
 
 Refusal: TypeAlias = Literal["unknown_attribute", "domain_mismatch", "over_policy", "expired", "over_budget"]
 
@@ -49,6 +56,31 @@ class Enrolment:
     def accepted(self) -> bool:
         """Whether the device takes part."""
         return self.status != "refused"
+
+
+def readable(canonicals: Iterable[bytes]) -> tuple[Survey, ...]:
+    """The surveys of a collector's list, without those that this version cannot read.
+
+    A hundred bytes can announce a survey of MAX_INPUTS values, which takes megabytes once it is read. So the
+    list is read up to MAX_LISTED inputs in all, and what comes after is left out.
+
+    Args:
+        canonicals: Canonical bytes, which may be a hostile server's.
+    """
+    found: list[Survey] = []
+    left = MAX_LISTED
+    for canonical in canonicals:
+        try:
+            survey = Survey.from_canonical(canonical)
+        except HubbubError:
+            left -= UNREADABLE
+        else:
+            left -= max(survey.channel.inputs, 0 if survey.mapping is None else len(survey.mapping))
+            if left >= 0:
+                found.append(survey)
+        if left < 0:
+            break
+    return tuple(found)
 
 
 def first_round(survey: Survey, now_s: float) -> int | None:

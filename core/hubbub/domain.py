@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal, TypeAlias, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hubbub import packing
 from hubbub.channel import MAX_INPUTS
 from hubbub.errors import ParameterError, WireError
@@ -87,6 +90,19 @@ class NumberDomain:
                 raise ParameterError(f"{name} must be a finite number, got {end!r}")
         if not self.low < self.high or not math.isfinite(self.high - self.low):
             raise ParameterError(f"high must be above low {self.low!r}, got {self.high!r}")
+
+    def grid(self, points: int) -> NDArray[np.float64]:
+        """The equally spaced numbers from low to high, shape (points,), rising.
+
+        Raises:
+            ParameterError: If floats are too coarse there for so many different numbers.
+        """
+        numbers = np.linspace(self.low, self.high, points)
+        if not (np.diff(numbers) > 0.0).all():
+            raise ParameterError(
+                f"a grid must have points that differ, got {points} from {self.low!r} to {self.high!r}"
+            )
+        return numbers
 
 
 Domain: TypeAlias = IntegerDomain | LabelDomain | NumberDomain

@@ -11,6 +11,7 @@ import math
 import numbers
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,10 +57,10 @@ class Survey:
         minimum_cohort: Fewer accepted reports than this release nothing.
         planned_devices: How many devices the design counts on.
         quota: The most reports that one round takes, or None.
-        input_labels: Names of the K inputs, the last one "missing".
-        points: The number that each input stands for, shape (K,), nan at missing; None without numbers.
         canonical: The bytes that `from_canonical` reads.
         digest: The first 16 bytes of SHA-256 of `canonical`.
+
+    A device holds surveys that it was sent: what only a server reads (labels, points) is made when asked for.
 
     Raises:
         SurveyError: If any part breaks a rule, or the channel's certified epsilon exceeds the declared one.
@@ -83,8 +84,6 @@ class Survey:
     planned_devices: int
     quota: int | None = None
     file: InitVar[str] = "<survey>"
-    input_labels: tuple[str, ...] = field(init=False)
-    points: NDArray[np.float64] | None = field(init=False)
     canonical: bytes = field(init=False)
     digest: bytes = field(init=False)
 
@@ -112,16 +111,18 @@ class Survey:
                 f"must be at least the certified {self.channel.epsilon!r} of its channel",
                 self.epsilon,
             )
-        labels, points = _inputs(self)
-        for array in (self.category_of, self.mapping, points):
+        if isinstance(self.attribute.domain, NumberDomain):
+            try:
+                self.attribute.domain.grid(self.channel.inputs - 1)
+            except ParameterError as error:
+                rules.refuse("attribute", f"must leave room for its inputs ({error})", self.attribute.id)
+        for array in (self.category_of, self.mapping):
             if array is not None:
                 array.setflags(write=False)
         canonical = survey_canonical.encode(self)
         if len(canonical) > MAX_CANONICAL_BYTES:
             rules.refuse("", f"must compile to at most {MAX_CANONICAL_BYTES} bytes", len(canonical))
         derived = {
-            "input_labels": labels,
-            "points": points,
             "canonical": canonical,
             "digest": hashlib.sha256(canonical).digest()[:DIGEST_BYTES],
         }
@@ -186,6 +187,39 @@ class Survey:
     def grid_points(self) -> int | None:
         """How many points the grid of a number survey has, else None."""
         return self.channel.inputs - 1 if isinstance(self.attribute.domain, NumberDomain) else None
+
+    @cached_property
+    def input_labels(self) -> tuple[str, ...]:
+        """Names of the K inputs, the last one "missing"."""
+        domain = self.attribute.domain
+        if isinstance(domain, NumberDomain):
+            return (*(f"{point:.6g}" for point in domain.grid(self.missing_input)), MISSING)
+        assert self.mapping is not None  # noqa: S101 - construction refuses that
+        first, shared = _order(self.mapping)
+        inputs = zip(first.tolist(), shared.tolist(), self.category_of[:-1].tolist(), strict=True)
+        return (
+            *(
+                self.category_names[category] if several else self.attribute.label_of(index)
+                for index, several, category in inputs
+            ),
+            MISSING,
+        )
+
+    @cached_property
+    def points(self) -> NDArray[np.float64] | None:
+        """The number that each input stands for, shape (K,), nan at missing; None without numbers."""
+        domain = self.attribute.domain
+        if isinstance(domain, NumberDomain):
+            numbers = domain.grid(self.missing_input)
+        else:
+            assert self.mapping is not None  # noqa: S101 - construction refuses that
+            first, shared = _order(self.mapping)
+            if not isinstance(domain, IntegerDomain) or shared.any():
+                return None
+            numbers = domain.low + first.astype(np.float64)
+        points = np.append(numbers, np.nan)
+        points.setflags(write=False)
+        return points
 
     def input_of(self, value: object, *, source: Source = SYSTEM) -> int:
         """The channel's input for a value; missing for None, nan, other types and what is out of the domain.
@@ -293,25 +327,9 @@ def _check_mapping(
         )
 
 
-def _inputs(survey: Survey) -> tuple[tuple[str, ...], NDArray[np.float64] | None]:
-    """Labels and points of the inputs."""
-    domain, mapping, inputs = survey.attribute.domain, survey.mapping, survey.channel.inputs
-    if isinstance(domain, NumberDomain):
-        points = np.append(np.linspace(domain.low, domain.high, inputs - 1), np.nan)
-        return (*(f"{point:.6g}" for point in points[:-1]), MISSING), points
-    assert mapping is not None  # noqa: S101 - _check_mapping refuses that
+def _order(mapping: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The first index of the domain that each input but missing stands for, and whether it has others."""
+    inputs = int(mapping[-1])
     order = np.argsort(mapping[:-1], kind="stable")
-    first = np.searchsorted(mapping[order], np.arange(inputs - 1))
-    shared = np.bincount(mapping[:-1], minlength=inputs - 1) > 1
-    labels = (
-        *(
-            survey.category_names[category] if several else survey.attribute.label_of(index)
-            for index, several, category in zip(
-                order[first].tolist(), shared.tolist(), survey.category_of[:-1].tolist(), strict=True
-            )
-        ),
-        MISSING,
-    )
-    if not isinstance(domain, IntegerDomain) or shared.any():
-        return labels, None
-    return labels, np.append(domain.low + order.astype(np.float64), np.nan)
+    first = np.searchsorted(mapping[order], np.arange(inputs))
+    return order[first], np.bincount(mapping[:-1], minlength=inputs) > 1

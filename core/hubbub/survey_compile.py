@@ -169,6 +169,7 @@ def _boosted(
     points = rules.integer("mechanism.points", keys["points"], 2, MAX_INPUTS - 1)
     if (points + 1) ** 2 > MAX_WEIGHTS:
         rules.refuse("mechanism.points", f"must leave a matrix of at most {MAX_WEIGHTS} weights", points)
+    domain.grid(points)  # refuses points that no float tells apart
     kernel = rules.choice("mechanism.kernel", keys.get("kernel", "uniform"), ("laplace", "uniform"))
     region = _region(rules, keys, domain, points)
     channel = boosted(

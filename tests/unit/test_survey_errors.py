@@ -145,6 +145,18 @@ WRONG = {
         "39996 bits",
     ),
     "number turned round": (changed(DISEASES, "high = 60.0", "high = -1"), "attribute.high", "above", "-1.0"),
+    "number so narrow that its grid has no steps": (
+        changed(changed(DISEASES, "high = 60.0", "high = 5e-324"), "half_width = 12.0", "half_width = 0.0"),
+        "mechanism",
+        "points that differ",
+        "boosted",
+    ),
+    "number whose points are one float": (
+        changed(changed(DISEASES, "low = 0.0", "low = 1e16"), "high = 60.0", "high = 10000000000000002"),
+        "mechanism",
+        "points that differ",
+        "boosted",
+    ),
     "number nan": (changed(DISEASES, "high = 60.0", "high = nan"), "attribute.high", "finite", "nan"),
     "attribute id": (changed(VISITS, 'id = "visits"', 'id = "../x"'), "attribute.id", "a-z", "'../x'"),
     "attribute kind": (
