@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from hubbub import mechanisms as m
 from hubbub.accounting import QUANTA_PER_NAT, BayesianFilter, Query, divergence
-from hubbub.accounting import filter as filter_module
+from hubbub.accounting import query as query_module
+from hubbub.accounting import scores as scores_module
 from hubbub.finite import DenseChannel
 
 SLACK = Fraction(4, QUANTA_PER_NAT)
@@ -124,7 +125,7 @@ def test_the_adversary_would_catch_a_filter_that_forgets_what_is_pending():
     class Forgetful(BayesianFilter):
         def reserve_all(self, queries):
             self._worst = self._loss
-            for coordinate in self._coordinates.values():
+            for coordinate in self._components.values():
                 coordinate.reserved, coordinate.worst = None, coordinate.loss
             return super().reserve_all(queries)
 
@@ -259,7 +260,8 @@ def test_the_same_holds_when_divergences_must_be_coarsened(game, limit):
     """With hardly any blocks allowed the filter may refuse more, and every other promise is unchanged."""
     with (
         mock.patch.object(divergence, "MAX_BLOCKS", limit),
-        mock.patch.object(filter_module, "MAX_BLOCKS", limit),
+        mock.patch.object(query_module, "MAX_BLOCKS", limit),
+        mock.patch.object(scores_module, "MAX_BLOCKS", limit),
     ):
         check_game(*game, exact_refusals=False)
 

@@ -6,8 +6,8 @@ import pytest
 from hubbub import accounting
 from hubbub import mechanisms as m
 from hubbub.accounting import MAX_BUDGET, QUANTUM, BayesianFilter, BlockDivergence, Query
-from hubbub.finite import DenseChannel
 from hubbub.errors import BudgetError, ParameterError
+from hubbub.finite import DenseChannel
 
 
 def near(value: float) -> object:
@@ -325,12 +325,15 @@ def test_the_budget_is_kept_to_the_last_quantum():
 def test_public_names_of_accounting_are_these():
     assert set(accounting.__all__) == {
         "MAX_BUDGET",
+        "MAX_CELLS",
         "QUANTA_PER_NAT",
         "QUANTUM",
         "BayesianFilter",
         "BlockDivergence",
+        "Joint",
         "Likelihood",
         "Query",
+        "SparseColumn",
         "fixed_up",
         "log_floor",
     }

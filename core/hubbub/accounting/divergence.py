@@ -34,6 +34,9 @@ MAX_ENTRY: Final = 64 * QUANTA_PER_NAT
 MAX_BLOCKS: Final = 1024
 """Blocks kept apart, 8 MiB of pairs. Beyond it the largest value stands for all: sound, coarser."""
 
+_MANY_BLOCKS: Final = 24
+"""From here on a row of equal entries is worth noticing: pairs of blocks cost more than a few passes."""
+
 _LOG_ERROR: Final = 2.0**-44
 """Generous bound on the error of float64 ln(w), w < 2^63: the result is below 44, where one ulp is 2^-47."""
 
@@ -92,6 +95,12 @@ def log_floor(weights: NDArray[np.int64]) -> NDArray[np.int64]:
     return floors
 
 
+@lru_cache(maxsize=1 << 12)
+def log_floor_of(weight: int) -> int:
+    """floor(2^40 ln w) of one weight, exactly; see `log_floor`."""
+    return _log_quanta(int(weight), 1, ROUND_FLOOR)
+
+
 @lru_cache(maxsize=1 << 14)
 def _log_quanta(numerator: int, denominator: int, rounding: str) -> int:
     if numerator < 1 or denominator < 1:
@@ -110,6 +119,15 @@ def _log_quanta(numerator: int, denominator: int, rounding: str) -> int:
         if low == (value + error).to_integral_value(rounding):
             return int(low)
         digits *= 2
+
+
+def _largest_of_two(high: NDArray[np.int64], low: NDArray[np.int64]) -> int:
+    """The largest high[i] - low[j] with i != j, of two or more."""
+    top, bottom = int(high.argmax()), int(low.argmin())
+    if top != bottom:
+        return int(high[top] - low[bottom])
+    second = np.delete(high, top).max() - low[bottom]
+    return int(max(second, high[top] - np.delete(low, bottom).min()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +152,7 @@ class BlockDivergence:
     labels: NDArray[np.intp]
     across: NDArray[np.int64]
     within: NDArray[np.int64]
-    _partition: Partition = field(init=False, repr=False)
+    partition: Partition = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         labels = np.array(self.labels, dtype=np.intp)
@@ -163,7 +181,7 @@ class BlockDivergence:
         within = across.diagonal().copy()
         across.setflags(write=False)
         within.setflags(write=False)
-        held = {"labels": partition.labels, "across": across, "within": within, "_partition": partition}
+        held = {"labels": partition.labels, "across": across, "within": within, "partition": partition}
         for name, value in held.items():
             object.__setattr__(self, name, value)
 
@@ -244,9 +262,48 @@ class BlockDivergence:
         if scores is None:
             return self.largest
         if self.blocks == 1:
-            return int(scores.max()) - int(scores.min()) + int(self.across[0, 0])
-        highest, lowest = self._partition.extremes(scores)
-        return int((self.across + (highest[:, None] - lowest)).max())
+            return int(scores.max()) - int(scores.min()) + self.largest
+        return self.worst_of(*self.partition.extremes(scores))
+
+    def worst_of(self, highest: NDArray[np.int64], lowest: NDArray[np.int64]) -> int:
+        """The same from the largest and the smallest score of each block, each of shape (B,)."""
+        if self._by_row is None:
+            return int(np.maximum.reduce(self.across + (highest[:, None] - lowest), axis=None))
+        # To any other block a row has one number, so only the two blocks that score least matter.
+        least = int(lowest.argmin())
+        others = np.full(self.blocks, lowest[least])
+        others[least] = np.delete(lowest, least).min()
+        return int(max((highest + self._by_row - others).max(), (highest + self.within - lowest).max()))
+
+    @cached_property
+    def _by_row(self) -> NDArray[np.int64] | None:
+        """What each row has in all other columns, shape (B,); None if that differs, or for few blocks."""
+        if self.blocks < _MANY_BLOCKS:
+            return None
+        first = self.across[:, 0].copy()
+        first[0] = self.across[0, 1]
+        same = self.across == first[:, None]
+        np.fill_diagonal(same, val=True)
+        return first if same.all() else None
+
+    def worst_between(self, upper: NDArray[np.int64], lower: NDArray[np.int64]) -> int:
+        """The largest upper[x] - lower[x'] + D(x, x') over all pairs, x = x' included, exactly.
+
+        With two different scores a single input has a difference of its own, and D(x, x) = 0 is not `within`.
+
+        Args:
+            upper: Shape (K,), int64, quanta.
+            lower: Shape (K,), int64, nowhere above `upper`.
+        """
+        part = self.partition
+        high, low = upper[part.order], lower[part.order]
+        across = self.across + (
+            np.maximum.reduceat(high, part.starts)[:, None] - np.minimum.reduceat(low, part.starts)
+        )
+        for block in np.flatnonzero(self.within).tolist():
+            own = slice(part.starts[block], part.starts[block] + part.sizes[block])
+            across[block, block] = self.within[block] + _largest_of_two(high[own], low[own])
+        return max(int(across.max()), int((upper - lower).max()))
 
     def __add__(self, other: BlockDivergence) -> BlockDivergence:
         """The sum for every pair, exactly, on the common refinement of both partitions."""
@@ -264,7 +321,7 @@ class BlockDivergence:
         common = self._common(other)
         if common.sizes.size > max(MAX_BLOCKS, self.blocks):
             other = other.coarsened()
-            common = self._partition
+            common = self.partition
         return self._sum(other, common), other
 
     def without(self, part: BlockDivergence) -> BlockDivergence:
@@ -273,21 +330,21 @@ class BlockDivergence:
         Args:
             part: A divergence that was added into this one: every block of the sum lies in one block of it.
         """
-        return BlockDivergence._trusted(self._partition, self.across - part._on(self._partition))
+        return BlockDivergence._trusted(self.partition, self.across - part._on(self.partition))
 
     def _common(self, other: BlockDivergence) -> Partition:
         if self.inputs != other.inputs:
             raise ParameterError(
                 f"two divergences must cover the same inputs to add, got {self.inputs} and {other.inputs}"
             )
-        return self._partition.refined(other._partition)
+        return self.partition.refined(other.partition)
 
     def _sum(self, other: BlockDivergence, common: Partition) -> BlockDivergence:
         return BlockDivergence._trusted(common, self._on(common) + other._on(common))
 
     def _on(self, finer: Partition) -> NDArray[np.int64]:
         """`across` over the blocks of a partition each of whose blocks lies in one of this one's."""
-        if finer is self._partition:
+        if finer is self.partition:
             return self.across
         own = self.labels[finer.members]
         across: NDArray[np.int64] = self.across[own[:, None], own]

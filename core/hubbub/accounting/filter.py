@@ -40,80 +40,37 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting.divergence import MAX_BLOCKS, QUANTA_PER_NAT, BlockDivergence, log_floor
+from hubbub.accounting.component import Component
+from hubbub.accounting.divergence import QUANTA_PER_NAT, BlockDivergence
+from hubbub.accounting.query import MAX_CELLS, Likelihood, Model, Query, is_frozen
 from hubbub.errors import BudgetError, ParameterError
 
 MAX_BUDGET: Final = 4096.0
 """Nats. Below it every quantity is an exact float64, and no sum of accepted divergences overflows int64."""
 
 _REMEMBERED: Final = 64
-"""Divergences kept by channel and mapping, so that a step does not compute them again."""
+"""Queries kept by channel and mapping, so that a step does not work their divergence out again."""
 
 
-class Likelihood(Protocol):
-    """What the filter reads of a channel; `hubbub.channel.Channel` is one."""
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """In the place of coordinates whose product is too large to join: their joint queries stand alone."""
 
-    @property
-    def inputs(self) -> int:
-        """K, how many inputs there are."""
-
-    def column(self, symbol: int, /) -> NDArray[np.int64]:
-        """Weights of a symbol for every input, shape (K,), int64, >= 1; ParameterError if unknown."""
-
-    def blocks(self) -> BlockDivergence:
-        """The max-divergence of every pair of inputs, rounded up."""
+    coordinates: tuple[Hashable, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Query:
-    """One answer that a survey asks for.
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Queries of one schedule that fall into one component, and the coordinates of that component."""
 
-    Attributes:
-        coordinate: Names the stored value that the channel reads. Queries share a coordinate only if they
-            read the same stored value: sharing it wrongly understates the loss.
-        channel: The channel that will draw the answer.
-        mapping: Input of every value of the coordinate's domain, shape (D,), integers in 0..K-1. None: the
-            domain is the channel's inputs. A read-only array is used as it is, a writable one is copied.
-    """
-
-    coordinate: Hashable
-    channel: Likelihood
-    mapping: NDArray[np.integer[Any]] | None = None
-
-
-@dataclass(slots=True)
-class _Coordinate:
-    """The state of one coordinate.
-
-    Attributes:
-        size: D, values of its domain.
-        waiting: How many of its queries are pending.
-        reserved: The sum of their divergences; None if there are none.
-        scores: The sum of the recorded L_i, shape (D,), int64, shifted to a largest of 0; None before any.
-        answer: Instead of `scores`, the only answer, as it came: most coordinates see one in their life, and
-            an array for each would add up over the years.
-        loss: The spread of the recorded L_i, quanta.
-        worst: The maximum of the formula above, quanta.
-    """
-
-    size: int
-    waiting: int = 0
-    reserved: BlockDivergence | None = None
-    scores: NDArray[np.int64] | None = None
-    answer: tuple[Query, int] | None = None
-    loss: int = 0
-    worst: int = 0
-
-    def recorded(self) -> NDArray[np.int64] | None:
-        """The recorded log-likelihood over the domain, shape (D,), int64; None before any answer."""
-        if self.answer is not None:
-            self.scores, self.answer = _log_likelihood(*self.answer), None
-        return self.scores
+    sizes: dict[Hashable, int]
+    members: list[int]
+    queries: list[tuple[tuple[Hashable, ...], Model]]
 
 
 class BayesianFilter:
@@ -147,12 +104,13 @@ class BayesianFilter:
             raise ParameterError(f"budget must be above 0 and at most {MAX_BUDGET}, got {budget!r}")
         self._budget = float(budget)
         self._limit = math.floor(Fraction(self._budget) * QUANTA_PER_NAT)
-        self._coordinates: dict[Hashable, _Coordinate] = {}
-        self._pending: dict[int, tuple[Query, BlockDivergence]] = {}
+        self._components: dict[Hashable, Component] = {}
+        self._closed: set[Hashable] = set()
+        self._pending: dict[int, Hashable] = {}
         self._tickets = 0
         self._loss = 0
         self._worst = 0
-        self._known: dict[tuple[int, int], tuple[Query, BlockDivergence]] = {}
+        self._known: dict[tuple[int, int], tuple[Query, Model]] = {}
 
     @property
     def budget(self) -> float:
@@ -216,41 +174,40 @@ class BayesianFilter:
             ParameterError: A mapping is not one of the channel's inputs, or a coordinate's domain has another
                 size than it had before; nothing has changed.
         """
-        pending = self._prepared(queries)
-        trial: dict[Hashable, BlockDivergence] = {}
-        for index, (query, divergence) in enumerate(pending):
-            reserved = trial.get(query.coordinate)
-            if reserved is None and query.coordinate in self._coordinates:
-                reserved = self._coordinates[query.coordinate].reserved
-            if reserved is None:
-                trial[query.coordinate] = divergence
-                continue
-            total, part = reserved.plus(divergence)
-            # Recorded answers can speak against a pair by the budget at most. This also bounds every integer.
-            if total.largest > 2 * self._limit:
+        models = self._models(queries)
+        trial: list[tuple[_Group, Component, BlockDivergence | None, list[BlockDivergence], int]] = []
+        after = self._worst
+        for group in self._groups(queries, models):
+            before = self._parts(group)
+            if len(before) == 1 and len(before[0].keys) == len(group.sizes):
+                component: Component | None = before[0]
+            else:
+                component = Component.joined(before, limit=self._limit)
+            if component is None:
                 return None
-            trial[query.coordinate] = total
-            pending[index] = query, part
-
-        worst = {}
-        for coordinate, total in trial.items():
-            state = self._coordinates.get(coordinate)
-            worst[coordinate] = total.worst(None if state is None else state.recorded())
-        before = sum(self._coordinates[key].worst for key in worst if key in self._coordinates)
-        after = self._worst - before + sum(worst.values())
-        if after + self._tickets + len(pending) > self._limit:
+            found = component.total(group.queries, limit=self._limit)
+            if found is None:
+                return None
+            worst = component.worst_with(found[0])
+            for part in before:
+                after -= part.worst
+            after += worst
+            trial.append((group, component, *found, worst))
+        if after + self._tickets + len(queries) > self._limit:
             return None
 
-        for coordinate, total in trial.items():
-            state = self._coordinates.setdefault(coordinate, _Coordinate(total.inputs))
-            state.reserved, state.worst = total, worst[coordinate]
-        tickets = tuple(range(self._tickets, self._tickets + len(pending)))
-        for ticket, (query, divergence) in zip(tickets, pending, strict=True):
-            self._coordinates[query.coordinate].waiting += 1
-            self._pending[ticket] = query, divergence
+        first = self._tickets
+        for group, component, total, parts, worst in trial:
+            tickets = [first + member for member in group.members]
+            component.reserve(tickets, group.queries, parts, total, worst)
+            for key in group.sizes:
+                self._components[key] = component
+        for group, *_ in trial:
+            for member, (keys, _) in zip(group.members, group.queries, strict=True):
+                self._pending[first + member] = keys[0]
         self._worst = after
-        self._tickets += len(pending)
-        return tickets
+        self._tickets += len(queries)
+        return tuple(range(first, self._tickets))
 
     def record(self, ticket: int, symbol: int) -> None:
         """Replaces what was set aside for one answer by what the answer realised; never raises `committed`.
@@ -264,94 +221,133 @@ class BayesianFilter:
             ParameterError: The symbol is not one of the channel's, or the channel's divergence is below its
                 own likelihood. The ticket is not consumed.
         """
-        held = self._pending.get(ticket)
-        if held is None:
+        key = self._pending.get(ticket, self)
+        if key is self:
             raise BudgetError(f"a ticket must be reserved and not yet recorded, got {ticket!r}")
-        query, divergence = held
-        state = self._coordinates[query.coordinate]
-        earlier = state.recorded()
-        scores = _log_likelihood(query, symbol)
-        if earlier is not None:
-            scores += earlier
-        scores -= scores.max()
-        loss = worst = -int(scores.min())
-        rest = None
-        if state.waiting > 1 and state.reserved is not None:
-            rest = state.reserved.without(divergence)
-            worst = rest.worst(scores)
-        if worst > state.worst:
-            raise ParameterError(
-                f"a channel's divergence must bound its likelihood, got {worst - state.worst} quanta above it"
-            )
-
-        self._loss += loss - state.loss
-        self._worst += worst - state.worst
-        state.waiting -= 1
-        state.reserved, state.loss, state.worst = rest, loss, worst
-        if earlier is None and rest is None:
-            state.answer = query, symbol
-        else:
-            state.scores = scores
+        component = self._components[key]
+        loss, worst = component.loss, component.worst
+        component.record(ticket, symbol)
+        self._loss += component.loss - loss
+        self._worst += component.worst - worst
         del self._pending[ticket]
 
-    def _prepared(self, queries: Sequence[Query]) -> list[tuple[Query, BlockDivergence]]:
-        """The queries with mappings that nobody can change, and their divergences over the domain."""
-        prepared: list[tuple[Query, BlockDivergence]] = []
-        sizes: dict[Hashable, int] = {}
-        seen: dict[tuple[int, int], tuple[Query, BlockDivergence]] = {}
+    def close(self, coordinate: Hashable) -> None:
+        """Settles a coordinate that no later query will read; `loss` and `committed` stay what they are.
+
+        A round that is over needs no likelihood any more. If it was joined with coordinates that go on, the
+        best and the worst that it could contribute are kept over those; else only its numbers are. A pending
+        query of a coordinate of its own is forfeited: it counts at its worst for good, its ticket is void.
+
+        Args:
+            coordinate: One that was reserved for and is not closed.
+
+        Raises:
+            BudgetError: A query that reads it together with others is pending.
+            ParameterError: It is unknown, or closed already.
+        """
+        component = self._components.get(coordinate)
+        if component is None:
+            raise ParameterError(f"a coordinate must be in use to be closed, got {coordinate!r}")
+        waiting = [ticket for ticket, held in component.pending.items() if coordinate in held.keys]
+        if len(component.keys) == 1:
+            for ticket in waiting:
+                del self._pending[ticket]
+        else:
+            if waiting:
+                raise BudgetError(
+                    f"a joined coordinate must have nothing pending to close, got {len(waiting)}"
+                )
+            rest = component.without(coordinate, limit=self._limit)
+            if rest is None:
+                raise BudgetError(f"a joined coordinate must leave a sum that fits, got {component.worst}")
+            self._loss += rest.loss - component.loss
+            self._worst += rest.worst - component.worst
+            for key in rest.keys:
+                self._components[key] = rest
+            self._pending.update({ticket: held.keys[0] for ticket, held in rest.pending.items()})
+        del self._components[coordinate]
+        self._closed.add(coordinate)
+
+    def _models(self, queries: Sequence[Query]) -> list[Model]:
+        """The model of every query, with a mapping that nobody can change."""
+        models: list[Model] = []
+        seen: dict[tuple[int, int], tuple[Query, Model]] = {}
         for query in queries:
             # Identities are safe as keys: `queries` and `_known` keep the objects alive.
             key = id(query.channel), id(query.mapping)
             found = self._known.get(key) or seen.get(key)
-            if found is None:
-                found = seen[key] = _over_domain(query)
-                if found[0] is query:
+            if found is None or len(found[1].shape) != len(query.keys):
+                found = seen[key] = query, Model.of(query)
+                if _is_frozen(query.mapping):
                     self._remember(key, found)
-            model, divergence = found
-            state = self._coordinates.get(query.coordinate)
-            size = sizes.setdefault(query.coordinate, divergence.inputs if state is None else state.size)
-            if size != divergence.inputs:
-                raise ParameterError(
-                    f"the domain of a coordinate must keep its {size} values, got {divergence.inputs}"
-                )
-            prepared.append((Query(query.coordinate, query.channel, model.mapping), divergence))
-        return prepared
+            models.append(found[1])
+        return models
 
-    def _remember(self, key: tuple[int, int], found: tuple[Query, BlockDivergence]) -> None:
+    def _groups(self, queries: Sequence[Query], models: Sequence[Model]) -> list[_Group]:
+        """The queries by the component that each falls into, if all of them are accepted."""
+        if len(queries) == 1 and len(models[0].shape) == 1:  # by far the commonest: nothing to join
+            query, model = queries[0], models[0]
+            component = self._components.get(query.coordinate)
+            if component is not None and component.shape == model.shape:
+                return [_Group({query.coordinate: model.shape[0]}, [0], [(component.keys, model)])]
+        groups: dict[Hashable, _Group] = {}
+        for member, (query, model) in enumerate(zip(queries, models, strict=True)):
+            keys = query.keys
+            own: dict[int, _Group] = {}
+            for key, size in zip(keys, model.shape, strict=True):
+                group = self._group(groups, key, size)
+                own[id(group)] = group
+            cells = math.prod(size for group in own.values() for size in group.sizes.values())
+            if len(own) > 1 and cells > MAX_CELLS:
+                model = model.flat  # noqa: PLW2901 - a query over one value, the tuple of all
+                keys = (_Apart(keys),)
+                group = self._group(groups, keys[0], model.shape[0])
+            else:
+                group, *others = own.values()
+                for other in others:
+                    group.sizes.update(other.sizes)
+                    group.members += other.members
+                    group.queries += other.queries
+                for key in group.sizes:
+                    groups[key] = group
+            group.members.append(member)
+            group.queries.append((keys, model))
+        distinct = {id(group): group for group in groups.values() if group.members}
+        return list(distinct.values())
+
+    def _group(self, groups: dict[Hashable, _Group], key: Hashable, size: int) -> _Group:
+        group = groups.get(key)
+        if group is None:
+            if key in self._closed:
+                raise ParameterError(f"a coordinate must be open to be queried, got {key!r}")
+            component = self._components.get(key)
+            if component is None:
+                group = groups[key] = _Group({key: size}, [], [])
+            else:
+                group = _Group(dict(zip(component.keys, component.shape, strict=True)), [], [])
+                for other in component.keys:
+                    groups[other] = group
+        known = group.sizes[key]
+        if known != size:
+            raise ParameterError(f"the domain of a coordinate must keep its {known} values, got {size}")
+        return group
+
+    def _parts(self, group: _Group) -> list[Component]:
+        """The components that a group joins; a coordinate that is new is one of its own."""
+        if len(group.sizes) == 1:
+            ((key, size),) = group.sizes.items()
+            return [self._components.get(key) or Component.fresh((key,), (size,))]
+        parts: dict[int, Component] = {}
+        for key, size in group.sizes.items():
+            component = self._components.get(key) or Component.fresh((key,), (size,))
+            parts[id(component)] = component
+        return list(parts.values())
+
+    def _remember(self, key: tuple[int, int], found: tuple[Query, Model]) -> None:
         if len(self._known) >= _REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[key] = found
 
 
-def _over_domain(query: Query) -> tuple[Query, BlockDivergence]:
-    """The query, with a copy of its mapping if that could change, and its divergence over the domain."""
-    divergence = query.channel.blocks()
-    if query.mapping is not None:
-        mapping = query.mapping
-        if not _is_frozen(mapping):
-            mapping = np.array(mapping)
-            mapping.setflags(write=False)
-            query = Query(query.coordinate, query.channel, mapping)
-        divergence = divergence.pulled_back(mapping)
-    if divergence.blocks > MAX_BLOCKS:
-        divergence = divergence.coarsened()
-    return query, divergence
-
-
-def _is_frozen(array: object) -> bool:
-    while isinstance(array, np.ndarray):
-        if array.flags.writeable:
-            return False
-        if array.base is None or isinstance(array.base, bytes):
-            return True
-        array = array.base
-    return False
-
-
-def _log_likelihood(query: Query, symbol: int) -> NDArray[np.int64]:
-    """L(x, symbol) over the query's domain, shape (D,), int64, quanta; a new array."""
-    logs = log_floor(query.channel.column(symbol))
-    if query.mapping is None:
-        return logs
-    mapped: NDArray[np.int64] = logs[query.mapping]
-    return mapped
+def _is_frozen(mapping: object) -> bool:
+    return mapping is None or is_frozen(mapping)

@@ -1,0 +1,238 @@
+"""One component of a record: coordinates that queries have joined, and what was asked and answered on them.
+
+Its likelihood lives on the cells of the product of its coordinates' domains. Coordinates that no later query
+will read can be closed: what they add at best, max over them of l, and at worst, min over them, is kept over
+the cells that remain, so two scores take the place of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.accounting.divergence import BlockDivergence
+from hubbub.accounting.partition import Partition
+from hubbub.accounting.query import Model
+from hubbub.accounting.scores import Scores
+from hubbub.errors import ParameterError
+
+
+class Held(NamedTuple):
+    """A pending query.
+
+    Attributes:
+        keys: The coordinates that it reads, in the order of its model's axes.
+        model: Over the domain of those coordinates.
+        part: Its divergence over the cells of the component, as it was added to `Component.reserved`.
+    """
+
+    keys: tuple[Hashable, ...]
+    model: Model
+    part: BlockDivergence
+
+
+@dataclass(slots=True)
+class Component:
+    """Coordinates, their pending queries and their recorded likelihood.
+
+    Attributes:
+        keys: Its coordinates.
+        shape: The sizes of their domains.
+        pending: Its pending queries by ticket.
+        reserved: The sum of their divergences over the cells; None if there are none.
+        upper: The recorded log-likelihood, at most over what is closed; None before any answer.
+        lower: The same, at least; the same object as `upper` where nothing is closed.
+        answer: Instead of both, the only answer, as it came: most coordinates see one in their life, and an
+            array for each would add up over the years.
+        loss: max upper - min lower, quanta.
+        worst: max over pairs of upper - lower + reserved, quanta.
+    """
+
+    keys: tuple[Hashable, ...]
+    shape: tuple[int, ...]
+    pending: dict[int, Held]
+    reserved: BlockDivergence | None = None
+    upper: Scores | None = None
+    lower: Scores | None = None
+    answer: tuple[Model, int] | None = None
+    loss: int = 0
+    worst: int = 0
+
+    @classmethod
+    def fresh(cls, keys: Sequence[Hashable], shape: Sequence[int]) -> Component:
+        """Coordinates of which nothing is asked yet."""
+        return cls(tuple(keys), tuple(shape), {})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Component], *, limit: int) -> Component | None:
+        """Several components as one: likelihoods add up over the product of their cells.
+
+        Args:
+            parts: Two or more without a common coordinate; they stay as they are.
+            limit: See `total`.
+
+        Returns:
+            The component, with all their queries; None if its worst case cannot be represented within the
+            limit, which can only be where divergences had to be made coarser.
+        """
+        keys = tuple(key for part in parts for key in part.keys)
+        shape = tuple(size for part in parts for size in part.shape)
+        made = cls.fresh(keys, shape)
+        scored = [part for part in parts if part.recorded() is not None]
+        if scored:
+            closed = any(part.upper is not part.lower for part in scored)
+            made._hold(
+                _outer(parts, [None if part.upper is None else part.upper.values() for part in parts]),
+                _outer(parts, [None if part.lower is None else part.lower.values() for part in parts])
+                if closed
+                else None,
+            )
+        held = sorted((ticket, held) for part in parts for ticket, held in part.pending.items())
+        return made if made._take(held, limit) else None
+
+    def without(self, key: Hashable, *, limit: int) -> Component | None:
+        """This component after one of its coordinates is closed; it stays as it is.
+
+        Args:
+            key: One of several coordinates, which no pending query reads.
+            limit: See `total`.
+        """
+        axis = self.keys.index(key)
+        made = Component.fresh(
+            (*self.keys[:axis], *self.keys[axis + 1 :]), (*self.shape[:axis], *self.shape[axis + 1 :])
+        )
+        if self.recorded() is not None and self.upper is not None and self.lower is not None:
+            made._hold(
+                self.upper.values().reshape(self.shape).max(axis=axis).ravel(),
+                self.lower.values().reshape(self.shape).min(axis=axis).ravel(),
+            )
+        return made if made._take(list(self.pending.items()), limit) else None
+
+    def lifted(self, keys: tuple[Hashable, ...], model: Model) -> Model:
+        """A model over some of the coordinates, over all cells."""
+        return model if keys == self.keys else model.lifted(tuple(map(self.keys.index, keys)), self.shape)
+
+    def total(
+        self, queries: Iterable[tuple[tuple[Hashable, ...], Model]], *, limit: int
+    ) -> tuple[BlockDivergence | None, list[BlockDivergence]] | None:
+        """What would be reserved with more queries, and the part of each.
+
+        Args:
+            queries: The coordinates that each reads, and its model over them.
+            limit: Quanta. Recorded answers can speak against a pair by the budget at most, so a sum above
+                twice the budget never fits; refusing it here keeps every integer within int64.
+
+        Returns:
+            The sum over the cells and its new summands; None if the sum exceeds twice the limit.
+        """
+        total, parts = self.reserved, []
+        for keys, model in queries:
+            part = self.lifted(keys, model).divergence
+            if total is None:
+                total = part
+            else:
+                total, part = total.plus(part)
+                if total.largest > 2 * limit:
+                    return None
+            parts.append(part)
+        return total, parts
+
+    def worst_with(self, total: BlockDivergence | None) -> int:
+        """The largest upper - lower + total over all pairs of cells, quanta."""
+        upper, lower = self.recorded(), self.lower
+        if total is None:
+            return self.loss
+        if upper is None or lower is None:
+            return total.largest
+        return _worst(total, upper, lower)
+
+    def recorded(self) -> Scores | None:
+        """The scores, made from the only answer if need be; None before any answer."""
+        if self.answer is not None:
+            model, symbol = self.answer
+            self.upper = self.lower = Scores(model.divergence.partition)
+            self.upper.add(model, symbol)
+            self.answer = None
+        return self.upper
+
+    def reserve(
+        self,
+        tickets: Iterable[int],
+        queries: Iterable[tuple[tuple[Hashable, ...], Model]],
+        parts: Iterable[BlockDivergence],
+        total: BlockDivergence | None,
+        worst: int,
+    ) -> None:
+        """Takes in queries for which `total` and `worst_with` gave these numbers."""
+        for ticket, (keys, model), part in zip(tickets, queries, parts, strict=True):
+            self.pending[ticket] = Held(keys, model, part)
+        self.reserved, self.worst = total, worst
+
+    def record(self, ticket: int, symbol: int) -> None:
+        """Replaces the part of a pending query by what an answer realised.
+
+        Raises:
+            ParameterError: The symbol is not one of the channel's, or the channel's divergence is below its
+                own likelihood; nothing has changed.
+        """
+        held = self.pending[ticket]
+        model = self.lifted(held.keys, held.model)
+        earlier, lower = self.recorded(), self.lower
+        upper = Scores(model.divergence.partition) if earlier is None else earlier
+        lower = upper if lower is None else lower
+        scores = (upper,) if upper is lower else (upper, lower)
+        for each in scores:
+            each.add(model, symbol)
+        loss = worst = upper.top - lower.bottom
+        rest = None
+        if len(self.pending) > 1 and self.reserved is not None:
+            rest = self.reserved.without(held.part)
+            worst = _worst(rest, upper, lower)
+        if worst > self.worst:
+            for each in scores:
+                each.add(model, symbol, times=-1)
+            raise ParameterError(
+                f"a channel's divergence must bound its likelihood, got {worst - self.worst} quanta above it"
+            )
+        del self.pending[ticket]
+        self.reserved, self.loss, self.worst = rest, loss, worst
+        if earlier is None and rest is None and len(self.keys) == 1:
+            self.answer = held.model, symbol
+        else:
+            self.upper, self.lower = upper, lower
+
+    def _hold(self, upper: NDArray[np.int64], lower: NDArray[np.int64] | None) -> None:
+        whole = Partition.whole(upper.size)
+        self.upper = self.lower = Scores.of(whole, upper)
+        if lower is not None:
+            self.lower = Scores.of(whole, lower)
+        self.loss = self.worst = self.upper.top - self.lower.bottom
+
+    def _take(self, held: list[tuple[int, Held]], limit: int) -> bool:
+        """Reserves pending queries anew over these cells; False if their sum is beyond the limit."""
+        queries = [(each.keys, each.model) for _, each in held]
+        found = self.total(queries, limit=limit)
+        if found is None:
+            return False
+        self.reserve([ticket for ticket, _ in held], queries, found[1], found[0], self.worst_with(found[0]))
+        return True
+
+
+def _worst(total: BlockDivergence, upper: Scores, lower: Scores) -> int:
+    if upper is lower:
+        return total.worst_of(*upper.extremes_on(total.partition))
+    return total.worst_between(upper.values(), lower.values())
+
+
+def _outer(parts: Sequence[Component], values: Sequence[NDArray[np.int64] | None]) -> NDArray[np.int64]:
+    """The sum of scores over the product of the parts' cells, shape (D,)."""
+    total = np.zeros(1, dtype=np.int64)
+    for part, own in zip(parts, values, strict=True):
+        size = math.prod(part.shape)
+        total = (total[:, None] + (np.zeros(size, dtype=np.int64) if own is None else own)).ravel()
+    return total

@@ -1,0 +1,290 @@
+"""A query as the filter sees it: the stored values that it reads, and its channel over their domain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.accounting.divergence import MAX_BLOCKS, BlockDivergence, log_floor, log_floor_of
+from hubbub.accounting.partition import Partition
+from hubbub.errors import ParameterError
+
+MAX_CELLS: Final = 1 << 18
+"""Combinations of values that joined coordinates may have: 2 MiB of likelihood, a few milliseconds a step."""
+
+_FITTED: Final = 8
+"""Partitions for which a query remembers where its columns fall."""
+
+
+_SHORT: Final = 64
+"""A run of so few cells is changed cell by cell where it is not made of whole blocks."""
+
+_Place = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+class SparseColumn(NamedTuple):
+    """The weights of one symbol, for a channel that has three of them at most.
+
+    Attributes:
+        rest: Weight of every input that is not named below.
+        start: The first of a run of inputs.
+        stop: The one after its last; an empty run names none.
+        near: Weight of the run's inputs.
+        value: An input with a weight of its own, in the run or not; -1 for none.
+        true: Its weight.
+    """
+
+    rest: int
+    start: int
+    stop: int
+    near: int
+    value: int
+    true: int
+
+
+class Steps(NamedTuple):
+    """What an answer adds to a few cells; to all others it adds nothing.
+
+    Attributes:
+        blocks: Blocks of a partition all of whose cells get `lift`.
+        cells: Single cells that get `lift`.
+        lift: In quanta.
+        values: Cells that get `extra` on top.
+        extra: In quanta.
+    """
+
+    blocks: NDArray[np.intp]
+    cells: NDArray[np.intp]
+    lift: int
+    values: NDArray[np.intp]
+    extra: int
+
+
+class Likelihood(Protocol):
+    """What the filter reads of a channel; `hubbub.channel.Channel` is one."""
+
+    @property
+    def inputs(self) -> int:
+        """K, how many inputs there are."""
+
+    def column(self, symbol: int, /) -> NDArray[np.int64]:
+        """Weights of a symbol for every input, shape (K,), int64, >= 1; ParameterError if unknown."""
+
+    def blocks(self) -> BlockDivergence:
+        """The max-divergence of every pair of inputs, rounded up."""
+
+
+@runtime_checkable
+class SparseLikelihood(Protocol):
+    """What a structured channel offers beside: with it a step does not look at every input."""
+
+    def sparse_column(self, symbol: int, /) -> SparseColumn:
+        """The same weights as `column`; ParameterError if the symbol is unknown."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Joint:
+    """Several coordinates that one query reads together.
+
+    Attributes:
+        coordinates: Two or more different ones, in the order of the axes of the query's mapping.
+
+    Raises:
+        ParameterError: There are fewer than two, or one occurs twice.
+    """
+
+    coordinates: tuple[Hashable, ...]
+
+    def __init__(self, *coordinates: Hashable) -> None:
+        if len(coordinates) < 2 or len(set(coordinates)) < len(coordinates):
+            raise ParameterError(
+                f"a joint query must read two or more different coordinates, got {coordinates}"
+            )
+        object.__setattr__(self, "coordinates", coordinates)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """One answer that a survey asks for.
+
+    Attributes:
+        coordinate: Names the stored value that the channel reads, or is a `Joint` of several. Queries share a
+            coordinate only if they read the same stored value: sharing it wrongly understates the loss.
+        channel: The channel that will draw the answer.
+        mapping: Input of every value of the coordinate's domain, shape (D,), integers in 0..K-1. None: the
+            domain is the channel's inputs. For a joint query it must be given, shape (D_1, ..., D_k), at most
+            MAX_CELLS entries. A read-only array is used as it is, a writable one is copied.
+    """
+
+    coordinate: Hashable
+    channel: Likelihood
+    mapping: NDArray[np.integer[Any]] | None = None
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """The coordinates that it reads."""
+        return self.coordinate.coordinates if isinstance(self.coordinate, Joint) else (self.coordinate,)
+
+
+class Model:
+    """A channel read through a mapping: likelihood and divergence over the domain of what it reads.
+
+    Attributes:
+        channel: The channel.
+        mapping: Input of every cell of the domain, shape (D,), read-only; None for the channel's inputs.
+        shape: The sizes of the coordinates that it reads, of product D.
+        divergence: Max-divergence over the D cells, at most MAX_BLOCKS blocks.
+        sparse: Whether the channel is one of which `steps` may know more.
+    """
+
+    def __init__(
+        self,
+        channel: Likelihood,
+        mapping: NDArray[np.integer[Any]] | None,
+        shape: tuple[int, ...] | None = None,
+    ) -> None:
+        self.channel = channel
+        self.mapping = mapping
+        divergence = channel.blocks()
+        if mapping is not None:
+            divergence = divergence.pulled_back(mapping)
+        if divergence.blocks > MAX_BLOCKS:
+            divergence = divergence.coarsened()
+        self.divergence = divergence
+        self.shape = (divergence.inputs,) if shape is None else shape
+        self._sparse = channel.sparse_column if isinstance(channel, SparseLikelihood) else None
+        self.sparse = self._sparse is not None
+        self._values: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
+        self._fits: dict[int, tuple[Partition, dict[tuple[int, int], _Place | None]]] = {}
+        self._lifted: dict[tuple[tuple[int, ...], tuple[int, ...]], Model] = {}
+
+    @classmethod
+    def of(cls, query: Query) -> Model:
+        """The model of a query, with a copy of its mapping if that could change.
+
+        Raises:
+            ParameterError: The mapping is not one of the channel's inputs, or has another number of axes than
+                the query has coordinates.
+        """
+        mapping, axes = query.mapping, len(query.keys)
+        if mapping is None:
+            if axes > 1:
+                raise ParameterError(f"a query of {axes} coordinates must have a mapping, got none")
+            return cls(query.channel, None)
+        if not is_frozen(mapping):
+            mapping = np.array(mapping)
+            mapping.setflags(write=False)
+        if mapping.ndim != axes:
+            raise ParameterError(
+                f"a mapping must have one axis per coordinate, {axes}, got shape {mapping.shape}"
+            )
+        if axes > 1 and mapping.size > MAX_CELLS:
+            raise ParameterError(f"a joint mapping must have at most {MAX_CELLS} entries, got {mapping.size}")
+        return cls(query.channel, mapping.reshape(-1), mapping.shape)
+
+    @cached_property
+    def flat(self) -> Model:
+        """The same over one axis, whose values are the tuples of what it reads."""
+        return Model(self.channel, self.mapping)
+
+    def lifted(self, axes: tuple[int, ...], shape: tuple[int, ...]) -> Model:
+        """The same channel over the cells of a larger domain, whose other axes it does not read.
+
+        Args:
+            axes: Where each of this model's axes is among those of the larger domain.
+            shape: The sizes of the larger domain.
+        """
+        if len(axes) == len(shape) and axes == tuple(range(len(shape))):
+            return self
+        known = self._lifted.get((axes, shape))
+        if known is None:
+            if len(self._lifted) >= _FITTED:
+                self._lifted.clear()
+            size = math.prod(self.shape)
+            flat = np.arange(size, dtype=np.intp) if self.mapping is None else self.mapping
+            order = np.argsort(axes)
+            spread = np.ones(len(shape), dtype=np.intp)
+            spread[list(axes)] = self.shape
+            cells = flat.reshape(self.shape).transpose(order).reshape(tuple(spread.tolist()))
+            mapping = np.ascontiguousarray(np.broadcast_to(cells, shape)).reshape(-1)
+            mapping.setflags(write=False)
+            known = self._lifted[axes, shape] = Model(self.channel, mapping)
+        return known
+
+    def log_likelihood(self, symbol: int) -> NDArray[np.int64]:
+        """L(x, symbol) = floor(2^40 ln w) over the domain, shape (D,), int64, quanta; a new array."""
+        logs = log_floor(self.channel.column(symbol))
+        if self.mapping is None:
+            return logs
+        mapped: NDArray[np.int64] = logs[self.mapping]
+        return mapped
+
+    def steps(self, symbol: int, partition: Partition) -> Steps | None:
+        """The log-likelihood of a symbol less its value at most cells, as what it adds to the others.
+
+        Returns:
+            None if the channel is not sparse, or its run is long and not made of whole blocks.
+        """
+        if self._sparse is None:
+            return None
+        rest, start, stop, near, value, true = self._sparse(symbol)
+        fit = self._fits.get(id(partition))
+        if fit is None:
+            if len(self._fits) >= _FITTED:
+                self._fits.clear()
+            fit = self._fits[id(partition)] = partition, {}
+        run = start, stop
+        if run not in fit[1]:
+            fit[1][run] = _placed(partition, self._cells(start, stop))
+        placed = fit[1][run]
+        if placed is None:
+            return None
+        blocks, near_cells = placed
+        base = log_floor_of(rest)
+        lift = log_floor_of(near) - base
+        if value < 0:
+            return Steps(blocks, near_cells, lift, _NONE, 0)
+        extra = log_floor_of(true) - (base + lift if start <= value < stop else base)
+        return Steps(blocks, near_cells, lift, self._cells(value, value + 1), extra)
+
+    def _cells(self, start: int, stop: int) -> NDArray[np.intp]:
+        """The cells of the domain whose input is in start..stop-1."""
+        if self.mapping is None:
+            return np.arange(start, stop, dtype=np.intp)
+        if self._values is None:
+            order = np.argsort(self.mapping, kind="stable")
+            counts = np.bincount(self.mapping, minlength=self.channel.inputs)
+            self._values = order, np.concatenate([[0], np.cumsum(counts)])
+        order, starts = self._values
+        return order[starts[start] : starts[stop]]
+
+
+_NONE: Final = np.empty(0, dtype=np.intp)
+
+
+def _placed(
+    partition: Partition, cells: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """Cells as whole blocks of a partition, or as they are if they are few, or None."""
+    counts = np.bincount(partition.labels[cells], minlength=partition.sizes.size)
+    blocks = np.flatnonzero(counts)
+    if (counts[blocks] == partition.sizes[blocks]).all():
+        return blocks, _NONE
+    return (_NONE, cells) if cells.size <= _SHORT else None
+
+
+def is_frozen(array: object) -> bool:
+    """Whether nobody can write to an array, or to one that it is a view of."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        if array.base is None or isinstance(array.base, bytes):
+            return True
+        array = array.base
+    return False
