@@ -1,0 +1,375 @@
+"""A store in Redis, one hash slot per partition, at a cost that follows what is new.
+
+Keys of partition p, all with the hash tag ``{<namespace>:p}``, so that a cluster keeps them on one node and
+one script may touch them together::
+
+    {..}:head                    hash: identity, offset, unknown, dead
+    {..}:surveys                 hash: digest -> canonical bytes
+    {..}:rounds                  hash: digest and round -> outputs, 0 until the first report is accepted
+    {..}:seals                   hash: digest and round -> offset of the seal
+    {..}:round:<digest>:<round>  string of big-endian 64-bit integers: the seven tallies up to the seal, the
+                                 seven after it, then the counts per symbol
+    {..}:ids:<digest>:<round>    list of blocks of 8-byte keys; gone once the round is sealed
+
+A save is one script: it compares the stored offset, then adds. Redis does not undo a script that fails
+half-way; such a partition is marked broken, and never loaded again. Redis must not evict (`noeviction`): what
+is missing would be noticed on load, and then everything counted since the log's begin is counted again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, cast
+
+import numpy as np
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from hubbub.errors import HubbubError
+from hubbub.packing import pack, unpack
+from hubbub.survey import Survey
+from hubbub_aggregator.accounting import NOTHING, Accounting
+from hubbub_aggregator.counting import Change, PartitionState, RoundChange, RoundKey, RoundState
+from hubbub_aggregator.dedup import IdTable
+from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict, StoreError
+from hubbub_aggregator.provisional import Steps, Tally
+from hubbub_aggregator.store import check
+
+SCHEMA_VERSION: Final = 1
+_COUNT: Final = np.dtype(">i8")  # the byte order of BITFIELD
+_KEY: Final = np.dtype("<u8")
+_TALLIES: Final = len(NOTHING)
+_HEADER: Final = 2 * _TALLIES
+# Arguments that a script hands to one command lie on Lua's stack, which ends at 8,000.
+_INCREMENTS: Final = 1000
+# Blocks of ids per read on load: 40 MB where groups hold 20,000 reports.
+_BLOCKS: Final = 256
+# A load that other writers keep overtaking gives up: there should be none.
+_LOAD_ATTEMPTS: Final = 3
+# Redis answers in microseconds; past this it hangs, and the worker had better end than wait for ever.
+TIMEOUT_S: Final = 10.0
+
+# ARGV: identity, previous offset, new offset, then commands: their number of words, name, key's index, rest.
+_SAVE: Final = """
+local found = redis.call('HMGET', KEYS[1], 'identity', 'offset', 'broken')
+if found[1] and found[1] ~= ARGV[1] then return {'foreign', found[1]} end
+if found[3] then return {'broken', found[3]} end
+if (found[2] or '0') ~= ARGV[2] then return {'conflict', found[2] or '0'} end
+local i = 4
+while i <= #ARGV do
+  local words = tonumber(ARGV[i])
+  local name, key = ARGV[i + 1], KEYS[tonumber(ARGV[i + 2])]
+  local reply
+  if name == 'ROUND' then
+    reply = redis.pcall('HSETNX', KEYS[2], ARGV[i + 3], '0')
+    if reply == 1 then
+      redis.call('DEL', KEYS[tonumber(ARGV[i + 4])])
+      reply = redis.pcall('SET', key, '')
+    end
+  else
+    reply = redis.pcall(name, key, unpack(ARGV, i + 3, i + words))
+  end
+  if type(reply) == 'table' and reply.err then
+    if i > 4 then redis.pcall('HSET', KEYS[1], 'broken', reply.err) end
+    return {'failed', reply.err}
+  end
+  i = i + words + 1
+end
+redis.call('HSET', KEYS[1], 'identity', ARGV[1], 'offset', ARGV[3])
+return {'saved', ARGV[3]}
+"""
+
+
+class RedisStore:
+    """Keeps the counts of one log in Redis; any number of processes, one writer per partition.
+
+    Args:
+        client: A connection that gives bytes back and does not retry; see `connect`.
+        log_identity: The log that the counts are of.
+        partitions: How many partitions that log has.
+        namespace: What all keys begin with: several logs may share a Redis.
+
+    Raises:
+        ForeignStore: If the namespace holds another log's counts, another number of partitions, or another
+            schema version.
+        StoreError: If Redis cannot be reached, or may evict keys.
+    """
+
+    def __init__(
+        self, client: redis.Redis, *, log_identity: str, partitions: int, namespace: str = "hubbub"
+    ) -> None:
+        if not namespace or set("{}") & set(namespace):
+            raise ForeignStore(f"namespace must be a name without braces, got {namespace!r}")
+        # Its answers are typed as either of sync and async; here they are always sync.
+        self._redis = cast(Any, client)
+        self._partitions, self._namespace = partitions, namespace
+        identity = {"log": log_identity, "partitions": partitions, "schema": SCHEMA_VERSION}
+        self._identity = json.dumps(identity, sort_keys=True).encode()
+        self._steps = f"{{{namespace}:steps}}:{log_identity}"
+        with _as_store_error():
+            policy = self._redis.info("memory").get("maxmemory_policy", "noeviction")
+            if policy != "noeviction":
+                raise StoreError(f"maxmemory-policy must be noeviction, got {policy}")
+            self._save = self._redis.register_script(_SAVE)
+            for partition in range(partitions):
+                found = self._redis.hget(self._key(partition, "head"), "identity")
+                if found not in (None, self._identity):
+                    raise ForeignStore(
+                        f"{namespace} must be the store of {self._identity.decode()}, got {found.decode()}"
+                    )
+
+    @classmethod
+    def connect(
+        cls, url: str, *, log_identity: str, partitions: int, namespace: str = "hubbub"
+    ) -> RedisStore:
+        """The store behind `url`, as in redis://host:6379/0.
+
+        Raises:
+            ForeignStore: As for the class.
+            StoreError: As for the class.
+        """
+        # A save that is sent twice would meet its own offset and look like a second writer.
+        never = Retry(NoBackoff(), 0)
+        try:
+            client = redis.Redis.from_url(
+                url, retry=never, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
+            )
+        except ValueError as error:
+            raise StoreError(f"Redis must be given as redis://host:port, got {url!r}: {error}") from error
+        return cls(client, log_identity=log_identity, partitions=partitions, namespace=namespace)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._redis.close()
+
+    def _key(self, partition: int, *parts: str) -> str:
+        return ":".join((f"{{{self._namespace}:{partition}}}", *parts))
+
+    def _round_keys(self, partition: int, key: RoundKey) -> tuple[str, str]:
+        """The names of a round's integers and of its ids."""
+        names = key[0].hex(), str(key[1])
+        return self._key(partition, "round", *names), self._key(partition, "ids", *names)
+
+    def offset(self, partition: int) -> int:
+        """The next offset that is stored, without loading anything else."""
+        self._check_partition(partition)
+        with _as_store_error():
+            return int(self._redis.hget(self._key(partition, "head"), "offset") or 0)
+
+    def load(self, partition: int) -> PartitionState:
+        """The state that was saved last, its id tables built anew.
+
+        Raises:
+            CorruptStore: If ids loaded, accepted reports and counts differ in any round, or keys contradict.
+            StoreConflict: If another writer kept moving the partition meanwhile.
+        """
+        state = self._consistent(partition, with_ids=True)
+        return check(partition, state)
+
+    def load_counts(self, partition: int) -> PartitionState:
+        """The same without ids: enough to release and to show, not to count on.
+
+        Raises:
+            CorruptStore: If keys contradict each other.
+            StoreConflict: If another writer kept moving the partition meanwhile.
+        """
+        return self._consistent(partition, with_ids=False)
+
+    def _consistent(self, partition: int, *, with_ids: bool) -> PartitionState:
+        self._check_partition(partition)
+        for _ in range(_LOAD_ATTEMPTS):
+            try:
+                with _as_store_error():
+                    state = self._read(partition, with_ids=with_ids)
+            except (HubbubError, ValueError, TypeError, KeyError) as error:
+                raise CorruptStore(f"partition {partition}: {error!r}") from error
+            if state is not None:
+                return state
+        raise StoreConflict(f"partition {partition} must stand still to be loaded; another writer moves it")
+
+    def _read(self, partition: int, *, with_ids: bool) -> PartitionState | None:
+        """The state, or None if it moved while it was read."""
+        with self._redis.pipeline(transaction=True) as reads:
+            for name in ("head", "surveys", "rounds", "seals"):
+                reads.hgetall(self._key(partition, name))
+            head, surveys, rounds, seals = reads.execute()
+        if b"broken" in head:
+            raise ValueError(f"a save failed half-way: {head[b'broken']!r}")
+        if not head and (surveys or rounds or seals):
+            raise ValueError("there are rounds or surveys but no head")
+        if head and head.get(b"identity") != self._identity:
+            raise ForeignStore(f"partition {partition} must be of {self._identity!r}, got {head}")
+        state = PartitionState(
+            offset=int(head.get(b"offset", 0)),
+            surveys={digest: Survey.from_canonical(canonical) for digest, canonical in surveys.items()},
+            unknown=int(head.get(b"unknown", 0)),
+            dead=int(head.get(b"dead", 0)),
+        )
+        if any(survey.digest != digest for digest, survey in state.surveys.items()):
+            raise ValueError("a survey must lie under its own digest")
+        if seals.keys() - rounds.keys():
+            raise ValueError("every seal must be of a round")
+        for field, outputs in rounds.items():
+            key = _round_of(field)
+            numbers, ids = self._round_keys(partition, key)
+            data = self._redis.get(numbers)
+            if data is None:
+                raise ValueError(f"round {key[1]} of {key[0].hex()} must have its integers, got none")
+            known = _round_state(data, int(outputs))
+            known.sealed_at = int(seals[field]) if field in seals else None
+            if with_ids:
+                known.seen = self._table(ids)
+            state.rounds[key] = known
+        return state if self.offset(partition) == state.offset else None
+
+    def _table(self, name: str) -> IdTable | None:
+        table, start = IdTable(), 0
+        while blocks := self._redis.lrange(name, start, start + _BLOCKS - 1):
+            keys = np.frombuffer(b"".join(blocks), dtype=_KEY).astype(np.uint64)
+            fresh = table.fresh_keys(keys)
+            if fresh.mask is not None or not keys.all():
+                raise ValueError("ids of one round must all differ")
+            table.add(fresh)
+            start += len(blocks)
+        return table if start else None
+
+    def save(self, partition: int, change: Change) -> None:
+        """Makes a change durable as far as Redis is: by its append-only file, within a second.
+
+        What Redis forgets in a crash is read from the log again.
+
+        Raises:
+            StoreConflict: If the stored offset is not `change.previous`: another writer was here, or Redis
+                came back older.
+            StoreError: If Redis did not answer, or refused; the change may have been made.
+        """
+        self._check_partition(partition)
+        keys = [self._key(partition, name) for name in ("head", "rounds", "seals", "surveys")]
+        head, rounds, seals, surveys = range(1, 5)
+        words: list[Any] = [self._identity, change.previous, change.offset]
+
+        def command(name: str, key: int, *rest: str | bytes | int) -> None:
+            words.extend((len(rest) + 2, name, key, *rest))
+
+        for name, number in (("unknown", change.unknown), ("dead", change.dead)):
+            if number:
+                command("HINCRBY", head, name, number)
+        for digest, survey in change.surveys.items():
+            command("HSET", surveys, digest, survey.canonical)
+        for key, new in change.rounds.items():
+            keys.extend(self._round_keys(partition, key))
+            numbers, ids = len(keys) - 1, len(keys)
+            field = _field_of(key)
+            # What an earlier life of the partition may have left under these names must not be added to.
+            command("ROUND", numbers, field, ids)
+            if len(new.counts):
+                command("HSET", rounds, field, len(new.counts))
+            for increments in _increments(new):
+                command("BITFIELD", numbers, *increments)
+            if len(new.keys):
+                command("RPUSH", ids, new.keys.astype(_KEY, copy=False).tobytes())
+            if new.sealed_at is not None:
+                command("HSETNX", seals, field, new.sealed_at)
+                command("UNLINK", ids)
+        with _as_store_error():
+            verdict, found = self._save(keys=keys, args=words)
+        if verdict == b"conflict":
+            raise StoreConflict(
+                f"partition {partition}: offset must be {change.previous}, got {found.decode()}"
+            )
+        if verdict == b"foreign":
+            raise ForeignStore(f"partition {partition} must be of {self._identity!r}, got {found!r}")
+        if verdict != b"saved":
+            raise StoreError(f"partition {partition}: Redis refused a save: {found.decode()}")
+
+    def load_steps(self) -> dict[RoundKey, Steps]:
+        """The provisional steps of all open rounds.
+
+        Raises:
+            CorruptStore: If what is kept there is not steps.
+        """
+        with _as_store_error():
+            found = self._redis.hgetall(self._steps)
+        try:
+            return {_round_of(field): _steps(data) for field, data in found.items()}
+        except (HubbubError, ValueError, TypeError) as error:
+            raise CorruptStore(f"{self._steps}: {error!r}") from error
+
+    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
+        """Keeps the steps of some rounds before anybody sees them; None forgets a round's."""
+        if not changed:
+            return
+        with _as_store_error(), self._redis.pipeline(transaction=True) as writes:
+            for key, steps in changed.items():
+                if steps is None:
+                    writes.hdel(self._steps, _field_of(key))
+                else:
+                    shown = None if steps.shown is None else _packed(steps.shown)
+                    data = pack([shown, _packed(steps.candidate)])
+                    writes.hset(self._steps, _field_of(key), data)
+            writes.execute()
+
+    def _check_partition(self, partition: int) -> None:
+        if not 0 <= partition < self._partitions:
+            raise ForeignStore(f"partition must be in [0, {self._partitions}), got {partition}")
+
+
+@contextmanager
+def _as_store_error() -> Iterator[None]:
+    try:
+        yield
+    except (redis.RedisError, OSError) as error:
+        raise StoreError(f"Redis did not do what was asked: {error}") from error
+
+
+def _field_of(key: RoundKey) -> bytes:
+    """A round's name within a hash: 16 bytes of digest, 8 of round, which may be NO_ROUND."""
+    return key[0] + key[1].to_bytes(8, "big", signed=True)
+
+
+def _round_of(field: bytes) -> RoundKey:
+    return field[:16], int.from_bytes(field[16:], "big", signed=True)
+
+
+def _increments(new: RoundChange) -> Iterable[list[Any]]:
+    """The words of BITFIELD commands that add a round's tallies and counts; nothing for what stays."""
+    numbers = np.concatenate(([*new.accounting, *new.afterwards], new.counts)).astype(np.int64)
+    places = np.flatnonzero(numbers)
+    for start in range(0, len(places), _INCREMENTS):
+        part = places[start : start + _INCREMENTS]
+        yield [
+            word
+            for place, number in zip(part.tolist(), numbers[part].tolist(), strict=True)
+            for word in ("INCRBY", "i64", f"#{place}", number)
+        ]
+
+
+def _round_state(data: bytes, outputs: int) -> RoundState:
+    found = np.frombuffer(data, dtype=_COUNT)
+    if len(found) > _HEADER + outputs:
+        raise ValueError(f"a round of {outputs} symbols must have as many counts, got {len(found) - _HEADER}")
+    numbers = np.zeros(_HEADER + outputs, dtype=np.int64)  # Redis keeps no zeros at the end
+    numbers[: len(found)] = found
+    tallies = numbers[:_HEADER].tolist()
+    return RoundState(
+        counts=numbers[_HEADER:].copy(),
+        accounting=Accounting(*tallies[:_TALLIES]),
+        afterwards=Accounting(*tallies[_TALLIES:]),
+    )
+
+
+def _packed(tally: Tally) -> list[Any]:
+    return [tally.n, list(tally.cut.items()), tally.counts.astype(_COUNT).tobytes()]
+
+
+def _steps(data: bytes) -> Steps:
+    # Any stops here: what does not fit raises ValueError or TypeError.
+    shown, candidate = cast(Any, unpack(data, "steps"))
+    return Steps(None if shown is None else _tally(*shown), _tally(*candidate))
+
+
+def _tally(n: int, cut: list[tuple[int, int]], counts: bytes) -> Tally:
+    return Tally(dict(cut), np.frombuffer(counts, dtype=_COUNT).astype(np.int64), n)
