@@ -1,12 +1,14 @@
 """When a round ends for good: a seal in every partition of the log.
 
 A round is due once no report for it can still be on its way into the log: at its end, plus the lateness that
-the survey allows, plus a grace for batches that a gateway accepted in time and has yet to write.
+the survey allows, plus a grace for batches that a gateway accepted in time and has yet to write. A round that
+nobody answered has nothing to seal, so a schedule that began years ago costs nothing; should a straggler's
+report come after all, it makes the round due at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from hubbub.records import SealRecord, encode_record
@@ -16,27 +18,27 @@ from hubbub_aggregator.log import Log
 
 # At least a gateway's delivery timeout plus the largest difference of the servers' clocks.
 DEFAULT_GRACE_S: Final = 30.0
+# Some 10 ms of a SQLite log's time in four partitions.
+_APPEND_SEALS: Final = 500
 
 
 def due(
-    surveys: Iterable[Survey], now_s: float, grace_s: float, sealed: Collection[RoundKey]
+    rounds: Iterable[RoundKey], surveys: Mapping[bytes, Survey], now_s: float, grace_s: float
 ) -> list[RoundKey]:
-    """The (digest, round) pairs to seal now, rounds nobody answered included, in the surveys' order.
+    """The rounds to seal now, in order of digest and number.
 
     Args:
-        surveys: Every announced survey.
+        rounds: (digest, round) of every round that was answered and is not released.
+        surveys: Every announced survey by digest.
         now_s: The sealer's clock, seconds since 1970.
         grace_s: How long after a round's lateness to wait, seconds.
-        sealed: What is sealed already.
     """
-    pairs = []
-    for survey in surveys:
-        for number in range(survey.rounds):
-            if now_s < survey.round_end_s(number) + survey.lateness_s + grace_s:
-                break
-            if (survey.digest, number) not in sealed:
-                pairs.append((survey.digest, number))
-    return pairs
+
+    def is_due(digest: bytes, number: int) -> bool:
+        survey = surveys.get(digest)
+        return survey is not None and now_s >= survey.round_end_s(number) + survey.lateness_s + grace_s
+
+    return sorted(key for key in rounds if is_due(*key))
 
 
 class Sealer:
@@ -47,10 +49,14 @@ class Sealer:
         self._written: set[RoundKey] = set()
 
     def seal(self, pairs: Iterable[RoundKey]) -> int:
-        """Appends a seal for each (digest, round) to every partition, all or none; how many were new here."""
+        """Appends a seal for each (digest, round) to every partition, all or none; how many were new here.
+
+        Thousands go in several appends, so that uploads need not wait for all of them.
+        """
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self._written]
-        if new:
-            seals = [encode_record(SealRecord(digest, number)) for digest, number in new]
+        for start in range(0, len(new), _APPEND_SEALS):
+            group = new[start : start + _APPEND_SEALS]
+            seals = [encode_record(SealRecord(digest, number)) for digest, number in group]
             self._log.append({partition: list(seals) for partition in range(self._log.partitions)})
-            self._written.update(new)
+            self._written.update(group)
         return len(new)

@@ -12,7 +12,7 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
           "epsilon": {"declared": 2.0, "certified": 1.9999999999},
           "minimum_cohort": 100, "planned_devices": 20000,
           "schedule": {"start": "2026-01-01T00:00:00Z", "round_s": 86400, "rounds": 1},
-          "rounds": [ROUND, ...]                 ascending; rounds with any attempt, and sealed rounds
+          "rounds": [ROUND, ...]                 ascending; rounds that anything was accepted of
         }, ...
       ],
       "accounting": ACCOUNTING,                  summed over everything, reports after a seal included
@@ -57,11 +57,11 @@ least that far from the last step shown, so no two views differ by few devices (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from hubbub.survey import Survey
-from hubbub_aggregator.accounting import NOTHING
+from hubbub_aggregator.accounting import NOTHING, Accounting
 from hubbub_aggregator.counting import PartitionState, RoundKey
 from hubbub_aggregator.release import Document, timestamp
 
@@ -109,11 +109,18 @@ class LiveView:
             self._published = (version + 1, snapshot)
 
 
+def total_of(states: Iterable[PartitionState]) -> Accounting:
+    """The accounting of everything, reports after a seal included."""
+    parts = (known.accounting + known.afterwards for state in states for known in state.rounds.values())
+    return sum(parts, NOTHING)
+
+
 def compose(
     log_identity: str,
     states: Mapping[int, PartitionState],
     ends: Mapping[int, int],
     rounds: Mapping[RoundKey, Document],
+    total: Accounting,
 ) -> dict[str, Any]:
     """The snapshot of some partitions' states.
 
@@ -122,19 +129,16 @@ def compose(
         states: By partition.
         ends: The log's end by partition.
         rounds: The ROUND documents to show.
+        total: What `total_of` gives for the states.
     """
-    total = NOTHING
-    for state in states.values():
-        for known in state.rounds.values():
-            total += known.accounting + known.afterwards
+    shown: dict[bytes, list[Document]] = {}
+    for digest, number in sorted(rounds):
+        shown.setdefault(digest, []).append(rounds[digest, number])
     surveys = {digest: survey for state in states.values() for digest, survey in state.surveys.items()}
     ordered = sorted(surveys.values(), key=lambda survey: (survey.id, survey.version, survey.digest))
     return {
         "log": log_identity,
-        "surveys": [
-            _describe(survey, [rounds[key] for key in sorted(rounds) if key[0] == survey.digest])
-            for survey in ordered
-        ],
+        "surveys": [_describe(survey, shown.get(survey.digest, [])) for survey in ordered],
         "accounting": total.as_dict(),
         "unknown": sum(state.unknown for state in states.values()),
         "dead": sum(state.dead for state in states.values()),

@@ -10,22 +10,21 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from hubbub.estimation import Estimator
-from hubbub.records import NO_ROUND
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING
 from hubbub_aggregator.archive import Archive
-from hubbub_aggregator.counting import PartitionState, RoundKey, apply_many
+from hubbub_aggregator.counting import PartitionState, RoundKey, RoundState, apply_many
 from hubbub_aggregator.errors import Ahead
 from hubbub_aggregator.log import Log
 from hubbub_aggregator.provisional import Steps, Tally, advance
 from hubbub_aggregator.release import Document, Release, canonical_bytes, release, sum_counts
 from hubbub_aggregator.sealing import DEFAULT_GRACE_S, Sealer, due
 from hubbub_aggregator.store import Store
-from hubbub_aggregator.view import LiveView, compose
+from hubbub_aggregator.view import LiveView, compose, total_of
 
 # Some 20,000 reports where gateways write 300 a batch: ids are then deduplicated at full speed, and a step
 # still takes milliseconds.
@@ -74,8 +73,16 @@ class Worker:
                 )
         self._estimators: dict[bytes, Estimator] = {}
         self._steps: dict[RoundKey, Steps] = store.load_steps()
+        # What is released is looked at no more, however many rounds there have been.
         self._released: dict[RoundKey, Document] = {}
+        self._open = {
+            key
+            for state in self._states.values()
+            for key, known in state.rounds.items()
+            if _is_answered(known)
+        }
         self._provisional: dict[RoundKey, Document] = {}
+        self._total = total_of(self._states.values())
         # A seal that was applied before the last stop may wait for its release.
         self._sealing = {
             key
@@ -88,6 +95,8 @@ class Worker:
             if data is not None:
                 self._released[key] = _shown(json.loads(data))
         self._sealing -= self._released.keys()
+        self._open -= self._released.keys()
+        self._forget_steps(self._steps.keys() & self._released.keys())
         self._release()
         self._show()
 
@@ -108,11 +117,10 @@ class Worker:
         applied = sum(self._advance(partition) for partition in self._states)
         if not applied and self.is_caught_up:
             # A worker that lags does not know yet what is sealed; it would only write seals twice.
-            self._sealer.seal(
-                due(self._surveys().values(), self._clock(), self._grace_s, self._released.keys())
-            )
-        self._release()
-        self._show()
+            self._sealer.seal(due(self._open, self._surveys(), self._clock(), self._grace_s))
+        if applied:
+            self._release()
+            self._show()
         return applied
 
     def run(self, stop: threading.Event) -> None:
@@ -133,6 +141,9 @@ class Worker:
         self._store.save(partition, change)
         state.commit(change)
         self._sealing |= {key for key, new in change.rounds.items() if new.sealed_at is not None}
+        answered = {key for key in change.rounds if _is_answered(state.rounds[key])}
+        self._open |= answered - self._released.keys()
+        self._total = sum((new.accounting + new.afterwards for new in change.rounds.values()), self._total)
         return change.offset - change.previous
 
     def _surveys(self) -> dict[bytes, Survey]:
@@ -155,23 +166,29 @@ class Worker:
                 continue
             document = finished.document(self._estimator(surveys[digest]))
             self._archive.put(key, canonical_bytes(document))
-            self._store.save_steps({key: None})
-            self._steps.pop(key, None)
+            self._forget_steps(self._steps.keys() & {key})
             self._provisional.pop(key, None)
             self._released[key] = _shown(document)
             self._sealing.discard(key)
+            self._open.discard(key)
+
+    def _forget_steps(self, keys: Iterable[RoundKey]) -> None:
+        """Drops the provisional steps of released rounds."""
+        forgotten: dict[RoundKey, Steps | None] = dict.fromkeys(keys)
+        self._store.save_steps(forgotten)
+        for key in forgotten:
+            del self._steps[key]
 
     def _show(self) -> None:
         """Moves the open rounds' steps on and publishes everything."""
         surveys = self._surveys()
-        keys = {key for state in self._states.values() for key in state.rounds} - self._released.keys()
         changed: dict[RoundKey, Steps | None] = {}
         rounds = dict(self._released)
-        for key in sorted(keys):
+        for key in sorted(self._open):
             digest, number = key
             parts = [state.rounds[key] for state in self._states.values() if key in state.rounds]
             accounting = sum((part.accounting for part in parts), NOTHING)
-            if number == NO_ROUND or digest not in surveys or not accounting.attempts:
+            if digest not in surveys:
                 continue
             steps = known = self._steps.get(key)
             if all(part.sealed_at is None for part in parts):
@@ -188,13 +205,18 @@ class Worker:
         # Saved before they are seen: after a crash the next step is still a cohort away.
         self._store.save_steps(changed)
         ends = {partition: self._log.end(partition) for partition in self._states}
-        self._view.publish(compose(self._log.identity, self._states, ends, rounds))
+        self._view.publish(compose(self._log.identity, self._states, ends, rounds, self._total))
 
     def _provisional_document(self, survey: Survey, number: int, steps: Steps | None) -> Document:
         shown = steps.shown if steps is not None else None
         tally = shown or Tally({}, sum_counts(()), 0)
         provisional = Release(survey, number, "provisional", tally, NOTHING)
         return _shown(provisional.document(self._estimator(survey)))
+
+
+def _is_answered(known: RoundState) -> bool:
+    """Whether there is something to release: refusals alone, which anybody can cause, open no round."""
+    return known.accounting.accepted > 0 or known.sealed_at is not None
 
 
 def _shown(document: Document) -> Document:

@@ -109,6 +109,41 @@ def test_due_round_is_sealed_released_and_shown_once(setting: Setting) -> None:
     assert [setting.log.end(p) for p in range(2)] == ends
 
 
+def test_rounds_that_nobody_answered_cost_nothing(setting: Setting) -> None:
+    old = Survey.parse(
+        LABELS.replace('round = "1d"', 'round = "60s"')
+        .replace("rounds = 3", "rounds = 100000")
+        .replace("epsilon = 1.0", "epsilon = 0.01")
+    )
+    setting.log.everywhere(announcement(old))
+    # Refusals, which anybody can cause, are in the totals and open no round.
+    setting.log.append({0: [batch(*(segment(old, number, [], late=1) for number in range(50)))]})
+    setting.now_s = 2.0 * DUE_S
+    worker = setting.worker()
+    drain(worker)
+    ends = [setting.log.end(p) for p in range(2)]
+    worker.step()
+    drain(worker)
+    assert [setting.log.end(p) for p in range(2)] == ends
+    assert setting.archive.rounds() == []
+    snapshot = setting.view.snapshot()
+    assert [survey["rounds"] for survey in snapshot["surveys"]] == [[], []]
+    assert snapshot["accounting"]["late"] == snapshot["accounting"]["attempts"] == 50
+
+
+def test_report_that_comes_when_its_round_is_over_is_counted_and_sealed(setting: Setting) -> None:
+    setting.now_s = DUE_S
+    worker = setting.worker()
+    drain(worker)
+    worker.step()
+    setting.write(0, 150)
+    drain(worker)
+    worker.step()
+    drain(worker)
+    assert setting.shown()["sealed"] is True
+    assert setting.shown()["devices"] == 150
+
+
 def test_worker_that_lags_does_not_seal(setting: Setting) -> None:
     setting.now_s = DUE_S
     setting.write(0, 100)
