@@ -1,9 +1,9 @@
 """The device's privacy ledger: one SQLite file that says what was spent, answered, and waits to be sent.
 
-Every change is one transaction, on disk before the call returns (write-ahead log, synchronous=FULL): after a
-kill at any point the file holds all of it or nothing. One process at a time has it open. Triggers keep the
-rules that must survive a bug elsewhere: the budget is fixed, the transcript only grows, a high-water mark
-never falls.
+Every change is one transaction, on disk before the call returns (write-ahead log, synchronous=FULL, emptied
+into the file at once): after a kill at any point the file holds all of it or nothing. One process at a time
+has it open. Triggers keep the rules that must survive a bug elsewhere: the budget is fixed, the transcript
+only grows, a high-water mark never falls, a pinned value stays.
 
 This module moves data; what to reserve, answer or send is decided in `schedule`, `agent` and `uploader`.
 """
@@ -17,13 +17,14 @@ import sqlite3
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, cast
 
 from hubbub.wire import Outcome
 from hubbub_client.errors import BudgetFixed, LedgerCorrupt, LedgerError, LedgerLocked, LedgerTooNew
-from hubbub_client.ledger_schema import APPLICATION_ID, SCHEMA_VERSION, statements
+from hubbub_client.ledger_file import prepare, refusal
+from hubbub_client.ledger_schema import APPLICATION_ID, SCHEMA_VERSION
 from hubbub_client.transcript import GENESIS, Kind, Row, link
 from hubbub_client.uploader import Pace, Pending
 
@@ -42,7 +43,7 @@ class StoredAttribute:
     id: str
     spec: bytes
     generation: int
-    pinned: bytes | None
+    pinned: bytes | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Ledger:
 
     Raises:
         LedgerLocked: It is open elsewhere.
-        LedgerCorrupt: It is not a ledger, or it is damaged.
+        LedgerCorrupt: It is not a ledger, or it is damaged, emptied, or gone from beside its log.
         LedgerTooNew: A later version wrote it.
         BudgetFixed: It was first opened with another budget.
     """
@@ -99,16 +100,23 @@ class Ledger:
         self._process = os.getpid()
         self._broken = False
         _OPEN.add(self)
-        _create(self.path)
+        prepare(self.path, budget=budget)
         try:
-            self._db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
+            # Opened, never made: should the file vanish now, an empty one must not take its place.
+            self._db = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?mode=rw",
+                uri=True,
+                timeout=0,
+                isolation_level=None,
+                check_same_thread=False,
+            )
         except sqlite3.Error as error:
-            raise LedgerError(f"ledger {self.path} cannot be opened: {error}") from None
+            raise refusal(self.path, error) from None
         try:
             self._open(budget)
         except sqlite3.Error as error:
             self._db.close()
-            raise _refusal(self.path, error) from None
+            raise refusal(self.path, error) from None
         except BaseException:
             self._db.close()
             raise
@@ -121,8 +129,7 @@ class Ledger:
         db.execute("COMMIT")
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
         mark = int(db.execute("PRAGMA application_id").fetchone()[0])
-        fresh = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-        if not fresh and mark != APPLICATION_ID:
+        if mark != APPLICATION_ID:
             raise LedgerCorrupt(f"ledger {self.path} must be a Hubbub ledger, found another database")
         if version > SCHEMA_VERSION:
             raise LedgerTooNew(
@@ -130,15 +137,10 @@ class Ledger:
             )
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA fullfsync = ON")  # on Apple's systems a plain fsync stops at the drive's cache
+        db.execute("PRAGMA checkpoint_fullfsync = ON")
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA trusted_schema = OFF")
-        if fresh:
-            with self._transaction():
-                for statement in statements():
-                    db.execute(statement)
-                db.execute("INSERT INTO device (one, budget, chain) VALUES (1, ?, ?)", (budget, GENESIS))
-                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         verdict = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise LedgerCorrupt(f"ledger {self.path} is damaged: {verdict}")
@@ -169,11 +171,14 @@ class Ledger:
             db.execute("BEGIN IMMEDIATE")
             yield db
             db.execute("COMMIT")
+            # Into the main file at once: who copies that alone, or sweeps the log away after a crash, must
+            # not be left with a ledger that forgot what was sent.
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except BaseException as error:
             self._broken = True
             db.close()  # rolls back
             if isinstance(error, sqlite3.Error):
-                raise _refusal(self.path, error) from None
+                raise refusal(self.path, error) from None
             raise
 
     def _check(self) -> None:
@@ -187,7 +192,7 @@ class Ledger:
         try:
             return self._db.execute(query, tuple(arguments)).fetchall()
         except sqlite3.Error as error:
-            raise _refusal(self.path, error) from None
+            raise refusal(self.path, error) from None
 
     def attributes(self) -> list[StoredAttribute]:
         """Every attribute that was ever registered."""
@@ -273,9 +278,11 @@ class Ledger:
         """
         with self._transaction() as db:
             if pin is not None:
-                db.execute(
+                pinned = db.execute(
                     "UPDATE attribute SET pinned = ? WHERE id = ? AND pinned IS NULL", (pin[1], pin[0])
                 )
+                if pinned.rowcount != 1:
+                    raise LedgerCorrupt("an answer must read the pinned value, and another one is pinned")
             chain = self._append(db, () if record is None else (record,))
             db.execute(
                 "INSERT INTO answer (digest, round, id) VALUES (?, ?, ?)", (digest, round_number, report_id)
@@ -334,29 +341,3 @@ def _abandon() -> None:
 
 if hasattr(os, "register_at_fork"):  # absent where there is no fork
     os.register_at_fork(after_in_child=_abandon)
-
-
-def _create(path: Path) -> None:
-    """Makes an empty file that only its owner may read, and its directory entry durable."""
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        return
-    except OSError as error:
-        raise LedgerError(f"ledger {path} cannot be made: {error.strerror}") from None
-    if os.name == "posix":
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-
-
-def _refusal(path: Path, error: sqlite3.Error) -> LedgerError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
-    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        return LedgerLocked(f"ledger {path} is open elsewhere: one process at a time")
-    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-        return LedgerCorrupt(f"ledger {path} is damaged, or is not a ledger")
-    # SQLite's own message may quote a bound value's column, never the value; its code says enough.
-    return LedgerError(f"ledger {path} failed: {getattr(error, 'sqlite_errorname', type(error).__name__)}")

@@ -1,6 +1,7 @@
 """The ledger's tables, and the triggers that keep its rules whatever the code above them does.
 
-The budget is fixed, the transcript only grows, a high-water mark never falls, a report is not rewritten.
+The budget is fixed, the transcript only grows, a high-water mark never falls, a pinned value stays for its
+generation, a report is not rewritten.
 """
 
 from __future__ import annotations
@@ -62,6 +63,22 @@ CREATE TRIGGER budget_is_fixed BEFORE UPDATE OF budget ON device
     BEGIN SELECT RAISE(ABORT, 'the budget is fixed'); END;
 CREATE TRIGGER device_stays BEFORE DELETE ON device
     BEGIN SELECT RAISE(ABORT, 'the budget is fixed'); END;
+CREATE TRIGGER attribute_stays BEFORE DELETE ON attribute
+    BEGIN SELECT RAISE(ABORT, 'what was registered stays'); END;
+CREATE TRIGGER domain_is_fixed BEFORE UPDATE OF id, spec ON attribute
+    BEGIN SELECT RAISE(ABORT, 'what was registered stays'); END;
+CREATE TRIGGER pin_holds BEFORE UPDATE OF pinned, generation ON attribute
+    WHEN NEW.generation < OLD.generation
+    OR (NEW.generation = OLD.generation AND OLD.pinned IS NOT NULL AND NEW.pinned IS NOT OLD.pinned)
+    BEGIN SELECT RAISE(ABORT, 'a pinned value stays for its generation'); END;
+CREATE TRIGGER enrolment_stays BEFORE DELETE ON enrolment
+    BEGIN SELECT RAISE(ABORT, 'an enrolment stays'); END;
+CREATE TRIGGER survey_is_fixed BEFORE UPDATE OF digest, canonical ON enrolment
+    BEGIN SELECT RAISE(ABORT, 'an enrolment stays'); END;
+CREATE TRIGGER answer_stays BEFORE DELETE ON answer
+    BEGIN SELECT RAISE(ABORT, 'an answer stays'); END;
+CREATE TRIGGER answer_is_not_rewritten BEFORE UPDATE OF digest, round, id ON answer
+    BEGIN SELECT RAISE(ABORT, 'an answer stays'); END;
 CREATE TRIGGER transcript_is_not_rewritten BEFORE UPDATE ON transcript
     BEGIN SELECT RAISE(ABORT, 'the transcript only grows'); END;
 CREATE TRIGGER transcript_is_not_cut BEFORE DELETE ON transcript

@@ -442,8 +442,8 @@ def test_an_attribute_cannot_be_registered_anew(open_agent) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE enrolment SET canonical = x'00'",
-        "UPDATE attribute SET pinned = x'cd0fff'",
+        ("DROP TRIGGER survey_is_fixed", "UPDATE enrolment SET canonical = x'00'"),
+        ("DROP TRIGGER pin_holds", "UPDATE attribute SET pinned = x'cd0fff'"),
     ],
 )
 def test_a_ledger_whose_parts_do_not_fit_is_refused(open_agent, tmp_path, damage) -> None:
@@ -453,7 +453,8 @@ def test_a_ledger_whose_parts_do_not_fit_is_refused(open_agent, tmp_path, damage
     agent.answer()
     agent.close()
     db = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
-    db.execute(damage)
+    for statement in damage:
+        db.execute(statement)
     db.close()
     with pytest.raises(LedgerCorrupt):
         agent = open_agent()

@@ -200,6 +200,13 @@ def test_a_changed_or_missing_transcript_row_is_noticed(path: Path, damage: tupl
         "DELETE FROM transcript",
         "UPDATE enrolment SET high_water = -1",
         "UPDATE outbox SET report = x'00'",
+        "UPDATE attribute SET pinned = x'06'",
+        "UPDATE attribute SET pinned = NULL",
+        "UPDATE attribute SET generation = -1",
+        "UPDATE attribute SET spec = x'00'",
+        "DELETE FROM attribute",
+        "UPDATE enrolment SET canonical = x'00'",
+        "UPDATE answer SET round = 1",
         "INSERT INTO transcript (kind, ticket, digest, slot, generation, symbol) "
         "SELECT kind, 77, digest, slot, generation, symbol FROM transcript WHERE kind = 'record'",
         "INSERT INTO answer (digest, round, id) SELECT digest, round, randomblob(16) FROM answer",
@@ -211,6 +218,97 @@ def test_the_file_itself_refuses_what_would_renew_a_budget(path: Path, statement
     with pytest.raises(sqlite3.IntegrityError):
         db.execute(statement)
     db.close()
+
+
+def test_the_file_lets_a_value_be_pinned_anew_only_as_a_new_generation(path: Path) -> None:
+    filled(path)
+    tamper(path, "UPDATE attribute SET pinned = NULL, generation = 1", "UPDATE attribute SET pinned = x'07'")
+    ledger = Ledger(path, budget=1.0)
+    assert [(a.generation, a.pinned) for a in ledger.attributes()] == [(1, b"\x07")]
+    ledger.close()
+
+
+def test_an_answer_that_would_pin_over_a_pinned_value_is_not_written(path: Path) -> None:
+    filled(path)
+    ledger = Ledger(path, budget=1.0)
+    with pytest.raises(LedgerCorrupt, match="another one is pinned"):
+        ledger.add_answer(
+            digest=DIGEST, round_number=1, report_id=b"j" * 16, report=b"", record=None, pin=("age", b"\x06")
+        )
+    ledger = Ledger(path, budget=1.0)
+    assert [a.round for a in ledger.answers()] == [0]
+    ledger.close()
+
+
+@pytest.mark.parametrize("cut", ["file", "log too"])
+def test_a_ledger_truncated_to_nothing_does_not_open_with_a_new_budget(path: Path, cut: str) -> None:
+    filled(path)
+    path.write_bytes(b"")
+    if cut == "log too":
+        path.with_name("ledger.db-wal").write_bytes(b"")
+    with pytest.raises(LedgerCorrupt, match="is empty"):
+        Ledger(path, budget=1.0)
+    assert path.read_bytes() == b""
+
+
+def test_a_ledger_that_is_gone_beside_its_log_does_not_open_with_a_new_budget(path: Path) -> None:
+    path.with_name("ledger.db-wal").write_bytes(b"frames of the ledger that was here")
+    with pytest.raises(LedgerCorrupt, match="is gone"):
+        Ledger(path, budget=1.0)
+    assert not path.exists()
+
+
+def test_a_database_without_tables_is_no_new_ledger(path: Path) -> None:
+    tamper(path, "PRAGMA journal_mode = WAL")
+    assert path.stat().st_size
+    with pytest.raises(LedgerCorrupt, match="must be a Hubbub ledger"):
+        Ledger(path, budget=1.0)
+
+
+def test_what_was_written_is_in_the_main_file_alone(path: Path, tmp_path: Path) -> None:
+    """A copy without the write-ahead log, taken while the ledger is open, holds every answer."""
+    ledger = Ledger(path, budget=1.0)
+    ledger.add_enrolment(StoredEnrolment(DIGEST, b"canonical", -1), RESERVE)
+    ledger.add_answer(digest=DIGEST, round_number=0, report_id=ID, report=b"bytes", record=RECORD, pin=None)
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(path.read_bytes())
+    ledger.close()
+    copied = Ledger(copy, budget=1.0)
+    assert copied.transcript() == [*RESERVE, RECORD]
+    assert copied.waiting() == 1
+    copied.close()
+
+
+def test_making_a_ledger_leaves_nothing_beside_it(path: Path) -> None:
+    Ledger(path, budget=1.0).close()
+    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
+
+
+@pytest.mark.parametrize("hard_links", ["yes", "no"])
+def test_of_two_that_make_a_ledger_at_once_the_first_stands(
+    path: Path, monkeypatch: pytest.MonkeyPatch, hard_links: str
+) -> None:
+    link = os.link
+
+    def late(made: str, name: Path) -> None:
+        monkeypatch.setattr(os, "link", link)
+        Ledger(path, budget=2.0).close()  # another process, just before this one would give its file its name
+        if hard_links == "no":
+            raise PermissionError(1, "no links here")
+        link(made, name)
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(BudgetFixed, match=r"fixed at 2\.0"):
+        Ledger(path, budget=1.0)
+
+
+def test_a_ledger_is_made_where_there_are_no_hard_links(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    filled(path)
+    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
 
 
 def test_an_answer_that_fails_leaves_nothing_behind_and_closes_the_ledger(path: Path) -> None:
