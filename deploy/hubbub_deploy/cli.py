@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,13 +23,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except (HubbubError, DeployError) as error:
         print(f"hubbub: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader has seen enough (`| head`); Python would complain once more while it closes stdout.
-        sys.stderr.close()
+        # The reader has seen enough (`| head`); Python would complain once more when it flushes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         return 130
@@ -40,8 +44,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="the whole way on real data, and a page at a printed URL")
-    demo.add_argument("--seed", type=int, help="make the run repeatable; without it every run differs")
-    demo.add_argument("--port", type=int, default=0, help="port of the page (default: any free one)")
+    demo.add_argument("--seed", type=_seed, help="make the run repeatable; without it every run differs")
+    demo.add_argument("--port", type=_port, default=0, help="port of the page (default: any free one)")
     demo.add_argument(
         "--people",
         type=_positive,
@@ -63,10 +67,13 @@ def _parser() -> argparse.ArgumentParser:
     node.add_argument("surveys", nargs="+", type=Path, metavar="SURVEY", help="survey files (TOML)")
     node.add_argument("--data", type=Path, required=True, help="folder of the log, the store and the archive")
     node.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    node.add_argument("--port", type=int, default=DEFAULT_PORT, help="default: %(default)s; 0 for any")
+    node.add_argument("--port", type=_port, default=DEFAULT_PORT, help="default: %(default)s; 0 for any")
     node.add_argument("--partitions", type=_positive, default=4, help="of a new log (default: %(default)s)")
     node.add_argument(
-        "--grace", type=float, default=5.0, help="seconds from a round's last moment to its seal"
+        "--grace",
+        type=_seconds,
+        default=5.0,
+        help="seconds from a round's last moment to its seal (default: %(default)s)",
     )
     node.set_defaults(run=_node)
 
@@ -82,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ATTRIBUTE=COLUMN",
         help="where an attribute's column has another name; may be repeated",
     )
-    replay.add_argument("--seed", type=int, help="make the run repeatable")
+    replay.add_argument("--seed", type=_seed, help="make the run repeatable")
     replay.add_argument("--out", type=Path, help="write the plots and the releases into this folder")
     replay.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
     replay.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -112,9 +119,35 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return _integer(text, 1)
+
+
+def _seed(text: str) -> int:
+    return _integer(text, 0)
+
+
+def _port(text: str) -> int:
+    return _integer(text, 0, 65_535)
+
+
+def _integer(text: str, low: int, high: float = math.inf) -> int:
+    rule = f"must be an integer of at least {low}" + (f" and at most {high}" if high < math.inf else "")
+    try:
+        number = int(text)
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"{rule}, got {text!r}")
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0.0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a finite number of at least 0, got {text!r}")
     return number
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import json
 import multiprocessing
+import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -36,7 +38,7 @@ from hubbub_client.fleet import Fleet
 from hubbub_client.fleet_upload import UploadCounts
 from hubbub_deploy import rand_hie
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.node import NodeSettings, serve
+from hubbub_deploy.node import LOG_FILE, NodeSettings, serve
 from hubbub_deploy.scoreboard import truth_of
 from hubbub_deploy.tables import Evaluation, Rows, print_json, show
 
@@ -79,9 +81,12 @@ def run(settings: DemoSettings) -> int:
     """Runs the demo and returns 0, or 1 if any report was lost, refused or counted twice.
 
     Raises:
-        DeployError: If the data is not installed, or the node does not start or count.
+        DeployError: If the data is not installed, the folder is not a new one, or the node does not start or
+            count.
     """
     talk = Console(stderr=True, highlight=False)
+    if settings.data_dir is not None and (settings.data_dir / LOG_FILE).exists():
+        raise DeployError(f"{settings.data_dir}: the demo must start with no counts, got files of a node")
     people = rand_hie.load()
     if settings.people is not None:
         people = {name: values[: settings.people] for name, values in people.items()}
@@ -151,7 +156,8 @@ def _serve(
     canonicals: list[bytes], folder: Path, port: int, clock: Synchronized[float], pipe: Connection
 ) -> None:
     """The node's process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the demo's, which then stops the node
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C while it starts is the demo's
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     surveys = tuple(Survey.from_canonical(data) for data in canonicals)
     settings = NodeSettings(
         surveys=surveys, data_dir=folder, port=port, clock=lambda: time.time() + clock.value
@@ -160,6 +166,14 @@ def _serve(
         serve(settings, ready=pipe.send)
     except DeployError as error:
         pipe.send(error)
+
+
+def _end_with_parent() -> None:
+    """Asks this process to stop when the demo is gone, however it went."""
+    demo = multiprocessing.parent_process()
+    if demo is not None:
+        demo.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 class _Node:

@@ -212,6 +212,8 @@ def _listen(host: str, port: int) -> socket.socket:
     Raises:
         DeployError: If the address cannot be had.
     """
+    if not host:  # for a socket it means every address, which nobody asks for by leaving a variable empty
+        raise DeployError("host must be an address or a name, got ''")
     try:
         listener = socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
