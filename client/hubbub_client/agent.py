@@ -38,6 +38,9 @@ from hubbub_client.uploader import Limits, Settled, Upload, Wait, decide, judge
 REPORTS_PATH: Final = "/v1/reports"
 SURVEYS_PATH: Final = "/v1/surveys"
 
+_PATIENCE_S: Final = 2.0
+"""What `close` grants the background thread: enough for any answer, and no host waits longer to exit."""
+
 _JITTER: Final = SystemRandom().random
 
 
@@ -369,12 +372,17 @@ class Agent:
             self._stop.wait(delay_s)
 
     def close(self) -> None:
-        """Stops the background thread, closes connections and gives up the ledger."""
+        """Stops the background thread, closes connections and gives up the ledger.
+
+        An upload under way is not waited for, because a collector can draw out its answer for as long as it
+        likes. Its reports stay in the outbox and are sent again as they are; an `upload` of another
+        thread ends in a LedgerError.
+        """
         self._stop.set()
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
-            thread.join()
-        with self._upload_lock, self._lock:
+            thread.join(_PATIENCE_S)
+        with self._lock:
             self._http.close()
             self._ledger.close()
 

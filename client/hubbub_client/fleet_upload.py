@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from random import SystemRandom
 from typing import Final
-from urllib.parse import urlsplit
 
 from hubbub import wire
-from hubbub_client.errors import CollectorError
-from hubbub_client.transport import MAX_OUTCOMES_BYTES, TIMEOUT_S, Response
+from hubbub_client.transport import MAX_OUTCOMES_BYTES, TIMEOUT_S, Response, checked_url
 from hubbub_client.uploader import Failed, Limits, Pace, Upload, judge
 
 FLEET_LIMITS: Final = Limits(gap_s=0.0, base_s=0.05, cap_s=5.0, retry_after_cap_s=10.0)
@@ -73,10 +71,8 @@ class _Sender:
         self.given_up: list[int] = []
         self.uploads = self.reports = self.retries = 0
         self.error: BaseException | None = None
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise CollectorError(f"collector URL must be http(s)://host[:port], got {url!r}")
-        self.host, self.port, self.secure = parts.hostname, parts.port, parts.scheme == "https"
+        parts = checked_url(url)
+        self.host, self.port, self.secure = parts.hostname or "", parts.port, parts.scheme == "https"
         self.path = parts.path.rstrip("/") + "/v1/reports"
 
     def run(self) -> None:

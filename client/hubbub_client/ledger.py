@@ -11,7 +11,6 @@ This module moves data; what to reserve, answer or send is decided in `schedule`
 from __future__ import annotations
 
 import ctypes
-import math
 import os
 import sqlite3
 import weakref
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, cast
 
+from hubbub.accounting import MAX_BUDGET
 from hubbub.wire import Outcome
 from hubbub_client.errors import BudgetFixed, LedgerCorrupt, LedgerError, LedgerLocked, LedgerTooNew
 from hubbub_client.ledger_file import prepare, refusal
@@ -87,6 +87,7 @@ class Ledger:
             by the first open.
 
     Raises:
+        LedgerError: The budget is not one, or the file cannot be made or read.
         LedgerLocked: It is open elsewhere.
         LedgerCorrupt: It is not a ledger, or it is damaged, emptied, or gone from beside its log.
         LedgerTooNew: A later version wrote it.
@@ -94,8 +95,8 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, budget: float) -> None:
-        if not (math.isfinite(budget) and budget > 0):
-            raise LedgerError(f"budget must be positive and finite, got {budget!r}")
+        if not 0 < budget <= MAX_BUDGET:  # before a file states for good what no filter accepts
+            raise LedgerError(f"budget must be above 0 and at most {MAX_BUDGET:g}, got {budget!r}")
         self.path = Path(path)
         self._process = os.getpid()
         self._broken = False

@@ -106,7 +106,7 @@ def screen(
     if registered != survey.attribute:
         return "domain_mismatch"
     # The declared epsilon is the promise that was read; the certified one is what the integers do.
-    if max(survey.epsilon, survey.channel.epsilon) > max_epsilon:
+    if not max(survey.epsilon, survey.channel.epsilon) <= max_epsilon:  # a policy of nan accepts nothing
         return "over_policy"
     if first_round(survey, now_s) is None:
         return "expired"

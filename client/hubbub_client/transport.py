@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import urllib3
 
@@ -48,6 +48,21 @@ class Transport(Protocol):
         """Closes kept connections."""
 
 
+def checked_url(url: str) -> SplitResult:
+    """The parts of a collector's URL.
+
+    Raises:
+        CollectorError: If it is not http or https with a host, and a port from 0 to 65535 if any.
+    """
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port >= 0):
+            return parts
+    except ValueError:  # what `urlsplit` and `port` raise
+        pass
+    raise CollectorError(f"collector URL must be http(s)://host[:port], got {url!r}")
+
+
 class HttpTransport:
     """Requests to one collector over kept connections: no redirects, no cookies, no retries of its own.
 
@@ -62,9 +77,7 @@ class HttpTransport:
     """
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise CollectorError(f"collector URL must be http(s)://host[:port], got {url!r}")
+        checked_url(url)
         self._base = url.rstrip("/")
         # The agent string is the same for every device: a version would sort devices into groups.
         self._pool = urllib3.PoolManager(

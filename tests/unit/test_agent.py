@@ -24,6 +24,7 @@ from hubbub_client import (
     LedgerLocked,
     Limits,
 )
+from hubbub_client import agent as agent_module
 from hubbub_client.schedule import PINNED
 from hubbub_client.transport import HttpTransport, Response
 
@@ -336,6 +337,10 @@ def test_enrolment_is_refused_with_its_reason(open_agent, survey, settings, reas
     assert agent.status().enrolments == ()
 
 
+def test_a_policy_that_is_no_number_accepts_nothing(open_agent) -> None:
+    assert open_agent(max_epsilon=float("nan")).enrol(HEALTH_SURVEY).reason == "over_policy"
+
+
 def test_enrolling_again_reserves_nothing_again(open_agent) -> None:
     agent = open_agent(budget=3.0)
     assert agent.enrol(HEALTH_SURVEY).status == "enrolled"
@@ -597,7 +602,41 @@ def test_the_background_answers_and_uploads(tmp_path, clock, collector) -> None:
     assert len(collector.received) == 1
 
 
-@pytest.mark.parametrize("url", ["", "collector:8080", "ftp://c", "http://", "file:///etc/passwd"])
+def test_closing_does_not_wait_for_a_collector_that_never_answers(
+    tmp_path, clock, collector, monkeypatch
+) -> None:
+    """What was on its way is still in the outbox, and the next agent sends the same bytes."""
+    monkeypatch.setattr(agent_module, "_PATIENCE_S", 0.05)
+    asked, released = threading.Event(), threading.Event()
+    accept = collector.reply
+
+    def drawn_out(reports: list[wire.Report]) -> Response | None:
+        asked.set()
+        assert released.wait(30)
+        return accept(reports)
+
+    collector.reply = drawn_out
+    agent = Agent(tmp_path / "l.db", "http://c.invalid", budget=9.0, clock=clock, http=collector)
+    agent.register(HEALTH)
+    agent.enrol(HEALTH_SURVEY)
+    agent.run_background(poll_s=3600.0)
+    assert asked.wait(10)
+    background = agent._thread
+    agent.close()
+    assert background.is_alive()
+    with Agent(tmp_path / "l.db", "http://c.invalid", budget=9.0, clock=clock, http=collector) as again:
+        released.set()
+        background.join(10)
+        assert not background.is_alive()
+        assert again.status().waiting == 1  # the closed agent settled nothing
+        collector.reply = accept
+        assert set(again.upload().settled.values()) == {"accepted"}
+    assert len(set(collector.bodies)) == 1 < len(collector.bodies)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "collector:8080", "ftp://c", "http://", "file:///etc/passwd", "http://[", "http://c:x"]
+)
 def test_a_collector_address_must_be_http(url: str) -> None:
     with pytest.raises(CollectorError, match="must be http"):
         HttpTransport(url)
