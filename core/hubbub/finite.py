@@ -17,7 +17,7 @@ from typing import Any, Final, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting.divergence import BlockDivergence, log_floor
+from hubbub.accounting.divergence import BlockDivergence
 from hubbub.channel import MAX_WEIGHTS, Channel
 from hubbub.errors import ParameterError, WireError
 from hubbub.exact import log_above
@@ -244,15 +244,11 @@ class DenseChannel(FiniteChannel):
         return np.stack([(logs[x] - logs).max(axis=1) for x in range(self.inputs)])
 
     def blocks(self) -> BlockDivergence:
-        """Gives one block per distinct row, in quanta at most two above the exact divergence.
+        """Gives one block per distinct row, at most two quanta above the exact divergence; one in all for many.
 
-        With L = floor(2^40 ln w), ln w[x,y] - ln w[x',y] is below L[x,y] + 1 - L[x',y] quanta: integers only,
-        hence the same on every machine.
+        From the integers only, hence the same on every machine; see `BlockDivergence.from_weights`.
         """
-        rows, labels = np.unique(self._weights, axis=0, return_inverse=True)
-        floors = log_floor(rows)
-        across = np.stack([(floor - floors).max(axis=1) + 1 for floor in floors])
-        return BlockDivergence(labels.ravel(), across, np.zeros(len(rows), dtype=np.int64))
+        return BlockDivergence.from_weights(self._weights)
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
         width = "<u4" if self.total <= 2**32 else "<u8"

@@ -141,6 +141,15 @@ def test_dense_channel_keeps_its_own_read_only_copy():
         channel.weights()[0, 0] = 2
 
 
+def test_a_dense_channel_of_many_rows_is_held_in_one_block():
+    """Pairs of 1,025 rows would be a million maxima on the device that was sent them."""
+    weights = np.array([[x + 1, 5000 - x] for x in range(1025)])
+    channel = DenseChannel(weights)
+    assert channel.blocks().blocks == 1
+    assert 0 <= channel.blocks().largest - channel.epsilon * 2**40 <= 3
+    assert DenseChannel(weights[1:]).blocks().blocks == 1024
+
+
 def test_equal_rows_of_a_dense_channel_share_a_block():
     blocks = DenseChannel(np.array([[1, 5, 4], [3, 3, 4], [1, 5, 4]])).blocks()
     assert blocks.labels[0] == blocks.labels[2] != blocks.labels[1]
