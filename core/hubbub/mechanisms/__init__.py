@@ -1,9 +1,12 @@
 """Mechanisms: functions that compile parameters to a channel of at most the epsilon asked for."""
 
-from hubbub.mechanisms.boosted import Absolute, Boosted, Fixed, boosted
+from hubbub.mechanisms.boosted import Absolute, Boosted, Fixed, Relative, boosted, brdp
 from hubbub.mechanisms.grr import GRR, grr
 from hubbub.mechanisms.integers import integerise
+from hubbub.mechanisms.one_number import OneNumber, duchi, hybrid, piecewise, square_wave
 from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR, pbgrr
+from hubbub.mechanisms.subset import SubsetSelection, subset_selection
+from hubbub.mechanisms.unary import Unary, unary
 
 __all__ = [
     "GRR",
@@ -12,8 +15,19 @@ __all__ = [
     "Boosted",
     "CategoryGRR",
     "Fixed",
+    "OneNumber",
+    "Relative",
+    "SubsetSelection",
+    "Unary",
     "boosted",
+    "brdp",
+    "duchi",
     "grr",
+    "hybrid",
     "integerise",
     "pbgrr",
+    "piecewise",
+    "square_wave",
+    "subset_selection",
+    "unary",
 ]

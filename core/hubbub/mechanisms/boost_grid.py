@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channel import MAX_WEIGHTS
 from hubbub.errors import ParameterError
-
-Kernel = Literal["laplace", "uniform"]
+from hubbub.mechanisms.kernels import Kernel
 
 _REPRODUCED: Final = 1e-7
 """Symbol weights count as unbiased when they give every point back to this accuracy."""
@@ -35,6 +34,29 @@ class Absolute:
             raise ParameterError("half_width must be given or searched before a grid is made, got None")
         return self.half_width
 
+    def scaled(self, factor: float) -> Absolute:
+        """The same region on a grid of factor times the steps, in whole steps."""
+        return Absolute(float(round(self.width * factor)))
+
+
+@dataclass(frozen=True)
+class Relative:
+    """Outputs are wanted within share |x| + half_width grid steps of the input, x counted from an origin.
+
+    Attributes:
+        share: theta >= 0, per unit of |x|.
+        half_width: tau >= 0, in grid steps: the width left where x is 0.
+        origin: Grid position of the value zero.
+    """
+
+    share: float
+    half_width: float
+    origin: float = 0.0
+
+    def scaled(self, factor: float) -> Relative:
+        """The same region on a grid of factor times the steps."""
+        return Relative(self.share, self.half_width * factor, self.origin * factor)
+
 
 @dataclass(frozen=True)
 class Fixed:
@@ -48,30 +70,40 @@ class Fixed:
     low: float
     high: float
 
+    def scaled(self, factor: float) -> Fixed:
+        """The same region on a grid of factor times the steps."""
+        return Fixed(self.low * factor, self.high * factor)
+
+
+Region: TypeAlias = Absolute | Relative | Fixed
+
 
 @dataclass(frozen=True)
 class Grid:
-    """Distances and region of one grid, from which rows follow for any kernel and boost.
+    """Distances and region of one grid, from which rows follow for any spread and boost of its kernel.
 
     Attributes:
-        distance: |y - x| as a share of the grid's length, shape (K, M).
+        kernel: The noise kernel.
+        steps: |y - x| in grid steps, shape (K, M).
         inside: Whether y is in the region of x, shape (K, M).
         margin: Outputs beyond each end of the inputs.
     """
 
-    distance: NDArray[np.float64]
+    kernel: Kernel
+    steps: NDArray[np.intp]
     inside: NDArray[np.bool_]
     margin: int
 
     def rows(self, spread: float, push: float) -> NDArray[np.float64]:
         """Rows for a kernel epsilon and a boost ln(1/(1-q)), shape (K, M)."""
-        weights = np.exp(-spread * self.distance)
+        last = len(self.steps) - 1
+        weights = self.kernel.weights(last, last + self.margin, spread)[self.steps]
         weights[~self.inside] *= math.exp(-push)
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def grid_of(points: int, region: Absolute | Fixed, margin: int | None) -> Grid:
-    """Gives the grid of a region; without a margin, the default that `boosted` documents.
+def grid_of(points: int, kernel: Kernel, region: Region, margin: int | None) -> Grid:
+    """Gives the grid of a kernel and a region; without a margin, the default that `boosted` documents.
 
     Raises:
         ParameterError: If the region holds no output, or inputs times outputs exceed MAX_WEIGHTS.
@@ -81,15 +113,22 @@ def grid_of(points: int, region: Absolute | Fixed, margin: int | None) -> Grid:
         pass
     elif isinstance(region, Absolute):
         margin = math.floor(region.width)
+    elif isinstance(region, Relative):
+        margin = math.floor(
+            region.share * max(abs(region.origin), abs(last - region.origin)) + region.half_width
+        )
     else:
         margin = max(last, math.ceil(-region.low), math.ceil(region.high - last))
     size = points * (points + 2 * margin)
     if size > MAX_WEIGHTS:
         raise ParameterError(f"inputs times outputs must be at most {MAX_WEIGHTS}, got {size}")
     outputs = np.arange(-margin, last + margin + 1)
-    steps = np.abs(outputs - np.arange(points)[:, None])
+    inputs = np.arange(points)[:, None]
+    steps = np.abs(outputs - inputs)
     if isinstance(region, Absolute):
         inside = steps <= region.width
+    elif isinstance(region, Relative):
+        inside = steps <= region.share * np.abs(inputs - region.origin) + region.half_width
     else:
         wanted = (outputs >= region.low) & (outputs <= region.high)
         if not wanted.any():
@@ -97,7 +136,7 @@ def grid_of(points: int, region: Absolute | Fixed, margin: int | None) -> Grid:
                 f"region must hold one of the outputs {-margin} to {last + margin}, got {region}"
             )
         inside = np.broadcast_to(wanted, steps.shape)
-    return Grid(steps / last, inside, margin)
+    return Grid(kernel, steps, inside, margin)
 
 
 def mean_variance(rows: NDArray[np.float64], points: int) -> float:

@@ -1,6 +1,6 @@
 """Finds what a boosted design leaves open: the split between kernel and boost, and the half width.
 
-Two numbers are traded: spread, the kernel's epsilon over the grid, and push = ln(1/(1-q)), the boost's.
+Two numbers are traded: spread, which sets the kernel's epsilon over the grid, and push = ln(1/(1-q)).
 Both are found by bisection on the epsilon of the rows; what is free beyond that, by the variance of the mean.
 """
 
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.boost_grid import Absolute, Fixed, Grid, grid_of, mean_variance
+from hubbub.mechanisms.boost_grid import Absolute, Fixed, Grid, Region, grid_of, mean_variance
 from hubbub.mechanisms.integers import column_epsilon
+from hubbub.mechanisms.kernels import Kernel
 from hubbub.mechanisms.missing import with_missing
 
 MAX_BOOST_LOG: Final = 20.0
@@ -44,21 +45,20 @@ class Search:
     """What the caller fixed; finds the rest."""
 
     points: int
+    kernel: Kernel
     target: float
     missing: bool
     margin: int | None
 
-    def grid(self, region: Absolute | Fixed) -> Grid:
+    def grid(self, region: Region) -> Grid:
         """The grid of a region with this search's margin."""
-        return grid_of(self.points, region, self.margin)
+        return grid_of(self.points, self.kernel, region, self.margin)
 
     def extended(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """The rows with the missing input, where there is one; it spends the epsilon in full."""
         return with_missing(rows, epsilon=self.target) if self.missing else rows
 
-    def split(
-        self, region: Absolute | Fixed, spread: float | None, push: float | None
-    ) -> tuple[float, float]:
+    def split(self, region: Region, spread: float | None, push: float | None) -> tuple[float, float]:
         """Kernel epsilon and boost ln(1/(1-q)): the given ones checked, the open ones found."""
         shape = self.grid(region)
         if spread is not None and push is not None:
@@ -111,18 +111,17 @@ class Search:
         splits = [(share * top, self._most_push(shape, share * top)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
         return min(self._cost(shape, *one) for one in splits)
 
-    def _best_split(self, region: Absolute | Fixed, shape: Grid) -> tuple[float, float]:
+    def _best_split(self, region: Region, shape: Grid) -> tuple[float, float]:
         small = self._small()
         scale = (small.points - 1) / (self.points - 1)
-        if isinstance(region, Absolute):
+        probe = small.grid(region.scaled(scale) if scale < 1 else region)
+        if not isinstance(region, Fixed):
             # The boost follows from the kernel's share of what a kernel alone could spend.
-            probe = small.grid(Absolute(float(round(region.width * scale))) if scale < 1 else region)
             top = small._most_spread(probe, 0.0)
             share = least(lambda s: small._cost(probe, s * top, small._most_push(probe, s * top)), 0.0, 1.0)
             spread = share * self._most_spread(shape, 0.0)
             return spread, self._most_push(shape, spread)
         # A fixed region may cost nothing, so here the kernel follows from the boost.
-        probe = small.grid(Fixed(region.low * scale, region.high * scale) if scale < 1 else region)
         highest = small._most_push(probe, 0.0)
         push = least(lambda p: small._cost(probe, small._most_spread(probe, p), p), 0.0, highest)
         return self._most_spread(shape, push), push
@@ -156,8 +155,8 @@ class Search:
         if not self._excess(shape, 0.0, push):
             most = self._most_spread(shape, push)
             raise ParameterError(
-                f"kernel_epsilon must be at most {most:.6g} for boost {boost:.6g} to keep within epsilon, "
-                f"got {spread:.6g}"
+                f"kernel_epsilon must be at most {self.kernel.epsilon_of(most):.6g} for boost {boost:.6g} "
+                f"to keep within epsilon, got {self.kernel.epsilon_of(spread):.6g}"
             )
         most = -math.expm1(-self._most_push(shape, 0.0))
         raise ParameterError(f"boost must be at most {most:.6g} to keep within epsilon, got {boost:.6g}")
@@ -168,7 +167,7 @@ class Search:
         margin = self.margin
         if margin is not None:
             margin = round(margin * (SEARCH_POINTS - 1) / (self.points - 1))
-        return Search(SEARCH_POINTS, self.target, self.missing, margin)
+        return Search(SEARCH_POINTS, self.kernel, self.target, self.missing, margin)
 
 
 def largest(allowed: Callable[[float], bool], start: float, limit: float) -> float:

@@ -5,9 +5,9 @@ is
 
     f(y|x) = k(|y - x|) * { 1 if y in S(x), else 1 - q } / Z(x)
 
-(privacy-boosting section 3, budget-recycling-dp section 3), with the kernel k either Laplace,
-exp(-kernel_epsilon |y - x| / (K - 1)), or uniform, and the region S(x) either absolute, |y - x| <=
-half_width, or fixed, low <= y <= high. Z makes the row sum to one over the outputs that exist: nothing lies
+(privacy-boosting section 3, budget-recycling-dp section 3). The kernel k is Laplace, Gaussian, r2dp,
+staircase or uniform. The region S(x) is absolute, |y - x| <= half_width; relative, |y - x| <= share |x| +
+half_width; or fixed, low <= y <= high. Z makes the row sum to one over the outputs that exist: nothing lies
 beyond the margin. The uniform kernel with an absolute region is a discrete Square Wave mechanism (Li et al.
 2020).
 
@@ -28,11 +28,13 @@ from hubbub.channel import MAX_WEIGHTS
 from hubbub.errors import ParameterError
 from hubbub.exact import checked_epsilon
 from hubbub.finite import DenseChannel
-from hubbub.mechanisms.boost_grid import Absolute, Fixed, Kernel, mean_variance
+from hubbub.mechanisms.boost_grid import Absolute, Fixed, Region, Relative, mean_variance
 from hubbub.mechanisms.boost_search import NOTHING, Search
 from hubbub.mechanisms.integers import column_epsilon, integer_rows
+from hubbub.mechanisms.kernels import Kernel, KernelName
+from hubbub.mechanisms.scale_laws import ScaleLaw
 
-__all__ = ["Absolute", "Boosted", "Design", "Fixed", "Kernel", "boosted"]
+__all__ = ["Absolute", "Boosted", "Design", "Fixed", "Kernel", "Relative", "boosted", "brdp"]
 
 SEARCHED: Final = Absolute()
 """An absolute region whose half width is left open."""
@@ -44,9 +46,9 @@ class Design:
 
     Attributes:
         points: K without the missing input.
-        kernel: The noise kernel.
+        kernel: The noise kernel, for r2dp with its law (whose scale is the one of kernel_epsilon).
         region: The region, nothing left open.
-        kernel_epsilon: The kernel's own epsilon over the whole grid; 0 for uniform.
+        kernel_epsilon: The kernel's own ln k(0)/k(K - 1) over the whole grid; 0 for uniform.
         boost: q in [0, 1).
         margin: Outputs beyond each end of the inputs, in grid steps.
         hit_rate: Least probability, over the inputs, that the output lies in the region.
@@ -57,7 +59,7 @@ class Design:
 
     points: int
     kernel: Kernel
-    region: Absolute | Fixed
+    region: Region
     kernel_epsilon: float
     boost: float
     margin: int
@@ -81,8 +83,9 @@ def boosted(
     inputs: int,
     *,
     epsilon: float,
-    kernel: Kernel = "laplace",
-    region: Absolute | Fixed = SEARCHED,
+    kernel: KernelName = "laplace",
+    law: ScaleLaw | None = None,
+    region: Region = SEARCHED,
     kernel_epsilon: float | None = None,
     boost: float | None = None,
     margin: int | None = None,
@@ -99,13 +102,17 @@ def boosted(
     Args:
         inputs: Grid points K, >= 2, without the missing input.
         epsilon: The declared epsilon, per report, over all pairs of inputs.
-        kernel: "laplace", or "uniform", which spends nothing on the kernel.
-        region: Absolute or Fixed, in grid steps.
-        kernel_epsilon: The Laplace kernel's epsilon over the grid, >= 0; None: solved or searched.
+        kernel: "laplace", "gaussian", "r2dp" (Laplace of a random scale), "staircase", or "uniform", which
+            spends nothing on the kernel.
+        law: The law of the inverse scale for "r2dp", up to its scale, which kernel_epsilon sets.
+        region: Absolute, Relative or Fixed, in grid steps.
+        kernel_epsilon: The kernel's ln k(0)/k(K - 1) over the grid, >= 0; None: solved or searched. For
+            Laplace, staircase and r2dp noise with uncut tails it is their epsilon over the grid.
         boost: q in [0, 1); None: solved or searched.
-        margin: Grid steps of outputs beyond each end; None: half_width for an absolute region (every row then
-            holds its whole region); for a fixed one K - 1, or what it takes to hold it (cutting the kernel
-            at the ends of the grid instead multiplies the mean's variance by 5 at epsilon 1).
+        margin: Grid steps of outputs beyond each end; None: the region's largest half width where it follows
+            the input (every row then holds its whole region); for a fixed one K - 1, or what it takes to
+            hold it (cutting the kernel at the ends of the grid instead multiplies the mean's variance by 5
+            at epsilon 1).
         missing: "input" adds the input K and the last symbol, for devices without a value.
 
     Returns:
@@ -115,20 +122,21 @@ def boosted(
         ParameterError: A parameter breaks its rule or leaves nothing to learn; where the rule depends on
             epsilon, the message names the nearest value that epsilon allows.
     """
-    _choice(kernel, "kernel", ("laplace", "uniform"))
+    shape = Kernel(kernel, law)
     if kernel == "uniform" and kernel_epsilon not in (None, 0, 0.0):
         raise ParameterError(
             f"kernel_epsilon must be 0 or left open for a uniform kernel, got {kernel_epsilon!r}"
         )
     search = Search(
         points=_whole(inputs, "inputs", 2),
+        kernel=shape,
         target=checked_epsilon(epsilon),
         missing=_choice(missing, "missing", ("none", "input")) == "input",
         margin=None if margin is None else _whole(margin, "margin", 0),
     )
     spread = 0.0 if kernel == "uniform" else kernel_epsilon
     if spread is not None:
-        spread = _within(spread, "kernel_epsilon", 0.0, math.inf)
+        spread = shape.spread_of(_within(spread, "kernel_epsilon", 0.0, math.inf))
     push = None if boost is None else -math.log1p(-_within(boost, "boost", 0.0, 1.0))
     _check_region(region, kernel)
     if isinstance(region, Absolute) and region.half_width is None:
@@ -146,9 +154,9 @@ def boosted(
         integer_rows(design, epsilon=epsilon),
         Design(
             points=search.points,
-            kernel=kernel,
+            kernel=shape,
             region=region,
-            kernel_epsilon=spread,
+            kernel_epsilon=shape.epsilon_of(spread),
             boost=-math.expm1(-push),
             margin=grid.margin,
             hit_rate=float(wanted.sum(axis=1).min()),
@@ -157,23 +165,70 @@ def boosted(
     )
 
 
-def _check_region(region: Absolute | Fixed, kernel: Kernel) -> None:
+def brdp(
+    inputs: int,
+    *,
+    epsilon: float,
+    half_width: float,
+    kernel: KernelName = "laplace",
+    kernel_epsilon: float | None = None,
+    recycling: float | None = None,
+    margin: int | None = None,
+    missing: Literal["none", "input"] = "none",
+) -> Boosted:
+    """Gives budget recycling (BR-DP): draw noise; if it exceeds half_width, with probability q draw anew.
+
+    The recycler is rejection sampling of the boosted law with an absolute region (budget-recycling-dp,
+    section 3.2): after any number of rounds an acceptable output has its kernel probability times the same
+    factor, any other 1 - q times that. So this is `boosted` under the paper's names; a device draws once.
+
+    Args:
+        inputs: Grid points K, >= 2, without the missing input.
+        epsilon: The declared epsilon, per report: kernel and recycler together.
+        half_width: theta, in grid steps: acceptable are outputs within it.
+        kernel: The noise kernel.
+        kernel_epsilon: Its share of the budget; None: solved from the recycling rate, or searched.
+        recycling: q in [0, 1); None: solved from kernel_epsilon, or searched.
+        margin: Grid steps of outputs beyond each end; None: half_width.
+        missing: "input" adds an input for devices without a value.
+
+    Raises:
+        ParameterError: As `boosted`.
+    """
+    return boosted(
+        inputs,
+        epsilon=epsilon,
+        kernel=kernel,
+        region=Absolute(_within(half_width, "half_width", 0.0, float(MAX_WEIGHTS))),
+        kernel_epsilon=kernel_epsilon,
+        boost=recycling,
+        margin=margin,
+        missing=missing,
+    )
+
+
+def _check_region(region: Region, kernel: KernelName) -> None:
+    limit = float(MAX_WEIGHTS)
     if isinstance(region, Absolute):
         if region.half_width is not None:
-            _within(region.half_width, "half_width", 0.0, float(MAX_WEIGHTS))
+            _within(region.half_width, "half_width", 0.0, limit)
+    elif isinstance(region, Relative):
+        _within(region.share, "region.share", 0.0, limit)
+        _within(region.half_width, "region.half_width", 0.0, limit)
+        _within(region.origin, "region.origin", -limit, limit)
     elif isinstance(region, Fixed):
         for name, end in (("low", region.low), ("high", region.high)):
-            _within(end, f"region.{name}", -float(MAX_WEIGHTS), float(MAX_WEIGHTS))
+            _within(end, f"region.{name}", -limit, limit)
         if region.low > region.high:
             raise ParameterError(
                 f"region.low must be at most region.high, got {region.low!r} > {region.high!r}"
             )
         if kernel == "uniform":
             raise ParameterError(
-                "kernel must be laplace for a fixed region: with a uniform one no output depends on the value"
+                "kernel must not be uniform for a fixed region: no output would depend on the value"
             )
     else:
-        raise ParameterError(f"region must be Absolute or Fixed, got {type(region).__name__}")
+        raise ParameterError(f"region must be Absolute, Relative or Fixed, got {type(region).__name__}")
 
 
 def _whole(value: int, subject: str, least: int) -> int:
