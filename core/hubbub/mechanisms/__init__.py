@@ -5,6 +5,8 @@ from hubbub.mechanisms.grr import GRR, grr
 from hubbub.mechanisms.integers import integerise
 from hubbub.mechanisms.one_number import OneNumber, duchi, hybrid, piecewise, square_wave
 from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR, pbgrr
+from hubbub.mechanisms.r2dp import r2dp
+from hubbub.mechanisms.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, TwoPoint, Uniform
 from hubbub.mechanisms.subset import SubsetSelection, subset_selection
 from hubbub.mechanisms.unary import Unary, unary
 
@@ -15,10 +17,15 @@ __all__ = [
     "Boosted",
     "CategoryGRR",
     "Fixed",
+    "Gamma",
     "OneNumber",
     "Relative",
+    "ScaleLaw",
     "SubsetSelection",
+    "TruncatedGaussian",
+    "TwoPoint",
     "Unary",
+    "Uniform",
     "boosted",
     "brdp",
     "duchi",
@@ -27,6 +34,7 @@ __all__ = [
     "integerise",
     "pbgrr",
     "piecewise",
+    "r2dp",
     "square_wave",
     "subset_selection",
     "unary",
