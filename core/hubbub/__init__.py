@@ -9,12 +9,15 @@ from hubbub import accounting, mechanisms, testing
 from hubbub.channel import Channel
 from hubbub.domain import Attribute
 from hubbub.errors import BudgetError, HubbubError, ParameterError, SurveyError, WireError
+from hubbub.estimation import Estimate, Estimator
 from hubbub.survey import Survey
 
 __all__ = [
     "Attribute",
     "BudgetError",
     "Channel",
+    "Estimate",
+    "Estimator",
     "HubbubError",
     "ParameterError",
     "Survey",

@@ -244,7 +244,7 @@ class DenseChannel(FiniteChannel):
         return np.stack([(logs[x] - logs).max(axis=1) for x in range(self.inputs)])
 
     def blocks(self) -> BlockDivergence:
-        """Gives one block per distinct row, at most two quanta above the exact divergence; one in all for many.
+        """Gives one block per distinct row, or one in all where there are many, in quanta rounded up.
 
         From the integers only, hence the same on every machine; see `BlockDivergence.from_weights`.
         """

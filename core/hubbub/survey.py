@@ -13,7 +13,6 @@ from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +20,13 @@ from numpy.typing import NDArray
 from hubbub import survey_canonical, survey_toml
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.errors import ParameterError, SurveyError
+from hubbub.estimation import Estimator
 from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.pbgrr import PBGRR
 from hubbub.mechanisms.rounding import stochastic
 from hubbub.randomness import SYSTEM, Source
 from hubbub.survey_rules import MAX_CANONICAL_BYTES, MAX_NAME_CHARACTERS, MISSING, Rules
 from hubbub.wire import DIGEST_BYTES
-
-if TYPE_CHECKING:
-    from hubbub.estimation import Estimator
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -256,8 +253,6 @@ class Survey:
 
     def estimator(self) -> Estimator:
         """The unbiased estimator of this survey's channel, categories and points."""
-        from hubbub.estimation import Estimator  # noqa: PLC0415 - a device never estimates: it need not load it
-
         return Estimator(
             self.channel,
             category_of=self.category_of,

@@ -5,6 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
+import pytest
+
 import hubbub
 
 
@@ -13,6 +16,8 @@ def test_public_names_are_these_and_exist():
         "Attribute",
         "BudgetError",
         "Channel",
+        "Estimate",
+        "Estimator",
         "HubbubError",
         "ParameterError",
         "Survey",
@@ -24,6 +29,17 @@ def test_public_names_are_these_and_exist():
     ]
     for name in hubbub.__all__:
         assert getattr(hubbub, name) is not None
+
+
+def test_an_estimate_offers_what_is_promised():
+    estimate = hubbub.Estimator(hubbub.mechanisms.grr(3, epsilon=1.0))(np.array([5, 3, 2]), 10)
+    assert isinstance(estimate, hubbub.Estimate)
+    assert estimate.mean is estimate.mean_error is None
+    for promised in (estimate.values, estimate.value_errors, estimate.poison_margin(0.95).values):
+        assert promised.shape == (3,)
+    assert estimate.categories.shape == estimate.category_errors.shape == (3,)
+    assert (estimate.intervals(0.95).values_low > estimate.simultaneous(0.95).values_low).all()
+    assert estimate.consistent().values.sum() == pytest.approx(1.0)
 
 
 def test_import_brings_no_server_library_network_or_database():

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 from hubbub.estimation.inverse import Arithmetic, Numbers, Solution, excess, quotients
+from hubbub.estimation.poison import Reach
 
 
 class BlockInverse:
@@ -86,15 +87,16 @@ class BlockInverse:
         shared = np.diff(new, append=self._inputs)
         self._group_starts = np.flatnonzero(np.diff(group[new], prepend=-1))
         c = self._pair_block
-        whole = shared == self._sizes[c]
+        self._pair_whole = whole = shared == self._sizes[c]
         pair_gamma = self._gamma[c] * shared
         gamma = np.add.reduceat(pair_gamma, self._group_starts)
         pairs_per_group = np.diff(self._group_starts, append=len(new))
-        base = np.repeat(gamma, pairs_per_group)
+        self._pair_base = base = np.repeat(gamma, pairs_per_group)
         inside = np.where(whole, self._rho[c], self._delta[c] + self._beta[c] * shared)
         beside = np.where(whole, self._rho[c] * 0, self._beta[c] * shared)
         self._pair_inside, self._pair_beside = inside, beside
         self._group_gamma = gamma
+        self._group_everywhere = pairs_per_group == len(self._sizes)
         self._group_far = excess(gamma)
         self._pair_hit = excess(inside + base)
         self._pair_near = excess(beside + base)
@@ -137,6 +139,23 @@ class BlockInverse:
         everywhere = (self._gamma * blocks).sum()
         near = np.repeat(self._beta * blocks, self._sizes)
         return np.asarray(self._delta_each * functional + near + everywhere)
+
+    def reach(self) -> Reach:
+        """Give the least and the largest that one report can add to every value and category, in O(K)."""
+        hit = self._delta + self._beta + self._gamma
+        near = np.where(self._sizes == 1, hit, self._beta + self._gamma)
+        far = self._gamma if len(self._sizes) > 1 else hit
+        own = self._pair_inside + self._pair_base
+        beside = np.where(self._pair_whole, own, self._pair_beside + self._pair_base)
+        starts, everywhere = self._group_starts, self._group_everywhere
+        low = np.minimum.reduceat(np.minimum(own, beside), starts)
+        high = np.maximum.reduceat(np.maximum(own, beside), starts)
+        return Reach(
+            np.repeat(np.minimum(np.minimum(hit, near), far), self._sizes),
+            np.repeat(np.maximum(np.maximum(hit, near), far), self._sizes),
+            np.minimum(low, np.where(everywhere, low, self._group_gamma)),
+            np.maximum(high, np.where(everywhere, high, self._group_gamma)),
+        )
 
     def matrix(self) -> Numbers:
         """Give B, shape (K, K)."""
@@ -199,14 +218,33 @@ class CollapsedInverse:
     def solve(self, counts: Numbers) -> Solution:
         """Estimate what is identifiable from counts of shape (M,)."""
         inner = self._inner.solve(counts)
-        values = np.repeat(inner.values, self._sizes)
-        variances = np.repeat(inner.value_variances, self._sizes)
-        values[self._hidden], variances[self._hidden] = np.nan, np.inf
-        categories = np.full(self._reported, np.nan, dtype=inner.categories.dtype)
-        spread = np.full(self._reported, np.inf, dtype=inner.categories.dtype)
-        categories[self._shown], spread[self._shown] = inner.categories, inner.category_variances
-        categories[self._hidden_groups], spread[self._hidden_groups] = np.nan, np.inf
-        return Solution(values, variances, categories, spread)
+        return Solution(
+            self._by_value(inner.values, np.nan),
+            self._by_value(inner.value_variances, np.inf),
+            self._by_category(inner.categories, np.nan),
+            self._by_category(inner.category_variances, np.inf),
+        )
+
+    def _by_value(self, blocks: Numbers, hidden: float) -> Numbers:
+        values = np.repeat(blocks, self._sizes)
+        values[self._hidden] = hidden
+        return values
+
+    def _by_category(self, shown: Numbers, hidden: float) -> Numbers:
+        categories = np.full(self._reported, hidden, dtype=shown.dtype)
+        categories[self._shown] = shown
+        categories[self._hidden_groups] = hidden
+        return categories
+
+    def reach(self) -> Reach:
+        """Give the least and the largest that one report can add to what is identifiable; nan elsewhere."""
+        inner = self._inner.reach()
+        return Reach(
+            self._by_value(inner.values_low, np.nan),
+            self._by_value(inner.values_high, np.nan),
+            self._by_category(inner.categories_low, np.nan),
+            self._by_category(inner.categories_high, np.nan),
+        )
 
     def pull_back(self, functional: Numbers) -> Numbers | None:
         """Give the symbol weights of a functional that is constant within categories; None for any other."""

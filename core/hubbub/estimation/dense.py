@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.estimation.inverse import Numbers, Solution, excess
+from hubbub.estimation.poison import Reach
 
 # A functional counts as identifiable when its symbol weights reproduce it to this (relative) accuracy: far
 # above what rounding leaves for a well-posed design, far below any residual of one that hides something.
@@ -82,6 +83,10 @@ class DenseInverse:
             np.asarray(weights) if gap <= IDENTIFIABLE * max(1.0, float(np.abs(functional).max())) else None
         )
 
+    def reach(self) -> Reach:
+        """Give the least and the largest that one report can add to every value and category."""
+        return Reach(*self._values.extremes(), *self._groups.extremes())
+
     def matrix(self) -> Numbers:
         """Give B, shape (K, M); rows of hidden values are nan."""
         table: Numbers = self._b.copy()
@@ -110,6 +115,11 @@ class _Rows:
     def __init__(self, weights: Numbers, rows: Numbers, targets: Numbers) -> None:
         self.weights, self.spread = weights, excess(weights)
         self.hidden = np.abs(weights @ rows.T - targets).max(axis=1) > IDENTIFIABLE
+
+    def extremes(self) -> tuple[Numbers, Numbers]:
+        low, high = self.weights.min(axis=1), self.weights.max(axis=1)
+        low[self.hidden] = high[self.hidden] = np.nan
+        return low, high
 
     def solve(self, counts: Numbers) -> tuple[Numbers, Numbers]:
         estimates, variances = self.weights @ counts, np.maximum(self.spread @ counts, 0.0)

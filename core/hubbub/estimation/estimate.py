@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 from hubbub.estimation.consistency import Consistent, consistent_view
+from hubbub.estimation.poison import PoisonMargin, Reach, forged_reports
 
 Floats = NDArray[np.float64]
 
@@ -74,6 +75,7 @@ class Estimate:
     mean_error: float | None
     _category_of: NDArray[Any] = field(repr=False)
     _covariance: Callable[[], Floats] = field(repr=False)
+    _reach: Callable[[], Reach] | None = field(default=None, repr=False)
 
     def intervals(self, level: float = 0.95) -> Intervals:
         """Give an interval per cell that covers the truth with the stated probability, cell by cell.
@@ -108,6 +110,31 @@ class Estimate:
     def consistent(self) -> Consistent:
         """Give a biased view that is non-negative, sums to one, and whose values sum to their categories."""
         return consistent_view(self.values, self.categories, self._category_of)
+
+    def poison_margin(self, level: float = 0.95) -> PoisonMargin:
+        """Give how many forged reports would move each estimate out of its interval (see `poison`).
+
+        Args:
+            level: The coverage of the intervals, strictly between 0 and 1.
+
+        Raises:
+            ParameterError: The level is not in (0, 1), or the estimator does not know what one report can do.
+        """
+        z = _quantile(level, 1)
+        if self._reach is None:
+            raise ParameterError("a poison margin needs an estimator that knows the reach of one report")
+        reach = self._reach()
+        return PoisonMargin(
+            level,
+            forged_reports(self.values, z * self.value_errors, reach.values_low, reach.values_high, self.n),
+            forged_reports(
+                self.categories,
+                z * self.category_errors,
+                reach.categories_low,
+                reach.categories_high,
+                self.n,
+            ),
+        )
 
     def covariance(self) -> Floats:
         """Give the estimated covariance of `values`, shape (K, K), over the randomisation given the data.

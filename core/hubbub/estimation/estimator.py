@@ -104,16 +104,18 @@ class Estimator:
     def _estimate(self, reports: Floats, n: int) -> Estimate:
         solution = self.inverse.solve(reports)
         mean, mean_error = (None, None) if self._mean is None else self._mean(reports, n)
+        # A category that everyone is in has no variance, and rounding may leave a little less than none.
         return Estimate(
             n=n,
             values=solution.values / n,
-            value_errors=np.sqrt(solution.value_variances) / n,
+            value_errors=np.sqrt(np.maximum(solution.value_variances, 0.0)) / n,
             categories=solution.categories / n,
-            category_errors=np.sqrt(solution.category_variances) / n,
+            category_errors=np.sqrt(np.maximum(solution.category_variances, 0.0)) / n,
             mean=mean,
             mean_error=mean_error,
             _category_of=self.category_of,
             _covariance=lambda: self._covariance(reports, n),
+            _reach=self.inverse.reach,
         )
 
     def _covariance(self, reports: Floats, n: int) -> Floats:

@@ -15,6 +15,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.estimation.poison import Reach
+
 # float64 in production; object arrays of Fraction when unbiasedness is checked exactly by the same code.
 Numbers = NDArray[Any]
 Arithmetic = Literal["float64", "fractions"]
@@ -53,6 +55,9 @@ class Inverse(Protocol):
 
     def pull_back(self, functional: Numbers) -> Numbers | None:
         """Give symbol weights g, shape (M,), with P g = functional, shape (K,); None if there are none."""
+
+    def reach(self) -> Reach:
+        """Give the least and the largest that one report can add to every value and category."""
 
     def matrix(self) -> Numbers:
         """Give B, shape (K, M); rows that the channel hides are nan."""
