@@ -85,6 +85,7 @@ class SetChannel(Channel):
     Attributes:
         cells: How many bits a symbol has; K unless a mechanism says otherwise.
         width: Bytes of a symbol, ceil(cells / 8).
+        limits: From where on each word of an attempt is dropped, shape (words,), uint64, at most 2^32.
         words: 32-bit words of an attempt.
     """
 
@@ -98,9 +99,15 @@ class SetChannel(Channel):
         """
         super().__init__(inputs)
         self.cells, self.width = cells, (cells + 7) // 8
-        self._limits = np.array(limits, dtype=np.uint64)
-        self.words = self._limits.size
-        self._drops = bool((self._limits < WORD).any())
+        self.limits = np.array(limits, dtype=np.uint64)
+        self.words = self.limits.size
+        self._drops = bool((self.limits < WORD).any())
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} of {self.inputs} inputs, sets of {self.cells} cells, "
+            f"epsilon {self.epsilon:.9g}>"
+        )
 
     # What each kind of set channel defines.
 
@@ -197,7 +204,7 @@ class SetChannel(Channel):
             data = source.token_bytes(4 * missing * self.words)
             words = np.frombuffer(data, dtype="<u4").reshape(missing, self.words)
             if self._drops:
-                words = words[(words < self._limits).all(axis=1)]
+                words = words[(words < self.limits).all(axis=1)]
             kept.append(words.astype(np.uint32, copy=False))
             missing -= len(words)
         return kept[0] if len(kept) == 1 else np.concatenate(kept)

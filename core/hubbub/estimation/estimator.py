@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.inverse import Inverse
 from hubbub.estimation.inversion import invert, own_categories
+from hubbub.estimation.questions import Numbers, Rounding, checked_categories, checked_shares
 from hubbub.finite import FiniteChannel
 
 
@@ -44,18 +45,15 @@ class Estimator:
         category_of: NDArray[np.integer[Any]] | None = None,
         points: Floats | None = None,
         missing: int | None = None,
-        rounding: Literal["none", "stochastic"] = "none",
+        rounding: Rounding = "none",
     ) -> None:
         inputs = channel.inputs
-        groups = None if category_of is None else _categories(category_of, inputs)
-        if missing is not None and not 0 <= missing < inputs:
-            raise ParameterError(f"missing must be an input in 0..{inputs - 1}, got {missing!r}")
-        if rounding not in ("none", "stochastic"):
-            raise ParameterError(f'rounding must be "none" or "stochastic", got {rounding!r}')
+        groups = None if category_of is None else checked_categories(category_of, inputs)
         self.channel = channel
         self.inverse = invert(channel, category_of=groups)
         self.category_of = own_categories(channel) if groups is None else groups
-        self._mean = None if points is None else _Mean(self.inverse, points, missing, rounding)
+        numbers = Numbers.of(inputs, points=points, missing=missing, rounding=rounding)
+        self._mean = None if numbers is None else _Mean(self.inverse, numbers)
 
     def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
         """Estimate frequencies from one round's counts.
@@ -92,11 +90,7 @@ class Estimator:
         Raises:
             ParameterError: Shares or n break their rule.
         """
-        crowd = np.asarray(shares, dtype=np.float64)
-        if crowd.shape != (self.channel.inputs,):
-            raise ParameterError(f"shares must have shape ({self.channel.inputs},), got {crowd.shape}")
-        if not (crowd.min() >= 0.0 and abs(float(crowd.sum()) - 1.0) <= 1e-9):
-            raise ParameterError(f"shares must be at least 0 and sum to one, got a sum of {crowd.sum()}")
+        crowd = checked_shares(shares, self.channel.inputs)
         if n < 1:
             raise ParameterError(f"n must be at least 1, got {n}")
         return self._estimate(n * self.channel.expected(crowd), n)
@@ -135,25 +129,11 @@ class _Mean:
     estimated; where the channel hides it, it is left out, which makes the error larger, never smaller.
     """
 
-    def __init__(self, inverse: Inverse, points: Floats, missing: int | None, rounding: str) -> None:
-        numbers = np.array(points, dtype=np.float64)
-        if numbers.shape != (inverse.inputs,):
-            raise ParameterError(f"points must have shape ({inverse.inputs},), got {numbers.shape}")
-        has_value = np.ones(inverse.inputs)
-        if missing is not None:
-            has_value[missing], numbers[missing] = 0.0, np.nan
-        real = numbers[has_value > 0]
-        if not np.isfinite(real).all():
-            raise ParameterError("points must be finite except at the missing input")
-        # Centred and scaled points lose no digits to a far origin such as years.
-        self._centre = (real.max() + real.min()) / 2
-        self._scale = (real.max() - real.min()) / 2 or 1.0
-        unit = np.where(has_value > 0, (np.nan_to_num(numbers) - self._centre) / self._scale, 0.0)
-        self._answered = inverse.pull_back(has_value)
-        self._first = inverse.pull_back(unit)
-        self._second = inverse.pull_back(unit * unit)
-        gap = float(np.diff(np.unique(real)).max(initial=0.0)) if rounding == "stochastic" else 0.0
-        self._rounding_variance = (gap / self._scale) ** 2 / 4
+    def __init__(self, inverse: Inverse, numbers: Numbers) -> None:
+        self._numbers = numbers
+        self._answered = inverse.pull_back(numbers.answered)
+        self._first = inverse.pull_back(numbers.unit)
+        self._second = inverse.pull_back(numbers.unit * numbers.unit)
 
     def __call__(self, reports: Floats, n: int) -> tuple[float, float]:
         """Give the mean and its standard error from counts of shape (M,), float64."""
@@ -168,21 +148,9 @@ class _Mean:
         if self._second is not None:
             second = _dot(self._second, reports) / answered
             variance -= max(second - mean * mean, 0.0) / answered
-        variance = max(variance, 0.0) + self._rounding_variance / answered
-        return self._centre + self._scale * mean, self._scale * math.sqrt(variance)
+        return self._numbers.scaled(mean, max(variance, 0.0) + self._numbers.rounding_variance / answered)
 
 
 def _dot(a: Floats, b: Floats) -> float:
     # Not a @ b: at K = 100,000 BLAS would wake its threads, which costs more than the sum on a busy machine.
     return float(np.einsum("i,i->", a, b))
-
-
-def _categories(category_of: NDArray[np.integer[Any]], inputs: int) -> NDArray[np.intp]:
-    groups = np.asarray(category_of)
-    if groups.shape != (inputs,) or groups.dtype.kind not in "iu":
-        raise ParameterError(
-            f"category_of must be {inputs} integers, got {groups.dtype} of shape {groups.shape}"
-        )
-    if groups.min() < 0 or (np.bincount(groups) == 0).any():
-        raise ParameterError("category_of must use every category from 0 up, got a gap or a negative one")
-    return groups.astype(np.intp)

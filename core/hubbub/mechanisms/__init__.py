@@ -3,6 +3,8 @@
 from hubbub.mechanisms.boosted import Absolute, Boosted, Fixed, Relative, boosted, brdp
 from hubbub.mechanisms.grr import GRR, grr
 from hubbub.mechanisms.integers import integerise
+from hubbub.mechanisms.levels import Levels, SetLevels, levels
+from hubbub.mechanisms.neighbourhood import Neighbourhood, neighbourhood
 from hubbub.mechanisms.one_number import OneNumber, duchi, hybrid, piecewise, square_wave
 from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR, pbgrr
 from hubbub.mechanisms.r2dp import r2dp
@@ -18,9 +20,12 @@ __all__ = [
     "CategoryGRR",
     "Fixed",
     "Gamma",
+    "Levels",
+    "Neighbourhood",
     "OneNumber",
     "Relative",
     "ScaleLaw",
+    "SetLevels",
     "SubsetSelection",
     "TruncatedGaussian",
     "TwoPoint",
@@ -32,6 +37,8 @@ __all__ = [
     "grr",
     "hybrid",
     "integerise",
+    "levels",
+    "neighbourhood",
     "pbgrr",
     "piecewise",
     "r2dp",

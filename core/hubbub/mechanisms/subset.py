@@ -64,14 +64,15 @@ class SubsetSelection(SetChannel):
 
     @cached_property
     def epsilon(self) -> float:  # noqa: D102 - inherited
-        return log_above(*self._odds)
+        return log_above(*self.odds)
 
     @property
-    def _odds(self) -> tuple[int, int]:
+    def odds(self) -> tuple[int, int]:
+        """The ratio of a set's probabilities for an input in it and one outside, as two integers."""
         return self.held * (self.inputs - self.size), (WORD - self.held) * self.size
 
     def column(self, symbol: bytes | Sets) -> NDArray[np.int64]:  # noqa: D102 - inherited
-        inside, outside = self._odds
+        inside, outside = self.odds
         return np.where(self._members(symbol), np.int64(inside), np.int64(outside))
 
     def log_likelihood(self, symbol: bytes | Sets) -> NDArray[np.float64]:  # noqa: D102 - inherited
@@ -80,11 +81,11 @@ class SubsetSelection(SetChannel):
         return np.where(self._members(symbol), inside, outside)
 
     def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        return self._constant_divergence(*self._odds)
+        return self._constant_divergence(*self.odds)
 
     def blocks(self) -> BlockDivergence:
         """Gives one block: some set holds the one and not the other of any two inputs."""
-        return BlockDivergence.constant(self.inputs, fixed_up(*self._odds))
+        return BlockDivergence.constant(self.inputs, fixed_up(*self.odds))
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:  # noqa: D102 - inherited

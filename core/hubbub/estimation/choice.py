@@ -1,0 +1,39 @@
+"""Which estimator fits which channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channel import Channel
+from hubbub.errors import ParameterError
+from hubbub.estimation.estimator import Estimator
+from hubbub.estimation.questions import Floats, Rounding
+from hubbub.estimation.tree_estimator import TreeEstimator
+from hubbub.finite import FiniteChannel
+from hubbub.mechanisms.levels import Levels
+from hubbub.sets import SetChannel
+
+
+def estimator_for(
+    channel: Channel,
+    *,
+    category_of: NDArray[np.integer[Any]] | None = None,
+    points: Floats | None = None,
+    missing: int | None = None,
+    rounding: Rounding = "none",
+) -> Estimator | TreeEstimator:
+    """Give the unbiased estimator of a channel; see `Estimator` for the arguments.
+
+    Raises:
+        ParameterError: Shapes or ranges do not fit the channel.
+    """
+    if isinstance(channel, SetChannel | Levels):
+        return TreeEstimator(
+            channel, category_of=category_of, points=points, missing=missing, rounding=rounding
+        )
+    if isinstance(channel, FiniteChannel):
+        return Estimator(channel, category_of=category_of, points=points, missing=missing, rounding=rounding)
+    raise ParameterError(f"a channel must be one that can be estimated from, got {type(channel).__name__}")

@@ -1,0 +1,98 @@
+"""What an estimator is told of the inputs: categories, the numbers they stand for, a crowd's shares."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import ParameterError
+
+Floats = NDArray[np.float64]
+Rounding = Literal["none", "stochastic"]
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """The numbers of the inputs, centred and scaled: so they lose no digits to a far origin such as years.
+
+    Attributes:
+        unit: Every input's number, less `centre` and over `scale`, shape (K,), in -1..1; 0 at missing.
+        answered: 1 for an input that has a number, 0 at missing, shape (K,).
+        centre: The middle of the numbers.
+        scale: Half their span.
+        rounding_variance: What stochastic rounding adds to one device's variance at most, in units.
+    """
+
+    unit: Floats
+    answered: Floats
+    centre: float
+    scale: float
+    rounding_variance: float
+
+    @classmethod
+    def of(
+        cls, inputs: int, *, points: Floats | None, missing: int | None, rounding: Rounding
+    ) -> Numbers | None:
+        """The numbers of a survey; None where it has none.
+
+        Raises:
+            ParameterError: Shapes or ranges do not fit.
+        """
+        if missing is not None and not 0 <= missing < inputs:
+            raise ParameterError(f"missing must be an input in 0..{inputs - 1}, got {missing!r}")
+        if rounding not in ("none", "stochastic"):
+            raise ParameterError(f'rounding must be "none" or "stochastic", got {rounding!r}')
+        if points is None:
+            return None
+        numbers = np.array(points, dtype=np.float64)
+        if numbers.shape != (inputs,):
+            raise ParameterError(f"points must have shape ({inputs},), got {numbers.shape}")
+        answered = np.ones(inputs)
+        if missing is not None:
+            answered[missing], numbers[missing] = 0.0, np.nan
+        real = numbers[answered > 0]
+        if not np.isfinite(real).all():
+            raise ParameterError("points must be finite except at the missing input")
+        centre = float(real.max() + real.min()) / 2
+        scale = float(real.max() - real.min()) / 2 or 1.0
+        unit = np.where(answered > 0, (np.nan_to_num(numbers) - centre) / scale, 0.0)
+        gap = float(np.diff(np.unique(real)).max(initial=0.0)) if rounding == "stochastic" else 0.0
+        return cls(unit, answered, centre, scale, (gap / scale) ** 2 / 4)
+
+    def scaled(self, mean: float, variance: float) -> tuple[float, float]:
+        """A mean and its standard error in the points' own terms, from units."""
+        return self.centre + self.scale * mean, self.scale * math.sqrt(variance)
+
+
+def checked_categories(category_of: NDArray[np.integer[Any]], inputs: int) -> NDArray[np.intp]:
+    """Give back the category of every input, shape (K,), if every category from 0 up has one.
+
+    Raises:
+        ParameterError: They do not.
+    """
+    groups = np.asarray(category_of)
+    if groups.shape != (inputs,) or groups.dtype.kind not in "iu":
+        raise ParameterError(
+            f"category_of must be {inputs} integers, got {groups.dtype} of shape {groups.shape}"
+        )
+    if groups.min() < 0 or (np.bincount(groups) == 0).any():
+        raise ParameterError("category_of must use every category from 0 up, got a gap or a negative one")
+    return groups.astype(np.intp)
+
+
+def checked_shares(shares: Floats, inputs: int) -> Floats:
+    """Give back a crowd's shares of the inputs, shape (K,), if they are such.
+
+    Raises:
+        ParameterError: They are not >= 0, or do not sum to one.
+    """
+    crowd = np.asarray(shares, dtype=np.float64)
+    if crowd.shape != (inputs,):
+        raise ParameterError(f"shares must have shape ({inputs},), got {crowd.shape}")
+    if not (crowd.min() >= 0.0 and abs(float(crowd.sum()) - 1.0) <= 1e-9):
+        raise ParameterError(f"shares must be at least 0 and sum to one, got a sum of {crowd.sum()}")
+    return crowd

@@ -1,0 +1,267 @@
+"""Shares of the nodes of a tree of groupings, from reports that are each about one of its levels.
+
+A report about level k is a set of that level's cells, with probability p one that holds the true cell, and
+with probability q one that holds any other given cell (`hubbub.sets.Support`). For a report at hand
+
+    b_x = (1[x in S] - q) / (p - q)
+
+is an unbiased estimate of whether its cell is x. Its mean over the n_k reports about a level estimates the
+shares y of the level's cells among all devices, because a public coin chose who reports about what. Estimates
+of all levels are joined by least squares on the tree (Hay et al. 2010), with weights w and r that the design
+fixes; weights taken from the counts would bias the estimate:
+
+    upwards     z_u = w_u y_u + (1 - w_u) sum of z over the children of u,
+    downwards   s_u = z_u + r_u (s_parent - sum of z over the parent's children).
+
+So every s_u is a sum over levels k of means of h^k . b, for vectors h^k known by a few numbers per node. The
+reports about different levels come from different devices, drawn without replacement from all n:
+
+    Var(s_u) = sum over k of (E[(h^k . b)^2] - E[h^k . b]^2) / n_k  -  (f_u - f_u^2) / n,
+
+which counts the randomisation, and who was asked what, given the n devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import ParameterError
+from hubbub.sets import Level, Support
+
+Floats = NDArray[np.float64]
+
+_POWERS = np.array([1, 2, 1, 2])[:, None]
+"""How sums of h, h^2, h f and h^2 f scale with h."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The constants of E[(h . b)^2] for one level, exact in the integers and then rounded once.
+
+    With a1, ..., a4 and sums over the level's cells, f the shares:
+
+        E[(h . b)^2] = a1 sum h^2 f + a2 (sum h)(sum h f) + a3 sum h^2 + a4 (sum h)^2.
+    """
+
+    a1: float
+    a2: float
+    a3: float
+    a4: float
+
+    @classmethod
+    def of(cls, support: Support) -> Moments:
+        """The constants of a support."""
+        p, q = support.held, support.other
+        own, other = p * (1 - p), q * (1 - q)
+        with_own, without = support.held_pair - p * q, support.other_pair - q * q
+        scale = (p - q) ** 2
+        exact = (
+            1 + (own - other - 2 * with_own + 2 * without) / scale,
+            2 * (with_own - without) / scale,
+            (other - without) / scale,
+            without / scale,
+        )
+        return cls(*(float(constant) for constant in exact))
+
+    def square(self, sums: Floats) -> Floats:
+        """E[(h . b)^2] from the sums of h, h^2, h f, h^2 f, shape (4, ...)."""
+        h, hh, hf, hhf = sums
+        return np.asarray(self.a1 * hhf + self.a2 * h * hf + self.a3 * hh + self.a4 * h * h)
+
+
+class Tree:
+    """The unbiased linear estimator of all nodes of nested groupings.
+
+    Args:
+        levels: What reports are about, coarsest first; the last has one cell per input. A level of share 0 is
+            one that no report is about: its nodes are only added up.
+
+    Raises:
+        ParameterError: If a level is not a grouping of the next one's cells, or no report is about the last.
+    """
+
+    def __init__(self, levels: Sequence[Level]) -> None:
+        if levels[-1].share <= 0:
+            raise ParameterError("the finest level must be one that reports are about")
+        self.levels = tuple(levels)
+        self._moments = [Moments.of(level.support) for level in levels]
+        self._sizes = [level.cells for level in levels]
+        self._parents = [_parents(a, b) for a, b in pairwise(levels)]
+        self._orders = [np.argsort(parent, kind="stable") for parent in self._parents]
+        self._starts = [
+            np.searchsorted(parent[order], np.arange(size))
+            for parent, order, size in zip(self._parents, self._orders, self._sizes, strict=False)
+        ]
+        self._own, self._spread = self._weights()
+
+    def _weights(self) -> tuple[list[Floats], list[Floats]]:
+        """The weights w and r per level, from variances where all inputs are equally common."""
+        inputs = len(self.levels[-1].labels)
+        last = len(self.levels) - 1
+        own: list[Floats] = [np.ones(0)] * (last + 1)
+        joined: list[Floats] = [np.ones(0)] * (last + 1)
+        for k in range(last, -1, -1):
+            level = self.levels[k]
+            f = np.bincount(level.labels, minlength=level.cells) / inputs
+            alone = np.full(level.cells, np.inf)
+            if level.share > 0:
+                ones = np.ones(level.cells)
+                squares = self._moments[k].square(np.stack([ones, ones, f, f]))
+                alone = (squares - f * f) / float(level.share)
+            if k == last:
+                own[k], joined[k] = np.ones(level.cells), alone
+                continue
+            below = self._up(k + 1, joined[k + 1])
+            own[k] = below / (alone + below)
+            joined[k] = (1.0 - own[k]) * below
+        spread = [np.zeros(self._sizes[0])]
+        for k in range(1, last + 1):
+            spread.append(joined[k] / self._up(k, joined[k])[self._parents[k - 1]])
+        return own, spread
+
+    def _up(self, k: int, numbers: Floats) -> Floats:
+        """Sums over the children of every node of level k - 1, of numbers of shape (nodes of k, ...)."""
+        return np.asarray(np.add.reduceat(numbers[self._orders[k - 1]], self._starts[k - 1], axis=0))
+
+    def direct(self, sizes: Sequence[float], counts: Sequence[NDArray[Any]]) -> list[Floats]:
+        """Gives y per level, shape (cells,): shares by its own reports alone; zeros where it has share 0.
+
+        Args:
+            sizes: n_k, how many reports are about each level.
+            counts: Their support counts, per level of shape (cells,).
+        """
+        found = []
+        for level, n, held in zip(self.levels, sizes, counts, strict=True):
+            p, q = float(level.support.held), float(level.support.other)
+            found.append((held / n - q) / (p - q) if level.share > 0 else np.zeros(level.cells))
+        return found
+
+    def join(self, direct: Sequence[Floats]) -> list[Floats]:
+        """Gives s per level, shape (cells,), from y per level."""
+        joined = list(direct)
+        for k in range(len(joined) - 2, -1, -1):
+            weight = self._own[k]
+            joined[k] = weight * direct[k] + (1.0 - weight) * self._up(k + 1, joined[k + 1])
+        for k in range(1, len(joined)):
+            parent = self._parents[k - 1]
+            gap = joined[k - 1] - self._up(k, joined[k])
+            joined[k] = joined[k] + self._spread[k] * gap[parent]
+        return joined
+
+    def coefficients(self, functional: Floats) -> list[Floats]:
+        """Gives h^k per level of a functional of the inputs' shares: the transpose of `join`.
+
+        Args:
+            functional: Shape (K,), or (K, c) for c functionals at once.
+
+        Returns:
+            Per level, shape (cells,) or (cells, c).
+        """
+        column = (slice(None),) + (None,) * (functional.ndim - 1)
+        last = len(self.levels) - 1
+        joined: list[Floats] = [np.zeros(0)] * (last + 1)
+        above = functional[np.argsort(self.levels[last].labels)]
+        for k in range(last, 0, -1):
+            passed = self._up(k, self._spread[k][column] * above)
+            joined[k] = above - passed[self._parents[k - 1]]
+            above = passed
+        joined[0] = above
+        for k in range(last):
+            parent = self._parents[k]
+            joined[k + 1] = joined[k + 1] + ((1.0 - self._own[k])[column] * joined[k])[parent]
+            joined[k] = self._own[k][column] * joined[k]
+        return joined
+
+    def variances(self, shares: Sequence[Floats], sizes: Sequence[float], n: float) -> list[Floats]:
+        """Gives the variance of s per level, shape (cells,), for given shares; O(K) per pair of levels.
+
+        Args:
+            shares: f per level, shape (cells,): the truth, or its estimate.
+            sizes: n_k per level.
+            n: All reports.
+        """
+        found = [-(f - f * f) / n for f in shares]
+        for k, (moments, level) in enumerate(zip(self._moments, self.levels, strict=True)):
+            if level.share > 0:
+                for j, sums in enumerate(self._sums(k, shares[k])):
+                    found[j] += (moments.square(sums) - sums[2] ** 2) / sizes[k]
+        return found
+
+    def _sums(self, k: int, shares: Floats) -> list[Floats]:
+        """Sums of h, h^2, h f, h^2 f over level k's cells, for the h of every node, per level (4, nodes).
+
+        Let a_u be the vector of z_u. Below node u, s_u has the vector mu_u a_u, and below the siblings v of u
+        (kappa_p - 1) r_u a_v, where p is their parent, mu_u = 1 - r_u (1 - kappa_p) and
+        kappa_p = mu_p (1 - w_p): by induction from the top, where mu = 1.
+        """
+        weight = self._own[k]
+        upwards: list[Floats | None] = [None] * len(self.levels)
+        level = upwards[k] = np.stack([weight, weight**2, weight * shares, weight**2 * shares])
+        for j in range(k - 1, -1, -1):
+            level = upwards[j] = (1.0 - self._own[j]) ** _POWERS * self._up(j + 1, level.T).T
+        found, mu = [], np.ones(self._sizes[0])
+        for j, alone in enumerate(upwards):
+            if j == 0:
+                assert alone is not None  # noqa: S101 - every level k reaches up to the top
+                found.append(alone)
+                continue
+            parent, spread = self._parents[j - 1], self._spread[j]
+            kappa = (mu * (1.0 - self._own[j - 1]))[parent]
+            mu = 1.0 - spread * (1.0 - kappa)
+            sums = spread**_POWERS * found[-1][:, parent]
+            if alone is not None:
+                siblings = self._up(j, alone.T).T[:, parent]
+                sums -= (spread * kappa) ** _POWERS * siblings
+                sums += mu**_POWERS * alone
+                sums += (spread * (kappa - 1.0)) ** _POWERS * (siblings - alone)
+            found.append(sums)
+        return found
+
+    def variance(
+        self, functional: Floats, shares: Sequence[Floats], sizes: Sequence[float], n: float
+    ) -> float:
+        """Gives the variance of a functional of the inputs' shares, shape (K,); O(K) per level."""
+        f = shares[-1][self.levels[-1].labels]
+        mean = float((functional * f).sum())
+        total = -(float((functional**2 * f).sum()) - mean**2) / n
+        for k, h in enumerate(self.coefficients(functional)):
+            if self.levels[k].share > 0:
+                hf = h * shares[k]
+                sums = np.array([h.sum(), (h * h).sum(), hf.sum(), (h * hf).sum()])
+                total += float(self._moments[k].square(sums) - sums[2] ** 2) / sizes[k]
+        return total
+
+    def covariance(self, shares: Sequence[Floats], sizes: Sequence[float], n: float) -> Floats:
+        """Gives the covariance of the inputs' shares, shape (K, K)."""
+        labels = self.levels[-1].labels
+        f = shares[-1][labels]
+        total = (np.outer(f, f) - np.diag(f)) / n
+        for k, h in enumerate(self.coefficients(np.eye(len(labels)))):
+            if self.levels[k].share > 0:
+                m, share = self._moments[k], shares[k]
+                # E[b b^T], whose quadratic form `square` is.
+                second = m.a4 + m.a2 / 2 * (share[:, None] + share) - np.outer(share, share)
+                second[np.diag_indices(len(share))] += m.a1 * share + m.a3
+                total += h.T @ second @ h / sizes[k]
+        return np.asarray(total)
+
+
+def _parents(coarse: Level, fine: Level) -> NDArray[np.intp]:
+    """The coarse cell of every fine one."""
+    parent = np.zeros(fine.cells, dtype=np.intp)
+    parent[fine.labels] = coarse.labels
+    if not np.array_equal(parent[fine.labels], coarse.labels):
+        raise ParameterError("a level must be a grouping of the next one's cells, got another one")
+    return parent
+
+
+def added_up(labels: NDArray[np.intp]) -> Level:
+    """Gives a level that no report is about."""
+    return Level(labels, Fraction(0), Support(Fraction(1), Fraction(0), Fraction(0), Fraction(0)))

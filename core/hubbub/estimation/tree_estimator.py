@@ -1,0 +1,177 @@
+"""From support counts, or from reports that are each about one level of a tree, to an estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import ParameterError
+from hubbub.estimation.estimate import Estimate, Floats
+from hubbub.estimation.questions import Numbers, Rounding, checked_categories, checked_shares
+from hubbub.estimation.tree import Tree, added_up
+from hubbub.sets import Level
+
+
+class Layered(Protocol):
+    """What this estimator reads of a channel."""
+
+    @property
+    def inputs(self) -> int:
+        """K."""
+
+    @property
+    def cells(self) -> int:
+        """How many counts a round has."""
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """What reports are about, coarsest first."""
+
+    def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:
+        """Reports and support counts per level."""
+
+    def expected(self, shares: Floats) -> Floats:
+        """Counts expected of one report."""
+
+
+class TreeEstimator:
+    """The unbiased estimator of a survey whose channel sends sets, or samples levels.
+
+    Built once per survey, then called per round in O(K) per level. Where there are several levels, estimates
+    are unbiased given how many reports each level got, and need a report about each: without one, all
+    are nan with infinite errors.
+
+    Args:
+        channel: The channel whose reports were counted.
+        category_of: Category 0..m-1 of every input, shape (K,), each used at least once. None: the
+            channel's coarsest level. A channel of several levels takes only one of its levels.
+        points: The number that each input stands for, shape (K,), finite except nan at `missing`; None for
+            a survey without numbers.
+        missing: The input that means "no value", left out of the mean; None when there is none.
+        rounding: "stochastic" when devices round their number to the two nearest points at random, see
+            `Estimator`.
+
+    Raises:
+        ParameterError: Shapes or ranges do not fit the channel.
+    """
+
+    def __init__(
+        self,
+        channel: Layered,
+        *,
+        category_of: NDArray[np.integer[Any]] | None = None,
+        points: Floats | None = None,
+        missing: int | None = None,
+        rounding: Rounding = "none",
+    ) -> None:
+        self.channel = channel
+        levels = channel.levels
+        self.category_of = (
+            levels[0].labels if category_of is None else checked_categories(category_of, channel.inputs)
+        )
+        same = [np.array_equal(level.labels, self.category_of) for level in levels]
+        self._added = not any(same)
+        if self._added:
+            if len(levels) > 1:
+                raise ParameterError("category_of must be one of the channel's levels, got another grouping")
+            levels = (added_up(self.category_of), *levels)
+        self._categories = 0 if self._added else same.index(True)
+        self.tree = Tree(levels)
+        self._inputs = levels[-1].labels
+        self._numbers = Numbers.of(channel.inputs, points=points, missing=missing, rounding=rounding)
+
+    def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
+        """Estimate frequencies from one round's counts.
+
+        Args:
+            counts: The channel's counts: support counts, shape (cells,), each 0..n; or reports per symbol.
+            n: Number of reports, >= 1.
+
+        Raises:
+            ParameterError: The shape, the type or a count is wrong.
+        """
+        tallies = np.asarray(counts)
+        if tallies.shape != (self.channel.cells,):
+            raise ParameterError(f"counts must have shape ({self.channel.cells},), got {tallies.shape}")
+        if tallies.dtype.kind not in "iu":
+            raise ParameterError(f"counts must be integers, got {tallies.dtype}")
+        if n < 1:
+            raise ParameterError(f"n must be at least 1, got {n}")
+        low, high = int(tallies.min()), int(tallies.max())
+        if not 0 <= low <= high <= n:
+            raise ParameterError(f"counts must be within 0 to n = {n}, got {low} to {high}")
+        return self._estimate(tallies, n)
+
+    def foresee(self, shares: Floats, n: int) -> Estimate:
+        """Give what to expect of n devices before any has reported: their shares, and exact errors.
+
+        With several levels the errors are those of rounds in which each level gets its expected number of
+        reports. (That of the mean is exact for the linear part of its ratio.)
+
+        Args:
+            shares: The share of the devices that holds each input, shape (K,), >= 0, summing to one.
+            n: Number of devices, >= 1.
+
+        Raises:
+            ParameterError: Shares or n break their rule.
+        """
+        crowd = checked_shares(shares, self.channel.inputs)
+        if n < 1:
+            raise ParameterError(f"n must be at least 1, got {n}")
+        return self._estimate(n * self.channel.expected(crowd), n)
+
+    def _estimate(self, counts: NDArray[Any], n: int) -> Estimate:
+        parts = self.channel.split(counts, n)
+        if self._added:
+            parts = [(0.0, np.zeros(self.tree.levels[0].cells)), *parts]
+        sizes = [size for size, _ in parts]
+        levels = self.tree.levels
+        if any(level.share > 0 and size == 0 for level, size in zip(levels, sizes, strict=True)):
+            return self._nothing(n)
+        shares = self.tree.join(self.tree.direct(sizes, [held for _, held in parts]))
+        # An estimated variance can fall below zero where hardly anyone has been asked.
+        errors = [np.sqrt(np.maximum(v, 0.0)) for v in self.tree.variances(shares, sizes, n)]
+        mean, mean_error = (None, None) if self._numbers is None else self._mean(shares, sizes, n)
+        return Estimate(
+            n=n,
+            values=shares[-1][self._inputs],
+            value_errors=errors[-1][self._inputs],
+            categories=shares[self._categories],
+            category_errors=errors[self._categories],
+            mean=mean,
+            mean_error=mean_error,
+            _category_of=self.category_of,
+            _covariance=lambda: self.tree.covariance(shares, sizes, n),
+        )
+
+    def _mean(self, shares: Sequence[Floats], sizes: Sequence[float], n: int) -> tuple[float, float]:
+        """The mean over devices with a value, a ratio of two estimates, and its error by the delta method."""
+        numbers = self._numbers
+        assert numbers is not None  # noqa: S101 - the caller asked
+        values = shares[-1][self._inputs]
+        answered = float((numbers.answered * values).sum())
+        if answered <= 0:
+            return math.nan, math.inf
+        mean = float((numbers.unit * values).sum()) / answered
+        influence = (numbers.unit - mean * numbers.answered) / answered
+        variance = max(self.tree.variance(influence, shares, sizes, n), 0.0)
+        return numbers.scaled(mean, variance + numbers.rounding_variance / (answered * n))
+
+    def _nothing(self, n: int) -> Estimate:
+        values, groups = self.channel.inputs, self.tree.levels[self._categories].cells
+        none = self._numbers is None
+        return Estimate(
+            n=n,
+            values=np.full(values, np.nan),
+            value_errors=np.full(values, np.inf),
+            categories=np.full(groups, np.nan),
+            category_errors=np.full(groups, np.inf),
+            mean=None if none else math.nan,
+            mean_error=None if none else math.inf,
+            _category_of=self.category_of,
+            _covariance=lambda: np.full((values, values), np.nan),
+        )
