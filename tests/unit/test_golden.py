@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub import Survey
+from hubbub import Survey, survey_canonical
 from hubbub.records import (
     NO_ROUND,
     ReportsRecord,
@@ -76,12 +76,34 @@ def test_stored_message_reads_as_its_value_and_is_written_the_same(name):
     assert encode(value) == stored
 
 
-@pytest.mark.parametrize("name", SURVEYS)
+@pytest.mark.parametrize("name", [name for name in SURVEYS if name != "diseases"])
 def test_stored_survey_file_compiles_to_the_stored_bytes(name):
     survey = Survey.load(GOLDEN / f"survey-{name}.toml")
     stored = (GOLDEN / f"survey-{name}.bin").read_bytes()
     assert survey.canonical == stored
     assert Survey.from_canonical(stored) == survey
+
+
+def test_stored_boosted_survey_compiles_to_the_stored_channel_within_one_unit():
+    """Its rows come from exponentials in floats, which another processor or library may round otherwise.
+
+    So bytes and digest may differ there, and nothing else may: compile once, and ship the bytes. The file
+    states every parameter, so that no search is part of this.
+    """
+    survey = Survey.load(GOLDEN / "survey-diseases.toml")
+    stored = Survey.from_canonical((GOLDEN / "survey-diseases.bin").read_bytes())
+    ours, theirs = survey_canonical.decode(survey.canonical), survey_canonical.decode(stored.canonical)
+    for key in ours.keys() - {"channel", "category_of"}:
+        assert ours[key] == theirs[key], key
+    assert np.array_equal(ours["category_of"], theirs["category_of"])
+    assert survey.channel.total == stored.channel.total == 2**32
+    assert np.abs(survey.channel.weights() - stored.channel.weights()).max() <= 1
+
+
+@pytest.mark.parametrize("name", SURVEYS)
+def test_stored_survey_is_read_and_written_the_same(name):
+    stored = (GOLDEN / f"survey-{name}.bin").read_bytes()
+    assert Survey.from_canonical(stored).canonical == stored
 
 
 @pytest.mark.parametrize("name", SURVEYS)
