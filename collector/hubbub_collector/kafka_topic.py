@@ -1,0 +1,176 @@
+"""The topic that reports lie in: how it is made, and which of its settings would lose or change counts.
+
+Beside the topic of reports lies `<topic>.announced`, with one partition: which surveys were put into the
+reports already. Where brokers keep three copies, nothing is acknowledged before two of them have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import confluent_kafka.admin
+from confluent_kafka import KafkaException, TopicCollection
+
+from hubbub_collector.errors import LogError
+
+# A linger of 32,768 reports that all fall into one partition stays below 1 MiB; the rest is room to grow.
+MAX_RECORD_BYTES: Final = 2 * 2**20
+# Two weeks: a store that was lost on a Friday is rebuilt from the topic with time to spare.
+DEFAULT_RETENTION_S: Final = 14 * 86_400
+_TIMEOUT_S: Final = 10.0
+# Documented there, but not marked as exported.
+_ADMIN: Final[Any] = confluent_kafka.admin
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a topic is, as the broker says.
+
+    Attributes:
+        identity: Its id, drawn by the broker when it was made: a topic that was deleted and made again under
+            the same name has another.
+        partitions: How many it has.
+        replication: Copies of every partition.
+    """
+
+    identity: str
+    partitions: int
+    replication: int
+
+
+def create_topic(
+    bootstrap: str,
+    name: str,
+    *,
+    partitions: int,
+    replication: int = 1,
+    retention_s: int = DEFAULT_RETENTION_S,
+) -> Topic:
+    """Makes the topic of reports and its companion with the settings that `check_topic` asks for.
+
+    Args:
+        bootstrap: Brokers, as host:port,host:port.
+        name: The topic's name.
+        partitions: How many; it never changes on a topic.
+        replication: Copies of every partition.
+        retention_s: Seconds that records stay: the time there is to rebuild a lost store from them.
+
+    Raises:
+        LogError: If a broker refuses, or one of the topics is there already.
+    """
+    settings = {
+        "cleanup.policy": "delete",
+        "retention.ms": str(1000 * retention_s),
+        "retention.bytes": "-1",
+        "unclean.leader.election.enable": "false",
+        "min.insync.replicas": "2" if replication >= 3 else "1",
+        "message.timestamp.type": "CreateTime",
+        "max.message.bytes": str(MAX_RECORD_BYTES),
+    }
+    topics = [
+        _ADMIN.NewTopic(topic, num_partitions=count, replication_factor=replication, config=settings)
+        for topic, count in ((name, partitions), (companion(name), 1))
+    ]
+    client = _client(bootstrap)
+    try:
+        for future in client.create_topics(topics, operation_timeout=_TIMEOUT_S).values():
+            future.result(_TIMEOUT_S)
+    except (KafkaException, TimeoutError) as error:
+        raise LogError(f"topic {name} could not be made: {error}") from error
+    return describe_topic(bootstrap, name)
+
+
+def companion(name: str) -> str:
+    """The name of the topic that remembers which surveys were announced."""
+    return f"{name}.announced"
+
+
+def describe_topic(bootstrap: str, name: str) -> Topic:
+    """What the broker says of a topic.
+
+    Raises:
+        LogError: If there is no such topic, or no broker answers.
+    """
+    # Named, because the answer does not come once the client is gone.
+    client = _client(bootstrap)
+    try:
+        found = client.describe_topics(TopicCollection([name]), request_timeout=_TIMEOUT_S)
+        description = found[name].result(_TIMEOUT_S + 1)
+    except (KafkaException, TimeoutError) as error:
+        raise LogError(f"topic {name} at {bootstrap} could not be described: {error}") from error
+    replication = min((len(partition.replicas) for partition in description.partitions), default=0)
+    return Topic(str(description.topic_id), len(description.partitions), replication)
+
+
+def check_topic(bootstrap: str, name: str, *, rebuild_s: int) -> Topic:
+    """What the topic is, if its settings lose nothing that is still needed.
+
+    Args:
+        bootstrap: Brokers.
+        name: The topic.
+        rebuild_s: Seconds of records that must be there to count open rounds anew.
+
+    Raises:
+        LogError: If a setting would lose, drop or change records; the message names it.
+    """
+    topic = describe_topic(bootstrap, name)
+    resource = _ADMIN.ConfigResource(_ADMIN.ResourceType.TOPIC, name)
+    client = _client(bootstrap)
+    try:
+        found = client.describe_configs([resource], request_timeout=_TIMEOUT_S)
+        entries: Mapping[str, Any] = found[resource].result(_TIMEOUT_S + 1)
+    except (KafkaException, TimeoutError) as error:
+        raise LogError(f"the settings of topic {name} could not be read: {error}") from error
+    judge_settings(name, {key: str(entry.value) for key, entry in entries.items()}, topic, rebuild_s)
+    return topic
+
+
+def judge_settings(name: str, settings: Mapping[str, str], topic: Topic, rebuild_s: int) -> None:
+    """Refuses settings of a topic of reports; reads nothing but its arguments.
+
+    Raises:
+        LogError: With the name of the first setting that will not do.
+    """
+
+    def must(key: str, rule: str, *, holds: bool) -> None:
+        if not holds:
+            raise LogError(f"topic {name}: {key} must be {rule}, got {settings.get(key)}")
+
+    def number(key: str) -> int:
+        return int(settings.get(key, "0"))
+
+    must("cleanup.policy", "delete", holds=settings.get("cleanup.policy") == "delete")
+    must("retention.bytes", "-1: age alone ends a record", holds=number("retention.bytes") == -1)
+    retention_ms = number("retention.ms")
+    must(
+        "retention.ms",
+        f"-1 or at least {1000 * rebuild_s}, the time to rebuild from",
+        holds=retention_ms == -1 or retention_ms >= 1000 * rebuild_s,
+    )
+    must(
+        "unclean.leader.election.enable",
+        "false",
+        holds=settings.get("unclean.leader.election.enable") == "false",
+    )
+    must(
+        "message.timestamp.type",
+        "CreateTime: the minute, not the moment",
+        holds=settings.get("message.timestamp.type") == "CreateTime",
+    )
+    must(
+        "max.message.bytes",
+        f"at least {MAX_RECORD_BYTES}",
+        holds=number("max.message.bytes") >= MAX_RECORD_BYTES,
+    )
+    must(
+        "min.insync.replicas",
+        "at least 2 where there are three copies",
+        holds=topic.replication < 3 or number("min.insync.replicas") >= 2,
+    )
+
+
+def _client(bootstrap: str) -> confluent_kafka.admin.AdminClient:
+    # Log lines of the library would come from a thread of its own, past logging; errors are raised instead.
+    return confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})

@@ -1,0 +1,179 @@
+"""KafkaLog on a real broker: the contract of every log, its tie to one topic, settings that are refused."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka_nursery import Broker, bootstrap_or_skip, new_topic_name
+from log_contract import LogContract, Opener
+
+from hubbub_collector.errors import LogError
+from hubbub_collector.kafka_log import KafkaLog
+from hubbub_collector.kafka_topic import create_topic, describe_topic
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> str:
+    return bootstrap_or_skip()
+
+
+@pytest.fixture
+def fresh(bootstrap: str) -> Iterator[Callable[..., KafkaLog]]:
+    opened: list[KafkaLog] = []
+
+    def fresh(partitions: int = 1, **options: Any) -> KafkaLog:
+        name = new_topic_name()
+        create_topic(bootstrap, name, partitions=partitions)
+        opened.append(KafkaLog(bootstrap, name, partitions, **options))
+        return opened[-1]
+
+    yield fresh
+    for log in opened:
+        log.close()
+
+
+class TestKafkaLogKeepsTheContract(LogContract):
+    @pytest.fixture
+    def opener(self, bootstrap: str) -> Opener:
+        names: dict[str, str] = {}
+
+        def open_log(name: str, partitions: int) -> KafkaLog:
+            if name not in names:
+                names[name] = new_topic_name()
+                create_topic(bootstrap, names[name], partitions=partitions)
+            return KafkaLog(bootstrap, names[name], partitions)
+
+        return open_log
+
+
+def test_another_number_of_partitions_is_refused(bootstrap: str) -> None:
+    name = new_topic_name()
+    create_topic(bootstrap, name, partitions=3)
+    with pytest.raises(LogError, match="has 3 partitions, which never changes; got 4"):
+        KafkaLog(bootstrap, name, 4)
+    with KafkaLog(bootstrap, name) as log:
+        assert log.partitions == 3
+
+
+def test_topic_that_is_not_there_is_refused_and_not_made(bootstrap: str) -> None:
+    name = new_topic_name()
+    for _ in range(2):
+        with pytest.raises(LogError, match=name):
+            KafkaLog(bootstrap, name, 1)
+
+
+def test_topic_made_again_under_its_name_is_another_log(bootstrap: str) -> None:
+    name = new_topic_name()
+    before = create_topic(bootstrap, name, partitions=1)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.delete_topics([name, f"{name}.announced"]).values():
+        future.result(10)
+    while True:
+        try:
+            after = create_topic(bootstrap, name, partitions=1)
+        except LogError:
+            time.sleep(0.1)
+        else:
+            break
+    assert before.identity != after.identity
+    assert describe_topic(bootstrap, name) == after
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("cleanup.policy", "compact"),
+        ("cleanup.policy", "compact,delete"),
+        ("retention.bytes", "1000000"),
+        ("retention.ms", "3600000"),
+        ("unclean.leader.election.enable", "true"),
+        ("message.timestamp.type", "LogAppendTime"),
+        ("max.message.bytes", "1000"),
+    ],
+)
+def test_settings_that_lose_records_are_refused_by_name(bootstrap: str, key: str, value: str) -> None:
+    name = new_topic_name()
+    settings = {"max.message.bytes": "2097152", "retention.ms": "-1", key: value}
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(name, 1, 1, config=settings)]).values():
+        future.result(10)
+    with pytest.raises(LogError, match=f"{re.escape(key)} must be .*, got {re.escape(value)}"):
+        KafkaLog(bootstrap, name, 1)
+
+
+def test_settings_that_keep_more_than_is_asked_for_are_taken(bootstrap: str) -> None:
+    name = new_topic_name()
+    settings = {"max.message.bytes": "10000000", "retention.ms": "-1"}
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(name, 1, 1, config=settings)]).values():
+        future.result(10)
+    KafkaLog(bootstrap, name, 1).close()
+
+
+def test_records_bear_the_minute_and_not_the_moment(fresh: Callable[..., KafkaLog], bootstrap: str) -> None:
+    log = fresh(clock=lambda: 1_800_000_059.75)
+    log.append({0: [b"a"]})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test"})
+    consumer.assign([TopicPartition(log._topic, 0, 0)])
+    message = consumer.poll(10)
+    consumer.close()
+    assert message is not None
+    assert (message.value(), message.timestamp()[1]) == (b"a", 1_800_000_000_000)
+
+
+def test_records_that_retention_took_are_an_error_and_no_silence(
+    fresh: Callable[..., KafkaLog], bootstrap: str
+) -> None:
+    log = fresh()
+    log.append({0: [b"a", b"b", b"c"]})
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.delete_records([TopicPartition(log._topic, 0, 2)]).values():
+        future.result(10)
+    assert log.end(0) == 3
+    with pytest.raises(LogError):
+        log.read(0, 0, 10)
+    assert log.read(0, 2, 10) == [(2, b"c")]
+
+
+def test_record_too_large_for_the_topic_is_refused(fresh: Callable[..., KafkaLog]) -> None:
+    log = fresh()
+    with pytest.raises(LogError, match="produced"):
+        log.append({0: [bytes(3 * 2**20)]})
+    assert log.append({0: [b"a"]}) == {0: 0}
+
+
+def test_broker_that_is_gone_fails_the_append_and_its_return_heals_the_log(tmp_path: Path) -> None:
+    bootstrap_or_skip()
+    broker = Broker(tmp_path)
+    broker.start()
+    try:
+        create_topic(broker.bootstrap, "reports", partitions=2)
+        with KafkaLog(broker.bootstrap, "reports", 2, delivery_timeout_s=3.0) as log:
+            log.append({0: [b"a"], 1: [b"b"]})
+            broker.kill_node()
+            with pytest.raises(LogError, match="not known to be stored"):
+                log.append({0: [b"lost"]})
+            broker.stop()
+            broker.start()
+            deadline = time.monotonic() + 20
+            while True:
+                try:
+                    stored = log.append({0: [b"c"]})
+                except LogError:
+                    assert time.monotonic() < deadline
+                else:
+                    break
+            # The record that failed was given up: it does not come later.
+            assert log.read(0, 0, 10) == [(0, b"a"), (stored[0], b"c")]
+            assert log.read(1, 0, 10) == [(0, b"b")]
+    finally:
+        broker.stop()
