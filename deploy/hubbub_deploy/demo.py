@@ -138,8 +138,8 @@ def run(settings: DemoSettings) -> int:
             show(evaluations, rows=settings.rows, console=out)
             _print_account(out, live, reports, sent, fleet, seconds=seconds, sound=sound)
         if settings.page == "hold" or (settings.page == "auto" and sys.stdout.isatty()):
-            talk.print(f"The page stays at [bold]{node.url}[/bold] until Ctrl-C.")
             with contextlib.suppress(KeyboardInterrupt):
+                talk.print(f"The page stays at [bold]{node.url}[/bold] until Ctrl-C.")
                 node.process.join()
     return 0 if sound else 1
 

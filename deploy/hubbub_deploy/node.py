@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
-import sys
 import threading
 import time
 import traceback
@@ -70,7 +69,7 @@ class NodeSettings:
 
 @contextlib.contextmanager
 def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView]]:
-    """The log, and a worker on it, open; closed again at the end.
+    """The log, a worker that has counted all that it holds, and its view; closed again at the end.
 
     Raises:
         AlreadyRunning: If another node has the files open.
@@ -92,6 +91,8 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
             worker = Worker(
                 log, store, archive=archive, view=view, grace_s=settings.grace_s, clock=settings.clock
             )
+            while not worker.is_caught_up:
+                worker.step()
         except LogLocked as error:
             raise AlreadyRunning(f"{folder}: another node runs on these files ({error})") from error
         except (CollectorError, AggregatorError, OSError) as error:
@@ -112,7 +113,8 @@ def serve(
 
     Raises:
         AlreadyRunning: If another node has the files open.
-        DeployError: If the files cannot be used or the address cannot be listened on.
+        DeployError: If the files cannot be used, the address cannot be listened on, or the worker meets a
+            doubt.
     """
     announce = ready or (lambda url: print(f"Hubbub node: {url}", flush=True))
     with _parts(settings) as (log, worker, view), _listen(settings.host, settings.port) as listener:
@@ -154,17 +156,18 @@ def serve(
         with _stopping_politely(server):
             try:
                 server.run(sockets=[listener])
+            except SystemExit:  # uvicorn's word for an application that does not start
+                failed.set()
             finally:
                 stop.set()
                 if counting.ident is not None:
                     counting.join()
-    if counting.ident is None:
-        raise DeployError("the node did not start; the lines above say why")
     if failed.is_set():
-        print(
-            "hubbub: the worker stopped on a doubt; the log and the store are as they were", file=sys.stderr
+        raise DeployError(
+            "the node did not start; the lines above say why"
+            if counting.ident is None
+            else "the worker stopped on a doubt; the log and the store are as they were"
         )
-        return 1
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -64,10 +65,10 @@ def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
         grid = np.asarray(survey.points[: survey.missing_input], dtype=np.float64)
         low, high, step = grid[0], grid[-1], grid[1] - grid[0]
         for value in values:
-            if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
+            if not isinstance(value, Real) or isinstance(value, bool) or not low <= value <= high:
                 shares[survey.missing_input] += 1.0
                 continue
-            place = min((value - low) / step, len(grid) - 1.0)
+            place = min((float(value) - low) / step, len(grid) - 1.0)
             below = min(int(place), len(grid) - 2)
             shares[below] += 1.0 - (place - below)
             shares[below + 1] += place - below

@@ -1,0 +1,25 @@
+"""What holds for every test: one hypothesis profile, and markers that follow from the folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# A busy machine is no failure. In CI the same examples come every time; at a desk new ones do.
+settings.register_profile("desk", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+MARKED_FOLDERS = ("integration", "statistical")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests by their folder, so that `-m "not integration"` never misses one that forgot to say so."""
+    tests = Path(__file__).parent
+    for item in items:
+        for folder in MARKED_FOLDERS:
+            if item.path.is_relative_to(tests / folder):
+                item.add_marker(folder)

@@ -1,0 +1,169 @@
+"""The command line: misuse is exit 2, failure exit 1 in one line on stderr; stdout holds results alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import COMMAND, environment
+from surveys import LABELS, VISITS
+
+from hubbub import Survey
+from hubbub_deploy.cli import main
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    path = tmp_path / "labels.toml"
+    path.write_text(LABELS, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "required: COMMAND"),
+        (["dance"], "invalid choice: 'dance'"),
+        (["demo", "--people", "0"], "--people: must be an integer of at least 1, got '0'"),
+        (["demo", "--people", "many"], "--people: must be an integer of at least 1, got 'many'"),
+        (["demo", "--seed", "-1"], "--seed: must be an integer of at least 0, got '-1'"),
+        (["demo", "--port", "65536"], "--port: must be an integer of at least 0 and at most 65535"),
+        (["demo", "--page", "maybe"], "--page: invalid choice"),
+        (["node"], "required: SURVEY, --data"),
+        (["node", "a.toml"], "required: --data"),
+        (["node", "a.toml", "--data", "d", "--port", "-1"], "--port: must be an integer of at least 0"),
+        (["node", "a.toml", "--data", "d", "--partitions", "0"], "--partitions: must be an integer"),
+        (["node", "a.toml", "--data", "d", "--grace", "nan"], "--grace: must be a finite number"),
+        (["node", "a.toml", "--data", "d", "--grace", "-1"], "--grace: must be a finite number"),
+        (["node", "a.toml", "--data", "d", "--colour"], "unrecognized arguments: --colour"),
+        (["replay", "a.csv"], "required: --survey"),
+        (["survey"], "required: VERB"),
+        (["survey", "compile", "a.toml"], "required: --out"),
+    ],
+)
+def test_misuse_exits_two_and_says_what_was_wrong(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("epsilon = 1.0", "epsilon = 0.0"), ("epsilon", "must be a finite number from 1e-06 to 40", "0.0")),
+        (("version = 1", "version = 1\ncolour = 3"), ("colour", "must be", "3")),
+        (('name = "grr"', 'name = "noise"'), ("mechanism.name", "must be one of", "'noise'")),
+        (('round = "1d"', 'round = "soon"'), ("schedule.round", "must be", "'soon'")),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "compile", "node", "replay"])
+def test_bad_survey_exits_one_with_file_key_rule_and_value_in_one_line(
+    command: str,
+    change: tuple[str, str],
+    said: tuple[str, ...],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    labels = tmp_path / "labels.toml"
+    assert change[0] in LABELS
+    labels.write_text(LABELS.replace(*change), encoding="utf-8")
+    arguments = {
+        "check": ["survey", "check", labels, "--json"],
+        "compile": ["survey", "compile", labels, "--out", tmp_path / "out"],
+        "node": ["node", labels, "--data", tmp_path / "data"],
+        "replay": ["replay", tmp_path / "people.csv", "--survey", labels],
+    }[command]
+    assert main([str(argument) for argument in arguments]) == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("hubbub: ")
+    assert err.count("\n") == 1
+    assert [part for part in (str(labels), *said) if part not in err] == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.toml"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "must be a readable file"), (b"id = \xff", "must be UTF-8"), (b"id = [", "must be TOML")],
+)
+def test_unreadable_survey_exits_one_in_one_line(
+    content: bytes | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "survey.toml"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["survey", "check", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert str(path) in err
+    assert said in err
+
+
+def test_check_prints_what_devices_are_asked_for(labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    survey = Survey.load(labels)
+    assert main(["survey", "check", str(labels), "--json"]) == 0
+    out, err = capsys.readouterr()
+    facts = json.loads(out)
+    assert err == ""
+    assert facts["digest"] == survey.digest.hex()
+    assert facts["epsilon"] == survey.channel.epsilon <= facts["declared_epsilon"] == 1.0
+    assert (facts["inputs"], facts["outputs"]) == (5, 5)
+    assert main(["survey", "check", str(labels)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(facts)
+
+
+def test_compile_writes_the_bytes_that_devices_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "visits.toml", tmp_path / "visits.bin"
+    source.write_text(VISITS, encoding="utf-8")
+    assert main(["survey", "compile", str(source), "--out", str(target)]) == 0
+    assert Survey.from_canonical(target.read_bytes()) == Survey.load(source)
+    assert Survey.load(source).digest.hex() in capsys.readouterr().out
+
+
+def test_output_that_cannot_be_written_exits_one_in_one_line(
+    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "no" / "where"
+    assert main(["survey", "compile", str(labels), "--out", str(target)]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"hubbub: {target}: cannot be written: No such file or directory\n")
+
+
+def test_reader_that_leaves_early_is_no_error(labels: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "survey", "check", str(labels)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(30) == 0
+
+
+def test_a_survey_is_checked_without_any_server_library(labels: Path) -> None:
+    code = (
+        "import sys\n"
+        "from hubbub_deploy.cli import main\n"
+        f"main(['survey', 'check', {str(labels)!r}])\n"
+        "unwanted = ('starlette', 'uvicorn', 'rich', 'matplotlib', 'statsmodels', 'sqlite3')\n"
+        "print(*(module for module in unwanted if module in sys.modules), file=sys.stderr)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment()
+    )
+    assert found.stderr.split() == []
