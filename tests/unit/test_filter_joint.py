@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub import mechanisms as m
-from hubbub.accounting import MAX_CELLS, QUANTA_PER_NAT, BayesianFilter, Joint, Query
+from hubbub.accounting import MAX_CELLS, QUANTA_PER_NAT, BayesianFilter, Joint, Query, component
 from hubbub.errors import BudgetError, ParameterError
 from hubbub.finite import DenseChannel
 
@@ -277,3 +277,27 @@ def test_joined_games_are_exact_against_all_pairs_of_records(menu, moves, budget
             assert truth >= exp_bounds(Fraction(said) - spare)[0]
         assert (again.loss, again.committed) == (accountant.loss, accountant.committed)
     assert accountant.committed <= budget
+
+
+def test_a_lifetime_of_answers_after_a_closed_round_understates_nothing(monkeypatch):
+    """Scores are shifted down long before int64 ends: the best and the worst of a closed value alike.
+
+    The threshold is lowered from 2^60 quanta, some 40,000 answers away, to two answers.
+    """
+    both = DenseChannel(np.array([[10, 30], [20, 20], [30, 10], [15, 25]]))
+    one = DenseChannel(np.array([[2**40, 2**40 + 2**20], [2**40 + 2**20, 2**40]]))
+
+    def lived():
+        accountant = BayesianFilter(50.0)
+        query = Query(Joint("birth year", "round 0"), both, np.arange(4).reshape(2, 2))
+        (ticket,) = accountant.reserve_all([query])
+        accountant.record(ticket, 0)
+        accountant.close("round 0")
+        for answer in range(7):
+            accountant.record(accountant.reserve("birth year", one), answer % 2)
+        return accountant.loss, accountant.committed
+
+    loss, committed = lived()
+    assert loss >= math.log(3)  # of the closed round alone: row 2 against row 0
+    monkeypatch.setattr(component, "TOP", 60 * QUANTA_PER_NAT)
+    assert lived() == (loss, committed)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hubbub.accounting.divergence import BlockDivergence
 from hubbub.accounting.partition import Partition
 from hubbub.accounting.query import Model
-from hubbub.accounting.scores import Scores
+from hubbub.accounting.scores import TOP, Scores
 from hubbub.errors import ParameterError
 
 
@@ -200,6 +200,10 @@ class Component:
                 f"a channel's divergence must bound its likelihood, got {worst - self.worst} quanta above it"
             )
         del self.pending[ticket]
+        if upper.top > TOP:
+            amount = -upper.top
+            for each in scores:
+                each.shift(amount)
         self.reserved, self.loss, self.worst = rest, loss, worst
         if earlier is None and rest is None and len(self.keys) == 1:
             self.answer = held.model, symbol
@@ -207,10 +211,10 @@ class Component:
             self.upper, self.lower = upper, lower
 
     def _hold(self, upper: NDArray[np.int64], lower: NDArray[np.int64] | None) -> None:
-        whole = Partition.whole(upper.size)
-        self.upper = self.lower = Scores.of(whole, upper)
+        whole, top = Partition.whole(upper.size), upper.max()
+        self.upper = self.lower = Scores.of(whole, upper - top)
         if lower is not None:
-            self.lower = Scores.of(whole, lower)
+            self.lower = Scores.of(whole, lower - top)
         self.loss = self.worst = self.upper.top - self.lower.bottom
 
     def _take(self, held: list[tuple[int, Held]], limit: int) -> bool:

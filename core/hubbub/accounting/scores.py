@@ -14,8 +14,8 @@ from hubbub.accounting.query import Model
 _FEW: Final = 4
 """Up to so many blocks or cells are changed one by one, which is quicker than an array operation."""
 
-_TOP: Final = 1 << 60
-"""Scores are shifted down before they reach it: only their differences mean anything, and those are small."""
+TOP: Final = 1 << 60
+"""Scores are to be shifted down before they reach it: only differences mean anything, and those are small."""
 
 
 class Scores:
@@ -85,8 +85,6 @@ class Scores:
             self._add_cells(steps.cells, times * steps.lift)
             self._add_cells(steps.values, times * steps.extra)
         self.top, self.bottom = int(np.maximum.reduce(self.high)), int(np.minimum.reduce(self.low))
-        if self.top > _TOP:
-            self._shift(-self.top)
 
     def _add_blocks(self, blocks: NDArray[np.intp], lift: int) -> None:
         if lift == 0 or blocks.size == 0:
@@ -138,7 +136,8 @@ class Scores:
         self.high = np.maximum.reduceat(self._within, finer.starts)
         self.low = np.minimum.reduceat(self._within, finer.starts)
 
-    def _shift(self, amount: int) -> None:
+    def shift(self, amount: int) -> None:
+        """Adds one number to every cell; scores that are compared must be shifted alike."""
         self._offsets += amount
         self.high += amount
         self.low += amount
