@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, cast
 import numpy as np
 
 from hubbub import Survey
-from hubbub.design import Accuracy, Candidate, Objective, Quantity, Question, compare, measured
+from hubbub.design import Accuracy, Candidate, Errors, Objective, Quantity, Question, compare, measured
 from hubbub.finite import FiniteChannel
 from hubbub.mechanisms import GRR, CategoryGRR
 from hubbub_deploy.errors import DeployError
@@ -116,7 +116,6 @@ class Design:
             "declared_epsilon": survey.epsilon,
             **_facts(self.own, self),
             "inputs": survey.channel.inputs,
-            "outputs": survey.channel.outputs,
             "sentence": self.sentence(),
             "advice": self.advice(),
             "alternatives": [_facts(other, self) for other in self.others],
@@ -131,7 +130,7 @@ class Design:
             if candidate.accuracy is None or candidate.channel is None:
                 found.append((mark, f"{candidate.label}: {candidate.refusal}"))
                 continue
-            known = candidate.accuracy
+            known, weighed = candidate.accuracy.errors, candidate.accuracy
             found.append(
                 (
                     mark,
@@ -139,8 +138,8 @@ class Design:
                     _share(known.value),
                     _share(known.category) if self._categories else "-",
                     "-" if known.mean is None else _number(INTERVAL_95 * known.mean),
-                    _number(known.leverage),
-                    str(known.bytes_per_report),
+                    _number(weighed.leverage),
+                    str(weighed.bytes_per_report),
                     f"{candidate.channel.epsilon:.6g}",
                 )
             )
@@ -192,30 +191,31 @@ def _same(one: Candidate, other: Candidate) -> bool:
     return one.mechanism == other.mechanism and known == seen
 
 
-def _known(candidate: Candidate) -> Accuracy:
-    return cast(Accuracy, candidate.accuracy)  # the survey's own channel has been measured
+def _known(candidate: Candidate) -> Errors:
+    return cast(Accuracy, candidate.accuracy).errors  # the survey's own channel has been measured
 
 
 def _facts(candidate: Candidate, design: Design) -> dict[str, Any]:
-    known, channel = candidate.accuracy, candidate.channel
+    weighed, channel = candidate.accuracy, candidate.channel
     facts: dict[str, Any] = {
         "mechanism": candidate.mechanism,
         "parameters": candidate.parameters,
         "cost": _finite(candidate.cost),
     }
-    if known is None or channel is None:
+    if weighed is None or channel is None:
         return facts | {"refusal": candidate.refusal}
+    known = weighed.errors
     return facts | {
         "epsilon": channel.epsilon,
         "inputs": channel.inputs,
-        "outputs": channel.outputs,
-        "bytes_per_report": known.bytes_per_report,
+        "outputs": channel.outputs if isinstance(channel, FiniteChannel) else None,
+        "bytes_per_report": weighed.bytes_per_report,
         "standard_error": {
             "value": _finite(known.value),
             "category": _finite(known.category) if len(design.question.sizes) > 2 else None,
             "mean": None if known.mean is None else _finite(known.mean),
         },
-        "leverage": _finite(known.leverage),
+        "leverage": _finite(weighed.leverage),
     }
 
 

@@ -81,7 +81,9 @@ def _over_boost(axes: Axes, design: Design) -> None:
     boosts = np.linspace(0.0, epsilon, BOOSTS).tolist()
     curve = boost_curve(design.question, boosts)
     for name in ("category", "value"):
-        known = [(b, getattr(c.accuracy, name)) for b, c in zip(boosts, curve, strict=True)]
+        known = [
+            (b, getattr(c.accuracy.errors, name)) for b, c in zip(boosts, curve, strict=True) if c.accuracy
+        ]
         shown = [(b, 100 * INTERVAL_95 * error) for b, error in known if math.isfinite(error)]
         line = axes.plot(*zip(*shown, strict=True), label=f"a {name}'s share")[0]
         best = min(shown, key=lambda point: point[1])

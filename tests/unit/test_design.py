@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ import surveys
 
 from hubbub import Survey
 from hubbub import mechanisms as m
-from hubbub.design import Objective, Question, accuracy, boost_curve, choose, compare
+from hubbub.design import Objective, Question, accuracy, boost_curve, choose, compare, foresee
 from hubbub.errors import ParameterError
-from hubbub.estimation import Estimator
+from hubbub.estimation import Estimator, estimator_for
+from hubbub.finite import FiniteChannel
 from hubbub_deploy.cli import main
 from hubbub_deploy.design import Design
 
@@ -65,13 +67,14 @@ def test_errors_are_those_of_the_whole_covariance(name):
     sizes = [4, 2, 5, 1]
     points = np.append(np.arange(12.0), np.nan)
     prior = np.append(np.random.default_rng(1).dirichlet(np.ones(12)), 0.0)
-    question = asked(sizes, prior=prior, points=points)
+    question = asked(sizes, objective="cdf", prior=prior, points=points)
     channel = CHANNELS[name]([*sizes, 1])
-    known = accuracy(channel, question)
+    known, weighed = foresee(channel, question), accuracy(channel, question)
+    assert weighed.errors == known
     covariance, value, category, b = brute_force(channel, question)
     assert known.value == pytest.approx(value, rel=1e-6)
     assert known.category == pytest.approx(category, rel=1e-6)
-    assert known.leverage == pytest.approx(np.abs(b).max(), rel=1e-6)
+    assert weighed.leverage == pytest.approx(np.abs(b).max(), rel=1e-6)
     sums = np.tril(np.ones((13, 13)))[:11]
     assert known.cdf == pytest.approx(math.sqrt(np.mean(np.diag(sums @ covariance @ sums.T))), rel=1e-6)
     centred = np.append(points[:-1] - prior[:-1] @ points[:-1], 0.0)
@@ -84,7 +87,7 @@ def test_value_error_of_grr_is_the_textbook_formula():
     e, k = math.e, 11
     p, q = e / (e + k - 1), 1 / (e + k - 1)
     variance = (0.1 * p * (1 - p) + 0.9 * q * (1 - q)) / (p - q) ** 2 / DEVICES
-    found = accuracy(m.grr(11, epsilon=1.0), question).value
+    found = foresee(m.grr(11, epsilon=1.0), question).value
     assert found == pytest.approx(math.sqrt(variance), rel=1e-5)
 
 
@@ -132,16 +135,52 @@ def test_shares_that_are_no_crowd_are_refused(shares, n):
 def test_no_listed_mechanism_and_no_boost_beats_the_chosen_one(objective, epsilon):
     points = np.append(np.arange(30.0), np.nan)
     question = asked([10, 10, 10], epsilon, objective, points=points)
-    chosen = choose(question)
+    chosen = compare(question)[0]
     curve = boost_curve(question, np.linspace(0.02 * epsilon, epsilon, 40).tolist())
     assert chosen.cost <= 1.001 * min(other.cost for other in [*compare(question), *curve])
     assert chosen.channel.epsilon <= epsilon
+    assert isinstance(choose(question).channel, FiniteChannel)
+
+
+SETS = {
+    "subset": lambda: m.subset_selection(5, epsilon=0.5),
+    "unary": lambda: m.unary(5, epsilon=0.5),
+    "levels of sets": lambda: m.levels([2, 2, 1], epsilon=0.5, shares=[0.4, 0.6]),
+    "levels of numbers": lambda: m.levels([2, 2, 1], epsilon=1.5, shares=[0.3, 0.7], oracles="grr"),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_leverage_of_a_set_is_what_the_worst_of_all_sets_adds(name):
+    """Every set that can be sent, as one report about its level, through the estimator's own sums."""
+    channel = SETS[name]()
+    question = asked([2, 2] if "levels" in name else [4])
+    tree = estimator_for(channel, category_of=question.category_of).tree
+    worst = 0.0
+    for k, level in enumerate(tree.levels):
+        if level.share == 0:
+            continue
+        p, q = level.support.held, level.support.other
+        for bits in product([0, 1], repeat=level.cells):
+            if name != "unary" and sum(bits) != round(p + (level.cells - 1) * q):
+                continue
+            direct = [np.zeros(other.cells) for other in tree.levels]
+            direct[k] = np.array([float((bit - q) / (p - q) / level.share) for bit in bits])
+            worst = max(worst, np.abs(tree.join(direct)[-1]).max())
+    assert accuracy(channel, question).leverage == pytest.approx(worst, rel=1e-9)
+
+
+def test_large_reports_are_listed_with_a_reason_and_not_measured():
+    found = {candidate.label: candidate for candidate in compare(asked([20_000]))}
+    assert found["unary (variant optimised)"].refusal == "a report must have at most 1024 bytes, got 2540"
+    assert math.isinf(found["unary (variant optimised)"].cost)
+    assert found["grr"].refusal == ""
 
 
 def test_category_is_best_known_when_the_value_is_hidden():
     chosen = choose(asked([10, 10], objective="category"))
     assert chosen.label == "grr (reading category)"
-    assert math.isinf(chosen.accuracy.value)
+    assert math.isinf(chosen.accuracy.errors.value)
     assert chosen.accuracy.leverage < 2
 
 
@@ -151,9 +190,9 @@ def test_labels_without_categories_are_asked_by_randomised_response():
 
 def test_total_weighs_every_one_of_many_values():
     question = asked([10] * 9, epsilon=5.0)
-    known = accuracy(m.pbgrr([*[10] * 9, 1], epsilon=5.0, boost_epsilon=3.0), question)
-    means = known.cost(Objective("both", 0.25), question)
-    totals = known.cost(Objective("both", 0.25, "totals"), question)
+    known = foresee(m.pbgrr([*[10] * 9, 1], epsilon=5.0, boost_epsilon=3.0), question)
+    means = known.cost(replace(question, objective=Objective("both", 0.25)))
+    totals = known.cost(replace(question, objective=Objective("both", 0.25, "totals")))
     assert means == pytest.approx(0.75 * known.value**2 + 0.25 * known.category**2)
     assert totals == pytest.approx(0.75 * 90 * known.value**2 + 0.25 * 9 * known.category**2)
 
@@ -205,7 +244,7 @@ def test_survey_read_by_category_is_compared_with_asking_for_values(tmp_path):
     file.write_text(surveys.VISITS.replace(old, 'name = "grr"\nreading = "category"'))
     design = Design.of(file, None)
     assert design.question.inputs == 22
-    assert math.isinf(design.own.accuracy.value)
+    assert math.isinf(design.own.accuracy.errors.value)
     assert design.own.channel.epsilon == design.survey.channel.epsilon
     assert "a category's share is known to" in design.sentence()
     assert "cannot be answered as it stands" in design.advice()
@@ -217,7 +256,7 @@ def test_sentence_says_what_the_survey_buys(tmp_path, capsys):
     file.write_text(surveys.VISITS)
     assert main(["survey", "design", str(file)]) == 0
     said = capsys.readouterr().out
-    known = Design.of(file, None).own.accuracy
+    known = Design.of(file, None).own.accuracy.errors
     half = 1.96 * 100 * known.category
     assert f"With 20,000 devices, a category's share is known to ±{half:.2g} points" in said
 

@@ -1,34 +1,38 @@
 """How well a channel answers a question: exact standard errors at the planned number of devices.
 
-Over the randomisation, for devices with shares F and rows m_x, the estimate F + B noise has
+Over the randomisation, for devices with shares F and rows m_x, an estimate by a left inverse B has
 
     covariance = (1/n) [ B diag(pi) B^T - diag(F) ],    pi = sum_x F_x m_x,
 
 because B m_x is the unit vector of x. Its diagonal, and that of sums of its rows, come from the same code
-that computes the errors of a release, applied to the expected counts n pi. Nothing is simulated.
+that computes the errors of a release, applied to the expected counts. Nothing is simulated.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import MAX_WEIGHTS
+from hubbub.channel import Channel
 from hubbub.design.question import Objective, Question
-from hubbub.estimation import Estimator
-from hubbub.estimation.inverse import Inverse
+from hubbub.errors import ParameterError
+from hubbub.estimation import Estimate, Estimator, TreeEstimator, estimator_for
 from hubbub.finite import FiniteChannel
-from hubbub.mechanisms.grr import GRR
-from hubbub.mechanisms.pbgrr import PBGRR
+from hubbub.mechanisms.unary import Unary
+from hubbub.sets import SetChannel
 from hubbub.wire import DIGEST_BYTES, ID_BYTES, Report, encode_report
+
+MAX_CURVE: Final = 1024
+"""Largest K for which errors of cumulative shares are computed: they need the whole covariance."""
 
 
 @dataclass(frozen=True)
-class Accuracy:
-    """Standard errors at the planned number of devices, and what one report weighs.
+class Errors:
+    """Standard errors at the planned number of devices.
 
     Missing is left out of every average: it is not what was asked.
 
@@ -37,21 +41,17 @@ class Accuracy:
         category: The same of the categories' shares; inf where one of them is hidden.
         mean: Standard error of the mean, in the question's units; None for labels without numbers.
         cdf: Root mean square of the standard errors of the cumulative shares, inf where values are hidden;
-            None where there is no order or the matrix would be too large.
-        leverage: The most devices by which one report can move the estimated number of devices with some
-            value (of some category, where values are hidden): what one forged report is worth.
-        bytes_per_report: Bytes of a report on the wire with the largest symbol, in an upload of its own kind.
+            None unless it is what the question's objective asks for.
     """
 
     value: float
     category: float
     mean: float | None
     cdf: float | None
-    leverage: float
-    bytes_per_report: int
 
-    def cost(self, objective: Objective, question: Question) -> float:
-        """The objective's value; inf where this cannot be answered."""
+    def cost(self, question: Question) -> float:
+        """The value of the question's objective; inf where this cannot be answered."""
+        objective: Objective = question.objective
         if objective.quantity == "value":
             return self.value**2
         if objective.quantity == "category":
@@ -65,75 +65,126 @@ class Accuracy:
         return math.inf if error is None else error**2
 
 
-def accuracy(channel: FiniteChannel, question: Question) -> Accuracy:
-    """Gives what a channel of K inputs makes known, exactly.
+@dataclass(frozen=True)
+class Accuracy:
+    """What a channel makes known, and what one report weighs.
+
+    Attributes:
+        errors: Standard errors.
+        leverage: The most devices by which one report can move the estimated number of devices with some
+            value (in some category, where values are hidden): what one forged report is worth.
+        bytes_per_report: Bytes of a report on the wire, its largest symbol and a small round.
+    """
+
+    errors: Errors
+    leverage: float
+    bytes_per_report: int
+
+
+def foresee(channel: Channel, question: Question) -> Errors:
+    """Gives the exact errors of a channel of K inputs.
 
     Raises:
-        ParameterError: If the channel's inputs are not the question's.
+        ParameterError: If the channel does not fit the question.
     """
-    estimator = Estimator(
+    return _errors(_estimator(channel, question), question)
+
+
+def accuracy(channel: Channel, question: Question) -> Accuracy:
+    """Gives the exact errors of a channel of K inputs, and what one report weighs.
+
+    Raises:
+        ParameterError: If the channel does not fit the question.
+    """
+    estimator = _estimator(channel, question)
+    return Accuracy(
+        errors=_errors(estimator, question),
+        leverage=_of_set(channel, estimator, question)
+        if isinstance(estimator, TreeEstimator)
+        else _of_symbol(estimator),
+        bytes_per_report=report_bytes(channel),
+    )
+
+
+def report_bytes(channel: Channel) -> int:
+    """Gives the bytes of one report on the wire, its largest symbol and a small round.
+
+    A packed set takes its bytes and a head of two or three in place of a small number's one.
+    """
+    symbol = channel.outputs - 1 if isinstance(channel, FiniteChannel) else 0
+    plain = len(encode_report(Report(bytes(DIGEST_BYTES), 0, bytes(ID_BYTES), symbol)))
+    if isinstance(channel, SetChannel):
+        return plain - 1 + channel.width + (2 if channel.width < 256 else 3)
+    return plain
+
+
+def _estimator(channel: Channel, question: Question) -> Estimator | TreeEstimator:
+    return estimator_for(
         channel,
         category_of=question.category_of,
         points=question.points,
         missing=question.inputs - 1,
         rounding="stochastic" if question.kind == "grid" else "none",
     )
+
+
+def _errors(estimator: Estimator | TreeEstimator, question: Question) -> Errors:
     foreseen = estimator.foresee(question.prior, question.devices)
-    return Accuracy(
+    return Errors(
         value=_rms(foreseen.value_errors[:-1]),
         category=_rms(foreseen.category_errors[:-1]),
         mean=None if foreseen.mean_error is None else float(foreseen.mean_error),
-        cdf=_cdf_error(channel, question, estimator.inverse),
-        leverage=_leverage(channel, question, estimator.inverse),
-        bytes_per_report=report_bytes(channel),
+        cdf=_curve_error(foreseen, question) if question.objective.quantity == "cdf" else None,
     )
-
-
-def report_bytes(channel: FiniteChannel) -> int:
-    """Gives the bytes of one report on the wire, its largest symbol and a small round."""
-    return len(encode_report(Report(bytes(DIGEST_BYTES), 0, bytes(ID_BYTES), channel.outputs - 1)))
 
 
 def _rms(errors: NDArray[np.float64]) -> float:
     return math.sqrt(float(np.mean(errors**2)))
 
 
-def _cdf_error(channel: FiniteChannel, question: Question, inverse: Inverse) -> float | None:
+def _curve_error(foreseen: Estimate, question: Question) -> float:
     """Root mean square error of the shares at or below each point but the last, which is a sum of all."""
-    if question.points is None or channel.inputs * channel.outputs > MAX_WEIGHTS // 4:
-        return None
+    if question.points is None or question.inputs > MAX_CURVE:
+        raise ParameterError(
+            f"objective cdf must be asked of numbers with at most {MAX_CURVE} inputs, got {question.inputs}"
+        )
     order = np.argsort(question.points[:-1], kind="stable")
-    sums = np.cumsum(inverse.matrix()[order], axis=0)[:-1]
-    if np.isnan(sums).any():
-        return math.inf
-    variances = (sums**2) @ channel.expected(question.prior) - np.cumsum(question.prior[order])[:-1]
-    return _rms(np.sqrt(np.maximum(variances, 0.0) / question.devices)) if len(variances) else None
+    covariance = foreseen.covariance()[np.ix_(order, order)]
+    variances = np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1))[:-1]
+    return math.inf if np.isnan(variances).any() else _rms(np.sqrt(np.maximum(variances, 0.0)))
 
 
-def _leverage(channel: FiniteChannel, question: Question, inverse: Inverse) -> float:
-    """The largest entry of B in size, over values; over categories where values are hidden."""
-    weights = [inverse.pull_back(_unit(question, x)) for x in _representatives(channel)]
-    shown = [float(np.abs(w).max()) for w in weights if w is not None]
-    if len(shown) < len(weights):
-        groups = range(len(question.sizes))
-        seen = [inverse.pull_back((question.category_of == c).astype(np.float64)) for c in groups]
-        shown += [float(np.abs(w).max()) for w in seen if w is not None]
-    return max(shown, default=math.inf)
+def _of_symbol(estimator: Estimator) -> float:
+    reach = estimator.inverse.reach()
+    if np.isnan(reach.values_low).any():
+        return float(np.nanmax(np.maximum(-reach.categories_low, reach.categories_high)))
+    return float(np.maximum(-reach.values_low, reach.values_high).max())
 
 
-def _unit(question: Question, x: int) -> NDArray[np.float64]:
-    unit = np.zeros(question.inputs)
-    unit[x] = 1.0
-    return unit
+def _of_set(channel: Channel, estimator: TreeEstimator, question: Question) -> float:
+    """The most that a set, or a report about one level, can add to the number of devices with some value.
 
-
-def _representatives(channel: FiniteChannel) -> list[int]:
-    """Inputs whose rows of B hold every size of entry that any row holds."""
-    if isinstance(channel, GRR):
-        return [0]
-    if isinstance(channel, PBGRR):
-        # Categories of one size have the same integers.
-        firsts = np.unique(channel.sizes, return_index=True)[1]
-        starts: list[int] = channel.starts[firsts].tolist()
-        return starts
-    return list(range(channel.inputs))
+    A value's share is a sum over levels of means of h . b over the level's own reports, b being 1/(p - q) for
+    the cells of the set, less q/(p - q) for all: so what is largest is a sum over the largest (or least) h.
+    """
+    found = 0.0
+    firsts = np.unique(question.sizes, return_index=True)[1]
+    for x in (np.cumsum(question.sizes) - question.sizes)[firsts].tolist():
+        unit = np.zeros(question.inputs)
+        unit[x] = 1.0
+        for level, h in zip(estimator.tree.levels, estimator.tree.coefficients(unit), strict=True):
+            if level.share == 0:
+                continue
+            held, other = float(level.support.held), float(level.support.other)
+            ranked = np.sort(h)
+            # Unary encoding sends sets of any size, all others of one.
+            size = round(held + (level.cells - 1) * other)
+            low, high = (
+                (ranked[ranked < 0].sum(), ranked[ranked > 0].sum())
+                if isinstance(channel, Unary)
+                else (ranked[:size].sum(), ranked[-size:].sum())
+            )
+            base = other * h.sum()
+            most = max(high - base, base - low) / (held - other) / float(level.share)
+            found = max(found, float(most))
+    return found

@@ -8,19 +8,26 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub import mechanisms
-from hubbub.design.accuracy import Accuracy, accuracy
+from hubbub.channel import Channel
+from hubbub.design.accuracy import Accuracy, accuracy, foresee, report_bytes
 from hubbub.design.question import Question
 from hubbub.errors import ParameterError
 from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.boost_search import least
+from hubbub.mechanisms.kernels import KernelName
 
-LEAST_BOOST: Final = 1 / 64
-"""The smallest share of epsilon tried as boost_epsilon: below it values are as good as hidden."""
+LEAST_SHARE: Final = 1 / 64
+"""The smallest share of epsilon tried as boost_epsilon, and of reports as a level's: less is nothing."""
+
+MAX_REPORT_BYTES: Final = 1024
+"""Larger reports are listed and not chosen: a phone's radio and a day of the log are paid in bytes."""
 
 TIE: Final = 1e-3
 """Costs within this share of the least count as equal; the mechanism listed first is then taken."""
 
-Parameters = dict[str, float | int | str]
+GRID_KERNELS: Final[tuple[KernelName, ...]] = ("uniform", "laplace", "gaussian", "staircase")
+
+Parameters = dict[str, float | int | str | list[float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +45,7 @@ class Candidate:
 
     mechanism: str
     parameters: Parameters
-    channel: FiniteChannel | None
+    channel: Channel | None
     accuracy: Accuracy | None
     cost: float
     refusal: str = ""
@@ -46,10 +53,7 @@ class Candidate:
     @property
     def label(self) -> str:
         """The mechanism and its parameters, as people read them."""
-        inside = ", ".join(
-            f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
-            for key, value in self.parameters.items()
-        )
+        inside = ", ".join(f"{key} {_text(value)}" for key, value in self.parameters.items())
         return f"{self.mechanism} ({inside})" if inside else self.mechanism
 
 
@@ -70,21 +74,21 @@ def compare(question: Question) -> list[Candidate]:
 
 
 def choose(question: Question) -> Candidate:
-    """Gives the mechanism of least cost.
+    """Gives the mechanism of least cost among those whose symbols are numbers, as a survey's are.
 
     Raises:
         ParameterError: If none answers the question.
     """
-    first = compare(question)[0]
-    if not math.isfinite(first.cost):
-        raise ParameterError(f"no mechanism can show the {question.objective.quantity} of this question")
-    return first
+    for candidate in compare(question):
+        if isinstance(candidate.channel, FiniteChannel) and math.isfinite(candidate.cost):
+            return candidate
+    raise ParameterError(f"no mechanism can show the {question.objective.quantity} of this question")
 
 
-def measured(mechanism: str, parameters: Parameters, question: Question, channel: FiniteChannel) -> Candidate:
+def measured(mechanism: str, parameters: Parameters, question: Question, channel: Channel) -> Candidate:
     """Gives a compiled channel as a candidate."""
     known = accuracy(channel, question)
-    return Candidate(mechanism, parameters, channel, known, known.cost(question.objective, question))
+    return Candidate(mechanism, parameters, channel, known, known.errors.cost(question))
 
 
 def boost_curve(question: Question, boosts: list[float]) -> list[Candidate]:
@@ -95,51 +99,127 @@ def boost_curve(question: Question, boosts: list[float]) -> list[Candidate]:
 
 
 def _labels(question: Question) -> Iterator[Candidate]:
-    sizes, epsilon = question.sizes, question.epsilon
-    yield _tried("grr", {}, question, lambda: mechanisms.grr(question.inputs, epsilon=epsilon))
-    if len(sizes) < 3 or max(sizes) == 1:
-        return  # without categories of several values the rest is randomised response again
-    yield _tried("grr", {"reading": "category"}, question, lambda: _pbgrr(question, 0.0))
-    if question.objective.quantity == "category":
-        return  # hiding the value is then the best boost, and already listed
-    boost = least(
-        lambda boost: _cost(question, lambda: _pbgrr(question, boost)), epsilon * LEAST_BOOST, epsilon
+    inputs, sizes, epsilon = question.inputs, question.sizes, question.epsilon
+    yield _tried("grr", {}, question, lambda: mechanisms.grr(inputs, epsilon=epsilon))
+    grouped = len(sizes) > 2 and max(sizes) > 1
+    if grouped:
+        yield _tried("grr", {"reading": "category"}, question, lambda: _pbgrr(question, 0.0))
+        if question.objective.quantity != "category":  # hiding the value is then the best boost
+            yield _boosted_response(question)
+            yield from (_level_sampling(question, oracles) for oracles in ("grr", "best"))
+    yield _tried(
+        "subset_selection", {}, question, lambda: mechanisms.subset_selection(inputs, epsilon=epsilon)
     )
-    yield _tried("pbgrr", {"boost_epsilon": boost}, question, lambda: _pbgrr(question, boost))
+    yield _tried(
+        "unary", {"variant": "optimised"}, question, lambda: mechanisms.unary(inputs, epsilon=epsilon)
+    )
+    yield _tried(
+        "unary",
+        {"variant": "symmetric"},
+        question,
+        lambda: mechanisms.unary(inputs, epsilon=epsilon, variant="symmetric"),
+    )
 
 
-def _pbgrr(question: Question, boost: float) -> FiniteChannel:
+def _pbgrr(question: Question, boost: float) -> Channel:
     return mechanisms.pbgrr(question.sizes, epsilon=question.epsilon, boost_epsilon=boost)
 
 
-def _grid(question: Question) -> Iterator[Candidate]:
-    points = question.inputs - 1
-    for kernel in ("uniform", "laplace"):
-        yield _tried(
-            "boosted",
-            {"kernel": kernel, "points": points},
-            question,
-            lambda kernel=kernel: mechanisms.boosted(  # type: ignore[misc]  # a default binds the loop's value
-                points, epsilon=question.epsilon, kernel=kernel, missing="input"
-            ),
-        )
-    yield _tried(
-        "grr", {"points": points}, question, lambda: mechanisms.grr(points + 1, epsilon=question.epsilon)
+def _boosted_response(question: Question) -> Candidate:
+    epsilon = question.epsilon
+    boost = least(
+        lambda boost: _cost(question, lambda: _pbgrr(question, boost)), epsilon * LEAST_SHARE, epsilon
     )
+    return _tried("pbgrr", {"boost_epsilon": boost}, question, lambda: _pbgrr(question, boost))
+
+
+def _level_sampling(question: Question, oracles: str) -> Candidate:
+    def build(share: float) -> Channel:
+        return mechanisms.levels(
+            question.sizes,
+            epsilon=question.epsilon,
+            shares=[share, 1.0 - share],
+            oracles="best" if oracles == "best" else "grr",
+        )
+
+    share = least(lambda share: _cost(question, lambda: build(share)), LEAST_SHARE, 1.0 - LEAST_SHARE)
+    parameters: Parameters = {"shares": [share, 1.0 - share], "oracles": oracles}
+    return _tried("levels", parameters, question, lambda: build(share))
+
+
+def _grid(question: Question) -> Iterator[Candidate]:
+    points, epsilon = question.inputs - 1, question.epsilon
+    for kernel in GRID_KERNELS:
+        yield _boosted_noise(question, kernel)
+    for name, build in (
+        ("square_wave", mechanisms.square_wave),
+        ("hybrid", mechanisms.hybrid),
+        ("piecewise", mechanisms.piecewise),
+        ("duchi", mechanisms.duchi),
+    ):
+        yield _tried(name, {"points": points}, question, _bound(build, points, epsilon))
+    yield _tried("grr", {"points": points}, question, lambda: mechanisms.grr(points + 1, epsilon=epsilon))
+
+
+def _bound(build: Callable[..., Channel], points: int, epsilon: float) -> Callable[[], Channel]:
+    return lambda: build(points, epsilon=epsilon, missing="input")
+
+
+def _boosted_noise(question: Question, kernel: KernelName) -> Candidate:
+    """Boosted noise with its split searched for the mean, its half width for the objective."""
+    points, epsilon = question.inputs - 1, question.epsilon
+
+    def build(width: float | None) -> mechanisms.Boosted:
+        region = mechanisms.Absolute(width)
+        return mechanisms.boosted(points, epsilon=epsilon, kernel=kernel, region=region, missing="input")
+
+    width: float | None = None
+    if question.objective.quantity != "mean":
+        costs: dict[int, float] = {}
+
+        def judge(steps: int) -> float:
+            if steps not in costs:
+                costs[steps] = _cost(question, lambda: build(float(steps)))
+            return costs[steps]
+
+        stride = max(1, (points - 1) // 8)
+        best = min(range(0, points, stride), key=judge)
+        while stride > 1:
+            stride = (stride + 1) // 2
+            best = min((w for w in (best - stride, best, best + stride) if 0 <= w < points), key=judge)
+        width = float(best)
+    parameters: Parameters = {"kernel": kernel, "points": points}
+    found = _tried("boosted", parameters, question, lambda: build(width))
+    if isinstance(found.channel, mechanisms.Boosted) and question.points is not None:
+        design = found.channel.design
+        if isinstance(design.region, mechanisms.Absolute):
+            step = (question.points[points - 1] - question.points[0]) / (points - 1)
+            found.parameters["half_width"] = float(design.region.width * step)
+            found.parameters["boost"] = design.boost
+    return found
 
 
 def _tried(
-    mechanism: str, parameters: Parameters, question: Question, build: Callable[[], FiniteChannel]
+    mechanism: str, parameters: Parameters, question: Question, build: Callable[[], Channel]
 ) -> Candidate:
     try:
         channel = build()
+        size = report_bytes(channel)
+        if size > MAX_REPORT_BYTES:
+            raise ParameterError(f"a report must have at most {MAX_REPORT_BYTES} bytes, got {size}")
         return measured(mechanism, parameters, question, channel)
     except ParameterError as error:
         return Candidate(mechanism, parameters, None, None, math.inf, str(error))
 
 
-def _cost(question: Question, build: Callable[[], FiniteChannel]) -> float:
+def _cost(question: Question, build: Callable[[], Channel]) -> float:
     try:
-        return accuracy(build(), question).cost(question.objective, question)
+        return foresee(build(), question).cost(question)
     except ParameterError:
         return math.inf
+
+
+def _text(value: float | str | list[float]) -> str:
+    if isinstance(value, list):
+        return " : ".join(_text(part) for part in value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
