@@ -2,7 +2,10 @@
 
 A decoder that trusts announced lengths can be made to reserve gigabytes by a hundred bytes of nested
 array headers. Here the bytes are first walked without building anything; only when every announced element
-is really there is the value built, so that memory stays proportional to the bytes received.
+is really there is the value built, so that memory stays proportional to the bytes received (64 times them at
+worst, for nothing but empty arrays).
+
+Every function and method here but `pack` raises WireError where what it reads breaks the rule that it states.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ Prop. 7; for unequal ones that proposition normalises rows instead of columns, a
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,7 +28,8 @@ from hubbub.channel import MAX_INPUTS
 from hubbub.errors import ParameterError
 from hubbub.exact import HEADROOM, MIN_EPSILON, checked_epsilon, exp_below, log_above
 from hubbub.finite import FiniteChannel, Symbols
-from hubbub.mechanisms.grr import NARROW_LOSS, TOTALS, symmetric_weights
+from hubbub.mechanisms.category_weights import category_weights
+from hubbub.mechanisms.grr import symmetric_weights
 from hubbub.randomness import Words
 from hubbub.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 
@@ -353,7 +353,7 @@ def pbgrr(sizes: Sequence[int], *, epsilon: float, boost_epsilon: float) -> PBGR
     if boost == epsilon:
         true, other = symmetric_weights(sum(counts), ceiling)
         return PBGRR(counts, [true] * len(counts), [other] * len(counts), [other] * len(counts))
-    by_size = _category_weights(Counter(counts), ceiling, exp_below(epsilon - boost))
+    by_size = category_weights(Counter(counts), ceiling, exp_below(epsilon - boost))
     t, u, o = zip(*(by_size[size] for size in counts), strict=True)
     return PBGRR(counts, t, u, o)
 
@@ -376,57 +376,3 @@ def _checked_sizes(sizes: Sequence[int]) -> list[int]:
             f"the sizes of all categories must sum to at most {MAX_INPUTS}, got {sum(counts)}"
         )
     return counts
-
-
-def _category_weights(
-    sizes: Mapping[int, int], ceiling: Fraction, near: Fraction
-) -> dict[int, tuple[int, int, int]]:
-    """Gives the weights (t, u, o) of a category by its size.
-
-    o_c = round(P v_c) and u_c = ceil(b o_c), both by exact fractions; the total T is the least over c of what
-    the row of c would sum to with floor(a o_c) at the true value, and t_c takes what that leaves, so that
-    t_c <= a o_c for all. u is rounded up so that t_c/u_c <= a/b as well. P is as large as the limit on T
-    allows.
-
-    Args:
-        sizes: How many categories there are of each size.
-        ceiling: a, a little below e^ε.
-        near: b, a little below e^(ε - ε₀); 1 < b < a.
-
-    Raises:
-        ParameterError: If even a total below 2^63 cannot express the weights.
-    """
-    spans = {size: ceiling - 1 + (size - 1) * (near - 1) for size in sizes}
-    norm = 1 + sum(number * size / spans[size] for size, number in sizes.items())
-    shares = {size: 1 / (norm * span) for size, span in spans.items()}
-    aim, inner = math.log(ceiling), math.log(ceiling / near)
-    for limit in TOTALS:
-        # T misses its scale by what roundings add up to in the row that decides: half a unit of o per input,
-        # one of u (with b/2 of its o) per other value of the category, a/2 for the true value.
-        inputs = sum(number * size for size, number in sizes.items())
-        slack = inputs + min(sizes) * math.ceil(near) + math.ceil(ceiling)
-        weights, total = _weights_at(limit - slack, sizes, shares, ceiling, near)
-        if total > limit:
-            continue
-        kept = 0.0 if limit == TOTALS[-1] else 1.0 - NARROW_LOSS
-        if all(
-            t > u >= o >= 1
-            and log_above(t, o) >= aim * kept
-            and (size == 1 or log_above(t, u) >= inner * kept)
-            for size, (t, u, o) in weights.items()
-        ):
-            return weights
-    raise ParameterError(
-        f"no total below 2^63 can express epsilon {aim:.6g} and boost_epsilon {inner:.6g} on these categories"
-    )
-
-
-def _weights_at(
-    scale: int, sizes: Mapping[int, int], shares: Mapping[int, Fraction], ceiling: Fraction, near: Fraction
-) -> tuple[dict[int, tuple[int, int, int]], int]:
-    other = {size: round(scale * share) for size, share in shares.items()}
-    same = {size: other[size] if size == 1 else math.ceil(near * other[size]) for size in sizes}
-    base = sum(number * size * other[size] for size, number in sizes.items())
-    rest = {size: base - size * other[size] + (size - 1) * same[size] for size in sizes}
-    total = min(rest[size] + math.floor(ceiling * other[size]) for size in sizes)
-    return {size: (total - rest[size], same[size], other[size]) for size in sizes}, total

@@ -1,0 +1,65 @@
+"""The integers of privacy-boosted randomised response: exact fractions rounded to totals below 2^63."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+from hubbub.errors import ParameterError
+from hubbub.exact import log_above
+from hubbub.mechanisms.grr import NARROW_LOSS, TOTALS
+
+
+def category_weights(
+    sizes: Mapping[int, int], ceiling: Fraction, near: Fraction
+) -> dict[int, tuple[int, int, int]]:
+    """Gives the weights (t, u, o) of a category by its size.
+
+    o_c = round(P v_c) and u_c = ceil(b o_c), both by exact fractions; the total T is the least over c of what
+    the row of c would sum to with floor(a o_c) at the true value, and t_c takes what that leaves, so that
+    t_c <= a o_c for all. u is rounded up so that t_c/u_c <= a/b as well. P is as large as the limit on T
+    allows.
+
+    Args:
+        sizes: How many categories there are of each size.
+        ceiling: a, a little below e^ε.
+        near: b, a little below e^(ε - ε₀); 1 < b < a.
+
+    Raises:
+        ParameterError: If even a total below 2^63 cannot express the weights.
+    """
+    spans = {size: ceiling - 1 + (size - 1) * (near - 1) for size in sizes}
+    norm = 1 + sum(number * size / spans[size] for size, number in sizes.items())
+    shares = {size: 1 / (norm * span) for size, span in spans.items()}
+    aim, inner = math.log(ceiling), math.log(ceiling / near)
+    for limit in TOTALS:
+        # T misses its scale by what roundings add up to in the row that decides: half a unit of o per input,
+        # one of u (with b/2 of its o) per other value of the category, a/2 for the true value.
+        inputs = sum(number * size for size, number in sizes.items())
+        slack = inputs + min(sizes) * math.ceil(near) + math.ceil(ceiling)
+        weights, total = _weights_at(limit - slack, sizes, shares, ceiling, near)
+        if total > limit:
+            continue
+        kept = 0.0 if limit == TOTALS[-1] else 1.0 - NARROW_LOSS
+        if all(
+            t > u >= o >= 1
+            and log_above(t, o) >= aim * kept
+            and (size == 1 or log_above(t, u) >= inner * kept)
+            for size, (t, u, o) in weights.items()
+        ):
+            return weights
+    raise ParameterError(
+        f"no total below 2^63 can express epsilon {aim:.6g} and boost_epsilon {inner:.6g} on these categories"
+    )
+
+
+def _weights_at(
+    scale: int, sizes: Mapping[int, int], shares: Mapping[int, Fraction], ceiling: Fraction, near: Fraction
+) -> tuple[dict[int, tuple[int, int, int]], int]:
+    other = {size: round(scale * share) for size, share in shares.items()}
+    same = {size: other[size] if size == 1 else math.ceil(near * other[size]) for size in sizes}
+    base = sum(number * size * other[size] for size, number in sizes.items())
+    rest = {size: base - size * other[size] + (size - 1) * same[size] for size in sizes}
+    total = min(rest[size] + math.floor(ceiling * other[size]) for size in sizes)
+    return {size: (total - rest[size], same[size], other[size]) for size in sizes}, total
