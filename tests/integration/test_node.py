@@ -195,7 +195,7 @@ def test_survey_that_changed_without_a_new_version_is_refused(labels: Path, data
         text.replace("epsilon = 1.0", "epsilon = 1.5").replace("version = 1", "version = 2"), encoding="utf-8"
     )
     with node(data, labels) as (_, port):
-        assert [survey["version"] for survey in live(port)["surveys"]] == [1, 2]
+        wait_until(lambda: [survey["version"] for survey in live(port)["surveys"]] == [1, 2])
 
 
 def test_one_survey_given_twice_is_refused(labels: Path, data: Path) -> None:
