@@ -26,10 +26,10 @@ from pathlib import Path
 
 from hubbub.survey import Survey
 from hubbub.wire import encode_upload
-from hubbub_client import Agent, Limits
-from hubbub_client import ledger as ledger_module
+from hubbub_client import Agent, Limits, Policy
 
 LIMITS = Limits(gap_s=0.0, base_s=0.001, cap_s=0.01, retry_after_cap_s=0.01)
+AGREED = Policy(require_opt_in="no")
 
 
 def live(order: dict, world: tuple[str, str, float, list[Survey]], opened: int) -> None:
@@ -37,7 +37,7 @@ def live(order: dict, world: tuple[str, str, float, list[Survey]], opened: int) 
     if "statement" in order:
         die_before_statement(order["statement"])
     now_s = 0.0
-    agent = Agent(path, url, budget=budget, limits=LIMITS, clock=lambda: now_s)
+    agent = Agent(path, url, budget=budget, limits=LIMITS, clock=lambda: now_s, policy=AGREED)
     if order.get("premature"):
         send_before_commit(agent)
     for survey in surveys:
@@ -80,7 +80,7 @@ def die_before_statement(number: int) -> None:
         connection.set_trace_callback(count)
         return connection
 
-    ledger_module.sqlite3.connect = traced
+    sqlite3.connect = traced
 
 
 def send_before_commit(agent: Agent) -> None:

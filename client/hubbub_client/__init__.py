@@ -9,12 +9,22 @@ from hubbub_client.errors import (
     CollectorError,
     LedgerCorrupt,
     LedgerError,
+    LedgerForeign,
     LedgerLocked,
+    LedgerMissing,
     LedgerTooNew,
 )
 from hubbub_client.fleet import Column, Fleet, FleetEnrolment
 from hubbub_client.fleet_upload import UploadCounts
-from hubbub_client.outcomes import Answer, EnrolmentStatus, Status, UploadOutcome
+from hubbub_client.outcomes import (
+    Answer,
+    Correction,
+    EnrolmentStatus,
+    SentReport,
+    Status,
+    UploadOutcome,
+)
+from hubbub_client.policy import Policy
 from hubbub_client.schedule import Enrolment
 from hubbub_client.uploader import Limits
 
@@ -27,15 +37,20 @@ __all__ = [
     "ClientError",
     "CollectorError",
     "Column",
+    "Correction",
     "Enrolment",
     "EnrolmentStatus",
     "Fleet",
     "FleetEnrolment",
     "LedgerCorrupt",
     "LedgerError",
+    "LedgerForeign",
     "LedgerLocked",
+    "LedgerMissing",
     "LedgerTooNew",
     "Limits",
+    "Policy",
+    "SentReport",
     "Status",
     "UploadCounts",
     "UploadOutcome",

@@ -3,6 +3,7 @@
     with Agent("ledger.db", "https://collect.example.org", budget=4.0) as agent:
         agent.register(Attribute.integer("visits", 0, 77, kind="static"))
         agent.set("visits", 3)
+        agent.opt_in(survey)
         agent.enrol(survey)
         agent.answer()
         agent.upload()
@@ -22,24 +23,37 @@ from types import TracebackType
 from typing import Final, Self
 
 from hubbub import packing, wire
+from hubbub.channel import Symbol
 from hubbub.domain import Attribute, attribute_from_spec
 from hubbub.errors import HubbubError, WireError
 from hubbub.survey import Survey
+from hubbub_client.background import Background
 from hubbub_client.book import replay
-from hubbub_client.errors import AttributeRefused, CollectorError, LedgerCorrupt, LedgerError
-from hubbub_client.ledger import Ledger, StoredAttribute, StoredEnrolment
-from hubbub_client.outcomes import Answer, EnrolmentStatus, Status, UploadOutcome
+from hubbub_client.errors import AttributeRefused, CollectorError, LedgerCorrupt
+from hubbub_client.history import sent_reports
+from hubbub_client.ledger import Ledger
+from hubbub_client.outcomes import Answer, Correction, EnrolmentStatus, SentReport, Status, UploadOutcome
+from hubbub_client.policy import Policy, consent, subject_of
 from hubbub_client.reading import Reading, channel_input, pack_reading, read, unpack_reading
-from hubbub_client.schedule import Enrolment, due, readable, screen, slot_of, slot_query, slots, water_mark
+from hubbub_client.schedule import (
+    Enrolment,
+    Refusal,
+    due,
+    first_round,
+    floor_at,
+    readable,
+    screen,
+    slot_of,
+    slot_query,
+    slots,
+)
+from hubbub_client.sender import Sender
+from hubbub_client.stored import StoredAttribute, StoredEnrolment, StoredReading
 from hubbub_client.transcript import Row
 from hubbub_client.transport import HttpTransport, Transport
-from hubbub_client.uploader import Limits, Settled, Upload, Wait, decide, judge
+from hubbub_client.uploader import Limits
 
-REPORTS_PATH: Final = "/v1/reports"
 SURVEYS_PATH: Final = "/v1/surveys"
-
-_PATIENCE_S: Final = 2.0
-"""What `close` grants the background thread: enough for any answer, and no host waits longer to exit."""
 
 _JITTER: Final = SystemRandom().random
 
@@ -53,10 +67,14 @@ class Agent:
     Args:
         path: The ledger file, kept out of backups: a restored copy would spend the same budget twice.
         collector_url: Where reports go.
-        budget: Lifetime epsilon of the owner's whole record, fixed by the first open of the ledger.
-        max_epsilon: Largest epsilon of one answer that this device accepts; None for no limit but the budget.
+        budget: Lifetime epsilon of the owner's whole record, fixed by the first open of the ledger; None to
+            open one that exists as it was fixed.
+        policy: What surveys may ask; by default whatever the owner has said yes to.
+        device_key: A secret of this device, at least 16 bytes, that no backup carries, where the host has
+            one: then a ledger copied to another device is refused.
         limits: The uploader's caps.
-        clock: Epoch seconds.
+        clock: Epoch seconds, or None while the device does not trust its clock: then nothing is answered or
+            sent, and what waits stays.
         jitter: Uniform draws in [0, 1) for the back-off; never used for an answer.
         http: Another transport, for hosts with an HTTP stack of their own.
 
@@ -70,25 +88,25 @@ class Agent:
         path: str | os.PathLike[str],
         collector_url: str,
         *,
-        budget: float,
-        max_epsilon: float | None = None,
+        budget: float | None,
+        policy: Policy | None = None,
+        device_key: bytes | None = None,
         limits: Limits | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float | None] = time.time,
         jitter: Callable[[], float] = _JITTER,
         http: Transport | None = None,
     ) -> None:
         self._http: Transport = HttpTransport(collector_url) if http is None else http
-        self._budget = float(budget)
-        self._max_epsilon = self._budget if max_epsilon is None else float(max_epsilon)
-        self._limits = limits or Limits()
-        self._clock, self._jitter = clock, jitter
-        # Values not pinned live here and nowhere else: an evolving one is never written down.
+        self._policy = policy or Policy()
+        self._clock = clock
+        # Values not pinned: an evolving one is on disk only while a round waits for it.
         self._readings: dict[str, Reading] = {}
-        self._lock, self._upload_lock = threading.RLock(), threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._stop = threading.Event()
-        self._errors, self._last_error = 0, None  # type: int, str | None
-        self._ledger = Ledger(path, budget=self._budget)
+        self._lock = threading.RLock()
+        self._ledger = Ledger(path, budget=None if budget is None else float(budget), device_key=device_key)
+        self._sender = Sender(
+            self._ledger, self._lock, self._http, limits=limits or Limits(), clock=clock, jitter=jitter
+        )
+        self._background = Background(self._step)
         try:
             self._load()
         except BaseException:
@@ -98,9 +116,9 @@ class Agent:
     def _load(self) -> None:
         """Rebuilds the filter from the transcript; the ledger is the only memory there is."""
         self._attributes = {stored.id: stored for stored in self._ledger.attributes()}
-        self._high_water: dict[bytes, int] = {}
+        self._enrolments = {stored.digest: stored for stored in self._ledger.enrolments()}
         self._surveys: dict[bytes, Survey] = {}
-        for stored in self._ledger.enrolments():
+        for stored in self._enrolments.values():
             try:
                 survey = Survey.from_canonical(stored.canonical)
             except HubbubError:
@@ -108,8 +126,13 @@ class Agent:
             if survey.digest != stored.digest:
                 raise LedgerCorrupt("a survey in the ledger does not have the digest it is stored under")
             self._surveys[stored.digest] = survey
-            self._high_water[stored.digest] = stored.high_water
-        self._book = replay(self._ledger.transcript(), self._surveys, budget=self._budget)
+        self._answered: dict[bytes, set[int]] = {digest: set() for digest in self._surveys}
+        for answer in self._ledger.answers():
+            self._answered[answer.digest].add(answer.round)
+        self._kept = {stored.attribute: stored for stored in self._ledger.readings()}
+        self._book = replay(
+            self._ledger.transcript(), self._surveys, budget=self._ledger.budget, closed=self._ledger.closed()
+        )
 
     def register(self, attribute: Attribute) -> None:
         """Declares an attribute that this device may be asked about; the same again does nothing.
@@ -135,23 +158,110 @@ class Agent:
         """Tells the agent the attribute's value from now on.
 
         None, or anything outside the domain, is "missing". An evolving value stands until it is replaced, in
-        memory only: after a restart it is missing until set again. A static value is pinned by the first
-        answer that reads it, missing included, and stays.
+        memory; while a round that asks for it is open and not answered, it is kept in the ledger too, so that
+        a restart does not turn it into "missing". A static value is pinned by the first answer that reads it,
+        missing included, and stays until it is corrected.
 
         Raises:
             AttributeRefused: No such attribute is registered, or its value is pinned.
         """
         with self._lock:
-            stored = self._attributes.get(attribute_id)
-            if stored is None:
-                raise AttributeRefused(f"attribute {attribute_id!r} must be registered first")
-            reading = read(_attribute(stored), value)
+            stored = self._stored(attribute_id)
+            attribute = _attribute(stored)
+            reading = read(attribute, value)
             if stored.pinned is None:
                 self._readings[attribute_id] = reading
+                if attribute.kind == "evolving":
+                    self._keep(attribute_id, pack_reading(reading))
             elif stored.pinned != pack_reading(reading):
                 raise AttributeRefused(
                     f"attribute {attribute_id!r} is static and was pinned by its first answer"
                 )
+
+    def _stored(self, attribute_id: str) -> StoredAttribute:
+        stored = self._attributes.get(attribute_id)
+        if stored is None:
+            raise AttributeRefused(f"attribute {attribute_id!r} must be registered first")
+        return stored
+
+    def _keep(self, attribute_id: str, value: bytes) -> None:
+        """Keeps an evolving value across restarts for as long as a round waits for it."""
+        now_s = self._clock()
+        ends = [] if now_s is None else [s.round_end_s(r) for s, r in self._due(now_s, attribute_id)]
+        if now_s is not None and ends:
+            reading = StoredReading(attribute_id, value, now_s, float(max(ends)))
+            known = self._kept.get(attribute_id)
+            if known is None or (known.value, known.until_s) != (value, reading.until_s):
+                self._ledger.keep_reading(reading)
+                self._kept[attribute_id] = reading
+        elif self._kept.pop(attribute_id, None) is not None:
+            self._ledger.drop_reading(attribute_id)
+
+    def _due(self, now_s: float, attribute_id: str | None = None) -> list[tuple[Survey, int]]:
+        """Surveys, of one attribute or all, whose round is open and not answered, with that round."""
+        found: list[tuple[Survey, int]] = []
+        for digest, stored in self._enrolments.items():
+            survey = self._surveys[digest]
+            if stored.state == "active" and attribute_id in {None, survey.attribute.id}:
+                number = due(survey, stored.floor, self._answered[digest], now_s)
+                if number is not None:
+                    found.append((survey, number))
+        return found
+
+    def correct(self, attribute_id: str, value: object) -> Correction:
+        """Replaces a static value that was pinned by another one: a mistake, or a change after all.
+
+        The other value is a coordinate of its own: what the earlier one cost stays spent, what was reserved
+        for it and not answered is forfeited, and one new answer is reserved for every survey that is still
+        running. If that does not fit, nothing changes: the earlier value stands.
+
+        Raises:
+            AttributeRefused: No such attribute is registered, or it is evolving.
+        """
+        with self._lock:
+            stored = self._stored(attribute_id)
+            attribute = _attribute(stored)
+            if attribute.kind == "evolving":
+                raise AttributeRefused(f"attribute {attribute_id!r} is evolving: set its value")
+            if stored.pinned is None:
+                self.set(attribute_id, value)
+                return Correction(attribute_id, "corrected")
+            pinned = pack_reading(read(attribute, value))
+            if pinned == stored.pinned:
+                return Correction(attribute_id, "unchanged")
+            now_s = self._clock()
+            if now_s is None:
+                return Correction(attribute_id, "refused", "clock_not_trusted")
+            generation = stored.generation + 1
+            wanted = [
+                (survey, slot)
+                for digest, survey in self._surveys.items()
+                if survey.attribute.id == attribute_id and self._enrolments[digest].state == "active"
+                for slot in (() if first_round(survey, now_s) is None else slots(survey, -1))
+            ]
+            rows = self._reserve(wanted, generation)
+            if rows is None:
+                return Correction(attribute_id, "refused", "over_budget")
+            self._ledger.repin(attribute_id, generation, pinned, rows)
+            self._refresh_attributes()
+            self._book.reserved(rows)
+            return Correction(attribute_id, "corrected")
+
+    def _reserve(self, wanted: list[tuple[Survey, int]], generation: int) -> list[Row] | None:
+        """Sets all of it aside, or None.
+
+        The filter in memory is ahead of the file until the rows are written; if that fails, the ledger is
+        closed for good and a new agent rebuilds the filter from what the file says.
+        """
+        tickets = self._book.filter.reserve_all(
+            [slot_query(survey, slot, generation=generation) for survey, slot in wanted]
+        )
+        if tickets is None:
+            return None
+        return [
+            Row("reserve", ticket, survey.digest, slot, generation)
+            for (survey, slot), ticket in zip(wanted, tickets, strict=True)
+        ]
 
     def fetch_surveys(self) -> tuple[Survey, ...]:
         """The surveys that the collector serves; taking part in one is a separate step.
@@ -174,37 +284,90 @@ class Agent:
     def enrol(self, survey: Survey) -> Enrolment:
         """Takes part in a survey, or says why not; its whole schedule is reserved now, or nothing is.
 
-        The decision reads public facts and past outputs, never a value.
+        The decision reads public facts, the owner's words and past outputs, never a value. A survey that was
+        left can be joined again: what is still reserved for it serves, and no round is answered twice.
 
         Raises:
             LedgerError: The ledger failed.
         """
         with self._lock:
-            if survey.digest in self._surveys:
+            known = self._enrolments.get(survey.digest)
+            if known is not None and known.state == "active":
                 return Enrolment(survey.id, survey.version, survey.digest, "already_enrolled")
             now_s = self._clock()
-            stored = self._attributes.get(survey.attribute.id)
-            registered = None if stored is None else _attribute(stored)
-            refusal = screen(survey, registered, max_epsilon=self._max_epsilon, now_s=now_s)
-            if stored is None or refusal is not None:
+            refusal = self._refusal(survey, now_s)
+            if now_s is None or refusal is not None:
                 return Enrolment(survey.id, survey.version, survey.digest, "refused", refusal)
-            wanted = slots(survey, now_s)
-            tickets = self._book.filter.reserve_all(
-                [slot_query(survey, slot, generation=stored.generation) for slot in wanted]
-            )
-            if tickets is None:
-                return Enrolment(survey.id, survey.version, survey.digest, "refused", "over_budget")
-            rows = [
-                Row("reserve", ticket, survey.digest, slot, stored.generation)
-                for slot, ticket in zip(wanted, tickets, strict=True)
+            floor = max(floor_at(survey, now_s), -1 if known is None else known.floor)
+            generation = self._attributes[survey.attribute.id].generation
+            wanted = [
+                (survey, slot)
+                for slot in slots(survey, floor)
+                if self._book.generations.get((survey.digest, slot)) != generation
             ]
-            high_water = water_mark(survey, now_s)
-            # The filter in memory is ahead of the file until this returns; if it fails, the ledger is closed
-            # for good and a new agent rebuilds the filter from what the file says.
-            self._ledger.add_enrolment(StoredEnrolment(survey.digest, survey.canonical, high_water), rows)
-            self._surveys[survey.digest], self._high_water[survey.digest] = survey, high_water
+            rows = self._reserve(wanted, generation)
+            if rows is None:
+                return Enrolment(survey.id, survey.version, survey.digest, "refused", "over_budget")
+            high_water = floor if known is None else max(floor, known.high_water)
+            stored = StoredEnrolment(survey.digest, survey.canonical, floor, high_water)
+            self._ledger.add_enrolment(stored, rows)
+            self._surveys[survey.digest], self._enrolments[survey.digest] = survey, stored
+            self._answered.setdefault(survey.digest, set())
             self._book.reserved(rows)
             return Enrolment(survey.id, survey.version, survey.digest, "enrolled")
+
+    def _refusal(self, survey: Survey, now_s: float | None) -> Refusal | None:
+        """Why a survey is refused before the budget is asked."""
+        if now_s is None:
+            return "clock_not_trusted"
+        stored = self._attributes.get(survey.attribute.id)
+        registered = None if stored is None else _attribute(stored)
+        largest = self._policy.max_epsilon
+        largest = self._ledger.budget if largest is None else largest
+        return screen(survey, registered, max_epsilon=largest, now_s=now_s) or consent(
+            survey, self._policy, self._ledger.consents()
+        )
+
+    def opt_in(self, asked: Survey | str) -> None:
+        """Keeps the owner's yes, to one survey or to whatever asks for one attribute (by its id)."""
+        with self._lock:
+            self._ledger.set_consents({subject_of(asked): True})
+
+    def opt_out(self, asked: Survey | str) -> None:
+        """Keeps the owner's no, and leaves the survey, or all on the attribute.
+
+        What waits to be sent for them is withdrawn. What was answered stays spent and what was reserved stays
+        reserved: a refund could be spent twice.
+        """
+        with self._lock:
+            leave = [
+                digest
+                for digest, survey in self._surveys.items()
+                if (survey == asked if isinstance(asked, Survey) else survey.attribute.id == asked)
+            ]
+            self._ledger.set_consents({subject_of(asked): False}, leave=leave)
+            self._enrolments = {stored.digest: stored for stored in self._ledger.enrolments()}
+
+    def pause(self) -> None:
+        """Answers and sends nothing until `resume`; rounds that go by are not answered later."""
+        with self._lock:
+            self._ledger.set_paused("paused")
+
+    def resume(self) -> None:
+        """Ends a pause."""
+        with self._lock:
+            self._ledger.set_paused("running")
+
+    def forget(self) -> None:
+        """Erases every value, every answer and all that waits to be sent; the budget is not renewed.
+
+        All surveys end and every yes is taken back (a no stays). What was answered stays spent; what was
+        reserved is spent at its worst. Attributes stay registered; a value set from now on is another one.
+        """
+        with self._lock:
+            self._ledger.forget(self._book.total())
+            self._readings.clear()
+            self._load()
 
     def answer(self) -> tuple[Answer, ...]:
         """Answers every survey whose round is open now and not answered yet, each in one transaction on disk.
@@ -216,29 +379,27 @@ class Agent:
         """
         with self._lock:
             now_s = self._clock()
-            made: list[Answer] = []
-            for digest, survey in self._surveys.items():
-                round_number = due(survey, self._high_water[digest], now_s)
-                if round_number is not None:
-                    answer = self._answer(survey, round_number)
-                    if answer is not None:
-                        made.append(answer)
-            return tuple(made)
+            if now_s is None or self._ledger.paused():
+                return ()
+            made = [self._answer(survey, number, now_s) for survey, number in self._due(now_s)]
+            return tuple(answer for answer in made if answer is not None)
 
-    def _answer(self, survey: Survey, round_number: int) -> Answer | None:
+    def _answer(self, survey: Survey, round_number: int, now_s: float) -> Answer | None:
         key = (survey.digest, slot_of(survey, round_number))
         symbol = self._book.recorded.get(key)
         record: Row | None = None
         pin: tuple[str, bytes] | None = None
+        generation = self._book.generations.get(key)
+        if generation is None:
+            return None  # nothing was reserved for it
         if symbol is None:
-            if key not in self._book.open:
-                return None  # a round that had ended at enrolment, seen again by a clock that was set back
-            ticket, generation = self._book.open[key]
-            reading, pin = self._reading(survey.attribute)
+            ticket = self._book.open[key][0]
+            reading, pin = self._reading(survey.attribute, now_s)
             symbol = self._perturb(survey, reading)
             record = Row("record", ticket, *key, generation, symbol)
         report_id = os.urandom(wire.ID_BYTES)
         report = wire.encode_report(wire.Report(survey.digest, round_number, report_id, symbol))
+        last_use = survey.attribute.id in self._kept and len(self._due(now_s, survey.attribute.id)) == 1
         self._ledger.add_answer(
             digest=survey.digest,
             round_number=round_number,
@@ -246,29 +407,36 @@ class Agent:
             report=report,
             record=record,
             pin=pin,
+            generation=generation,
+            spent_reading=survey.attribute.id if last_use else None,
         )
         # From here on the answer exists; before, it did not, and the symbol was shown to nobody.
-        self._high_water[survey.digest] = round_number
+        self._answered[survey.digest].add(round_number)
         if record is not None:
             self._book.record(record)
         if pin is not None:
             self._refresh_attributes()
             self._readings.pop(survey.attribute.id, None)
+        if last_use:
+            del self._kept[survey.attribute.id]
         return Answer(survey.id, survey.digest, round_number, report_id)
 
-    def _reading(self, attribute: Attribute) -> tuple[Reading, tuple[str, bytes] | None]:
+    def _reading(self, attribute: Attribute, now_s: float) -> tuple[Reading, tuple[str, bytes] | None]:
         """The reading to answer with, and what to pin along with the answer."""
         pinned = self._attributes[attribute.id].pinned
         if pinned is not None:
             return unpack_reading(attribute, pinned), None
         reading = self._readings.get(attribute.id, read(attribute, None))
         if attribute.kind == "evolving":
+            kept = self._kept.get(attribute.id)
+            if attribute.id not in self._readings and kept and kept.since_s <= now_s < kept.until_s:
+                reading = unpack_reading(attribute, kept.value)
             return reading, None
         # Missing is pinned too: a later survey that read another value on this coordinate would merge
         # wrongly.
         return reading, (attribute.id, pack_reading(reading))
 
-    def _perturb(self, survey: Survey, reading: Reading) -> int:
+    def _perturb(self, survey: Survey, reading: Reading) -> Symbol:
         """One symbol for a reading, drawn from the operating system's generator."""
         return survey.channel.perturb(channel_input(survey, reading))
 
@@ -284,62 +452,48 @@ class Agent:
         Raises:
             LedgerError: The ledger failed.
         """
-        settled: dict[bytes, wire.Outcome] = {}
-        failure: str | None = None
-        with self._upload_lock:
-            while True:
-                with self._lock:
-                    now_s, pace = self._clock(), self._ledger.pace()
-                    waiting = self._ledger.outbox(self._limits.max_reports)
-                decision = decide(waiting, pace, now_s=now_s, limits=self._limits)
-                if not isinstance(decision, Upload):
-                    break
-                try:
-                    response = self._http.post(REPORTS_PATH, decision.body)
-                except CollectorError:
-                    response = None
-                result = judge(
-                    decision,
-                    response,
-                    pace,
-                    now_s=self._clock(),
-                    jitter=self._jitter(),
-                    limits=self._limits,
-                )
-                with self._lock:
-                    if isinstance(result, Settled):
-                        outcomes = [
-                            (report.id, outcome)
-                            for report, outcome in zip(decision.reports, result.outcomes, strict=True)
-                        ]
-                        self._ledger.settle(outcomes, result.pace)
-                        settled.update(outcomes)
-                        failure = None
-                    else:
-                        self._ledger.slow(result.pace)
-                        failure = result.reason
-            with self._lock:
-                left = self._ledger.waiting()
-        delay_s = decision.delay_s if isinstance(decision, Wait) else None
-        return UploadOutcome(settled, left, delay_s, failure)
+        return self._sender.upload()
 
     def status(self) -> Status:
         """What was spent, what is reserved, and what waits."""
         with self._lock:
             enrolments = tuple(
-                EnrolmentStatus(survey.id, survey.version, digest, survey.rounds, self._high_water[digest])
+                EnrolmentStatus(
+                    survey.id,
+                    survey.version,
+                    digest,
+                    survey.rounds,
+                    max(self._enrolments[digest].high_water, *self._answered[digest], -1),
+                    len(self._answered[digest]),
+                    self._enrolments[digest].state,
+                )
                 for digest, survey in self._surveys.items()
             )
             return Status(
-                self._budget,
-                self._book.filter.loss,
-                self._book.filter.committed,
+                self._ledger.budget,
+                self._book.loss,
+                self._book.committed,
                 enrolments,
-                len(self._ledger.answers()),
+                sum(map(len, self._answered.values())),
                 self._ledger.waiting(),
-                self._errors,
-                self._last_error,
+                self._background.errors,
+                self._background.last_error,
+                self._ledger.paused(),
             )
+
+    def surveys(self) -> tuple[Survey, ...]:
+        """Every survey that the device takes part in or took, in the order of enrolment."""
+        with self._lock:
+            return tuple(self._surveys.values())
+
+    def sent(self) -> tuple[SentReport, ...]:
+        """What the collector has, byte for byte, since the last `forget`.
+
+        A report appears when the collector has answered for it, not before: an owner who saw an answer in
+        the outbox could keep it back, and those who did would bias the survey.
+        """
+        with self._lock:
+            return sent_reports(self._ledger.answers(), self._ledger.transcript(), self._surveys)
 
     def run_background(self, *, poll_s: float = 60.0) -> None:
         """Answers and uploads in a daemon thread until `close`; it never raises into the host.
@@ -348,28 +502,11 @@ class Agent:
             poll_s: Seconds between two looks at clock and outbox; rounds shorter than this may be missed.
         """
         with self._lock:
-            if self._thread is None:
-                self._stop.clear()
-                self._thread = threading.Thread(
-                    target=self._run, args=(poll_s,), name="hubbub-agent", daemon=True
-                )
-                self._thread.start()
+            self._background.start(poll_s)
 
-    def _run(self, poll_s: float) -> None:
-        while not self._stop.is_set():
-            delay_s = poll_s
-            try:
-                self.answer()
-                outcome = self.upload()
-                if outcome.wait_s is not None:
-                    delay_s = min(poll_s, outcome.wait_s)
-            except Exception as error:  # whatever it is, it is not the host's to handle
-                # Only the kind is kept: a message of a layer below might quote what it choked on.
-                self._errors += 1
-                self._last_error = type(error).__name__
-                if isinstance(error, LedgerError):
-                    return  # it must be opened again, by the host
-            self._stop.wait(delay_s)
+    def _step(self) -> float | None:
+        self.answer()
+        return self.upload().wait_s
 
     def close(self) -> None:
         """Stops the background thread, closes connections and gives up the ledger.
@@ -378,10 +515,7 @@ class Agent:
         likes. Its reports stay in the outbox and are sent again as they are; an `upload` of another
         thread ends in a LedgerError.
         """
-        self._stop.set()
-        thread, self._thread = self._thread, None
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(_PATIENCE_S)
+        self._background.stop()
         with self._lock:
             self._http.close()
             self._ledger.close()

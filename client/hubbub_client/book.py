@@ -1,17 +1,25 @@
-"""The privacy filter as a transcript left it, and the answers it remembers."""
+"""The privacy filter as a transcript left it, the answers it remembers, and what was closed before it.
+
+`forget` closes every coordinate at once: nothing of it is ever read or answered again, so its loss is a
+constant that adds to whatever follows. A fresh filter with the rest of the budget then decides as the old one
+would.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import groupby
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
-from hubbub.accounting import BayesianFilter
+from hubbub.accounting import QUANTA_PER_NAT, BayesianFilter
+from hubbub.channel import Symbol
 from hubbub.errors import HubbubError
 from hubbub.survey import Survey
 from hubbub_client.errors import LedgerCorrupt
 from hubbub_client.schedule import slot_query
+from hubbub_client.stored import Closed
 from hubbub_client.transcript import Row
 
 Slot: TypeAlias = tuple[bytes, int]
@@ -26,38 +34,80 @@ class Book:
         filter: Ready for the next decision.
         open: Reservations not consumed: slot to (ticket, generation).
         recorded: Answers given: slot to symbol.
+        generations: Pin generation of every slot's last reservation. Where a value is pinned anew, the slot's
+            earlier reservation and memo are not read again; the filter keeps what they cost.
+        closed: What everything before the filter's first step cost.
     """
 
     filter: BayesianFilter
+    closed: Closed = field(default_factory=Closed)
     open: dict[Slot, tuple[int, int]] = field(default_factory=dict)
-    recorded: dict[Slot, int] = field(default_factory=dict)
+    recorded: dict[Slot, Symbol] = field(default_factory=dict)
+    generations: dict[Slot, int] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> float:
+        """Realised loss of everything ever answered."""
+        return self.closed.loss / QUANTA_PER_NAT + self.filter.loss
+
+    @property
+    def committed(self) -> float:
+        """The same with all that was ever reserved and not answered at its worst."""
+        return self.closed.committed / QUANTA_PER_NAT + self.filter.committed
+
+    def total(self) -> Closed:
+        """What everything so far costs, in whole quanta: what `forget` closes."""
+        return Closed(
+            self.closed.loss + int(Fraction(self.filter.loss) * QUANTA_PER_NAT),
+            self.closed.committed + int(Fraction(self.filter.committed) * QUANTA_PER_NAT),
+        )
 
     def reserved(self, rows: Iterable[Row]) -> None:
         """Takes note of reservations that the filter has granted."""
         for row in rows:
-            self.open[row.digest, row.slot] = (row.ticket, row.generation)
+            slot = (row.digest, row.slot)
+            self.open[slot] = (row.ticket, row.generation)
+            self.generations[slot] = row.generation
+            self.recorded.pop(slot, None)
 
     def record(self, row: Row) -> None:
         """Consumes a reservation, in the filter and here."""
         if row.symbol is None or self.open.get((row.digest, row.slot)) != (row.ticket, row.generation):
             raise LedgerCorrupt("a transcript record must consume an open reservation")
-        self.filter.record(row.ticket, row.symbol)
+        # A set-valued symbol goes to its channel as it is.
+        self.filter.record(row.ticket, cast(int, row.symbol))
         del self.open[row.digest, row.slot]
         self.recorded[row.digest, row.slot] = row.symbol
 
 
-def replay(rows: Iterable[Row], surveys: Mapping[bytes, Survey], *, budget: float) -> Book:
+def fresh(budget: float, closed: Closed) -> Book:
+    """A book without entries, for what is left of a budget.
+
+    Raises:
+        LedgerCorrupt: If more was closed than there ever was.
+    """
+    left = int(Fraction(budget) * QUANTA_PER_NAT) - closed.committed
+    if left < 0:
+        raise LedgerCorrupt("the ledger states a larger loss than its budget")
+    # Every query costs more than one quantum, so a filter of one accepts none: it stands for nothing left.
+    return Book(BayesianFilter(max(left, 1) / QUANTA_PER_NAT), closed)
+
+
+def replay(
+    rows: Iterable[Row], surveys: Mapping[bytes, Survey], *, budget: float, closed: Closed | None = None
+) -> Book:
     """The book that `rows` add up to.
 
     Args:
         rows: The transcript, oldest first.
         surveys: Every survey that it names, by digest.
         budget: The ledger's lifetime budget.
+        closed: What was closed before the rows; nothing, if None.
 
     Raises:
         LedgerCorrupt: If the filter does not come to the same tickets and decisions.
     """
-    book = Book(BayesianFilter(budget))
+    book = Book(BayesianFilter(budget)) if closed is None else fresh(budget, closed)
     try:
         # An enrolment reserved its schedule in one decision, so it is replayed as one.
         for (kind, digest), group in groupby(rows, key=lambda row: (row.kind, row.digest)):

@@ -4,6 +4,8 @@ ClientError
 ├── LedgerError        the ledger cannot be used
 │   ├── LedgerLocked   another process, or another agent of this one, has it open
 │   ├── LedgerCorrupt  it is not a ledger, or its transcript does not add up
+│   ├── LedgerMissing  there was one here and it is gone, or there is none and none may be made
+│   ├── LedgerForeign  it is another installation's: a copy, a restored backup, or swapped
 │   ├── LedgerTooNew   a later version of this software wrote it
 │   └── BudgetFixed    it was opened with another lifetime budget than the one fixed at first open
 ├── AttributeRefused   an attribute that is unknown, registered otherwise, or pinned: also a ValueError
@@ -30,6 +32,14 @@ class LedgerLocked(LedgerError):  # noqa: N818 - named after what is wrong
 
 class LedgerCorrupt(LedgerError):  # noqa: N818 - named after what is wrong
     """The file is not a ledger, or what it says does not add up."""
+
+
+class LedgerMissing(LedgerError):  # noqa: N818 - named after what is wrong
+    """There is no ledger where one was, or where one was asked for; a new one would renew its budget."""
+
+
+class LedgerForeign(LedgerError):  # noqa: N818 - named after what is wrong
+    """The ledger belongs to another installation: two copies would spend one budget twice."""
 
 
 class LedgerTooNew(LedgerError):  # noqa: N818 - named after what is wrong

@@ -9,7 +9,7 @@ be given.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from hubbub_client.accounts import Accounts
 from hubbub_client.errors import AttributeRefused
 from hubbub_client.fleet_upload import FLEET_LIMITS, Job, UploadCounts, send
 from hubbub_client.reading import Readings, channel_inputs, read_many
-from hubbub_client.schedule import PINNED, Refusal, due, screen, slot_of, slot_query, slots, water_mark
+from hubbub_client.schedule import PINNED, Refusal, due, floor_at, screen, slot_of, slot_query, slots
 from hubbub_client.uploader import Limits, Pending, Upload
 
 
@@ -77,13 +77,15 @@ class _Enrolled:
 
     Attributes:
         devices: Which ones, shape (k,), rising.
-        high_water: As the agent keeps it.
+        floor: As the agent keeps it.
+        answered: Rounds answered.
         memo: Their pinned answers, shape (k,); None before there are any, and for evolving attributes.
     """
 
     survey: Survey
     devices: NDArray[np.intp]
-    high_water: int
+    floor: int
+    answered: set[int] = field(default_factory=set)
     memo: NDArray[np.unsignedinteger[Any]] | None = None
 
 
@@ -176,10 +178,11 @@ class Fleet:
         )
         if refusal is not None:
             return FleetEnrolment(accepted, refusal)
-        queries = [slot_query(survey, slot, generation=0) for slot in slots(survey, now_s)]
+        floor = floor_at(survey, now_s)
+        queries = [slot_query(survey, slot, generation=0) for slot in slots(survey, floor)]
         accepted = self._accounts.reserve_all(queries, ~accepted)
         members = np.flatnonzero(accepted)
-        self._enrolled[survey.digest] = _Enrolled(survey, members, water_mark(survey, now_s))
+        self._enrolled[survey.digest] = _Enrolled(survey, members, floor)
         return FleetEnrolment(accepted, None if accepted.all() else "over_budget")
 
     def answer(self, *, now_s: float) -> tuple[Column, ...]:
@@ -194,7 +197,7 @@ class Fleet:
         made: list[Column] = []
         for enrolled in self._enrolled.values():
             survey, devices = enrolled.survey, enrolled.devices
-            round_number = due(survey, enrolled.high_water, now_s)
+            round_number = due(survey, enrolled.floor, enrolled.answered, now_s)
             if round_number is None or not devices.size:
                 continue
             symbols = enrolled.memo
@@ -206,7 +209,7 @@ class Fleet:
                 if slot == PINNED:
                     enrolled.memo = symbols
                     self._pinned.add(survey.attribute.id)
-            enrolled.high_water = round_number
+            enrolled.answered.add(round_number)
             identifiers = np.frombuffer(
                 self._source.token_bytes(wire.ID_BYTES * devices.size), dtype=np.uint8
             )

@@ -1,230 +1,110 @@
 """The device's privacy ledger: one SQLite file that says what was spent, answered, and waits to be sent.
 
-Every change is one transaction, on disk before the call returns (write-ahead log, synchronous=FULL, emptied
-into the file at once): after a kill at any point the file holds all of it or nothing. One process at a time
-has it open. Triggers keep the rules that must survive a bug elsewhere: the budget is fixed, the transcript
-only grows, a high-water mark never falls, a pinned value stays.
+Every change is one transaction, on disk before the call returns. Triggers keep the rules that must survive a
+bug elsewhere: the budget is fixed, the transcript only grows, what was closed stays spent, a high-water mark
+never falls, a pinned value stays for its generation.
 
 This module moves data; what to reserve, answer or send is decided in `schedule`, `agent` and `uploader`.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sqlite3
-import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final, cast
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, cast
 
-from hubbub.accounting import MAX_BUDGET
 from hubbub.wire import Outcome
-from hubbub_client.errors import BudgetFixed, LedgerCorrupt, LedgerError, LedgerLocked, LedgerTooNew
-from hubbub_client.ledger_file import prepare, refusal
-from hubbub_client.ledger_schema import APPLICATION_ID, SCHEMA_VERSION
-from hubbub_client.transcript import GENESIS, Kind, Row, link
+from hubbub_client.errors import LedgerCorrupt
+from hubbub_client.ledger_db import Database
+from hubbub_client.stored import Closed, StoredAnswer, StoredAttribute, StoredEnrolment, StoredReading
+from hubbub_client.transcript import GENESIS, Kind, Row, link, link_closed
 from hubbub_client.uploader import Pace, Pending
 
-
-@dataclass(frozen=True, slots=True)
-class StoredAttribute:
-    """An attribute as it stands in the ledger.
-
-    Attributes:
-        id: Its id.
-        spec: Kind and domain, encoded.
-        generation: How many values were pinned before this one.
-        pinned: The pinned value, encoded; None while nothing is pinned.
-    """
-
-    id: str
-    spec: bytes
-    generation: int
-    pinned: bytes | None = field(repr=False)
+_KINDS: Final[tuple[Kind, Kind]] = ("reserve", "record")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEnrolment:
-    """A survey that the device takes part in.
-
-    Attributes:
-        digest: Its digest, 16 bytes.
-        canonical: Its canonical bytes.
-        high_water: The highest round answered, or gone by at enrolment.
-    """
-
-    digest: bytes
-    canonical: bytes
-    high_water: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoredAnswer:
-    """One answer that was made.
-
-    Attributes:
-        digest: Survey.
-        round: Round.
-        id: Report id, 16 bytes.
-        outcome: What the collector said; None while it waits in the outbox.
-    """
-
-    digest: bytes
-    round: int
-    id: bytes
-    outcome: Outcome | None
-
-
-class Ledger:
+class Ledger(Database):
     """One open ledger file.
 
     Args:
         path: The file; made, readable by its owner alone, if it does not exist.
         budget: The lifetime epsilon of everything that this installation will ever say about its owner. Fixed
-            by the first open.
+            by the first open; None to open what exists as it was fixed.
+        device_key: A secret of this device that no backup carries, at least 16 bytes. The first open with one
+            binds the ledger to it for good.
 
     Raises:
         LedgerError: The budget is not one, or the file cannot be made or read.
         LedgerLocked: It is open elsewhere.
         LedgerCorrupt: It is not a ledger, or it is damaged, emptied, or gone from beside its log.
+        LedgerMissing: There was one here, its mark says, and it is gone.
+        LedgerForeign: It is bound to another device, or is not the one that was made here.
         LedgerTooNew: A later version wrote it.
         BudgetFixed: It was first opened with another budget.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, budget: float) -> None:
-        if not 0 < budget <= MAX_BUDGET:  # before a file states for good what no filter accepts
-            raise LedgerError(f"budget must be above 0 and at most {MAX_BUDGET:g}, got {budget!r}")
-        self.path = Path(path)
-        self._process = os.getpid()
-        self._broken = False
-        _OPEN.add(self)
-        prepare(self.path, budget=budget)
-        try:
-            # Opened, never made: should the file vanish now, an empty one must not take its place.
-            self._db = sqlite3.connect(
-                f"{self.path.absolute().as_uri()}?mode=rw",
-                uri=True,
-                timeout=0,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-        except sqlite3.Error as error:
-            raise refusal(self.path, error) from None
-        try:
-            self._open(budget)
-        except sqlite3.Error as error:
-            self._db.close()
-            raise refusal(self.path, error) from None
-        except BaseException:
-            self._db.close()
-            raise
-
-    def _open(self, budget: float) -> None:
-        db = self._db
-        # Exclusive from the first read on: the lock is the kernel's, so a killed process leaves none behind.
-        db.execute("PRAGMA locking_mode = EXCLUSIVE")
-        db.execute("BEGIN EXCLUSIVE")
-        db.execute("COMMIT")
-        version = int(db.execute("PRAGMA user_version").fetchone()[0])
-        mark = int(db.execute("PRAGMA application_id").fetchone()[0])
-        if mark != APPLICATION_ID:
-            raise LedgerCorrupt(f"ledger {self.path} must be a Hubbub ledger, found another database")
-        if version > SCHEMA_VERSION:
-            raise LedgerTooNew(
-                f"ledger {self.path} must have schema {SCHEMA_VERSION} or older, got {version}"
-            )
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA fullfsync = ON")  # on Apple's systems a plain fsync stops at the drive's cache
-        db.execute("PRAGMA checkpoint_fullfsync = ON")
-        db.execute("PRAGMA foreign_keys = ON")
-        db.execute("PRAGMA trusted_schema = OFF")
-        verdict = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if verdict != "ok":
-            raise LedgerCorrupt(f"ledger {self.path} is damaged: {verdict}")
-        row = db.execute("SELECT budget, chain FROM device").fetchone()
-        if row is None:
-            raise LedgerCorrupt(f"ledger {self.path} is damaged: it states no budget")
-        if row[0] != budget:
-            raise BudgetFixed(
-                f"budget of {self.path} was fixed at {row[0]!r} by its first open, got {budget!r}"
-            )
-        self._chain = bytes(row[1])
-
-    def close(self) -> None:
-        """Closes the file and gives up the lock; a second call does nothing."""
-        if self._process == os.getpid():
-            self._db.close()
-        self._broken = True
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """One transaction; after an error of the database the ledger must be opened again.
-
-        A failed commit may or may not be on disk. Reopening reads what is, instead of guessing.
-        """
-        self._check()
-        db = self._db
-        try:
-            db.execute("BEGIN IMMEDIATE")
-            yield db
-            db.execute("COMMIT")
-            # Into the main file at once: who copies that alone, or sweeps the log away after a crash, must
-            # not be left with a ledger that forgot what was sent.
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        except BaseException as error:
-            self._broken = True
-            db.close()  # rolls back
-            if isinstance(error, sqlite3.Error):
-                raise refusal(self.path, error) from None
-            raise
-
-    def _check(self) -> None:
-        if self._process != os.getpid():
-            raise LedgerLocked(f"ledger {self.path} belongs to the process that opened it, not to its fork")
-        if self._broken:
-            raise LedgerError(f"ledger {self.path} is closed, or failed and must be opened again")
-
-    def _read(self, query: str, arguments: Sequence[object] = ()) -> list[tuple[object, ...]]:
-        self._check()
-        try:
-            return self._db.execute(query, tuple(arguments)).fetchall()
-        except sqlite3.Error as error:
-            raise refusal(self.path, error) from None
+    def __init__(
+        self, path: str | os.PathLike[str], *, budget: float | None, device_key: bytes | None = None
+    ) -> None:
+        super().__init__(path, budget=budget, device_key=device_key)
 
     def attributes(self) -> list[StoredAttribute]:
         """Every attribute that was ever registered."""
         rows = self._read("SELECT id, spec, generation, pinned FROM attribute ORDER BY id")
         return [StoredAttribute(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
 
+    def readings(self) -> list[StoredReading]:
+        """Every evolving value that was set for a round still to be answered."""
+        rows = self._read("SELECT attribute, value, since_s, until_s FROM reading")
+        return [StoredReading(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+
+    def consents(self) -> dict[str, bool]:
+        """What the owner said to surveys and attributes, by subject; see `policy`."""
+        return {cast(str, s): bool(g) for s, g in self._read("SELECT subject, granted FROM consent")}
+
     def enrolments(self) -> list[StoredEnrolment]:
-        """Every survey that the device takes part in, in the order of enrolment."""
-        rows = self._read("SELECT digest, canonical, high_water FROM enrolment ORDER BY seq")
+        """Every survey that the device takes part in or took, in the order of enrolment."""
+        rows = self._read("SELECT digest, canonical, floor, high_water, state FROM enrolment ORDER BY seq")
         return [StoredEnrolment(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
 
+    def paused(self) -> bool:
+        """Whether the owner paused the agent."""
+        return bool(self._read("SELECT paused FROM device")[0][0])
+
+    def closed(self) -> Closed:
+        """What everything before the last `forget` cost."""
+        row = self._read("SELECT closed_loss, closed_committed FROM device")[0]
+        return Closed(cast(int, row[0]), cast(int, row[1]))
+
     def transcript(self) -> list[Row]:
-        """The filter's steps, oldest first.
+        """The filter's steps since the last `forget`, oldest first.
 
         Raises:
-            LedgerCorrupt: If a row was changed or is missing.
+            LedgerCorrupt: If a row, or the account of what was closed, was changed or is missing.
         """
         found: list[Row] = []
         chain = GENESIS
+        before = self._read("SELECT closed_chain FROM device")[0][0]
+        if before is not None:
+            closed = self.closed()
+            chain = link_closed(cast(bytes, before), closed.loss, closed.committed)
         for row in self._read(
-            "SELECT kind, ticket, digest, slot, generation, symbol FROM transcript ORDER BY seq"
+            "SELECT kind, ticket, digest, slot, generation, symbol FROM transcript t "
+            "JOIN enrolment e ON e.seq = t.enrolment ORDER BY t.seq"
         ):
-            found.append(Row(cast(Kind, row[0]), *row[1:]))  # type: ignore[arg-type]  # STRICT columns
+            found.append(Row(_KINDS[cast(int, row[0])], *row[1:]))  # type: ignore[arg-type]  # STRICT columns
             chain = link(chain, found[-1])
         if chain != self._chain:
             raise LedgerCorrupt(f"ledger {self.path} is damaged: its transcript is not what was written")
         return found
 
     def answers(self) -> list[StoredAnswer]:
-        """Every answer ever made, by survey and round."""
-        rows = self._read("SELECT digest, round, id, outcome FROM answer ORDER BY digest, round")
+        """Every answer since the last `forget`, by survey and round."""
+        rows = self._read(
+            "SELECT digest, round, generation, id, outcome FROM answer "
+            "JOIN enrolment ON seq = enrolment ORDER BY seq, round"
+        )
         return [StoredAnswer(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
 
     def waiting(self) -> int:
@@ -246,15 +126,56 @@ class Ledger:
         with self._transaction() as db:
             db.execute("INSERT INTO attribute (id, spec) VALUES (?, ?)", (attribute_id, spec))
 
-    def add_enrolment(self, enrolment: StoredEnrolment, reservations: Iterable[Row]) -> None:
-        """Writes an enrolment with its whole reserved schedule."""
+    def keep_reading(self, reading: StoredReading) -> None:
+        """Keeps an evolving value until its round is answered or over, in place of an earlier one."""
         with self._transaction() as db:
             db.execute(
-                "INSERT INTO enrolment (digest, canonical, high_water) VALUES (?, ?, ?)",
-                (enrolment.digest, enrolment.canonical, enrolment.high_water),
+                "INSERT OR REPLACE INTO reading (attribute, value, since_s, until_s) VALUES (?, ?, ?, ?)",
+                (reading.attribute, reading.value, reading.since_s, reading.until_s),
+            )
+
+    def drop_reading(self, attribute_id: str) -> None:
+        """Deletes a kept value."""
+        with self._transaction() as db:
+            db.execute("DELETE FROM reading WHERE attribute = ?", (attribute_id,))
+
+    def set_paused(self, state: Literal["paused", "running"]) -> None:
+        """Pauses the agent, or lets it run."""
+        with self._transaction() as db:
+            db.execute("UPDATE device SET paused = ?", (int(state == "paused"),))
+
+    def add_enrolment(self, enrolment: StoredEnrolment, reservations: Iterable[Row]) -> None:
+        """Writes an enrolment with its whole reserved schedule; one that was left before begins again."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO enrolment (digest, canonical, floor, high_water) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (digest) DO UPDATE SET state = 'active', floor = excluded.floor, "
+                "high_water = max(high_water, excluded.high_water)",
+                (enrolment.digest, enrolment.canonical, enrolment.floor, enrolment.high_water),
             )
             chain = self._append(db, reservations)
         self._chain = chain
+
+    def set_consents(self, consents: Mapping[str, bool], *, leave: Iterable[bytes] = ()) -> None:
+        """Keeps what the owner said, and ends surveys with it: what waits to be sent for them is withdrawn.
+
+        Args:
+            consents: Subject to yes or no.
+            leave: Digests of surveys to leave. What is reserved for them stays reserved.
+        """
+        with self._transaction() as db:
+            for subject, granted in consents.items():
+                db.execute("INSERT OR REPLACE INTO consent VALUES (?, ?)", (subject, int(granted)))
+            for digest in leave:
+                (number,) = db.execute("SELECT seq FROM enrolment WHERE digest = ?", (digest,)).fetchone()
+                db.execute("UPDATE enrolment SET state = 'left' WHERE seq = ?", (number,))
+                db.execute(
+                    "DELETE FROM outbox WHERE id IN (SELECT id FROM answer WHERE enrolment = ?)", (number,)
+                )
+                db.execute(
+                    "UPDATE answer SET outcome = 'withdrawn' WHERE enrolment = ? AND outcome IS NULL",
+                    (number,),
+                )
 
     def add_answer(
         self,
@@ -265,6 +186,8 @@ class Ledger:
         report: bytes,
         record: Row | None,
         pin: tuple[str, bytes] | None,
+        generation: int = 0,
+        spent_reading: str | None = None,
     ) -> None:
         """Writes one answer or nothing: pin, consumed reservation and memo, high-water mark, outbox.
 
@@ -276,6 +199,8 @@ class Ledger:
             record: The transcript row that consumes the reservation; None when a memoised symbol is sent
                 again.
             pin: Attribute id and encoded value to pin, if this is its first use.
+            generation: Pin generation of what it answers for.
+            spent_reading: The attribute whose kept value no survey needs any more.
         """
         with self._transaction() as db:
             if pin is not None:
@@ -286,10 +211,55 @@ class Ledger:
                     raise LedgerCorrupt("an answer must read the pinned value, and another one is pinned")
             chain = self._append(db, () if record is None else (record,))
             db.execute(
-                "INSERT INTO answer (digest, round, id) VALUES (?, ?, ?)", (digest, round_number, report_id)
+                "INSERT INTO answer (enrolment, round, generation, id) "
+                "SELECT seq, ?, ?, ? FROM enrolment WHERE digest = ?",
+                (round_number, generation, report_id, digest),
             )
-            db.execute("UPDATE enrolment SET high_water = ? WHERE digest = ?", (round_number, digest))
+            db.execute(
+                "UPDATE enrolment SET high_water = max(high_water, ?) WHERE digest = ?",
+                (round_number, digest),
+            )
             db.execute("INSERT INTO outbox (id, report) VALUES (?, ?)", (report_id, report))
+            if spent_reading is not None:
+                db.execute("DELETE FROM reading WHERE attribute = ?", (spent_reading,))
+        self._chain = chain
+
+    def repin(self, attribute_id: str, generation: int, pinned: bytes, reservations: Iterable[Row]) -> None:
+        """Pins another value as a new generation, with what answering for it will cost set aside."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE attribute SET generation = ?, pinned = ? WHERE id = ?",
+                (generation, pinned, attribute_id),
+            )
+            chain = self._append(db, reservations)
+        self._chain = chain
+
+    def forget(self, closed: Closed) -> None:
+        """Erases values, memos, answers and what waits; what they cost stays as one sum.
+
+        Every survey ends, its rounds so far are never answered again, and every yes of the owner is taken
+        back; a no stays.
+
+        Args:
+            closed: What everything so far cost, at least what was closed before.
+        """
+        chain = link_closed(self._chain, closed.loss, closed.committed)
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE device SET closed = (SELECT coalesce(max(seq), 0) FROM transcript) "
+                "WHERE EXISTS (SELECT 1 FROM transcript)"
+            )
+            db.execute(
+                "UPDATE device SET closed_committed = ?, closed_loss = ?, closed_chain = chain, chain = ?",
+                (closed.committed, closed.loss, chain),
+            )
+            db.execute("DELETE FROM outbox")
+            db.execute("DELETE FROM transcript")
+            db.execute("DELETE FROM answer")
+            db.execute("DELETE FROM reading")
+            db.execute("DELETE FROM consent WHERE granted = 1")
+            db.execute("UPDATE attribute SET generation = generation + 1, pinned = NULL")
+            db.execute("UPDATE enrolment SET state = 'left', floor = high_water")
         self._chain = chain
 
     def _append(self, db: sqlite3.Connection, rows: Iterable[Row]) -> bytes:
@@ -297,18 +267,27 @@ class Ledger:
         for row in rows:
             chain = link(chain, row)
             db.execute(
-                "INSERT INTO transcript (kind, ticket, digest, slot, generation, symbol) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                (row.kind, row.ticket, row.digest, row.slot, row.generation, row.symbol),
+                "INSERT INTO transcript (kind, ticket, enrolment, slot, generation, symbol) "
+                "SELECT ?, ?, seq, ?, ?, ? FROM enrolment WHERE digest = ?",
+                (_KINDS.index(row.kind), row.ticket, row.slot, row.generation, row.symbol, row.digest),
             )
         if chain != self._chain:
             db.execute("UPDATE device SET chain = ?", (chain,))
         return chain
 
     def settle(self, outcomes: Iterable[tuple[bytes, Outcome]], pace: Pace) -> None:
-        """Takes answered reports out of the outbox and keeps their outcomes."""
+        """Takes answered reports out of the outbox and keeps their outcomes.
+
+        An "early" one goes to the end of it instead: the device's clock was ahead, and its round will come.
+        """
         with self._transaction() as db:
             for report_id, outcome in outcomes:
+                if outcome == "early":
+                    row = db.execute("SELECT report FROM outbox WHERE id = ?", (report_id,)).fetchone()
+                    if row is not None:  # else it was withdrawn meanwhile
+                        db.execute("DELETE FROM outbox WHERE id = ?", (report_id,))
+                        db.execute("INSERT INTO outbox (id, report) VALUES (?, ?)", (report_id, row[0]))
+                    continue
                 db.execute("DELETE FROM outbox WHERE id = ?", (report_id,))
                 db.execute("UPDATE answer SET outcome = ? WHERE id = ?", (outcome, report_id))
             self._set_pace(db, pace)
@@ -323,22 +302,3 @@ class Ledger:
             "UPDATE device SET failures = ?, not_before_s = ?, single = ?",
             (pace.failures, pace.not_before_s, int(pace.single)),
         )
-
-
-_OPEN: Final[weakref.WeakSet[Ledger]] = weakref.WeakSet()
-
-
-def _abandon() -> None:
-    """Keeps a forked child from ever closing the connections it inherited.
-
-    SQLite believes that the child holds the parent's lock: closing would delete the write-ahead log, and with
-    it answers that the parent has already sent. So the child keeps one reference too many, for good.
-    """
-    for ledger in list(_OPEN):
-        connection = getattr(ledger, "_db", None)
-        if connection is not None:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-
-
-if hasattr(os, "register_at_fork"):  # absent where there is no fork
-    os.register_at_fork(after_in_child=_abandon)

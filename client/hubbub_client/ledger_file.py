@@ -3,32 +3,48 @@
 Only a new installation has a budget to give out. So a file that exists is never taken for a new ledger, not
 even an empty one: something that once truncated it must not renew the budget. A ledger is therefore made
 under another name and gets its own when it is complete, in one step of the file system.
+
+Beside it lies a mark with its identity, made before the ledger is first used. A mark without its ledger, or
+with another one's, means that a ledger was deleted, or swapped for one whose budget is fresh: refused as
+well. Where all of them were removed, nothing is left to notice (docs/threat-model.md).
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import sqlite3
 import tempfile
 from pathlib import Path
 from typing import Final
 
-from hubbub_client.errors import LedgerCorrupt, LedgerError, LedgerLocked
-from hubbub_client.ledger_schema import APPLICATION_ID, SCHEMA_VERSION, statements
+from hubbub_client.errors import LedgerCorrupt, LedgerError, LedgerForeign, LedgerLocked, LedgerMissing
+from hubbub_client.ledger_schema import make
 from hubbub_client.transcript import GENESIS
 
 _COMPANIONS: Final = ("-wal", "-journal")
 """What SQLite keeps beside a database that was not closed: never there before the database is."""
 
+MIN_KEY_BYTES: Final = 16
+"""A device key shorter than this could be guessed."""
 
-def prepare(path: Path, *, budget: float) -> None:
+_MARK_TEXT: Final = """
+A privacy ledger was made beside this file. While this file stands, a ledger that vanished or was swapped is
+noticed, and its budget counts as spent.
+"""
+
+
+def prepare(path: Path, *, budget: float | None) -> None:
     """Makes the ledger if there is none, and refuses one that cannot be what it was.
 
     Args:
         path: The file.
-        budget: What a new ledger states as its lifetime epsilon.
+        budget: What a new ledger states as its lifetime epsilon; None to open only what exists.
 
     Raises:
+        LedgerMissing: There is none, but its mark says that there was; or there is none, and none may be
+            made.
         LedgerCorrupt: The file is empty, or it is gone and its write-ahead log is not.
         LedgerError: It cannot be made.
     """
@@ -40,6 +56,10 @@ def prepare(path: Path, *, budget: float) -> None:
                 raise LedgerCorrupt(
                     f"ledger {path} is gone, and its {companion[1:]} file is still there"
                 ) from None
+        if mark_path(path).exists():
+            raise LedgerMissing(
+                f"ledger {path} is gone, {mark_path(path).name} says: its budget is not renewed"
+            ) from None
     except OSError as error:
         raise LedgerError(f"ledger {path} cannot be read: {error.strerror}") from None
     else:
@@ -48,6 +68,8 @@ def prepare(path: Path, *, budget: float) -> None:
                 f"ledger {path} is empty: what it held is lost, and its budget is not renewed"
             )
         return
+    if budget is None:
+        raise LedgerMissing(f"ledger {path} does not exist")
     try:
         _make(path, budget)
     except OSError as error:
@@ -67,19 +89,20 @@ def _make(path: Path, budget: float) -> None:
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA fullfsync = ON")
             db.execute("BEGIN")
-            for statement in statements():
-                db.execute(statement)
-            db.execute("INSERT INTO device (one, budget, chain) VALUES (1, ?, ?)", (budget, GENESIS))
-            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            make(db, budget=budget, chain=GENESIS)
             db.execute("COMMIT")
         finally:
             db.close()
         _name(Path(name), path)
     finally:
         Path(name).unlink(missing_ok=True)
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Makes a folder's entries durable."""
     if os.name == "posix":
-        directory = os.open(path.parent, os.O_RDONLY)
+        directory = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(directory)
         finally:
@@ -95,6 +118,57 @@ def _name(made: Path, path: Path) -> None:
     except OSError:  # no hard links on this file system
         if not path.exists():
             made.rename(path)
+
+
+def mark_path(path: Path) -> Path:
+    """Where a ledger's mark lies."""
+    return path.with_name(path.name + ".mark")
+
+
+def check_mark(path: Path, identity: bytes) -> None:
+    """Holds an open ledger against the mark beside it, and makes the mark where there is none.
+
+    Args:
+        path: The ledger.
+        identity: Its own, drawn when it was made.
+
+    Raises:
+        LedgerForeign: The mark is another ledger's.
+        LedgerError: The mark cannot be read or made.
+    """
+    mark = mark_path(path)
+    expected = f"hubbub ledger {identity.hex()}"
+    try:
+        found = mark.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise LedgerError(f"mark {mark} cannot be read: {error.strerror}") from None
+    else:
+        if found != expected:
+            raise LedgerForeign(f"ledger {path} is not the one that was made here, {mark.name} says")
+        return
+    draft = mark.with_name(mark.name + ".new")
+    try:
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(expected + "\n" + _MARK_TEXT)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(mark)
+        _sync(mark.parent)
+    except OSError as error:
+        raise LedgerError(f"mark {mark} cannot be made: {error.strerror}") from None
+
+
+def key_check(device_key: bytes, identity: bytes) -> bytes:
+    """What a ledger keeps of a device key: enough to know the key again, nothing to find it by.
+
+    Raises:
+        LedgerError: The key is too short.
+    """
+    if len(device_key) < MIN_KEY_BYTES:
+        raise LedgerError(f"a device key must have at least {MIN_KEY_BYTES} bytes, got {len(device_key)}")
+    return hmac.new(device_key, b"hubbub ledger" + identity, hashlib.sha256).digest()
 
 
 def refusal(path: Path, error: sqlite3.Error) -> LedgerError:

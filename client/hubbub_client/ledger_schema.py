@@ -1,24 +1,35 @@
-"""The ledger's tables, and the triggers that keep its rules whatever the code above them does.
+"""The ledger's tables, the triggers that keep its rules whatever the code above them does, and migrations.
 
-The budget is fixed, the transcript only grows, a high-water mark never falls, a pinned value stays for its
-generation, a report is not rewritten.
+The budget is fixed, the account of what was closed never falls, the transcript only grows (except that
+closing it puts one sum in its place), a high-water mark never falls, a report is not rewritten.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from typing import Final
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 APPLICATION_ID: Final = 0x48756242
 """Marks the file as a Hubbub ledger, "HubB" in SQLite's header: no other database is taken for one."""
 
+IDENTITY_BYTES: Final = 16
+
+# Rows name a survey by its enrolment's number, not by its digest: a year of twenty daily surveys stays small.
 _SCRIPT: Final = """
 CREATE TABLE device (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     budget REAL NOT NULL,
+    identity BLOB NOT NULL CHECK (length(identity) = 16),
     chain BLOB NOT NULL,
+    closed INTEGER NOT NULL DEFAULT 0,
+    closed_loss INTEGER NOT NULL DEFAULT 0,
+    closed_committed INTEGER NOT NULL DEFAULT 0,
+    closed_chain BLOB,
+    key_check BLOB,
+    paused INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
     failures INTEGER NOT NULL DEFAULT 0,
     not_before_s REAL NOT NULL DEFAULT 0,
     single INTEGER NOT NULL DEFAULT 0
@@ -29,40 +40,59 @@ CREATE TABLE attribute (
     generation INTEGER NOT NULL DEFAULT 0,
     pinned BLOB
 ) STRICT;
+CREATE TABLE reading (
+    attribute TEXT PRIMARY KEY REFERENCES attribute (id),
+    value BLOB NOT NULL,
+    since_s REAL NOT NULL,
+    until_s REAL NOT NULL
+) STRICT;
+CREATE TABLE consent (
+    subject TEXT PRIMARY KEY,
+    granted INTEGER NOT NULL CHECK (granted IN (0, 1))
+) STRICT;
 CREATE TABLE enrolment (
     seq INTEGER PRIMARY KEY,
     digest BLOB NOT NULL UNIQUE,
     canonical BLOB NOT NULL,
-    high_water INTEGER NOT NULL
+    floor INTEGER NOT NULL,
+    high_water INTEGER NOT NULL,
+    state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'left'))
 ) STRICT;
 CREATE TABLE transcript (
-    seq INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL CHECK (kind IN ('reserve', 'record')),
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind INTEGER NOT NULL CHECK (kind IN (0, 1)),
     ticket INTEGER NOT NULL,
-    digest BLOB NOT NULL REFERENCES enrolment (digest),
+    enrolment INTEGER NOT NULL REFERENCES enrolment (seq),
     slot INTEGER NOT NULL,
     generation INTEGER NOT NULL,
-    symbol INTEGER,
-    UNIQUE (kind, ticket),
-    UNIQUE (kind, digest, slot),
-    CHECK ((kind = 'record') = (symbol IS NOT NULL))
+    symbol ANY,
+    UNIQUE (ticket, kind),
+    UNIQUE (enrolment, slot, generation, kind),
+    CHECK ((kind = 1) = (symbol IS NOT NULL))
 ) STRICT;
 CREATE TABLE answer (
-    digest BLOB NOT NULL REFERENCES enrolment (digest),
+    enrolment INTEGER NOT NULL REFERENCES enrolment (seq),
     round INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
     id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
     outcome TEXT,
-    PRIMARY KEY (digest, round)
-) STRICT;
+    PRIMARY KEY (enrolment, round)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE outbox (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id BLOB NOT NULL UNIQUE REFERENCES answer (id),
     report BLOB NOT NULL
 ) STRICT;
-CREATE TRIGGER budget_is_fixed BEFORE UPDATE OF budget ON device
+CREATE TRIGGER budget_is_fixed BEFORE UPDATE OF budget, identity ON device
     BEGIN SELECT RAISE(ABORT, 'the budget is fixed'); END;
 CREATE TRIGGER device_stays BEFORE DELETE ON device
     BEGIN SELECT RAISE(ABORT, 'the budget is fixed'); END;
+CREATE TRIGGER key_is_fixed BEFORE UPDATE OF key_check ON device WHEN OLD.key_check IS NOT NULL
+    BEGIN SELECT RAISE(ABORT, 'the device key is fixed'); END;
+CREATE TRIGGER account_never_falls BEFORE UPDATE OF closed, closed_loss, closed_committed ON device
+WHEN NEW.closed < OLD.closed OR NEW.closed_loss < OLD.closed_loss
+OR NEW.closed_committed < OLD.closed_committed OR NEW.closed_committed < NEW.closed_loss
+    BEGIN SELECT RAISE(ABORT, 'the account of what was closed never falls'); END;
 CREATE TRIGGER attribute_stays BEFORE DELETE ON attribute
     BEGIN SELECT RAISE(ABORT, 'what was registered stays'); END;
 CREATE TRIGGER domain_is_fixed BEFORE UPDATE OF id, spec ON attribute
@@ -75,29 +105,82 @@ CREATE TRIGGER enrolment_stays BEFORE DELETE ON enrolment
     BEGIN SELECT RAISE(ABORT, 'an enrolment stays'); END;
 CREATE TRIGGER survey_is_fixed BEFORE UPDATE OF digest, canonical ON enrolment
     BEGIN SELECT RAISE(ABORT, 'an enrolment stays'); END;
-CREATE TRIGGER answer_stays BEFORE DELETE ON answer
-    BEGIN SELECT RAISE(ABORT, 'an answer stays'); END;
-CREATE TRIGGER answer_is_not_rewritten BEFORE UPDATE OF digest, round, id ON answer
+CREATE TRIGGER answer_stays BEFORE DELETE ON answer WHEN EXISTS (SELECT 1 FROM transcript)
+    BEGIN SELECT RAISE(ABORT, 'an answer stays while its account does'); END;
+CREATE TRIGGER answer_is_not_rewritten BEFORE UPDATE OF enrolment, round, generation, id ON answer
     BEGIN SELECT RAISE(ABORT, 'an answer stays'); END;
 CREATE TRIGGER transcript_is_not_rewritten BEFORE UPDATE ON transcript
     BEGIN SELECT RAISE(ABORT, 'the transcript only grows'); END;
-CREATE TRIGGER transcript_is_not_cut BEFORE DELETE ON transcript
+CREATE TRIGGER transcript_is_not_cut BEFORE DELETE ON transcript WHEN OLD.seq > (SELECT closed FROM device)
     BEGIN SELECT RAISE(ABORT, 'the transcript only grows'); END;
-CREATE TRIGGER high_water_never_falls BEFORE UPDATE OF high_water ON enrolment WHEN NEW.high_water <
-OLD.high_water
+CREATE TRIGGER high_water_never_falls BEFORE UPDATE OF high_water, floor ON enrolment
+WHEN NEW.high_water < OLD.high_water OR NEW.floor < OLD.floor
     BEGIN SELECT RAISE(ABORT, 'the high-water mark never falls'); END;
 CREATE TRIGGER report_is_not_rewritten BEFORE UPDATE ON outbox
     BEGIN SELECT RAISE(ABORT, 'a report is sent as it was written'); END;
 """
 
+# Version 1 had digests in every row, no identity, and no way to pause, forget or leave. All of its rounds
+# below the high-water mark that were not answered were given up for good: that stays so, hence floor =
+# high_water.
+_FROM_1: Final = """
+INSERT INTO device (one, budget, identity, chain, failures, not_before_s, single)
+    SELECT 1, budget, :identity, chain, failures, not_before_s, single FROM old_device;
+INSERT INTO attribute SELECT id, spec, generation, pinned FROM old_attribute;
+INSERT INTO enrolment (seq, digest, canonical, floor, high_water)
+    SELECT seq, digest, canonical, high_water, high_water FROM old_enrolment;
+INSERT INTO transcript (seq, kind, ticket, enrolment, slot, generation, symbol)
+    SELECT t.seq, t.kind = 'record', t.ticket, e.seq, t.slot, t.generation, t.symbol
+    FROM old_transcript t JOIN old_enrolment e USING (digest) ORDER BY t.seq;
+INSERT INTO answer (enrolment, round, generation, id, outcome)
+    SELECT e.seq, a.round, 0, a.id, a.outcome FROM old_answer a JOIN old_enrolment e USING (digest);
+INSERT INTO outbox (seq, id, report) SELECT seq, id, report FROM old_outbox ORDER BY seq;
+"""
+_TABLES_1: Final = ("device", "attribute", "enrolment", "transcript", "answer", "outbox")
 
-def statements() -> Iterator[str]:
-    """What makes a ledger, one statement at a time.
+
+def make(db: sqlite3.Connection, *, budget: float, chain: bytes) -> None:
+    """Makes the tables of a new ledger, within the caller's transaction."""
+    for statement in _statements(_SCRIPT):
+        db.execute(statement)
+    db.execute(
+        "INSERT INTO device (one, budget, identity, chain) VALUES (1, ?, ?, ?)",
+        (budget, os.urandom(IDENTITY_BYTES), chain),
+    )
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def migrate(db: sqlite3.Connection, version: int) -> None:
+    """Brings an older ledger to this schema, within the caller's transaction; foreign keys must be off.
+
+    Args:
+        db: An open ledger.
+        version: Its schema, 1 so far.
+    """
+    if version != 1:  # there is no other older one
+        return
+    for (trigger,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+        db.execute(f'DROP TRIGGER "{trigger}"')
+    for table in _TABLES_1:
+        db.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
+    for statement in _statements(_SCRIPT):
+        db.execute(statement)
+    identity = os.urandom(IDENTITY_BYTES)
+    for statement in _statements(_FROM_1):
+        db.execute(statement, {"identity": identity} if ":identity" in statement else ())
+    for table in reversed(_TABLES_1):
+        db.execute(f"DROP TABLE old_{table}")
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """A script, one statement at a time.
 
     `executescript` would commit before it begins, and tear the transaction that all of them belong to.
     """
     statement = ""
-    for line in _SCRIPT.splitlines(keepends=True):
+    for line in script.splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
             yield statement

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from hubbub import wire
+from hubbub_client.schedule import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class EnrolmentStatus:
         digest: Its digest, 16 bytes.
         rounds: Rounds of its schedule.
         high_water: The highest round answered, or gone by at enrolment; -1 for none. It never falls.
+        answered: Rounds answered since the last `forget`.
+        state: Whether the owner has left it; what is reserved for it stays reserved.
     """
 
     survey_id: str
@@ -59,6 +63,8 @@ class EnrolmentStatus:
     digest: bytes
     rounds: int
     high_water: int
+    answered: int
+    state: Literal["active", "left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +76,11 @@ class Status:
         loss: Realised loss of everything answered, at most `committed`.
         committed: Loss with all that is reserved at its worst, at most `budget`.
         enrolments: Surveys, in the order of enrolment.
-        answers: Answers made so far, re-sent memos included.
+        answers: Answers made since the last `forget`, re-sent memos included.
         waiting: Reports in the outbox.
         background_errors: Errors that the background thread swallowed.
         last_error: The kind of the last of them.
+        paused: Whether the owner paused it: nothing is answered, nothing sent.
     """
 
     budget: float
@@ -84,3 +91,42 @@ class Status:
     waiting: int
     background_errors: int
     last_error: str | None
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What came of correcting a static value.
+
+    Attributes:
+        attribute_id: Which attribute.
+        status: "corrected"; "unchanged", it was that value already; or "refused", and the earlier one stands.
+        reason: Why it was refused: over_budget or clock_not_trusted.
+    """
+
+    attribute_id: str
+    status: Literal["corrected", "unchanged", "refused"]
+    reason: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SentReport:
+    """One report that the collector has: shown only now, so that nobody can select by looking.
+
+    Attributes:
+        survey_id: Survey.
+        digest: Its digest, 16 bytes.
+        round: Round.
+        id: Report id, 16 bytes.
+        data: Exactly the bytes that were sent.
+        outcome: What the collector said.
+        loss: Realised loss of this answer by itself, nats; 0 where a memoised one was sent again.
+    """
+
+    survey_id: str
+    digest: bytes
+    round: int
+    id: bytes
+    data: bytes
+    outcome: wire.Outcome
+    loss: float

@@ -9,7 +9,7 @@ Every decision here reads public facts and the device's clock, never a value and
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Container, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -27,7 +27,17 @@ MAX_LISTED: Final = 2**20
 UNREADABLE: Final = 2**12
 """What a survey that cannot be read counts as: its size is unknown, and refusing it took time too."""
 
-Refusal: TypeAlias = Literal["unknown_attribute", "domain_mismatch", "over_policy", "expired", "over_budget"]
+Refusal: TypeAlias = Literal[
+    "unknown_attribute",
+    "domain_mismatch",
+    "over_policy",
+    "not_allowed",
+    "not_opted_in",
+    "opted_out",
+    "expired",
+    "clock_not_trusted",
+    "over_budget",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +52,10 @@ class Enrolment:
         reason: Why it was refused, else None.
 
     The reasons: unknown_attribute, the host registered none of that id; domain_mismatch, it registered
-    another domain or kind; over_policy, the survey's epsilon is larger than the device accepts; expired, its
-    last round has ended; over_budget, some outputs of what is reserved could exceed the lifetime budget.
+    another domain or kind; over_policy, the survey's epsilon is larger than the device accepts; not_allowed,
+    its attribute is not among those that may be asked for; not_opted_in, the owner has not said yes to it;
+    opted_out, the owner said no; expired, its last round has ended; clock_not_trusted, so that its rounds are
+    not known; over_budget, some outputs of what is reserved could exceed the lifetime budget.
     """
 
     survey_id: str
@@ -113,20 +125,24 @@ def screen(
     return None
 
 
-def slots(survey: Survey, now_s: float) -> tuple[int, ...]:
-    """Every answer of the schedule that can still fall due, () if the survey has ended.
+def slots(survey: Survey, floor: int) -> tuple[int, ...]:
+    """Every answer of the schedule above a floor, () if none is left.
 
-    Rounds that ended before enrolment are left out: they can never be answered, because the high-water mark
-    starts behind them, so nothing is set aside for them.
+    Rounds that ended before enrolment are left out: they are never answered, so nothing is set aside for
+    them.
+
+    Args:
+        survey: The survey.
+        floor: As `floor_at` gives it, or higher.
     """
-    first = first_round(survey, now_s)
-    if first is None:
+    first = floor + 1
+    if first >= survey.rounds:
         return ()
     return (PINNED,) if survey.attribute.kind == "static" else tuple(range(first, survey.rounds))
 
 
-def water_mark(survey: Survey, now_s: float) -> int:
-    """Where the high-water mark starts at enrolment: below the first round that can be answered."""
+def floor_at(survey: Survey, now_s: float) -> int:
+    """The highest round that is over, and so never answered by a device that enrols now; -1 for none."""
     first = first_round(survey, now_s)
     return survey.rounds - 1 if first is None else first - 1
 
@@ -158,16 +174,18 @@ def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
     return Query(coordinate, survey.channel, survey.mapping)
 
 
-def due(survey: Survey, high_water: int, now_s: float) -> int | None:
+def due(survey: Survey, floor: int, answered: Container[int], now_s: float) -> int | None:
     """The round to answer now, None if there is none.
 
-    Only the round whose window is open is answered, once: a round that went by is forfeited and stays
-    reserved at its worst case, and a clock that was set back finds the high-water mark above it.
+    Only the round whose window is open is answered, and once. A round that went by stays reserved at its
+    worst case; should the clock have been ahead and be set back, the round comes again and is answered then,
+    from the same reservation.
 
     Args:
         survey: An enrolled survey.
-        high_water: The highest round answered or gone by at enrolment, -1 for none.
+        floor: The highest round that was over at enrolment, -1 for none.
+        answered: Rounds answered.
         now_s: Clock time, epoch seconds.
     """
     current = survey.round_at(now_s)
-    return current if current is not None and current > high_water else None
+    return current if current is not None and current > floor and current not in answered else None

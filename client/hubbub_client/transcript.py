@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from hubbub import packing
+from hubbub.channel import Symbol
 
 GENESIS: Final = b"hubbub ledger v1"
 """The chain's value before the first row."""
@@ -37,7 +38,7 @@ class Row:
     digest: bytes
     slot: int
     generation: int
-    symbol: int | None = None
+    symbol: Symbol | None = None
 
 
 def link(previous: bytes, row: Row) -> bytes:
@@ -47,3 +48,14 @@ def link(previous: bytes, row: Row) -> bytes:
     """
     fields = [row.kind, row.ticket, row.digest, row.slot, row.generation, row.symbol]
     return hashlib.sha256(previous + packing.pack(fields)).digest()[:16]
+
+
+def link_closed(previous: bytes, loss: int, committed: int) -> bytes:
+    """The chain's value after everything so far was closed: rows before it are gone, their sum is bound.
+
+    Args:
+        previous: The chain's value before.
+        loss: Realised loss of all that is closed, quanta.
+        committed: The same with what is forfeited, quanta.
+    """
+    return hashlib.sha256(previous + packing.pack(["close", loss, committed])).digest()[:16]

@@ -124,7 +124,10 @@ def decide(waiting: Sequence[Pending], pace: Pace, *, now_s: float, limits: Limi
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The collector answered: one typed outcome for every report of the upload, in its order."""
+    """The collector answered: one typed outcome for every report of the upload, in its order.
+
+    A report that is "early" stays in the outbox and is sent again, the same bytes, when its round has come.
+    """
 
     outcomes: tuple[wire.Outcome, ...]
     pace: Pace
@@ -172,6 +175,9 @@ def judge(
             return Failed("unreadable answer", _slower(pace, now_s, jitter, limits))
         if len(outcomes) != len(upload.reports):
             return Failed("unreadable answer", _slower(pace, now_s, jitter, limits))
+        if outcomes and all(outcome == "early" for outcome in outcomes):
+            # This clock is ahead of the collector's; the same reports are in time later.
+            return Settled(outcomes, _slower(pace, now_s, jitter, limits))
         return Settled(outcomes, Pace(not_before_s=now_s + limits.gap_s))
     retry_after_s = parse_retry_after(response.retry_after, now_s=now_s)
     # 400 and 413 condemn the body as a whole; one report at a time finds out which one it was.

@@ -13,7 +13,7 @@ from surveys import LABELS, START_S, VISITS
 from hubbub.randomness import Source
 from hubbub.survey import Survey
 from hubbub.testing import seeded
-from hubbub_client import Agent, Fleet
+from hubbub_client import Agent, Fleet, Policy
 from hubbub_client.reading import channel_input
 from hubbub_client.schedule import PINNED
 
@@ -21,6 +21,9 @@ pytestmark = pytest.mark.statistical
 
 DAY_S = 86_400
 FALSE_ALARM = 1e-7
+
+
+AGREED = Policy(require_opt_in="no")
 
 
 class SeededAgent(Agent):
@@ -57,7 +60,14 @@ def agents(path: Path, count: int, budget: float, source: Source):
     made = []
     with contextlib.ExitStack() as stack:
         for i in range(count):
-            agent = SeededAgent(path / f"{i}.db", "", budget=budget, clock=time, http=NoCollector())
+            agent = SeededAgent(
+                path / f"{i}.db",
+                "",
+                budget=budget,
+                clock=time,
+                http=NoCollector(),
+                policy=AGREED,
+            )
             agent.source = source
             made.append(stack.enter_context(agent))
         yield made, time

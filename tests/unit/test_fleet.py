@@ -72,7 +72,7 @@ def test_an_evolving_answer_is_drawn_anew_and_paid_every_round() -> None:
 def test_a_round_that_went_by_stays_reserved() -> None:
     fleet = fleet_of(20, HEALTH)
     fleet.answer(now_s=NOW_S + 2 * DAY_S)
-    assert fleet.answer(now_s=NOW_S) == ()
+    assert fleet.answer(now_s=NOW_S + 3 * DAY_S) == ()
     assert fleet.loss == pytest.approx(1.0, abs=1e-5)
     assert fleet.committed == pytest.approx(3.0, abs=1e-5)
 

@@ -7,13 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import agent_nursery
 import pytest
 
 from hubbub_client.errors import BudgetFixed, LedgerCorrupt, LedgerError, LedgerLocked, LedgerTooNew
-from hubbub_client.ledger import Ledger, StoredEnrolment
+from hubbub_client.ledger import Ledger
+from hubbub_client.stored import StoredEnrolment
 from hubbub_client.transcript import Row
 from hubbub_client.uploader import Pace, Pending
 
+GOLDEN = Path(__file__).parents[1] / "golden"
 DIGEST, ID = b"d" * 16, b"i" * 16
 RESERVE = [Row("reserve", 0, DIGEST, 0, 0), Row("reserve", 1, DIGEST, 1, 0)]
 RECORD = Row("record", 0, DIGEST, 0, 0, 3)
@@ -27,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 def filled(path: Path) -> None:
     ledger = Ledger(path, budget=1.0)
     ledger.add_attribute("age", b"spec")
-    ledger.add_enrolment(StoredEnrolment(DIGEST, b"canonical", -1), RESERVE)
+    ledger.add_enrolment(StoredEnrolment(DIGEST, b"canonical", -1, -1), RESERVE)
     ledger.add_answer(
         digest=DIGEST, round_number=0, report_id=ID, report=b"bytes", record=RECORD, pin=("age", b"\x05")
     )
@@ -164,10 +167,45 @@ def test_a_damaged_page_is_refused(path: Path) -> None:
         Ledger(path, budget=1.0)
 
 
+def test_a_ledger_of_version_1_is_migrated_and_nothing_of_it_is_lost(path: Path) -> None:
+    """golden/ledger-1.db: two surveys enrolled, four answers, two of them settled."""
+    path.write_bytes((GOLDEN / "ledger-1.db").read_bytes())
+    for _ in range(2):
+        ledger = Ledger(path, budget=10.0)
+        rows = ledger.transcript()  # the chain of version 1 still holds
+        assert [(row.kind, row.ticket, row.slot, row.symbol) for row in rows] == [
+            *(("reserve", number, number, None) for number in range(3)),
+            ("reserve", 3, -1, None),
+            ("record", 0, 0, 4),
+            ("record", 3, -1, 10),
+            ("record", 1, 1, 0),
+        ]
+        assert [(e.floor, e.high_water, e.state) for e in ledger.enrolments()] == [(1, 1, "active")] * 2
+        assert [(a.round, a.outcome) for a in ledger.answers()] == [(0, "accepted"), (1, None)] * 2
+        assert len(ledger.outbox(9)) == 2
+        assert [a.id for a in ledger.attributes() if a.pinned is not None] == ["visits"]
+        ledger.close()
+
+
+@pytest.mark.parametrize("statement", range(1, 100))
+def test_a_migration_killed_anywhere_is_done_at_the_next_open(path: Path, statement: int) -> None:
+    """The process dies before its n-th SQL statement; opening takes fewer than a hundred."""
+    path.write_bytes((GOLDEN / "ledger-1.db").read_bytes())
+    child = os.fork()
+    if child == 0:
+        agent_nursery.die_before_statement(statement)
+        Ledger(path, budget=10.0)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] in {0, 9}
+    ledger = Ledger(path, budget=10.0)
+    assert len(ledger.transcript()) == 7 and len(ledger.answers()) == 4
+    ledger.close()
+
+
 def test_a_newer_schema_is_refused(path: Path) -> None:
     filled(path)
-    tamper(path, "PRAGMA user_version = 2")
-    with pytest.raises(LedgerTooNew, match="got 2"):
+    tamper(path, "PRAGMA user_version = 3")
+    with pytest.raises(LedgerTooNew, match="got 3"):
         Ledger(path, budget=1.0)
 
 
@@ -176,9 +214,9 @@ def test_a_newer_schema_is_refused(path: Path) -> None:
     [
         (
             "DROP TRIGGER transcript_is_not_rewritten",
-            "UPDATE transcript SET symbol = 4 WHERE kind = 'record'",
+            "UPDATE transcript SET symbol = 4 WHERE kind = 1",
         ),
-        ("DROP TRIGGER transcript_is_not_cut", "DELETE FROM transcript WHERE kind = 'record'"),
+        ("DROP TRIGGER transcript_is_not_cut", "DELETE FROM transcript WHERE kind = 1"),
         ("DROP TRIGGER transcript_is_not_cut", "DELETE FROM transcript"),
     ],
 )
@@ -196,7 +234,7 @@ def test_a_changed_or_missing_transcript_row_is_noticed(path: Path, damage: tupl
     [
         "UPDATE device SET budget = 9.0",
         "DELETE FROM device",
-        "UPDATE transcript SET symbol = 4 WHERE kind = 'record'",
+        "UPDATE transcript SET symbol = 4 WHERE kind = 1",
         "DELETE FROM transcript",
         "UPDATE enrolment SET high_water = -1",
         "UPDATE outbox SET report = x'00'",
@@ -207,9 +245,9 @@ def test_a_changed_or_missing_transcript_row_is_noticed(path: Path, damage: tupl
         "DELETE FROM attribute",
         "UPDATE enrolment SET canonical = x'00'",
         "UPDATE answer SET round = 1",
-        "INSERT INTO transcript (kind, ticket, digest, slot, generation, symbol) "
-        "SELECT kind, 77, digest, slot, generation, symbol FROM transcript WHERE kind = 'record'",
-        "INSERT INTO answer (digest, round, id) SELECT digest, round, randomblob(16) FROM answer",
+        "INSERT INTO transcript (kind, ticket, enrolment, slot, generation, symbol) "
+        "SELECT kind, 77, enrolment, slot, generation, symbol FROM transcript WHERE kind = 1",
+        "INSERT INTO answer SELECT enrolment, round, generation, randomblob(16), outcome FROM answer",
     ],
 )
 def test_the_file_itself_refuses_what_would_renew_a_budget(path: Path, statement: str) -> None:
@@ -268,7 +306,7 @@ def test_a_database_without_tables_is_no_new_ledger(path: Path) -> None:
 def test_what_was_written_is_in_the_main_file_alone(path: Path, tmp_path: Path) -> None:
     """A copy without the write-ahead log, taken while the ledger is open, holds every answer."""
     ledger = Ledger(path, budget=1.0)
-    ledger.add_enrolment(StoredEnrolment(DIGEST, b"canonical", -1), RESERVE)
+    ledger.add_enrolment(StoredEnrolment(DIGEST, b"canonical", -1, -1), RESERVE)
     ledger.add_answer(digest=DIGEST, round_number=0, report_id=ID, report=b"bytes", record=RECORD, pin=None)
     copy = tmp_path / "copy.db"
     copy.write_bytes(path.read_bytes())
@@ -281,7 +319,7 @@ def test_what_was_written_is_in_the_main_file_alone(path: Path, tmp_path: Path) 
 
 def test_making_a_ledger_leaves_nothing_beside_it(path: Path) -> None:
     Ledger(path, budget=1.0).close()
-    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["ledger.db", "ledger.db.mark"]
 
 
 @pytest.mark.parametrize("hard_links", ["yes", "no"])
@@ -308,7 +346,7 @@ def test_a_ledger_is_made_where_there_are_no_hard_links(path: Path, monkeypatch:
 
     monkeypatch.setattr(os, "link", refuse)
     filled(path)
-    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["ledger.db", "ledger.db.mark"]
 
 
 def test_an_answer_that_fails_leaves_nothing_behind_and_closes_the_ledger(path: Path) -> None:

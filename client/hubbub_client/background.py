@@ -1,0 +1,60 @@
+"""A daemon thread that takes one step after another and never raises into its host."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from hubbub_client.errors import LedgerError
+
+_PATIENCE_S: Final = 2.0
+"""What `stop` grants the thread: enough for any answer, and no host waits longer to exit."""
+
+
+class Background:
+    """Steps in a thread of their own.
+
+    Args:
+        step: One step; gives seconds until the next is useful, None for no wish.
+
+    Attributes:
+        thread: The thread, None before `start` and after `stop`.
+        errors: How many steps failed.
+        last_error: The kind of the last failure: a message of a layer below might quote what it choked on.
+    """
+
+    def __init__(self, step: Callable[[], float | None]) -> None:
+        self._step = step
+        self._stop = threading.Event()
+        self.thread: threading.Thread | None = None
+        self.errors = 0
+        self.last_error: str | None = None
+
+    def start(self, poll_s: float) -> None:
+        """Begins, unless it has begun; steps are at most `poll_s` seconds apart."""
+        if self.thread is None:
+            self._stop.clear()
+            self.thread = threading.Thread(target=self._run, args=(poll_s,), name="hubbub-agent", daemon=True)
+            self.thread.start()
+
+    def stop(self) -> None:
+        """Ends it, waiting for the step under way for no longer than a few seconds."""
+        self._stop.set()
+        thread, self.thread = self.thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_PATIENCE_S)
+
+    def _run(self, poll_s: float) -> None:
+        while not self._stop.is_set():
+            delay_s = poll_s
+            try:
+                wish_s = self._step()
+                if wish_s is not None:
+                    delay_s = min(poll_s, wish_s)
+            except Exception as error:  # whatever it is, it is not the host's to handle
+                self.errors += 1
+                self.last_error = type(error).__name__
+                if isinstance(error, LedgerError):
+                    return  # it must be opened again, by the host
+            self._stop.wait(delay_s)
