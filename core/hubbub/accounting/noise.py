@@ -73,26 +73,41 @@ class Kernel(ABC):
             high: Right end, may be inf.
             shift: Of the second copy.
         """
+        rising = self.log_ratio(high, shift) > self.log_ratio(low, shift)
         step = 1.0
         while math.isinf(high) or math.isinf(low):
-            probe = (low if math.isinf(high) else high) if math.isinf(low) != math.isinf(high) else 0.0
-            probe += step if math.isinf(high) else -step
-            rising = self.log_ratio(high, shift) > self.log_ratio(low, shift)
-            above = self.log_ratio(probe, shift) > target
-            if above == rising:
+            start = 0.0 if math.isinf(high) and math.isinf(low) else (low if math.isinf(high) else high)
+            probe = start + (step if math.isinf(high) else -step)
+            if (self.log_ratio(probe, shift) > target) == rising:
                 high = probe
             else:
                 low = probe
             step *= 2.0
-        rising = self.log_ratio(high, shift) > self.log_ratio(low, shift)
+        return self._root(target, low, high, shift)
+
+    def _root(self, target: float, low: float, high: float, shift: float) -> float:
+        """Regula falsi (Illinois), with a bisection wherever it has not halved the bracket."""
+        at_low, at_high = self.log_ratio(low, shift) - target, self.log_ratio(high, shift) - target
+        side = 0
         while True:
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                return middle
-            if (self.log_ratio(middle, shift) > target) == rising:
-                high = middle
-            else:
-                low = middle
+            width = high - low
+            guess = high - at_high * width / (at_high - at_low)
+            if not low < guess < high:
+                return low if abs(at_low) < abs(at_high) else high
+            for point in (guess, 0.5 * (low + high)):
+                if not low < point < high:
+                    return guess
+                at_point = self.log_ratio(point, shift) - target
+                if at_point == 0.0:
+                    return point
+                if (at_point > 0.0) == (at_high > 0.0):
+                    high, at_high, at_low = point, at_point, 0.5 * at_low if side == 1 else at_low
+                    side = 1
+                else:
+                    low, at_low, at_high = point, at_point, 0.5 * at_high if side == -1 else at_high
+                    side = -1
+                if high - low <= 0.5 * width:
+                    break
 
 
 def _positive(value: float, subject: str) -> float:

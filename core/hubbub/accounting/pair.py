@@ -117,6 +117,12 @@ class PairLoss:
         """The infimum of the loss over what x can report; -inf when it has none."""
         return 0.0 if self._shift == 0.0 else min(piece.least for piece in self._pieces)
 
+    @cached_property
+    def infinite(self) -> float:
+        """Probability under x of outputs that x' never reports."""
+        mass = self.law.kernel.mass
+        return math.fsum(p.here * mass(p.low, p.high) for p in self._pieces if p.there == 0.0)
+
     def masses_above(self, epsilon: float) -> tuple[float, float]:
         """Probability under x, and under x', of the outputs whose loss exceeds epsilon.
 

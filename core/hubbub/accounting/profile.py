@@ -5,12 +5,13 @@ directions; for local privacy the sensitivity is the length of the domain. `Pair
 this module takes the worst pair.
 
 With an absolute region (or none) the law is a translation of one symmetric density g that never rises away
-from its centre, and the worst shift is the sensitivity itself, for every epsilon >= 0: where g(w) > e^epsilon
-g(w - d), necessarily |w| <= |w - d|, so w - d < 0, where g rises; hence moving the alternative farther away
-only lowers it on that event, and delta(epsilon) never falls with d. Renyi divergences are mixtures of hockey
-sticks of both directions, so the same holds for them. For relative and fixed regions nothing of the kind is
-true: there all pairs are scanned on a grid and the best ones refined. What is reported is then a pair's exact
-value, and a lower bound of the supremum between grid points; tests compare it with denser scans.
+from its centre, and the worst shift is the sensitivity itself, for every epsilon >= 0: where g(w) >
+e^epsilon g(w - d), necessarily |w| <= |w - d|, so w - d < 0, where g rises; hence moving the alternative
+farther away only lowers it on that event, and delta(epsilon) never falls with d. Renyi divergences are
+mixtures of hockey sticks of both directions, so the same holds for them. For relative and fixed regions
+nothing of the kind is true: there `PairSearch` scans all pairs on a grid and climbs from the best. What is
+reported is then the exact value of a pair, and a lower bound of the supremum between grid points; tests
+compare it with denser scans.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from hubbub.accounting.boost import (
@@ -31,6 +33,7 @@ from hubbub.accounting.boost import (
 )
 from hubbub.accounting.noise import GammaLaplace, Gaussian, Kernel, Laplace, LaplaceMixture, Uniform
 from hubbub.accounting.pair import PairLoss
+from hubbub.accounting.pair_search import PairSearch
 from hubbub.errors import ParameterError
 
 __all__ = [
@@ -50,16 +53,18 @@ __all__ = [
     "Uniform",
     "boost_for",
     "gaussian_sigma",
+    "largest_boost",
 ]
 
 _VALUES: Final = 17
-"""Values of the domain in a scan; its ends, 0 and the region's landmarks are added."""
+"""Values of the domain in a scan."""
 
 _SHIFTS: Final = 8
 """Shifts of each value in a scan, equally spaced up to the sensitivity, which is one of them."""
 
-_REFINED: Final = 2
-"""How many of the best pairs of a scan are refined."""
+_LEAPS: Final = 64
+_LEAPS_BEYOND: Final = 4.0
+"""Boosts of a scan, equally spaced in -ln(1 - q) up to epsilon and this; a larger leap alone costs more."""
 
 MAX_EPSILON: Final = 1e4
 """No search for epsilon goes beyond: e^epsilon would overflow long before it meant anything."""
@@ -117,7 +122,7 @@ class Profile:
             epsilon: >= 0.
         """
         _check(epsilon, "epsilon", 0.0, MAX_EPSILON)
-        return self.worst(lambda pair: pair.delta(epsilon))[1]
+        return self.worst_delta(epsilon)[1]
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon for which one report is (epsilon, delta)-private, to the last digits, from above.
@@ -133,7 +138,7 @@ class Profile:
             return max(0.0, self.largest)
         found = 0.0
         while True:
-            pair, above = self.worst(lambda pair, at=found: pair.delta(at))  # type: ignore[misc] # bound default
+            pair, above = self.worst_delta(found)
             if above <= delta:
                 return found
             least = _least_epsilon(pair, delta, found)
@@ -152,69 +157,55 @@ class Profile:
         Args:
             order: alpha > 1.
         """
-        return self.worst(lambda pair: pair.renyi(order), values=5, shifts=2)[1]
+        figure: Callable[[PairLoss], float] = lambda pair: pair.renyi(order)  # noqa: E731
+        if self._search is None or self.domain is None:
+            return self.worst(figure)[1]
+        coarse = PairSearch(self.law, self.domain, self.reach, values=5, shifts=2)
+        return coarse.best(figure)[1]
 
-    def worst(
-        self, figure: Callable[[PairLoss], float], *, values: int = _VALUES, shifts: int = _SHIFTS
-    ) -> tuple[PairLoss, float]:
+    def worst(self, figure: Callable[[PairLoss], float]) -> tuple[PairLoss, float]:
         """The pair of neighbours for which a figure is largest, and the figure.
 
         Args:
-            figure: Of a pair, the larger the worse.
-            values: Values of the domain that are scanned, where a scan is needed.
-            shifts: Shifts of each.
+            figure: Of a pair, the larger the worse; for delta use `worst_delta`.
         """
-        reach = self.reach
-        if self.translates:
-            start = 0.0 if self.domain is None else self.domain[0]
-            pair = PairLoss(self.law, start, start + reach)
+        if self._search is None:
+            pair = self._translated
             return pair, figure(pair)
-        found: dict[tuple[float, float], float] = {}
+        return self._search.best(figure)
 
-        def at(x: float, other: float) -> float:
-            if (x, other) not in found:
-                found[x, other] = figure(PairLoss(self.law, x, other))
-            return found[x, other]
+    def worst_delta(self, epsilon: float) -> tuple[PairLoss, float]:
+        """The pair of neighbours for which delta(epsilon) is largest, and that delta.
 
-        for x in self._landmarks(values):
-            for i in range(1, shifts + 1):
-                for sign in (-1.0, 1.0):
-                    other = self._inside(x + sign * reach * i / shifts)
-                    if 0.0 < abs(other - x) <= reach:
-                        at(x, other)
-        best = sorted(found, key=lambda key: found[key], reverse=True)[:_REFINED]
-        spread = (self.domain[1] - self.domain[0]) / values if self.domain else reach
-        for start_pair in best:
-            if math.isfinite(found[start_pair]):
-                self._climb(at, start_pair, spread)
-        x, other = max(found, key=lambda key: found[key])
-        return PairLoss(self.law, x, other), found[x, other]
+        Args:
+            epsilon: >= 0.
+        """
+        if self._search is None:
+            return self._translated, self._translated.delta(epsilon)
+        return self._search.best_delta(epsilon)
 
-    def _climb(self, at: Callable[[float, float], float], pair: tuple[float, float], spread: float) -> None:
-        """Compass search from a pair: moves of one value, the other, and both, of halving size."""
-        x, other = pair
-        step = spread
-        while step > 1e-9 * spread:
-            moved = False
-            for along, across in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)):
-                a, b = self._inside(x + along * step), self._inside(other + across * step)
-                if 0.0 < abs(a - b) <= self.reach and at(a, b) > at(x, other):
-                    x, other, moved = a, b, True
-            if not moved:
-                step *= 0.25
+    def ridge(self, top: float, steps: int) -> list[tuple[float, PairLoss, float]]:
+        """The worst pair, and its delta, at equally spaced epsilons from 0 to top.
 
-    def _landmarks(self, values: int) -> list[float]:
-        """Values to scan: a grid, 0, and where regions begin and end."""
-        if self.domain is None:
-            return [0.0]
-        low, high = self.domain
-        region = self.law.region
-        points = [low + (high - low) * i / (values - 1) for i in range(values)]
-        points += [0.0] if not isinstance(region, FixedRegion) else [region.low, region.high]
-        return sorted({point for point in points if low <= point <= high})
+        Args:
+            top: Last epsilon, > 0.
+            steps: How many, 0 not counted.
+        """
+        if self._search is None:
+            pair = self._translated
+            return [(top * i / steps, pair, pair.delta(top * i / steps)) for i in range(steps + 1)]
+        return self._search.ridge(top, steps)
 
-    def _inside(self, value: float) -> float:
-        return value if self.domain is None else min(max(value, self.domain[0]), self.domain[1])
+    @cached_property
+    def _translated(self) -> PairLoss:
+        start = 0.0 if self.domain is None else self.domain[0]
+        return PairLoss(self.law, start, start + self.reach)
+
+    @cached_property
+    def _search(self) -> PairSearch | None:
+        if self.translates or self.domain is None:
+            return None
+        return PairSearch(self.law, self.domain, self.reach, values=_VALUES, shifts=_SHIFTS)
 
 
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
@@ -246,6 +237,52 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
         if not low < middle < high:
             return high
         low, high = (low, middle) if safe(middle) else (middle, high)
+
+
+def largest_boost(
+    kernel: Kernel,
+    region: Region,
+    *,
+    sensitivity: float,
+    epsilon: float,
+    delta: float,
+    domain: Interval | None = None,
+) -> float | None:
+    """The largest boost at which one report stays (epsilon, delta)-private, exactly, from below.
+
+    What budget-recycling-dp's Algorithm 1 looks for. delta(epsilon) need not grow with the boost: a little
+    boost takes mass from the kernel's tails. So -ln(1 - q) is scanned from above before it is bisected.
+
+    Args:
+        kernel: Of the noise.
+        region: Preferred outputs.
+        sensitivity: As for `Profile`.
+        epsilon: >= 0.
+        delta: In [0, 1).
+        domain: As for `Profile`.
+
+    Returns:
+        q in [0, 1), or None where no boost, not even 0, is private enough.
+    """
+
+    def safe(leap: float) -> bool:
+        law = BoostedNoise(kernel, region, -math.expm1(-leap))
+        return Profile(law, sensitivity, domain).delta(epsilon) <= delta
+
+    top = epsilon + _LEAPS_BEYOND
+    above = top
+    for i in range(_LEAPS - 1, -1, -1):
+        leap = top * i / _LEAPS
+        if safe(leap):
+            break
+        above = leap
+    else:
+        return None
+    while True:
+        middle = 0.5 * (leap + above)
+        if not leap < middle < above or above - leap <= 1e-12 * top:
+            return -math.expm1(-leap)
+        leap, above = (middle, above) if safe(middle) else (leap, middle)
 
 
 def _least_epsilon(pair: PairLoss, delta: float, above: float) -> float:
