@@ -2,6 +2,15 @@
 
 from hubbub.design.accuracy import Accuracy, Errors, accuracy, foresee
 from hubbub.design.comparison import Candidate, boost_curve, choose, compare, measured
+from hubbub.design.direction import (
+    Target,
+    category_confidence,
+    least_epsilon,
+    least_epsilon_of_categories,
+    most_boost_of_categories,
+    most_confidence,
+    narrowest_region,
+)
 from hubbub.design.question import Objective, Quantity, Question
 
 __all__ = [
@@ -11,10 +20,17 @@ __all__ = [
     "Objective",
     "Quantity",
     "Question",
+    "Target",
     "accuracy",
     "boost_curve",
+    "category_confidence",
     "choose",
     "compare",
     "foresee",
+    "least_epsilon",
+    "least_epsilon_of_categories",
     "measured",
+    "most_boost_of_categories",
+    "most_confidence",
+    "narrowest_region",
 ]

@@ -101,6 +101,10 @@ class Grid:
         weights[~self.inside] *= math.exp(-push)
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
+    def hit_rate(self, rows: NDArray[np.float64]) -> float:
+        """The least probability, over the inputs, that the output lies in the region."""
+        return float(np.where(self.inside, rows, 0.0).sum(axis=1).min())
+
 
 def grid_of(points: int, kernel: Kernel, region: Region, margin: int | None) -> Grid:
     """Gives the grid of a kernel and a region; without a margin, the default that `boosted` documents.

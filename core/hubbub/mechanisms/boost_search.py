@@ -72,6 +72,21 @@ class Search:
             return self._most_spread(shape, push), push
         return self._best_split(region, shape)
 
+    def most_hits(self, region: Region) -> tuple[float, float]:
+        """Kernel epsilon and boost ln(1/(1-q)) with which outputs lie in their region most surely."""
+        shape = self.grid(region)
+
+        def misses(spread: float, push: float) -> float:
+            return 1.0 - shape.hit_rate(shape.rows(spread, push))
+
+        if isinstance(region, Fixed):
+            highest = self._most_push(shape, 0.0)
+            push = least(lambda p: misses(self._most_spread(shape, p), p), 0.0, highest)
+            return self._most_spread(shape, push), push
+        top = self._most_spread(shape, 0.0)
+        spread = least(lambda s: misses(s, self._most_push(shape, s)), 0.0, top)
+        return spread, self._most_push(shape, spread)
+
     def search_region(self, spread: float | None, push: float | None) -> Absolute:
         """The half width that lets the mean be estimated best; scanned coarsely, then step by step."""
         small = self._small()

@@ -90,6 +90,7 @@ def boosted(
     boost: float | None = None,
     margin: int | None = None,
     missing: Literal["none", "input"] = "none",
+    aim: Literal["mean", "hits"] = "mean",
 ) -> Boosted:
     """Gives a boosted-noise channel on a grid, of at most the declared epsilon per report.
 
@@ -114,6 +115,8 @@ def boosted(
             hold it (cutting the kernel at the ends of the grid instead multiplies the mean's variance by 5
             at epsilon 1).
         missing: "input" adds the input K and the last symbol, for devices without a value.
+        aim: What an open split is searched for: "mean" as above, or "hits", the largest probability, at the
+            input where it is least, that the output lies in the region (which must be given).
 
     Returns:
         A channel of K inputs (K + 1 with missing) and K + 2 margin outputs (one more with missing).
@@ -140,7 +143,11 @@ def boosted(
     push = None if boost is None else -math.log1p(-_within(boost, "boost", 0.0, 1.0))
     _check_region(region, kernel)
     if isinstance(region, Absolute) and region.half_width is None:
+        if aim == "hits":
+            raise ParameterError("half_width must be given where hits are aimed at, got None")
         region = search.search_region(spread, push)
+    if _choice(aim, "aim", ("mean", "hits")) == "hits" and spread is None and push is None:
+        spread, push = search.most_hits(region)
     spread, push = search.split(region, spread, push)
     grid = search.grid(region)
     rows = grid.rows(spread, push)
@@ -149,7 +156,6 @@ def boosted(
             f"kernel and region must let outputs depend on the value, got {kernel} with {region}"
         )
     design = search.extended(rows)
-    wanted = np.where(grid.inside, design[: search.points, : rows.shape[1]], 0.0)
     return Boosted(
         integer_rows(design, epsilon=epsilon),
         Design(
@@ -159,7 +165,7 @@ def boosted(
             kernel_epsilon=shape.epsilon_of(spread),
             boost=-math.expm1(-push),
             margin=grid.margin,
-            hit_rate=float(wanted.sum(axis=1).min()),
+            hit_rate=grid.hit_rate(design[: search.points, : rows.shape[1]]),
             mean_variance=mean_variance(design, search.points),
         ),
     )
