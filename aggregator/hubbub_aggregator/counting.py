@@ -26,7 +26,9 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.channel import Channel
 from hubbub.errors import HubbubError
+from hubbub.finite import FiniteChannel
 from hubbub.records import NO_ROUND, ReportsRecord, SealRecord, Segment, SurveyRecord, decode_record
 from hubbub.survey import Survey
 from hubbub.wire import ID_BYTES
@@ -49,7 +51,8 @@ class RoundState:
     """One round of one survey in one partition.
 
     Attributes:
-        counts: Accepted reports per symbol, shape (M,), int64; empty until the first is accepted.
+        counts: Accepted reports per symbol, shape (M,), int64, or per cell of a set; empty until the first is
+            accepted.
         accounting: Everything up to the seal.
         sealed_at: The seal's offset, or None while the round is open.
         afterwards: Everything after the seal; no release contains it.
@@ -72,7 +75,7 @@ class RoundChange:
     """What some records add to one round: the fields of RoundState as differences, and the new ids.
 
     Attributes:
-        counts: Newly accepted reports per symbol, shape (M,), int64; empty for none.
+        counts: Newly accepted reports per symbol or cell, int64; empty for none.
         accounting: Added before the seal.
         sealed_at: The seal's offset where these records hold the first one.
         afterwards: Added after the seal.
@@ -133,6 +136,13 @@ class PartitionState:
     unknown: int = 0
     dead: int = 0
     id_set: Callable[[], IdSet] = IdTable
+
+    def counted(self, key: RoundKey) -> bool:
+        """Whether a round's counts are those of as many reports as it accepted."""
+        known, survey = self.rounds[key], self.surveys.get(key[0])
+        if survey is None:
+            return not len(known.counts) and not known.accounting.accepted
+        return survey.channel.agrees(known.counts, known.accounting.accepted)
 
     def commit(self, change: Change) -> None:
         """Makes a change that `apply` computed from this very state.
@@ -199,11 +209,11 @@ def apply_many(state: PartitionState, records: Iterable[tuple[int, bytes]]) -> C
 
 
 def count_only(survey: Survey, records: Iterable[bytes]) -> Counts:
-    """Reports per symbol of one survey, shape (M,), all rounds together, duplicates not looked for.
+    """Reports per symbol or cell of one survey, all rounds together, duplicates not looked for.
 
     To measure what counting costs without remembering ids; every other check is made.
     """
-    total: Counts = np.zeros(survey.channel.outputs, dtype=np.int64)
+    total: Counts = np.zeros(survey.channel.cells, dtype=np.int64)
     surveys = {survey.digest: survey}
     for group in _groups(records):
         state = PartitionState(surveys=surveys, id_set=Unchecked)
@@ -227,16 +237,20 @@ def _groups(records: Iterable[bytes]) -> Iterable[list[bytes]]:
         yield group
 
 
-def count_symbols(symbols: NDArray[np.unsignedinteger], outputs: int) -> Counts:
-    """Reports per symbol, shape (outputs,): the count core, for symbols that are all below `outputs`."""
-    return np.bincount(symbols, minlength=outputs)
+def count_symbols(symbols: NDArray[np.unsignedinteger], channel: Channel) -> Counts:
+    """Reports per symbol or cell, shape (cells,): the count core, for symbols that the channel can send."""
+    return channel.tally(symbols)
 
 
-def valid_symbols(symbols: NDArray[np.unsignedinteger], outputs: int) -> NDArray[np.bool_] | None:
-    """Which symbols the channel has, or None when it has them all (one pass over the column)."""
-    if not len(symbols) or int(symbols.max()) < outputs:
-        return None
-    return symbols < outputs
+def valid_symbols(symbols: NDArray[np.unsignedinteger], channel: Channel) -> NDArray[np.bool_] | None:
+    """Which symbols the channel can send, or None when it can send them all."""
+    if isinstance(channel, FiniteChannel) and symbols.ndim == 1:
+        # One pass over the column, and none that builds another, for almost every column there is.
+        if not len(symbols) or int(symbols.max()) < channel.outputs:
+            return None
+        return symbols < channel.outputs
+    valid = channel.contains(symbols)
+    return None if len(symbols) and valid.all() else valid
 
 
 @dataclass(slots=True)
@@ -317,7 +331,7 @@ class _Draft:
             draft.accounting += _refused(segment, invalid=n)
             return
         draft = self._round((segment.digest, segment.round))
-        valid = valid_symbols(symbols, survey.channel.outputs)
+        valid = valid_symbols(symbols, survey.channel)
         kept = n if valid is None else int(np.count_nonzero(valid))
         early = late = 0
         if survey.round_start_s(segment.round) > 60 * (minute + 1) + survey.skew_s:
@@ -357,7 +371,7 @@ class _Draft:
         n = len(symbols)
         if fresh.mask is not None:
             symbols = symbols[fresh.mask]
-        counts = count_symbols(symbols, survey.channel.outputs)
+        counts = count_symbols(symbols, survey.channel)
         verdicts = Accounting(accepted=len(symbols), duplicate=n - len(symbols))
         return RoundChange(
             counts, draft.accounting + verdicts, draft.sealed_at, draft.afterwards, seen, fresh

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.estimation import Estimator
+from hubbub.estimation import AnyEstimator
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING, Accounting
 from hubbub_aggregator.counting import PartitionState, RoundKey
@@ -51,7 +51,7 @@ class Release:
         """Whether there are too few devices to publish anything but the accounting."""
         return self.tally.n < max(self.survey.minimum_cohort, 1)
 
-    def document(self, estimator: Estimator | None = None) -> Document:
+    def document(self, estimator: AnyEstimator | None = None) -> Document:
         """The release as JSON types, in the shape that `view` describes (without as_of).
 
         Args:
@@ -101,11 +101,10 @@ def gather(key: RoundKey, states: Mapping[int, PartitionState]) -> tuple[Tally, 
         known = state.rounds.get(key)
         if known is None or known.sealed_at is None:
             return None
-        counted = int(known.counts.sum())
-        if not known.accounting.holds or counted != known.accounting.accepted:
+        if not known.accounting.holds or not state.counted(key):
             raise AccountingError(
                 f"survey {key[0].hex()}, round {key[1]}, partition {partition}: attempts must be the sum of "
-                f"the verdicts and accepted the number counted, {counted}, got {known.accounting}"
+                f"the verdicts and accepted the number counted, got {known.accounting}"
             )
         cut[partition] = known.sealed_at
         columns.append(known.counts)
@@ -143,7 +142,7 @@ def timestamp(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _estimates(survey: Survey, tally: Tally, estimator: Estimator) -> Document:
+def _estimates(survey: Survey, tally: Tally, estimator: AnyEstimator) -> Document:
     estimate = estimator(tally.counts, tally.n)
     spans, consistent = estimate.intervals(LEVEL), estimate.consistent()
     names = survey.category_names

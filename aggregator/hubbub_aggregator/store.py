@@ -54,12 +54,12 @@ def check(partition: int, state: PartitionState) -> PartitionState:
         name = f"partition {partition}, survey {digest.hex()}, round {number}"
         if not (known.accounting.holds and known.afterwards.holds):
             raise CorruptStore(f"{name}: attempts must be the sum of the verdicts, got {known.accounting}")
-        accepted, counted = known.accounting.accepted, int(known.counts.sum())
+        accepted = known.accounting.accepted
         remembered = 0 if known.seen is None else len(known.seen)
         expected = 0 if known.sealed_at is not None else accepted
-        if counted != accepted or remembered != expected:
+        if not state.counted((digest, number)) or remembered != expected:
             raise CorruptStore(
-                f"{name}: accepted {accepted} must be the number counted, got {counted}, "
-                f"and {expected} ids remembered, got {remembered}"
+                f"{name}: accepted {accepted} must be the number counted, and {expected} ids remembered, "
+                f"got {remembered} ids and counts of {known.counts.sum()} in all"
             )
     return state

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from hubbub.estimation import Estimator
+from hubbub.estimation import AnyEstimator
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING
 from hubbub_aggregator.archive import Archive
@@ -71,7 +71,7 @@ class Worker:
                 raise Ahead(
                     f"partition {partition}: offset must be at most the log's {end}, got {state.offset}"
                 )
-        self._estimators: dict[bytes, Estimator] = {}
+        self._estimators: dict[bytes, AnyEstimator] = {}
         self._steps: dict[RoundKey, Steps] = store.load_steps()
         # What is released is looked at no more, however many rounds there have been.
         self._released: dict[RoundKey, Document] = {}
@@ -149,7 +149,7 @@ class Worker:
     def _surveys(self) -> dict[bytes, Survey]:
         return {digest: survey for state in self._states.values() for digest, survey in state.surveys.items()}
 
-    def _estimator(self, survey: Survey) -> Estimator:
+    def _estimator(self, survey: Survey) -> AnyEstimator:
         if survey.digest not in self._estimators:
             self._estimators[survey.digest] = survey.estimator()
         return self._estimators[survey.digest]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hubbub.accounting import BayesianFilter, Query
 from hubbub.accounting.divergence import QUANTA_PER_NAT
 from hubbub.accounting.filter import MAX_BUDGET
+from hubbub.channel import Channel, Symbol
 from hubbub.errors import BudgetError
 
 _WAITING: Final = -1
@@ -35,12 +36,14 @@ class _Coordinate:
     Attributes:
         queries: What was reserved on it, oldest first.
         answers: Symbol of every device for each query, shape (n,), int64; or _WAITING, or _ABSENT: not asked.
+        sets: The packed sets that a query's symbols number, where it has such; else None.
         loss: Realised loss of every device, shape (n,).
         worst: The same with what is pending at its worst.
     """
 
     queries: list[Query]
     answers: list[NDArray[np.int64]]
+    sets: list[list[bytes] | None]
     loss: Floats
     worst: Floats
 
@@ -63,7 +66,7 @@ class Accounts:
         self._limit = math.floor(Fraction(BayesianFilter(budget).budget) * QUANTA_PER_NAT) / QUANTA_PER_NAT
         self._coordinates: dict[Hashable, _Coordinate] = {}
         # One answer on a coordinate of its own is by far the commonest case, and repeats in every round.
-        self._single: dict[tuple[int, int, int], tuple[float, float, Query]] = {}
+        self._single: dict[tuple[int, int, object], tuple[float, float, Query]] = {}
         self._zero = np.zeros(devices)
         self.loss: Floats = np.zeros(devices)
         self.committed: Floats = np.zeros(devices)
@@ -87,11 +90,13 @@ class Accounts:
             if state is None:
                 key = (id(query.channel), id(query.mapping))
                 if key not in fresh:
-                    fresh[key] = self._evaluate([query], [asking])[1]
+                    fresh[key] = self._evaluate([query], [asking], [None])[1]
                 worst = fresh[key]
                 extra += worst
             else:
-                worst = self._evaluate([*state.queries, query], [*state.answers, asking])[1]
+                worst = self._evaluate(
+                    [*state.queries, query], [*state.answers, asking], [*state.sets, None]
+                )[1]
                 extra += worst - state.worst
             trial.append((query, state, worst))
         accepted: NDArray[np.bool_] = among & (self.committed + extra <= self._limit)
@@ -104,10 +109,11 @@ class Accounts:
                 kept = np.where(accepted, worst, 0.0 if state is None else state.worst)
                 shared[id(worst)] = kept
             if state is None:
-                self._coordinates[query.coordinate] = _Coordinate([query], [column], self._zero, kept)
+                self._coordinates[query.coordinate] = _Coordinate([query], [column], [None], self._zero, kept)
             else:
                 state.queries.append(query)
                 state.answers.append(column)
+                state.sets.append(None)
                 state.worst = kept
         return accepted
 
@@ -115,7 +121,7 @@ class Accounts:
         self,
         query: Query,
         devices: NDArray[np.intp],
-        symbols: NDArray[np.integer],
+        symbols: NDArray[np.unsignedinteger],
         *,
         last: bool,
     ) -> None:
@@ -124,7 +130,7 @@ class Accounts:
         Args:
             query: As it was reserved: the same coordinate and channel.
             devices: Which devices, shape (k,), none twice.
-            symbols: Their answers, shape (k,).
+            symbols: Their answers, shape (k,), or packed sets, shape (k, bytes of one).
             last: Whether this coordinate is never asked again, so that only its totals need be kept.
         """
         state = self._coordinates[query.coordinate]
@@ -132,9 +138,14 @@ class Accounts:
         column = state.answers[index].copy()
         if (column[devices] != _WAITING).any():
             raise BudgetError("an answer must consume a reservation of its device")
-        column[devices] = symbols
+        if symbols.ndim == 2:
+            sets = state.sets[index] = state.sets[index] or []
+            column[devices] = len(sets) + np.arange(len(symbols))
+            sets += [row.tobytes() for row in symbols]
+        else:
+            column[devices] = symbols
         state.answers[index] = column
-        loss, worst = self._evaluate(state.queries, state.answers)
+        loss, worst = self._evaluate(state.queries, state.answers, state.sets)
         self.loss += loss - state.loss
         self.committed += worst - state.worst
         state.loss, state.worst = loss, worst
@@ -142,27 +153,39 @@ class Accounts:
             del self._coordinates[query.coordinate]
 
     def _evaluate(
-        self, queries: Sequence[Query], answers: Sequence[NDArray[np.int64]]
+        self,
+        queries: Sequence[Query],
+        answers: Sequence[NDArray[np.int64]],
+        sets: Sequence[list[bytes] | None],
     ) -> tuple[Floats, Floats]:
         """Loss and committed of every device on one coordinate, shape (n,) each."""
         if len(queries) == 1:
             different, inverse = np.unique(answers[0], return_inverse=True)
-            found = [self._single_answer(queries[0], symbol) for symbol in different.tolist()]
+            found = [self._single_answer(queries[0], _named(each, sets[0])) for each in different.tolist()]
         else:
             rows, inverse = np.unique(np.stack(answers, axis=1), axis=0, return_inverse=True)
-            found = [self._ask(queries, row) for row in rows.tolist()]
+            found = [
+                self._ask(queries, [_named(each, known) for each, known in zip(row, sets, strict=True)])
+                for row in rows.tolist()
+            ]
         table = np.array(found, dtype=np.float64).reshape(-1, 2)
         where = inverse.ravel()
         return table[where, 0], table[where, 1]
 
-    def _single_answer(self, query: Query, symbol: int) -> tuple[float, float]:
-        key = (id(query.channel), id(query.mapping), symbol)
+    def _single_answer(self, query: Query, symbol: Symbol) -> tuple[float, float]:
+        shape: object = symbol
+        if isinstance(symbol, bytes):
+            # Hardly two sets are equal, but a lone answer costs what its extreme weights are apart.
+            weights = cast(Channel, query.channel).column(symbol)
+            reached = weights if query.mapping is None else weights[query.mapping]
+            shape = (int(reached.min()), int(reached.max()))
+        key = (id(query.channel), id(query.mapping), shape)
         known = self._single.get(key)
         if known is None:
             known = self._single[key] = (*self._ask([query], [symbol]), query)  # keeps the ids in use
         return known[:2]
 
-    def _ask(self, queries: Sequence[Query], symbols: Iterable[int]) -> tuple[float, float]:
+    def _ask(self, queries: Sequence[Query], symbols: Iterable[Symbol]) -> tuple[float, float]:
         """Loss and committed of one run of answers, on a fresh coordinate of a filter kept for that."""
         taken = [(query, symbol) for query, symbol in zip(queries, symbols, strict=True) if symbol != _ABSENT]
         if not taken:
@@ -177,7 +200,12 @@ class Accounts:
             if tickets is not None:
                 for ticket, (_, symbol) in zip(tickets, taken, strict=True):
                     if symbol != _WAITING:
-                        scratch.record(ticket, symbol)
+                        scratch.record(ticket, cast(int, symbol))  # a set goes to its channel as it is
                 return scratch.loss - loss, scratch.committed - committed
             self._scratch = BayesianFilter(MAX_BUDGET)  # the old one is full
         return math.inf, math.inf  # beyond any budget there is
+
+
+def _named(symbol: int, sets: list[bytes] | None) -> Symbol:
+    """The symbol itself, where it is the number of a set."""
+    return symbol if sets is None or symbol < 0 else sets[symbol]

@@ -37,7 +37,7 @@ class Column:
         round: Which round.
         devices: Who sent each report, shape (k,), intp, rising; never on the wire.
         ids: Report ids, shape (k, 16), uint8.
-        symbols: Answers, shape (k,), unsigned.
+        symbols: Answers, shape (k,), unsigned, or packed sets, shape (k, bytes of one), uint8.
     """
 
     survey: Survey
@@ -49,7 +49,9 @@ class Column:
     def report(self, row: int) -> Pending:
         """One report, id and bytes, as it would lie in an outbox."""
         identifier = self.ids[row].tobytes()
-        report = wire.Report(self.survey.digest, self.round, identifier, int(self.symbols[row]))
+        answer = self.symbols[row]
+        symbol = int(answer) if self.symbols.ndim == 1 else answer.tobytes()
+        report = wire.Report(self.survey.digest, self.round, identifier, symbol)
         return Pending(identifier, wire.encode_report(report))
 
     def among(self, devices: NDArray[np.intp]) -> Column:
@@ -79,7 +81,7 @@ class _Enrolled:
         devices: Which ones, shape (k,), rising.
         floor: As the agent keeps it.
         answered: Rounds answered.
-        memo: Their pinned answers, shape (k,); None before there are any, and for evolving attributes.
+        memo: Their pinned answers, as in Column; None before there are any, and for evolving attributes.
     """
 
     survey: Survey

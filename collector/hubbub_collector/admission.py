@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self, TypeAlias
 
+from hubbub.channel import Channel
 from hubbub.records import NO_ROUND, Record, ReportsRecord
 from hubbub.survey import Survey
 from hubbub.wire import Malformed, Outcome, Report
@@ -42,7 +43,7 @@ class Terms:
     """What admission needs to know of a survey.
 
     Attributes:
-        outputs: The channel's M; symbols lie below.
+        channel: What a symbol must be one of.
         start_s: When round 0 begins, seconds since 1970.
         round_s: How long a round lasts, seconds.
         rounds: How many rounds there are.
@@ -51,7 +52,7 @@ class Terms:
         quota: Most reports that one round takes, copies included; None for no bound.
     """
 
-    outputs: int
+    channel: Channel
     start_s: int
     round_s: int
     rounds: int
@@ -63,7 +64,7 @@ class Terms:
     def of(cls, survey: Survey) -> Self:
         """The terms of a compiled survey."""
         return cls(
-            outputs=survey.channel.outputs,
+            channel=survey.channel,
             start_s=survey.start_s,
             round_s=survey.round_s,
             rounds=survey.rounds,
@@ -112,7 +113,7 @@ class Admission:
         if not 0 <= report.round < terms.rounds:
             return Verdict("invalid", (report.digest, NO_ROUND))
         key = (report.digest, report.round)
-        if report.symbol >= terms.outputs:
+        if not terms.channel.admits(report.symbol):
             return Verdict("invalid", key)
         start_s = terms.start_s + report.round * terms.round_s
         if start_s > now_s + terms.skew_s:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.channel import Symbol
 from hubbub.randomness import Source
 from hubbub.records import ReportsRecord, Segment
 from hubbub.wire import ID_BYTES, Malformed, Report
@@ -29,7 +30,7 @@ class _Column:
     """The reports of one (digest, round) in one partition, in order of arrival, and their refusals."""
 
     ids: list[bytes] = field(default_factory=list)
-    symbols: list[int] = field(default_factory=list)
+    symbols: list[Symbol] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
 
 
@@ -89,7 +90,7 @@ def _segment(key: Key, column: _Column, source: Source) -> Segment:
     n = len(column.ids)
     order = random_order(n, source)
     ids = np.frombuffer(b"".join(column.ids), dtype=np.uint8).reshape(n, ID_BYTES)
-    symbols = np.array(column.symbols, dtype=np.uint32)
+    symbols = _stacked(column.symbols)
     return Segment(
         digest=key[0],
         round=key[1],
@@ -98,6 +99,14 @@ def _segment(key: Key, column: _Column, source: Source) -> Segment:
         attempts=n + column.refused.total(),
         refused=dict(column.refused),
     )
+
+
+def _stacked(symbols: Sequence[Symbol]) -> NDArray[np.unsignedinteger]:
+    """Numbers as a column, sets as rows of bytes; one survey's symbols are all of one type and width."""
+    sets = [symbol for symbol in symbols if isinstance(symbol, bytes)]
+    if sets:
+        return np.frombuffer(b"".join(sets), dtype=np.uint8).reshape(len(symbols), -1)
+    return np.array(symbols, dtype=np.uint32)
 
 
 def random_order(n: int, source: Source) -> NDArray[np.intp]:

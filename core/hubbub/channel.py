@@ -115,6 +115,33 @@ class Channel(ABC):
             ParameterError: If a value is not an integer or out of range; the message does not repeat it.
         """
 
+    # What a server does with reports, whatever their type.
+
+    @property
+    @abstractmethod
+    def cells(self) -> int:
+        """How many numbers the counts of a round are: one per symbol, or per cell of a set."""
+
+    @abstractmethod
+    def admits(self, symbol: object) -> bool:
+        """Whether one report's symbol is one that the channel can send; of whatever type it is."""
+
+    @abstractmethod
+    def contains(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.bool_]:
+        """Gives which symbols of a column the channel can send, shape (n,), bool.
+
+        Args:
+            symbols: Shape (n,), or (n, width) for sets; a column of the other type holds none of them.
+        """
+
+    @abstractmethod
+    def tally(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
+        """Gives the counts of a column of symbols that the channel can send, shape (cells,), int64."""
+
+    @abstractmethod
+    def agrees(self, counts: NDArray[np.int64], n: int) -> bool:
+        """Whether counts can be those of n reports: a check of what was stored. None at all are of none."""
+
     @abstractmethod
     def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Gives the expected counts of one report of a crowd: what estimates are made from, per report.

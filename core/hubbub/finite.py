@@ -91,6 +91,23 @@ class FiniteChannel(Channel):
             mixed += float(shares[x]) / self.total * self.row(x)
         return mixed
 
+    @property
+    def cells(self) -> int:
+        """How many numbers the counts of a round are: M."""
+        return self.outputs
+
+    def admits(self, symbol: object) -> bool:  # noqa: D102 - inherited
+        return type(symbol) is int and 0 <= symbol < self.outputs
+
+    def contains(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.bool_]:  # noqa: D102
+        return symbols < self.outputs if symbols.ndim == 1 else np.zeros(len(symbols), dtype=np.bool_)
+
+    def tally(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:  # noqa: D102 - inherited
+        return np.bincount(symbols, minlength=self.outputs)
+
+    def agrees(self, counts: NDArray[np.int64], n: int) -> bool:  # noqa: D102 - inherited
+        return counts.size in (0, self.outputs) and int(counts.sum()) == n
+
     def log_likelihood(self, symbol: int) -> NDArray[np.float64]:
         """Gives ln(w[x, symbol]/T) for every input x, shape (K,), float64.
 

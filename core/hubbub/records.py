@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hubbub import packing
 from hubbub.errors import ParameterError, WireError
-from hubbub.wire import DIGEST_BYTES, ID_BYTES, MAX_ROUND, MAX_SYMBOL
+from hubbub.wire import DIGEST_BYTES, ID_BYTES, MAX_ROUND, MAX_SYMBOL, MAX_SYMBOL_BYTES
 
 RECORD_VERSION: Final = 1
 # Rounds that no schedule has are tallied together, under a number that no round has.
@@ -58,7 +58,8 @@ class Segment:
         digest: Which survey, 16 bytes.
         round: Which round, or NO_ROUND (-1) where only refusals of impossible rounds are tallied.
         ids: The report ids side by side, 16 n bytes.
-        symbols: The reports' symbols in the order of the ids, shape (n,), any unsigned dtype.
+        symbols: The reports' symbols in the order of the ids: numbers, shape (n,), any unsigned dtype; or
+            packed sets, shape (n, bytes of one), uint8.
         attempts: Everything that asked to be counted: n plus all that was refused.
         refused: How many were refused, by reason; a reason that is absent is zero.
     """
@@ -127,13 +128,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def _segment_fields(segment: Segment) -> list[object]:
-    symbols = segment.symbols
-    if symbols.dtype.kind != "u" or symbols.ndim != 1:
-        raise WireError(f"segment symbols must be a column of unsigned integers, got {symbols.dtype}")
-    highest = int(symbols.max()) if len(symbols) else 0
-    width = 1 if highest < 2**8 else 2 if highest < 2**16 else 4
-    if highest > MAX_SYMBOL:
-        raise WireError(f"segment symbols must be at most {MAX_SYMBOL}")
+    width, column = _column(segment.symbols)
     if strange := set(segment.refused) - set(REFUSALS):
         raise WireError(f"segment refusals must be among {', '.join(REFUSALS)}, got {sorted(strange)}")
     refused = [segment.refused.get(reason, 0) for reason in REFUSALS]
@@ -142,12 +137,27 @@ def _segment_fields(segment: Segment) -> list[object]:
         segment.round,
         segment.ids,
         width,
-        symbols.astype(_WIDTHS[width]).tobytes(),
+        column,
         segment.attempts,
         refused,
     ]
     _segment(fields)
     return fields
+
+
+def _column(symbols: NDArray[np.unsignedinteger]) -> tuple[int, bytes]:
+    """The width of a column of symbols as it is stored, and its bytes."""
+    if symbols.ndim == 2 and symbols.dtype == np.uint8:
+        return -symbols.shape[1], symbols.tobytes()
+    if symbols.dtype.kind != "u" or symbols.ndim != 1:
+        raise WireError(
+            f"segment symbols must be a column of unsigned integers or of sets, got {symbols.dtype}"
+        )
+    highest = int(symbols.max()) if len(symbols) else 0
+    width = 1 if highest < 2**8 else 2 if highest < 2**16 else 4
+    if highest > MAX_SYMBOL:
+        raise WireError(f"segment symbols must be at most {MAX_SYMBOL}")
+    return width, symbols.astype(_WIDTHS[width]).tobytes()
 
 
 def decode_record(data: bytes) -> Record:
@@ -187,9 +197,10 @@ def _segment(fields: list[object]) -> Segment:
     digest = packing.binary(fields[0], "segment digest", DIGEST_BYTES)
     number = packing.integer(fields[1], "segment round", NO_ROUND, MAX_ROUND)
     ids = packing.binary(fields[2], "segment ids")
-    width = packing.integer(fields[3], "segment symbol width", 1, 4)
-    if width not in _WIDTHS:
-        raise WireError(f"segment symbol width must be 1, 2 or 4, got {width}")
+    kind = packing.integer(fields[3], "segment symbol width", -MAX_SYMBOL_BYTES, 4)
+    if kind not in _WIDTHS and kind >= 0:
+        raise WireError(f"segment symbol width must be 1, 2, 4 or negative for sets, got {kind}")
+    width = abs(kind)
     column = packing.binary(fields[4], "segment symbols")
     n, rest = divmod(len(column), width)
     if rest or len(ids) != ID_BYTES * n:
@@ -207,7 +218,11 @@ def _segment(fields: list[object]) -> Segment:
         digest,
         number,
         ids,
-        np.frombuffer(column, dtype=_WIDTHS[width]),
+        np.frombuffer(column, dtype=_WIDTHS[kind]) if kind > 0 else _sets(column, width),
         attempts,
         dict(zip(REFUSALS, refused, strict=True)),
     )
+
+
+def _sets(column: bytes, width: int) -> NDArray[np.unsignedinteger]:
+    return np.frombuffer(column, dtype=np.uint8).reshape(-1, width)

@@ -23,12 +23,16 @@ from numpy.typing import NDArray
 from hubbub.channel import Channel
 from hubbub.errors import ParameterError
 from hubbub.randomness import SYSTEM, Source
+from hubbub.wire import MAX_SYMBOL_BYTES
 
 Sets = NDArray[np.uint8]
 """Packed sets, shape (n, width), uint8."""
 
 Attempts = NDArray[np.uint32]
 """The words of n attempts, shape (n, words), uint32."""
+
+MAX_CELLS: Final = 8 * MAX_SYMBOL_BYTES
+"""Cells of a set that a report has room for."""
 
 WORD: Final = 2**32
 """What a word is drawn below."""
@@ -83,7 +87,6 @@ class SetChannel(Channel):
     """A randomised map from inputs 0..K-1 to sets of cells.
 
     Attributes:
-        cells: How many bits a symbol has; K unless a mechanism says otherwise.
         width: Bytes of a symbol, ceil(cells / 8).
         limits: From where on each word of an attempt is dropped, shape (words,), uint64, at most 2^32.
         words: 32-bit words of an attempt.
@@ -98,7 +101,9 @@ class SetChannel(Channel):
             limits: Per word of an attempt the limit from which on it is dropped, shape (words,), <= 2^32.
         """
         super().__init__(inputs)
-        self.cells, self.width = cells, (cells + 7) // 8
+        if not 1 <= cells <= MAX_CELLS:
+            raise ParameterError(f"a set must have 1 to {MAX_CELLS} cells, got {cells}")
+        self._cell_count, self.width = cells, (cells + 7) // 8
         self.limits = np.array(limits, dtype=np.uint64)
         self.words = self.limits.size
         self._drops = bool((self.limits < WORD).any())
@@ -121,8 +126,16 @@ class SetChannel(Channel):
         """Gives per level how many reports are about it, and their support counts, shape (cells of it,)."""
 
     @abstractmethod
-    def contains(self, symbols: Sets) -> NDArray[np.bool_]:
-        """Gives which packed sets the channel can send, shape (n,), bool."""
+    def sends(self, members: int) -> bool:
+        """Whether the channel can send a set, given as the sum of 2^c over its cells c."""
+
+    @abstractmethod
+    def contains_sets(self, symbols: Sets) -> NDArray[np.bool_]:
+        """Gives which packed sets, of the right width, the channel can send, shape (n,), bool."""
+
+    @abstractmethod
+    def could_count(self, counts: NDArray[np.int64], n: int) -> bool:
+        """Whether support counts, each within 0 to n, can be those of n sets."""
 
     @abstractmethod
     def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:
@@ -169,7 +182,29 @@ class SetChannel(Channel):
             symbols[start : start + step] = np.packbits(members, axis=1, bitorder="little")
         return symbols if array.ndim else symbols.tobytes()
 
-    def tally(self, symbols: Sets) -> NDArray[np.int64]:
+    @property
+    def cells(self) -> int:
+        """How many bits a symbol has; K unless a mechanism says otherwise."""
+        return self._cell_count
+
+    def admits(self, symbol: object) -> bool:  # noqa: D102 - inherited
+        if not isinstance(symbol, bytes) or len(symbol) != self.width:
+            return False
+        members = int.from_bytes(symbol, "little")
+        return members >> self.cells == 0 and self.sends(members)
+
+    def contains(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.bool_]:  # noqa: D102
+        if symbols.ndim != 2 or symbols.shape[1] != self.width or symbols.dtype != np.uint8:
+            return np.zeros(len(symbols), dtype=np.bool_)
+        return self.contains_sets(symbols.view(np.uint8))
+
+    def agrees(self, counts: NDArray[np.int64], n: int) -> bool:  # noqa: D102 - inherited
+        if counts.size == 0:
+            return n == 0
+        within = counts.shape == (self.cells,) and 0 <= int(counts.min()) <= int(counts.max()) <= n
+        return within and self.could_count(counts, n)
+
+    def tally(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
         """Gives the support counts of valid packed sets, shape (cells,), int64: how many hold each cell."""
         counts = np.zeros(self.cells, dtype=np.int64)
         step = max(1, _CHUNK // (self.cells * _BLOCK)) * _BLOCK
@@ -212,12 +247,12 @@ class SetChannel(Channel):
     def _members(self, symbol: bytes | Sets) -> NDArray[np.bool_]:
         """The cells of one symbol, shape (cells,), bool, if the channel can send it."""
         data = symbol.tobytes() if isinstance(symbol, np.ndarray) else symbol
-        if not isinstance(data, bytes) or len(data) != self.width:
-            raise ParameterError(f"a symbol must be {self.width} bytes, got {type(symbol).__name__}")
-        packed = np.frombuffer(data, dtype=np.uint8)
-        if not self.contains(packed[None, :])[0]:
-            raise ParameterError("a symbol must be a set that the channel can send, got another one")
-        return np.unpackbits(packed, count=self.cells, bitorder="little").astype(np.bool_)
+        if not isinstance(data, bytes) or not self.admits(data):
+            raise ParameterError(
+                f"a symbol must be a set of {self.width} bytes that the channel can send, got another one"
+            )
+        bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=self.cells, bitorder="little")
+        return bits.astype(np.bool_)
 
     def _spare_is_zero(self, symbols: Sets) -> NDArray[np.bool_]:
         """Whether the bits after the last cell are zero, shape (n,), bool."""

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import survey_canonical, survey_toml
+from hubbub.channel import Channel
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.errors import ParameterError, SurveyError
-from hubbub.estimation import Estimator
-from hubbub.finite import FiniteChannel
+from hubbub.estimation import AnyEstimator, estimator_for
+from hubbub.mechanisms.levels import Levels, SetLevels
 from hubbub.mechanisms.pbgrr import PBGRR
 from hubbub.mechanisms.rounding import stochastic
 from hubbub.randomness import SYSTEM, Source
@@ -41,7 +42,7 @@ class Survey:
         title: What people read.
         attribute: What it asks for: it must equal the attribute that the device's host registered.
         epsilon: Declared, per report.
-        channel: From inputs 0..K-1 to symbols 0..M-1; the last input means missing.
+        channel: From inputs 0..K-1 to symbols; the last input means missing.
         category_names: Names of the m categories, the last one "missing".
         category_of: Category of every input, shape (K,), contiguous and rising.
         mapping: Input of every index of the attribute's domain and, last, of missing, shape (size + 1,);
@@ -68,7 +69,7 @@ class Survey:
     title: str
     attribute: Attribute
     epsilon: float
-    channel: FiniteChannel
+    channel: Channel
     category_names: tuple[str, ...]
     category_of: NDArray[np.intp]
     mapping: NDArray[np.intp] | None
@@ -251,9 +252,9 @@ class Survey:
         """When a round ends and the next begins, seconds since 1970."""
         return self.round_start_s(number + 1)
 
-    def estimator(self) -> Estimator:
+    def estimator(self) -> AnyEstimator:
         """The unbiased estimator of this survey's channel, categories and points."""
-        return Estimator(
+        return estimator_for(
             self.channel,
             category_of=self.category_of,
             points=self.points,
@@ -273,7 +274,7 @@ def _exact(value: object) -> Fraction | None:
 
 
 def _check_categories(
-    rules: Rules, channel: FiniteChannel, names: tuple[str, ...], category_of: NDArray[np.intp]
+    rules: Rules, channel: Channel, names: tuple[str, ...], category_of: NDArray[np.intp]
 ) -> None:
     if channel.inputs < 3:
         rules.refuse("attribute", "must have at least two inputs beside missing", channel.inputs - 1)
@@ -288,6 +289,10 @@ def _check_categories(
         rules.refuse("category", "must partition the inputs in order, missing last and alone", list(names))
     if isinstance(channel, PBGRR) and not np.array_equal(channel.category_of, category_of):
         rules.refuse("category", "must be the categories of its pbgrr channel", list(names))
+    if isinstance(channel, Levels | SetLevels) and not any(
+        np.array_equal(level.labels, category_of) for level in channel.levels
+    ):
+        rules.refuse("category", "must be a level of its levels channel", list(names))
     for i, name in enumerate(names):
         rules.text(f"category[{i}].name", name, MAX_NAME_CHARACTERS)
         if (name == MISSING) != (i == len(names) - 1):
@@ -298,7 +303,7 @@ def _check_categories(
 
 def _check_mapping(
     rules: Rules,
-    channel: FiniteChannel,
+    channel: Channel,
     attribute: Attribute,
     mapping: NDArray[np.intp] | None,
     category_of: NDArray[np.intp],

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import packing
-from hubbub.channel import channel_from_spec
+from hubbub.channel import Channel, channel_from_spec
 from hubbub.domain import MAX_SIZE, Attribute, attribute_from_spec
 from hubbub.errors import WireError
-from hubbub.finite import FiniteChannel
 from hubbub.survey_rules import MAX_CANONICAL_BYTES, MAX_NAME_CHARACTERS, MAX_TITLE_CHARACTERS
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class Parts(TypedDict):
     title: str
     attribute: Attribute
     epsilon: float
-    channel: FiniteChannel
+    channel: Channel
     category_names: tuple[str, ...]
     category_of: NDArray[np.intp]
     mapping: NDArray[np.intp] | None
@@ -95,8 +94,6 @@ def decode(data: bytes) -> Parts:
     if not isinstance(fields[7], dict):
         raise WireError(f"a survey's channel must be a map, got {type(fields[7]).__name__}")
     channel = channel_from_spec(fields[7])
-    if not isinstance(channel, FiniteChannel):
-        raise WireError(f"a survey's channel must send numbers, got {channel.kind}")
     start_s, round_s, rounds = _numbers(packing.array(fields[10], "schedule", 3), "schedule")
     lateness_s, skew_s, cohort, devices = _numbers(fields[11:15], "survey terms")
     names, sizes = _categories(fields[9], channel.inputs)
@@ -147,7 +144,7 @@ def _categories(value: object, inputs: int) -> tuple[tuple[str, ...], list[int]]
     return names, sizes
 
 
-def _mapping(value: object, attribute: Attribute, channel: FiniteChannel) -> NDArray[np.intp] | None:
+def _mapping(value: object, attribute: Attribute, channel: Channel) -> NDArray[np.intp] | None:
     if attribute.to_spec()[2] == "number":
         if value is not None:
             raise WireError("a survey of numbers must have no mapping, got one")

@@ -12,17 +12,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import MAX_INPUTS, MAX_WEIGHTS
+from hubbub.channel import MAX_INPUTS, MAX_WEIGHTS, Channel
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.errors import ParameterError, SurveyError
-from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.boosted import Absolute, Fixed, boosted
 from hubbub.mechanisms.grr import grr
+from hubbub.mechanisms.levels import levels
 from hubbub.mechanisms.pbgrr import pbgrr
+from hubbub.mechanisms.subset import subset_selection
+from hubbub.mechanisms.unary import unary
 from hubbub.survey_rules import MISSING, Rules
 
 # The one category beside missing where a survey declares none: the share of devices that have a value.
 ANSWERED: Final = "answered"
+# The smallest share of reports that a level can have: a level that hardly anyone reports about says nothing.
+LEAST_SHARE: Final = 1e-3
 _REGION_KEYS: Final = {"absolute": ("half_width",), "fixed": ("low", "high")}
 
 
@@ -55,7 +59,7 @@ class Mechanism:
 class Plan:
     """A compiled channel and how a domain and its categories relate to the inputs, as in Survey."""
 
-    channel: FiniteChannel
+    channel: Channel
     mapping: NDArray[np.intp] | None
     category_names: tuple[str, ...]
     category_of: NDArray[np.intp]
@@ -102,8 +106,13 @@ def _discrete(
         if not 0 <= boost <= epsilon:
             rules.refuse("mechanism.boost_epsilon", f"must be from 0 to epsilon {epsilon:g}", boost)
         sizes = np.bincount(category_of).tolist()
-        channel: FiniteChannel = pbgrr(sizes, epsilon=epsilon, boost_epsilon=boost)
+        channel: Channel = pbgrr(sizes, epsilon=epsilon, boost_epsilon=boost)
         return Plan(channel, mapping, names, category_of)
+
+    if mechanism.name == "levels":
+        return Plan(
+            _levels(rules, categories, mechanism.keys, category_of, epsilon), mapping, names, category_of
+        )
 
     reading = rules.choice("mechanism.reading", mechanism.keys.get("reading", "value"), ("value", "category"))
     if reading == "category":
@@ -111,7 +120,39 @@ def _discrete(
             rules.refuse("category", "must be two or more for reading by category", len(categories))
         mapping = np.append(owners, len(categories))
         category_of = np.arange(len(names))
-    return Plan(grr(len(category_of), epsilon=epsilon), mapping, names, category_of)
+    return Plan(_flat(rules, mechanism, len(category_of), epsilon), mapping, names, category_of)
+
+
+def _flat(rules: Rules, mechanism: Mechanism, inputs: int, epsilon: float) -> Channel:
+    """The channel of a mechanism that knows no categories."""
+    if mechanism.name == "subset":
+        return subset_selection(inputs, epsilon=epsilon)
+    if mechanism.name == "unary":
+        chosen = mechanism.keys.get("variant", "optimised")
+        variant = rules.choice("mechanism.variant", chosen, ("optimised", "symmetric"))
+        return unary(inputs, epsilon=epsilon, variant="symmetric" if variant == "symmetric" else "optimised")
+    return grr(inputs, epsilon=epsilon)
+
+
+def _levels(
+    rules: Rules,
+    categories: Sequence[Category],
+    keys: Mapping[str, object],
+    category_of: NDArray[np.intp],
+    epsilon: float,
+) -> Channel:
+    sizes = np.bincount(category_of).tolist()
+    if len(sizes) < 3 or max(sizes) == 1:
+        rules.refuse(
+            "category", "must be two or more for levels, one of them of several values", len(categories)
+        )
+    share = rules.real(
+        "mechanism.category_share", keys.get("category_share", 0.5), LEAST_SHARE, 1.0 - LEAST_SHARE
+    )
+    chosen = rules.choice("mechanism.oracles", keys.get("oracles", "best"), ("best", "grr"))
+    return levels(
+        sizes, epsilon=epsilon, shares=[share, 1.0 - share], oracles="grr" if chosen == "grr" else "best"
+    )
 
 
 def _owners(rules: Rules, attribute: Attribute, categories: Sequence[Category]) -> NDArray[np.intp]:

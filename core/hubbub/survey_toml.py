@@ -63,6 +63,9 @@ _ENDS: Final = {"integer": ("low", "high"), "number": ("low", "high"), "label": 
 _MECHANISM_KEYS: Final = {
     "grr": ("reading",),
     "pbgrr": ("boost_epsilon",),
+    "subset": ("reading",),
+    "unary": ("reading", "variant"),
+    "levels": ("category_share", "oracles"),
     "boosted": ("points", "kernel", "region", "half_width", "low", "high", "kernel_epsilon", "boost"),
 }
 

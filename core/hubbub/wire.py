@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
 from hubbub import packing
+from hubbub.channel import Symbol
 from hubbub.errors import ParameterError, WireError
 
 WIRE_VERSION: Final = 1
@@ -19,6 +20,8 @@ ID_BYTES: Final = 16
 # Rounds and symbols are kept in 32 bits by every reader of the log; no schedule or channel comes near.
 MAX_ROUND: Final = 2**31 - 1
 MAX_SYMBOL: Final = 2**32 - 1
+# A symbol that is a set: a bit for each of the most inputs that a channel has, and as many for categories.
+MAX_SYMBOL_BYTES: Final = 2**15
 # One list of surveys; far more than an operator runs at once, few enough to hold in memory.
 MAX_SURVEYS: Final = 4096
 # One response answers one upload; no gateway accepts more reports in one body.
@@ -40,13 +43,13 @@ class Report:
         digest: Which compiled survey, 16 bytes.
         round: Which round of its schedule, 0 and up.
         id: 16 random bytes, fresh for every report; a retry repeats them.
-        symbol: The channel's output, 0..M-1.
+        symbol: The channel's output: a number, 0..M-1, or a packed set of 1 to MAX_SYMBOL_BYTES bytes.
     """
 
     digest: bytes
     round: int
     id: bytes
-    symbol: int
+    symbol: Symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class Malformed:
 def encode_report(report: Report) -> bytes:
     """The bytes of one report: array [digest followed by id, round, symbol]; 37 bytes for small numbers.
 
+    A symbol that is a number is an integer there, a packed set is binary.
+
     Raises:
         ParameterError: If a field has the wrong type, length or range.
     """
@@ -66,11 +71,21 @@ def encode_report(report: Report) -> bytes:
     for name, value, length in (("digest", digest, DIGEST_BYTES), ("id", identifier, ID_BYTES)):
         if not isinstance(value, bytes) or len(value) != length:
             raise ParameterError(f"report {name} must be {length} bytes, got {type(value).__name__}")
-    for name, number, high in (("round", report.round, MAX_ROUND), ("symbol", report.symbol, MAX_SYMBOL)):
-        if type(number) is not int or not 0 <= number <= high:
-            # A symbol is not the true value, but there is no need to print it either.
-            raise ParameterError(f"report {name} must be an integer in [0, {high}]")
-    return b"".join((_REPORT_HEAD, digest, identifier, _number(report.round), _number(report.symbol)))
+    symbol = report.symbol
+    if isinstance(symbol, bytes):
+        if not 1 <= len(symbol) <= MAX_SYMBOL_BYTES:
+            raise ParameterError(
+                f"report symbol must have 1 to {MAX_SYMBOL_BYTES} bytes if any, got {len(symbol)}"
+            )
+        answer = packing.pack(symbol)
+    elif type(symbol) is not int or not 0 <= symbol <= MAX_SYMBOL:
+        # A symbol is not the true value, but there is no need to print it either.
+        raise ParameterError(f"report symbol must be bytes or an integer in [0, {MAX_SYMBOL}]")
+    else:
+        answer = _number(symbol)
+    if type(report.round) is not int or not 0 <= report.round <= MAX_ROUND:
+        raise ParameterError(f"report round must be an integer in [0, {MAX_ROUND}]")
+    return b"".join((_REPORT_HEAD, digest, identifier, _number(report.round), answer))
 
 
 def _number(value: int) -> bytes:
@@ -93,8 +108,16 @@ def decode_report(data: bytes) -> Report:
         identity[:DIGEST_BYTES],
         packing.integer(fields[1], "report round", 0, MAX_ROUND),
         identity[DIGEST_BYTES:],
-        packing.integer(fields[2], "report symbol", 0, MAX_SYMBOL),
+        _symbol(fields[2]),
     )
+
+
+def _symbol(value: object) -> Symbol:
+    if not isinstance(value, bytes):
+        return packing.integer(value, "report symbol", 0, MAX_SYMBOL)
+    if not 1 <= len(value) <= MAX_SYMBOL_BYTES:
+        raise WireError(f"report symbol must have 1 to {MAX_SYMBOL_BYTES} bytes, got {len(value)}")
+    return value
 
 
 def encode_upload(reports: Sequence[bytes]) -> bytes:

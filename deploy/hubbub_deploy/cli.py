@@ -12,9 +12,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError
+from hubbub_deploy import agent_cli
 from hubbub_deploy.errors import DeployError
+
+if TYPE_CHECKING:
+    from hubbub import Channel
 
 DEFAULT_PORT = 8780
 
@@ -115,6 +120,8 @@ def _parser() -> argparse.ArgumentParser:
     compiled.add_argument("file", type=Path)
     compiled.add_argument("--out", type=Path, required=True, help="file to write")
     compiled.set_defaults(run=_survey_compile)
+
+    agent_cli.add_to(commands)
     return parser
 
 
@@ -217,7 +224,7 @@ def _survey_check(options: argparse.Namespace) -> int:
         "attribute": survey.attribute.id,
         "kind": survey.attribute.kind,
         "inputs": survey.channel.inputs,
-        "outputs": survey.channel.outputs,
+        **_symbols(survey.channel),
         "categories": list(survey.category_names),
         "declared_epsilon": survey.epsilon,
         "epsilon": survey.channel.epsilon,
@@ -230,6 +237,15 @@ def _survey_check(options: argparse.Namespace) -> int:
         for key, value in facts.items():
             print(f"{key:18} {', '.join(value) if isinstance(value, list) else value}")
     return 0
+
+
+def _symbols(channel: Channel) -> dict[str, int]:
+    """What a report's symbol is one of: so many numbers, or sets of so many cells."""
+    from hubbub.sets import SetChannel  # noqa: PLC0415
+
+    if isinstance(channel, SetChannel):
+        return {"cells": channel.cells, "symbol_bytes": channel.width}
+    return {"outputs": channel.cells}
 
 
 def _survey_design(options: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 
 import numpy as np
 
-from hubbub import Survey
+from hubbub import Channel, Survey
 from hubbub.design import Accuracy, Candidate, Errors, Objective, Quantity, Question, compare, measured
 from hubbub.finite import FiniteChannel
 from hubbub.mechanisms import GRR, CategoryGRR
@@ -173,7 +173,7 @@ def run(settings: DesignSettings) -> int:
     return 0
 
 
-def _over_values(channel: FiniteChannel, question: Question) -> FiniteChannel:
+def _over_values(channel: Channel, question: Question) -> Channel:
     """The survey's channel as one from the question's inputs: read by category, values share a row."""
     if channel.inputs == question.inputs:
         return channel

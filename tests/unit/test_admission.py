@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from surveys import LABELS, START_S
 
+from hubbub.mechanisms import grr
 from hubbub.records import NO_ROUND, ReportsRecord, SealRecord, Segment
 from hubbub.survey import Survey
 from hubbub.wire import Malformed, Report
@@ -16,7 +17,7 @@ from hubbub_collector.errors import CollectorError
 
 DIGEST = b"d" * 16
 # Rounds of 1,000 s from 10,000 on; late 100 s after the end, early more than 30 s before the start.
-TERMS = Terms(outputs=4, start_s=10_000, round_s=1000, rounds=3, lateness_s=100, skew_s=30)
+TERMS = Terms(channel=grr(4, epsilon=1.0), start_s=10_000, round_s=1000, rounds=3, lateness_s=100, skew_s=30)
 
 
 def report(number: int = 0, symbol: int = 0, digest: bytes = DIGEST, identifier: int = 0) -> Report:
@@ -136,7 +137,13 @@ def test_the_terms_of_a_survey_are_its_own() -> None:
     survey = Survey.parse(LABELS)
     terms = Terms.of(survey)
     assert terms == Terms(
-        outputs=5, start_s=START_S, round_s=86_400, rounds=3, lateness_s=3600, skew_s=300, quota=None
+        channel=survey.channel,
+        start_s=START_S,
+        round_s=86_400,
+        rounds=3,
+        lateness_s=3600,
+        skew_s=300,
+        quota=None,
     )
     for number in range(terms.rounds):
         assert terms.start_s + number * terms.round_s == survey.round_start_s(number)

@@ -197,7 +197,7 @@ WRONG = {
     "mechanism name": (
         changed(LABELS, '"grr"', '"rappor"'),
         "mechanism.name",
-        "grr, pbgrr, boosted",
+        "grr, pbgrr, subset, unary, levels, boosted",
         "'rappor'",
     ),
     "mechanism missing": (LABELS.split("[mechanism]")[0], "mechanism", "must be given", "nothing"),

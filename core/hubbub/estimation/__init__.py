@@ -1,9 +1,17 @@
 """Unbiased linear estimation from counts of symbols, with its errors."""
 
-from hubbub.estimation.choice import estimator_for
+from hubbub.estimation.choice import AnyEstimator, estimator_for
 from hubbub.estimation.consistency import Consistent
 from hubbub.estimation.estimate import Estimate, Intervals
 from hubbub.estimation.estimator import Estimator
 from hubbub.estimation.tree_estimator import TreeEstimator
 
-__all__ = ["Consistent", "Estimate", "Estimator", "Intervals", "TreeEstimator", "estimator_for"]
+__all__ = [
+    "AnyEstimator",
+    "Consistent",
+    "Estimate",
+    "Estimator",
+    "Intervals",
+    "TreeEstimator",
+    "estimator_for",
+]

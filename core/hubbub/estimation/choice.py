@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.levels import Levels
 from hubbub.sets import SetChannel
 
+AnyEstimator: TypeAlias = Estimator | TreeEstimator
+"""Whatever `estimator_for` gives: called with counts and n, it gives an Estimate."""
+
 
 def estimator_for(
     channel: Channel,
@@ -24,7 +27,7 @@ def estimator_for(
     points: Floats | None = None,
     missing: int | None = None,
     rounding: Rounding = "none",
-) -> Estimator | TreeEstimator:
+) -> AnyEstimator:
     """Give the unbiased estimator of a channel; see `Estimator` for the arguments.
 
     Raises:

@@ -66,11 +66,6 @@ class Levels(FiniteChannel):
         self._first_symbols = [sum(counts[:k]) for k in range(len(counts))]
 
     @property
-    def cells(self) -> int:
-        """How many counts a round has: M."""
-        return self.outputs
-
-    @property
     def _odds(self) -> list[tuple[int, int]]:
         return list(zip(self.t, self.u, strict=True))
 
@@ -256,8 +251,19 @@ class SetLevels(SetChannel):
         picked = np.array(self.shares) / WORD * shares.sum()
         return np.concatenate([picked, super().expected(shares)])
 
-    def contains(self, symbols: Sets) -> NDArray[np.bool_]:
+    def sends(self, members: int) -> bool:
         """Whether one level is named, and only cells of it are held, as many as its sets hold."""
+        depth = len(self.shares)
+        named, held = members & ((1 << depth) - 1), members >> depth << depth
+        if named.bit_count() != 1:
+            return False
+        level = named.bit_length() - 1
+        cells = self._cells[level]
+        own = held & ((1 << int(cells.stop)) - (1 << int(cells.start)))
+        return own == held and own.bit_count() == self.oracles[level].size
+
+    def contains_sets(self, symbols: Sets) -> NDArray[np.bool_]:
+        """Gives the same for packed sets, shape (n,), bool."""
         valid = self._spare_is_zero(symbols)
         members = np.unpackbits(symbols, axis=1, count=self.cells, bitorder="little")
         depth = len(self.shares)
@@ -267,6 +273,12 @@ class SetLevels(SetChannel):
         due = np.diag([oracle.size for oracle in self.oracles])[level]
         valid &= (held == due).all(axis=1)
         return valid
+
+    def could_count(self, counts: NDArray[np.int64], n: int) -> bool:  # noqa: D102 - inherited
+        named = counts[: len(self.shares)].tolist()
+        held = [int(counts[cells].sum()) for cells in self._cells]
+        due = [level * oracle.size for level, oracle in zip(named, self.oracles, strict=True)]
+        return sum(named) == n and held == due
 
     def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:  # noqa: D102
         bounds = np.cumsum(self.shares[:-1]).astype(np.uint32)

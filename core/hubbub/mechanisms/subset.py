@@ -102,7 +102,13 @@ class SubsetSelection(SetChannel):
     def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:  # noqa: D102
         return [(n, counts)]
 
-    def contains(self, symbols: Sets) -> NDArray[np.bool_]:  # noqa: D102 - inherited
+    def sends(self, members: int) -> bool:  # noqa: D102 - inherited
+        return members.bit_count() == self.size
+
+    def could_count(self, counts: NDArray[np.int64], n: int) -> bool:  # noqa: D102 - inherited
+        return int(counts.sum()) == self.size * n
+
+    def contains_sets(self, symbols: Sets) -> NDArray[np.bool_]:  # noqa: D102 - inherited
         valid: NDArray[np.bool_] = self._spare_is_zero(symbols) & (sizes_of(symbols) == self.size)
         return valid
 

@@ -91,7 +91,13 @@ class Unary(SetChannel):
     def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:  # noqa: D102
         return [(n, counts)]
 
-    def contains(self, symbols: Sets) -> NDArray[np.bool_]:  # noqa: D102 - inherited
+    def sends(self, members: int) -> bool:  # noqa: D102 - inherited
+        return members >= 0
+
+    def could_count(self, counts: NDArray[np.int64], n: int) -> bool:  # noqa: D102 - inherited
+        return n >= 0
+
+    def contains_sets(self, symbols: Sets) -> NDArray[np.bool_]:  # noqa: D102 - inherited
         return self._spare_is_zero(symbols)
 
     def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:  # noqa: D102
