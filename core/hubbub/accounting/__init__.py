@@ -3,6 +3,7 @@
 from hubbub.accounting.divergence import QUANTA_PER_NAT, QUANTUM, BlockDivergence, fixed_up, log_floor
 from hubbub.accounting.filter import MAX_BUDGET, BayesianFilter
 from hubbub.accounting.query import MAX_CELLS, Joint, Likelihood, Query, SparseColumn
+from hubbub.accounting.regression import Box, Regression
 
 __all__ = [
     "MAX_BUDGET",
@@ -11,9 +12,11 @@ __all__ = [
     "QUANTUM",
     "BayesianFilter",
     "BlockDivergence",
+    "Box",
     "Joint",
     "Likelihood",
     "Query",
+    "Regression",
     "SparseColumn",
     "fixed_up",
     "log_floor",

@@ -47,7 +47,9 @@ from numpy.typing import NDArray
 
 from hubbub.accounting.component import Component
 from hubbub.accounting.divergence import QUANTA_PER_NAT, BlockDivergence
-from hubbub.accounting.query import MAX_CELLS, Likelihood, Model, Query, is_frozen
+from hubbub.accounting.numbers import Numbers
+from hubbub.accounting.query import MAX_CELLS, Joint, Likelihood, Model, Query, is_frozen
+from hubbub.accounting.regression import Regression
 from hubbub.errors import BudgetError, ParameterError
 
 MAX_BUDGET: Final = 4096.0
@@ -104,7 +106,7 @@ class BayesianFilter:
             raise ParameterError(f"budget must be above 0 and at most {MAX_BUDGET}, got {budget!r}")
         self._budget = float(budget)
         self._limit = math.floor(Fraction(self._budget) * QUANTA_PER_NAT)
-        self._components: dict[Hashable, Component] = {}
+        self._components: dict[Hashable, Component | Numbers] = {}
         self._closed: set[Hashable] = set()
         self._pending: dict[int, Hashable] = {}
         self._tickets = 0
@@ -140,7 +142,7 @@ class BayesianFilter:
     def reserve(
         self,
         coordinate: Hashable,
-        channel: Likelihood,
+        channel: Likelihood | Regression,
         *,
         mapping: NDArray[np.integer[Any]] | None = None,
     ) -> int | None:
@@ -161,7 +163,7 @@ class BayesianFilter:
         tickets = self.reserve_all([Query(coordinate, channel, mapping)])
         return None if tickets is None else tickets[0]
 
-    def reserve_all(self, queries: Sequence[Query]) -> tuple[int, ...] | None:
+    def reserve_all(self, queries: Sequence[Query]) -> tuple[int, ...] | None:  # noqa: PLR0912 - one transaction
         """Sets aside what a whole schedule could cost at worst, or nothing of it.
 
         Args:
@@ -174,10 +176,12 @@ class BayesianFilter:
             ParameterError: A mapping is not one of the channel's inputs, or a coordinate's domain has another
                 size than it had before; nothing has changed.
         """
-        models = self._models(queries)
+        asked = [query for query in queries if not isinstance(query.channel, Regression)]
+        numeric = self._numeric(queries) if len(asked) < len(queries) else {}
+        models = self._models(asked)
         trial: list[tuple[_Group, Component, BlockDivergence | None, list[BlockDivergence], int]] = []
         after = self._worst
-        for group in self._groups(queries, models):
+        for group in self._groups(asked, models):
             before = self._parts(group)
             if len(before) == 1 and len(before[0].keys) == len(group.sizes):
                 component: Component | None = before[0]
@@ -193,18 +197,37 @@ class BayesianFilter:
                 after -= part.worst
             after += worst
             trial.append((group, component, *found, worst))
-        if after + self._tickets + len(queries) > self._limit:
+        limit = self._limit - self._tickets - len(queries)
+        if after > limit:
             return None
+        # Numbers come last: their bound is worked out only as far as what the others leave asks for.
+        bounds: list[tuple[Numbers, list[int], int]] = []
+        for numbers, members in numeric.values():
+            after -= numbers.worst
+            regressions = [_regression(queries[member]) for member in members]
+            worst = numbers.worst_with(regressions, limit - after)
+            after += worst
+            if after > limit:
+                return None
+            bounds.append((numbers, members, worst))
 
         first = self._tickets
+        places: Sequence[int] = range(len(queries))
+        if numeric:
+            places = [member for member in places if not isinstance(queries[member].channel, Regression)]
+            for numbers, members, worst in bounds:
+                own = [first + member for member in members]
+                numbers.reserve(own, [_regression(queries[member]) for member in members], worst)
+                self._components[numbers.keys[0]] = numbers
+                self._pending.update(dict.fromkeys(own, numbers.keys[0]))
         for group, component, total, parts, worst in trial:
-            tickets = [first + member for member in group.members]
+            tickets = [first + places[member] for member in group.members]
             component.reserve(tickets, group.queries, parts, total, worst)
             for key in group.sizes:
                 self._components[key] = component
         for group, *_ in trial:
             for member, (keys, _) in zip(group.members, group.queries, strict=True):
-                self._pending[first + member] = keys[0]
+                self._pending[first + places[member]] = keys[0]
         self._worst = after
         self._tickets += len(queries)
         return tuple(range(first, self._tickets))
@@ -248,11 +271,11 @@ class BayesianFilter:
         component = self._components.get(coordinate)
         if component is None:
             raise ParameterError(f"a coordinate must be in use to be closed, got {coordinate!r}")
-        waiting = [ticket for ticket, held in component.pending.items() if coordinate in held.keys]
-        if len(component.keys) == 1:
-            for ticket in waiting:
+        if isinstance(component, Numbers) or len(component.keys) == 1:
+            for ticket in component.pending:
                 del self._pending[ticket]
         else:
+            waiting = [ticket for ticket, held in component.pending.items() if coordinate in held.keys]
             if waiting:
                 raise BudgetError(
                     f"a joined coordinate must have nothing pending to close, got {len(waiting)}"
@@ -288,7 +311,7 @@ class BayesianFilter:
         if len(queries) == 1 and len(models[0].shape) == 1:  # by far the commonest: nothing to join
             query, model = queries[0], models[0]
             component = self._components.get(query.coordinate)
-            if component is not None and component.shape == model.shape:
+            if isinstance(component, Component) and component.shape == model.shape:
                 return [_Group({query.coordinate: model.shape[0]}, [0], [(component.keys, model)])]
         groups: dict[Hashable, _Group] = {}
         for member, (query, model) in enumerate(zip(queries, models, strict=True)):
@@ -321,6 +344,8 @@ class BayesianFilter:
             if key in self._closed:
                 raise ParameterError(f"a coordinate must be open to be queried, got {key!r}")
             component = self._components.get(key)
+            if isinstance(component, Numbers):
+                raise ParameterError(f"numbers must be asked by regressions, got another query of {key!r}")
             if component is None:
                 group = groups[key] = _Group({key: size}, [], [])
             else:
@@ -336,17 +361,46 @@ class BayesianFilter:
         """The components that a group joins; a coordinate that is new is one of its own."""
         if len(group.sizes) == 1:
             ((key, size),) = group.sizes.items()
-            return [self._components.get(key) or Component.fresh((key,), (size,))]
+            return [self._component(key, size)]
         parts: dict[int, Component] = {}
         for key, size in group.sizes.items():
-            component = self._components.get(key) or Component.fresh((key,), (size,))
+            component = self._component(key, size)
             parts[id(component)] = component
         return list(parts.values())
+
+    def _component(self, key: Hashable, size: int) -> Component:
+        known = self._components.get(key)
+        return known if isinstance(known, Component) else Component.fresh((key,), (size,))
+
+    def _numeric(self, queries: Sequence[Query]) -> dict[Hashable, tuple[Numbers, list[int]]]:
+        """The regressions of a schedule by the numbers that they read; those may be new."""
+        found: dict[Hashable, tuple[Numbers, list[int]]] = {}
+        for member, query in enumerate(queries):
+            if not isinstance(query.channel, Regression):
+                continue
+            key, box = query.coordinate, query.channel.box
+            if isinstance(key, Joint) or query.mapping is not None:
+                raise ParameterError(
+                    "a regression must name its numbers by one coordinate, without a mapping"
+                )
+            known = found[key][0] if key in found else self._components.get(key)
+            if key in self._closed or isinstance(known, Component):
+                raise ParameterError(f"a regression must read open numbers, got {key!r}")
+            numbers = Numbers((key,), box) if known is None else known
+            if numbers.box != box:
+                raise ParameterError(f"numbers must keep their box {numbers.box}, got {box}")
+            found.setdefault(key, (numbers, []))[1].append(member)
+        return found
 
     def _remember(self, key: tuple[int, int], found: tuple[Query, Model]) -> None:
         if len(self._known) >= _REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[key] = found
+
+
+def _regression(query: Query) -> Regression:
+    assert isinstance(query.channel, Regression)  # noqa: S101 - only such members are listed
+    return query.channel
 
 
 def _is_frozen(mapping: object) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting.divergence import MAX_BLOCKS, BlockDivergence, log_floor, log_floor_of
 from hubbub.accounting.partition import Partition
+from hubbub.accounting.regression import Regression
 from hubbub.errors import ParameterError
 
 MAX_CELLS: Final = 1 << 18
@@ -116,14 +117,15 @@ class Query:
     Attributes:
         coordinate: Names the stored value that the channel reads, or is a `Joint` of several. Queries share a
             coordinate only if they read the same stored value: sharing it wrongly understates the loss.
-        channel: The channel that will draw the answer.
+        channel: The channel that will draw the answer. A `Regression` reads a box of numbers, which the
+            coordinate names together; it has no mapping.
         mapping: Input of every value of the coordinate's domain, shape (D,), integers in 0..K-1. None: the
             domain is the channel's inputs. For a joint query it must be given, shape (D_1, ..., D_k), at most
             MAX_CELLS entries. A read-only array is used as it is, a writable one is copied.
     """
 
     coordinate: Hashable
-    channel: Likelihood
+    channel: Likelihood | Regression
     mapping: NDArray[np.integer[Any]] | None = None
 
     @property
@@ -172,11 +174,13 @@ class Model:
             ParameterError: The mapping is not one of the channel's inputs, or has another number of axes than
                 the query has coordinates.
         """
-        mapping, axes = query.mapping, len(query.keys)
+        mapping, axes, channel = query.mapping, len(query.keys), query.channel
+        if isinstance(channel, Regression):
+            raise ParameterError("a regression must be accounted for by its box of numbers, not by cells")
         if mapping is None:
             if axes > 1:
                 raise ParameterError(f"a query of {axes} coordinates must have a mapping, got none")
-            return cls(query.channel, None)
+            return cls(channel, None)
         if not is_frozen(mapping):
             mapping = np.array(mapping)
             mapping.setflags(write=False)
@@ -186,7 +190,7 @@ class Model:
             )
         if axes > 1 and mapping.size > MAX_CELLS:
             raise ParameterError(f"a joint mapping must have at most {MAX_CELLS} entries, got {mapping.size}")
-        return cls(query.channel, mapping.reshape(-1), mapping.shape)
+        return cls(channel, mapping.reshape(-1), mapping.shape)
 
     @cached_property
     def flat(self) -> Model:

@@ -1,0 +1,150 @@
+"""Log-likelihoods of binary answers about scores: what branch and bound needs of each, in one form.
+
+An answer is seen with probability p = low + rise * phi(t), where t = a.x + k is linear in the record x and
+phi is either the ramp min(1, max(0, t)) or the logistic function. To search for the largest log-likelihood
+the curve is f(t) = ln p(t), for the smallest f(t) = -ln p(-t); both never fall, are convex up to one point
+and concave after it. Such a curve lies below a line up to a point of tangency, and is its own bound after it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_NEAR: Final = 1e-9
+"""What rounding may move the end of an interval by; only prices depend on it."""
+
+_HALVINGS: Final = 60
+"""Bisection of an interval down to the float grid; a tangent that is off by less is no tangent at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """n curves, and the scores that they are of.
+
+    Attributes:
+        slopes: a of every curve, shape (n, d), float64.
+        offsets: k, shape (n,).
+        low: The least probability, shape (n,), above 0.
+        rise: What phi adds to it at most, shape (n,).
+        logistic: Whether phi is the logistic function, shape (n,), bool.
+        sign: 1 to search for the largest log-likelihood, -1 for the smallest.
+    """
+
+    slopes: Floats
+    offsets: Floats
+    low: Floats
+    rise: Floats
+    logistic: NDArray[np.bool_]
+    sign: int = 1
+
+    def mirrored(self) -> Curves:
+        """The same answers, for the other search."""
+        return Curves(-self.slopes, -self.offsets, self.low, self.rise, self.logistic, -self.sign)
+
+    def parts(self, t: Floats) -> tuple[Floats, Floats, Floats]:
+        """f, f' and f'' of every curve at its own t, each of shape (n,)."""
+        s = self.sign * t
+        phi, first, second = self._phi(s)
+        p = self.low + self.rise * phi
+        slope = self.rise * first / p
+        bend = self.sign * (self.rise * second / p - slope * slope)
+        return self.sign * np.log(p), slope, bend
+
+    def values(self, t: Floats) -> Floats:
+        """F of every curve, for t of shape (..., n)."""
+        s = self.sign * t
+        sharp = np.where(self.logistic, sigmoid(s), np.clip(s, 0.0, 1.0))
+        values: Floats = self.sign * np.log(self.low + self.rise * sharp)
+        return values
+
+    def _phi(self, s: Floats) -> tuple[Floats, Floats, Floats]:
+        sigma = sigmoid(s)
+        first = sigma * (1.0 - sigma)
+        inside = (s >= 0.0) & (s <= 1.0)
+        return (
+            np.where(self.logistic, sigma, np.clip(s, 0.0, 1.0)),
+            np.where(self.logistic, first, inside),
+            np.where(self.logistic, first * (1.0 - 2.0 * sigma), 0.0),
+        )
+
+    def tangent(self, i: int, start: float, stop: float) -> float:
+        """Where the least concave curve above f_i on [start, stop] ends its first line, or start."""
+        bend = self.bends[i]
+        if start >= bend - _NEAR:
+            return start
+        base = self._one(i, start)[0]
+
+        def rising(t: float) -> bool:
+            value, slope = self._one(i, t)
+            return slope * (t - start) >= value - base
+
+        if stop <= bend or rising(stop):
+            return stop
+        left, right = bend, stop
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (left + right)
+            if not left < middle < right:
+                break
+            left, right = (middle, right) if rising(middle) else (left, middle)
+        return right
+
+    @cached_property
+    def kinks(self) -> Floats:
+        """Where a ramp stops rising, shape (n,); infinity for the others."""
+        return np.where(self.logistic, np.inf, 1.0 if self.sign > 0 else 0.0)
+
+    @cached_property
+    def bends(self) -> list[float]:
+        """Where each curve turns from convex to concave."""
+        # ln(low + rise sigma) bends where rise sigma^2 + 2 low sigma = low; a ramp's logarithm at its foot.
+        sigma = (np.sqrt(self.low * (self.low + self.rise)) - self.low) / self.rise
+        turn = np.where(self.logistic, np.log(sigma) - np.log1p(-sigma), 0.0)
+        bends: list[float] = (self.sign * turn).tolist()
+        return bends
+
+    def _one(self, i: int, t: float) -> tuple[float, float]:
+        s = self.sign * t
+        low, rise = float(self.low[i]), float(self.rise[i])
+        if self.logistic[i]:
+            small = math.exp(-abs(s))
+            phi = (1.0 if s >= 0 else small) / (1.0 + small)
+            first = small / (1.0 + small) ** 2
+        else:
+            phi, first = min(1.0, max(0.0, s)), float(0.0 < s < 1.0)
+        p = low + rise * phi
+        return self.sign * math.log(p), rise * first / p
+
+    def conjugate(self, prices: Floats, start: Floats, stop: Floats) -> Floats:
+        """The largest f(t) - price * t on [start, stop] of every curve, shape (n,).
+
+        It is at an end, at a kink of a ramp, or where f' equals the price, which is a quadratic equation in
+        the logistic function and a linear one on the ramp.
+        """
+        rise, low, sign = self.rise, self.low, self.sign
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            half = 0.5 * (1.0 - prices)
+            root = np.sqrt(half * half - prices * low / rise)
+            sigmas = np.clip(np.stack([half - root, half + root]), 0.0, 1.0)
+            bent = np.log(sigmas) - np.log1p(-sigmas)
+            ramp = 1.0 / prices - low / rise
+        kinks = np.zeros_like(ramp), np.ones_like(ramp)
+        special = np.where(self.logistic, bent, np.stack(kinks))
+        still = np.stack([start, stop, *(sign * special), sign * np.where(self.logistic, special[0], ramp)])
+        still = np.where(np.isfinite(still), still, start)
+        still = np.clip(still, start, stop)
+        best: Floats = (self.values(still) - prices * still).max(axis=0)
+        return best
+
+
+def sigmoid(s: Floats) -> Floats:
+    """1 / (1 + e^-s), without overflow."""
+    small = np.exp(-np.abs(s))
+    return np.where(s >= 0.0, 1.0, small) / (1.0 + small)

@@ -1,0 +1,191 @@
+"""The loss of a record's numbers by regressions: an upper bound that is proved, not sampled.
+
+The largest likelihood ratio of two records is max l less min l over the box. For linear scores l is concave:
+its minimum is at a corner, its maximum a concave problem with a proof by duality. For truncated and logistic
+scores both are searched by branch and bound. Bounds err upwards, so a query may be refused that would have
+fitted; none is accepted that does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from hubbub.accounting.branching import Search
+from hubbub.accounting.concave import Corners, largest
+from hubbub.accounting.curves import Floats
+from hubbub.accounting.divergence import QUANTA_PER_NAT
+from hubbub.accounting.regression import Box, Regression, curves_of
+from hubbub.errors import ParameterError
+
+MAX_CORNERS: Final = 12
+"""Numbers whose 2^d corners are kept, 32 KiB; above it the minimum is searched too."""
+
+MAX_NODES: Final = 160
+"""Boxes looked at for one bound, about half a second; what is not proved by then counts as lost."""
+
+MAX_COMBINED: Final = 3
+"""Pending answers of which every combination is tried; others count their epsilon each."""
+
+_GAP: Final = 1e-6
+"""Nats between a point and a proof at which a search has done its work."""
+
+Answers = Sequence[tuple[Regression, int]]
+
+
+@dataclass(slots=True)
+class Numbers:
+    """The state of one box of numbers, in the place of a component of coordinates with finite domains.
+
+    Attributes:
+        keys: Its one coordinate, the name of the numbers together.
+        box: Their domain.
+        pending: Its pending regressions by ticket.
+        answers: Those answered, and how.
+        loss: An upper bound of the realised loss, quanta.
+        worst: An upper bound of the loss if every pending one gets its worst answer, quanta.
+    """
+
+    keys: tuple[Hashable, ...]
+    box: Box
+    pending: dict[int, Regression] = field(default_factory=dict)
+    answers: list[tuple[Regression, int]] = field(default_factory=list)
+    loss: int = 0
+    worst: int = 0
+    _linear: _Linear | None = field(init=False)
+    _known: tuple[Regression, dict[int, int]] | None = None
+
+    def __post_init__(self) -> None:
+        fits = len(self.box.low) <= MAX_CORNERS and not self.box.whole
+        self._linear = _Linear.over(self.box) if fits else None
+
+    def worst_with(self, queries: Sequence[Regression], goal: int) -> int:
+        """An upper bound of the worst loss with more queries, quanta; exact enough to compare with the goal.
+
+        Args:
+            queries: What would be asked beside all that is pending.
+            goal: What it must not exceed, quanta: a search stops once it knows on which side the loss is.
+        """
+        simple = self.worst + sum(query.worst for query in queries)
+        if simple <= goal:
+            return simple
+        waiting = [*self.pending.values(), *queries]
+        added = sum(query.worst for query in waiting[MAX_COMBINED:])
+        bound = 0
+        known: dict[int, int] = {}
+        for symbols in product((1, 0), repeat=min(len(waiting), MAX_COMBINED)):
+            tried = list(zip(waiting, symbols, strict=False))
+            each = self._bound(tried, goal - added)
+            known[symbols[0]] = each
+            bound = max(bound, added + each)
+            if bound > goal:
+                break
+        self._known = (queries[0], known) if len(waiting) == 1 else None
+        return min(simple, bound)
+
+    def reserve(self, tickets: Sequence[int], queries: Sequence[Regression], worst: int) -> None:
+        """Takes in queries for which `worst_with` gave this number."""
+        self.pending.update(zip(tickets, queries, strict=True))
+        self.worst = worst
+
+    def record(self, ticket: int, symbol: int) -> None:
+        """Replaces a pending query by its answer; `worst` falls or stays.
+
+        Raises:
+            ParameterError: The answer is not 0 or 1; nothing has changed.
+        """
+        if symbol not in (0, 1):
+            raise ParameterError(f"a symbol must be within 0 to 1, got {symbol!r}")
+        query = self.pending.pop(ticket)
+        before = self.loss
+        known = self._known[1].get(symbol) if self._known is not None and self._known[0] is query else None
+        if known is None or self._linear is None or query.kind != "linear":
+            known = self._bound([(query, symbol)], 0)
+        self._known = None
+        loss = min(known, before + query.worst)
+        self.answers.append((query, symbol))
+        if self._linear is not None and query.kind == "linear":
+            self._linear.add((query, symbol))
+        self.worst = min(self.worst, loss + sum(other.worst for other in self.pending.values()))
+        self.loss = min(loss, self.worst)
+
+    def _bound(self, tried: Answers, goal: int) -> int:
+        """An upper bound of the loss of all answers and some more, quanta, on its side of the goal."""
+        answers = [*self.answers, *tried]
+        slack = 2 * sum(query.slack for query, _ in answers)
+        if self._linear is not None and all(query.kind == "linear" for query, _ in answers):
+            spread = self._linear.spread(tried)
+        else:
+            spread = self._searched(answers, (goal - slack) / QUANTA_PER_NAT)
+        if not math.isfinite(spread):  # arithmetic that failed proves nothing: every answer counts in full
+            return sum(query.worst for query, _ in answers)
+        return math.ceil(max(spread, 0.0) * QUANTA_PER_NAT) + slack
+
+    def _searched(self, answers: Answers, target: float) -> float:
+        curves = curves_of(answers)
+        low, high = np.array(self.box.low), np.array(self.box.high)
+        upper = Search(curves, low, high, self.box.whole)
+        lower = Search(curves.mirrored(), low, high, self.box.whole)
+        while True:
+            bound = upper.bound + lower.bound
+            refused = 0.0 < target < upper.best + lower.best
+            done = upper.gap + lower.gap <= _GAP or upper.nodes + lower.nodes >= MAX_NODES
+            if bound <= target or refused or done:
+                return bound
+            (upper if upper.gap >= lower.gap else lower).step()
+
+
+@dataclass(slots=True)
+class _Linear:
+    """Linear answers as logarithms of affine functions of z in [-1, 1]^d."""
+
+    centre: Floats
+    reach: Floats
+    slopes: Floats
+    offsets: Floats
+    corners: Corners
+    near: Floats
+
+    @classmethod
+    def over(cls, box: Box) -> _Linear:
+        low, high = np.array(box.low), np.array(box.high)
+        size = low.size
+        return cls(
+            0.5 * (low + high),
+            0.5 * (high - low),
+            np.empty((0, size)),
+            np.empty(0),
+            Corners(size),
+            np.zeros(size),
+        )
+
+    def terms(self, answers: Answers) -> tuple[Floats, Floats]:
+        """Slopes and offsets of the probabilities of answers, shapes (n, d) and (n,)."""
+        curves = curves_of(answers)
+        rise = curves.rise[:, None]
+        offsets = curves.low + curves.rise * (curves.slopes @ self.centre + curves.offsets)
+        return rise * curves.slopes * self.reach, offsets
+
+    def add(self, answer: tuple[Regression, int]) -> None:
+        slopes, offsets = self.terms([answer])
+        self.slopes, self.offsets = np.vstack([self.slopes, slopes]), np.append(self.offsets, offsets)
+        self.corners.add(slopes[0], float(offsets[0]))
+
+    def spread(self, tried: Answers) -> float:
+        """An upper bound of the largest sum less the smallest."""
+        slopes, offsets = self.terms(tried)
+        sums = self.corners.sums
+        for slope, offset in zip(slopes, offsets.tolist(), strict=True):
+            sums = sums + np.log(self.corners.points @ slope + offset)
+        least = self.corners.least(sums)
+        most, self.near = largest(
+            np.vstack([self.slopes, slopes]),
+            np.append(self.offsets, offsets),
+            self.near,
+        )
+        return most - least
