@@ -1,4 +1,4 @@
-"""What a device may be asked, whose word counts, and whose clock: no round is answered twice, none is lost."""
+"""What a device may be asked, whose word counts, whose clock: no round is answered twice, none is lost."""
 
 import dataclasses
 import random

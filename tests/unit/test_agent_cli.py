@@ -1,0 +1,108 @@
+"""`hubbub agent`: the owner sees what was asked, sent and learned, and has the last word."""
+
+import json
+from pathlib import Path
+
+import pytest
+from devices import Collector
+from surveys import LABELS, VISITS
+
+from hubbub import wire
+from hubbub.survey import Survey
+from hubbub_client.transport import Response
+from hubbub_deploy import agent_cli
+from hubbub_deploy.cli import main
+
+LONG = LABELS.replace("rounds = 3", "rounds = 3000").replace("epsilon = 1.0", "epsilon = 0.001")
+HEALTH = Survey.parse(LONG)
+VISITS_SURVEY = Survey.parse(VISITS.replace("rounds = 2", "rounds = 3000"))
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Collector:
+    found = Collector()
+    found.surveys = Response(200, wire.encode_surveys([HEALTH.canonical, VISITS_SURVEY.canonical]))
+    monkeypatch.setattr("hubbub_client.agent.HttpTransport", lambda _url: found)
+    return found
+
+
+@pytest.fixture
+def hubbub(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    def run(verb: str, *more: str) -> tuple[int, str, str]:
+        code = main(["agent", verb, "--ledger", str(tmp_path / "ledger.db"), *more])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+ANSWER = ("--collector", "http://c.invalid", "--budget", "9", "--set", "visits=3", "--set", "health=good")
+
+
+def test_nothing_is_answered_before_the_owner_joins(hubbub, collector) -> None:
+    code, out, _ = hubbub("answer", *ANSWER)
+    assert code == 0 and out.count("refused: not_opted_in") == 2
+    assert collector.bodies == []
+
+
+def test_a_survey_joined_is_answered_and_its_bytes_are_shown_after_sending(hubbub, collector) -> None:
+    _, out, _ = hubbub("answer", *ANSWER, "--join", VISITS_SURVEY.id, "--json")
+    result = json.loads(out)
+    assert [s["status"] for s in result["surveys"]] == ["refused", "enrolled"]
+    assert list(result["settled"].values()) == ["accepted"]
+    _, out, _ = hubbub("sent", "--json")
+    (report,) = json.loads(out)["sent"]
+    assert bytes.fromhex(report["bytes"]) in collector.bodies[0]
+    assert hubbub("answer", *ANSWER)[1].count("already enrolled") == 1
+
+
+def test_nothing_is_shown_before_it_was_sent(hubbub, collector) -> None:
+    collector.reply = lambda _: None
+    hubbub("answer", *ANSWER, "--join", VISITS_SURVEY.id)
+    assert json.loads(hubbub("sent", "--json")[1]) == {"sent": [], "waiting": 1}
+    assert "1 more wait" in hubbub("sent")[1]
+
+
+def test_status_says_in_words_what_can_have_been_learned(hubbub, collector) -> None:
+    hubbub("answer", *ANSWER, "--join", VISITS_SURVEY.id, "--join", HEALTH.id)
+    facts = json.loads(hubbub("status", "--json")[1])
+    assert facts["budget"] == 9.0 and facts["waiting"] == 0
+    assert [s["id"] for s in facts["surveys"]] == [HEALTH.id, VISITS_SURVEY.id]
+    assert sum(s["loss"] for s in facts["surveys"]) == pytest.approx(facts["loss"], abs=1e-9)
+    assert facts["loss"] + facts["reserved"] + facts["left"] == pytest.approx(9.0)
+    out = hubbub("status")[1]
+    assert "by a factor of at most" in out and "visits, a number from 0 to 20" in out
+
+
+def test_no_value_is_printed(hubbub, collector) -> None:
+    told = hubbub("answer", *ANSWER, "--join", HEALTH.id)[1] + hubbub("status")[1] + hubbub("sent")[1]
+    assert "good" not in told
+    code, _, err = hubbub("answer", "--collector", "http://c.invalid", "--set", "secret77")
+    assert code == 1 and "secret77" not in err
+
+
+def test_pause_resume_and_forget(hubbub, collector) -> None:
+    hubbub("answer", *ANSWER, "--join", VISITS_SURVEY.id)
+    hubbub("pause")
+    assert "Paused" in hubbub("status")[1]
+    assert "paused" in hubbub("answer", *ANSWER)[1]
+    hubbub("resume")
+    before = json.loads(hubbub("status", "--json")[1])
+    code, _, err = hubbub("forget")
+    assert code == 1 and "--yes" in err
+    assert hubbub("forget", "--yes")[0] == 0
+    after = json.loads(hubbub("status", "--json")[1])
+    assert (after["loss"], after["left"]) == (before["loss"], before["left"])
+    assert json.loads(hubbub("sent", "--json")[1])["sent"] == []
+
+
+def test_what_is_not_there_is_an_error_in_one_line(hubbub, collector) -> None:
+    code, _, err = hubbub("status")
+    assert code == 1 and "does not exist" in err and err.count("\n") == 1
+    code, _, err = hubbub("answer", *ANSWER, "--join", "nothing")
+    assert code == 1 and "'nothing'" in err
+
+
+def test_a_loss_in_words() -> None:
+    assert agent_cli._learned(0.0, "From it") == "From it, nobody has learned anything."
+    assert agent_cli._learned(1.0, "From it").endswith("by a factor of at most 2.72.")
