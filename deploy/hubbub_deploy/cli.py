@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError
 from hubbub_deploy import agent_cli
-from hubbub_deploy import agent_cli
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
