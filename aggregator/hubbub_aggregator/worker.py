@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from hubbub.estimation import AnyEstimator
@@ -117,7 +117,7 @@ class Worker:
         applied = sum(self._advance(partition) for partition in self._states)
         if not applied and self.is_caught_up:
             # A worker that lags does not know yet what is sealed; it would only write seals twice.
-            self._sealer.seal(due(self._open, self._surveys(), self._clock(), self._grace_s))
+            self._seal_due()
         if applied:
             self._release()
             self._show()
@@ -140,11 +140,20 @@ class Worker:
             return 0
         self._store.save(partition, change)
         state.commit(change)
-        self._sealing |= {key for key, new in change.rounds.items() if new.sealed_at is not None}
-        answered = {key for key in change.rounds if _is_answered(state.rounds[key])}
-        self._open |= answered - self._released.keys()
+        self._look({key: state.rounds[key] for key in change.rounds})
         self._total = sum((new.accounting + new.afterwards for new in change.rounds.values()), self._total)
         return change.offset - change.previous
+
+    def _look(self, rounds: Mapping[RoundKey, RoundState]) -> None:
+        """Notes which of the rounds that have changed are answered, and which wait for their release."""
+        for key, known in rounds.items():
+            if key not in self._released and _is_answered(known):
+                self._open.add(key)
+                if known.sealed_at is not None:
+                    self._sealing.add(key)
+
+    def _seal_due(self) -> None:
+        self._sealer.seal(due(self._open, self._surveys(), self._clock(), self._grace_s))
 
     def _surveys(self) -> dict[bytes, Survey]:
         return {digest: survey for state in self._states.values() for digest, survey in state.surveys.items()}

@@ -36,6 +36,15 @@ _CHUNK: Final = 64
 _ASK_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.1
 _RECONNECT_MS: Final = 1000  # a broker that is back should be found before devices give up on the gateway
+# What brokers say while a partition is made or changes hands.
+_PASSING: Final = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._TRANSPORT,
+    }
+)
 _MAX_OFFSET: Final = 2**63
 _MAX_LIMIT: Final = 2**31
 
@@ -82,6 +91,8 @@ class KafkaLog:
         self._sender = _Sender(bootstrap, delivery_timeout_s)
         self._lock = threading.Lock()
         self._readers: dict[int, _Reader] = {}
+        # Its questions go through a connection of their own: a broker answers one connection's requests in
+        # order, and a fetch at the end of a partition waits for news.
         self._asker = _consumer(bootstrap)
         self._closed = False
 
@@ -155,10 +166,9 @@ class KafkaLog:
             reader = self._readers.get(partition)
             if reader is None:
                 reader = self._readers[partition] = _Reader(self._bootstrap, self._topic, partition)
-        return [
-            (_offset(message), message.value() or b"")
-            for message in reader.read(offset, limit, MAX_READ_BYTES)
-        ]
+        count = min(limit, self.end(partition) - offset)
+        found = reader.messages(offset, count, MAX_READ_BYTES)
+        return [(_offset(message), message.value() or b"") for message in found]
 
     def end(self, partition: int) -> int:
         """The offset after the last record that all copies in sync have."""
@@ -298,11 +308,6 @@ class _Reader:
         self._consumer = _consumer(bootstrap)
         self._next: int | None = None
 
-    def read(self, offset: int, limit: int, max_bytes: int) -> list[Message]:
-        with self._lock:
-            _, end = _ends(self._consumer, self._topic, self._partition)
-            return self.messages(offset, min(limit, end - offset), max_bytes)
-
     def messages(self, offset: int, count: int, max_bytes: int) -> list[Message]:
         """Exactly `count` messages, which the topic is known to have, or fewer past `max_bytes`.
 
@@ -312,7 +317,7 @@ class _Reader:
         found: list[Message] = []
         size = 0
         deadline = time.monotonic() + _ASK_TIMEOUT_S
-        with _as_log_error(self._topic):
+        with self._lock, _as_log_error(self._topic):
             try:
                 if count > 0 and offset != self._next:
                     self._consumer.assign([TopicPartition(self._topic, self._partition, offset)])
@@ -329,8 +334,8 @@ class _Reader:
             except BaseException:
                 self._next = None
                 raise
-        if found:
-            self._next = _offset(found[-1]) + 1
+            if found:
+                self._next = _offset(found[-1]) + 1
         return found
 
     def close(self) -> None:
@@ -357,12 +362,21 @@ def _consumer(bootstrap: str) -> Consumer:
 
 
 def _ends(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
-    """The first offset that is kept, and the next that will be written."""
-    with _as_log_error(topic):
-        found = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_ASK_TIMEOUT_S)
-    if found is None:
-        raise LogError(f"topic {topic}: no broker said where partition {partition} ends")
-    return found
+    """The first offset that is kept, and the next that will be written; a change of leader is waited for."""
+    deadline = time.monotonic() + _ASK_TIMEOUT_S
+    while True:
+        try:
+            found = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_ASK_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                raise LogError(f"topic {topic}, partition {partition}: {error}") from error
+            time.sleep(_POLL_S)
+        except RuntimeError as error:  # the consumer was closed meanwhile
+            raise LogError(f"topic {topic}: {error}") from error
+        else:
+            if found is None:
+                raise LogError(f"topic {topic}: no broker said where partition {partition} ends")
+            return found
 
 
 def _offset(message: Message) -> int:

@@ -1,0 +1,126 @@
+"""The partitions that one process of several counts: loaded when assigned, saved group by group.
+
+Whoever delivers records may repeat them, hold some back from before a rebalance, or skip: what is below the
+next offset is dropped; past it, the deliverer is told where to go on, and if that does not help, the process
+ends. No I/O but the store's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.errors import Ahead, Gap
+from hubbub_aggregator.store import Store
+
+# What was fetched before a rebalance is worked off in less; a record that was lost never comes.
+GAP_PATIENCE_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SeekTo:
+    """The deliverer must read a partition anew from here.
+
+    Attributes:
+        offset: The next offset to apply.
+    """
+
+    offset: int
+
+
+class Assignment:
+    """What this process counts, partition by partition; any thread may call it.
+
+    Args:
+        store: Where counts are kept; it decides where to read on.
+        end: The log's end in a partition.
+        clock: Seconds that only grow, to wait for a record that is missing.
+    """
+
+    def __init__(self, store: Store, *, end: Callable[[int], int], clock: Callable[[], float]) -> None:
+        self._store, self._end, self._clock = store, end, clock
+        self._states: dict[int, PartitionState] = {}
+        self._missing_since: dict[int, float] = {}
+        # A load that overlaps a save would begin where the partition no longer is.
+        self._lock = threading.Lock()
+
+    def load(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Takes these partitions over, whatever was assigned before: partition -> offset to read on from.
+
+        Raises:
+            Ahead: If the store has applied records that the log does not hold.
+            StoreError: If the store cannot be trusted.
+        """
+        with self._lock:
+            self._let_go()
+            for partition in partitions:
+                state, end = self._store.load(partition), self._end(partition)
+                if state.offset > end:
+                    raise Ahead(
+                        f"partition {partition}: offset must be at most the log's {end}, got {state.offset}"
+                    )
+                self._states[partition] = state
+            return {partition: state.offset for partition, state in self._states.items()}
+
+    def let_go(self) -> None:
+        """Takes no more records of any partition: others may count them from now on."""
+        with self._lock:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._states.clear()
+        self._missing_since.clear()
+
+    def take(self, partition: int, records: Sequence[tuple[int, bytes]]) -> SeekTo | None:
+        """Applies records of a partition and saves what they change.
+
+        Records of a partition that is not assigned any more are left to whoever has it.
+
+        Args:
+            partition: The partition.
+            records: (offset, bytes), ascending.
+
+        Returns:
+            Where to read on if a record is missing and was not asked for yet.
+
+        Raises:
+            Gap: If a missing record has not come for GAP_PATIENCE_S.
+            StoreConflict: If another process counts this partition.
+        """
+        with self._lock:
+            state = self._states.get(partition)
+            return None if state is None else self._take(state, partition, records)
+
+    def _take(
+        self, state: PartitionState, partition: int, records: Sequence[tuple[int, bytes]]
+    ) -> SeekTo | None:
+        ready = contiguous(records, state.offset)
+        if ready:
+            change = apply_many(state, ready)
+            self._store.save(partition, change)
+            state.commit(change)
+            self._missing_since.pop(partition, None)
+        if not records or records[-1][0] < state.offset:
+            return None
+        now, since = self._clock(), self._missing_since.get(partition)
+        if since is None:
+            self._missing_since[partition] = now
+            return SeekTo(state.offset)
+        if now - since > GAP_PATIENCE_S:
+            raise Gap(f"partition {partition}: next offset must be {state.offset}, got {records[-1][0]}")
+        return None
+
+
+def contiguous(records: Sequence[tuple[int, bytes]], offset: int) -> list[tuple[int, bytes]]:
+    """The records that follow each other from `offset` on; those before it, and repeats, are left out."""
+    found = []
+    for at, record in records:
+        if at == offset:
+            found.append((at, record))
+            offset += 1
+        elif at > offset:
+            break
+    return found

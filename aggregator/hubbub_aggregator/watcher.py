@@ -1,0 +1,96 @@
+"""The one process that seals, releases and shows what others count: a worker that reads their store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from hubbub_aggregator.counting import Change, PartitionState, RoundKey
+from hubbub_aggregator.errors import StoreError
+from hubbub_aggregator.log import Log
+from hubbub_aggregator.provisional import Steps
+from hubbub_aggregator.view import total_of
+from hubbub_aggregator.worker import Worker
+
+# How often the store is asked: a page that is a quarter of a second behind looks live.
+_POLL_S: Final = 0.25
+
+
+class CountsStore(Protocol):
+    """A store that gives offsets and counts away without ids."""
+
+    def offset(self, partition: int) -> int:
+        """The next offset that is stored."""
+        ...
+
+    def load_counts(self, partition: int) -> PartitionState:
+        """The state without ids."""
+        ...
+
+    def load_steps(self) -> dict[RoundKey, Steps]:
+        """The provisional steps of all open rounds."""
+        ...
+
+    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
+        """Keeps the steps of some rounds before anybody sees them."""
+        ...
+
+
+class _Counts:
+    """A Store whose counts come from elsewhere: nothing but steps is written to it."""
+
+    def __init__(self, store: CountsStore) -> None:
+        self.load, self.offset = store.load_counts, store.offset
+        self.load_steps, self.save_steps = store.load_steps, store.save_steps
+
+    def save(self, partition: int, change: Change) -> None:
+        raise StoreError(f"partition {partition} must be counted by its worker, not by who watches")
+
+
+class Watcher(Worker):
+    """Seals due rounds, releases what every partition has sealed, and shows the rest, as a Worker does.
+
+    There must be one per log: it keeps the steps of what was shown, and the archive. What counts meanwhile is
+    seen at its last save. A store that comes back older is waited for: the same records give the same counts.
+
+    Args:
+        log: The log that is counted; seals are appended to it.
+        store: What the workers write to.
+        options: Those of Worker.
+
+    Raises:
+        Ahead: If the store has applied records that the log does not hold.
+        CorruptStore: If the store contradicts itself.
+    """
+
+    def __init__(self, log: Log, store: CountsStore, **options: Any) -> None:  # noqa: ANN401 - as Worker's
+        self._counts = _Counts(store)
+        super().__init__(log, self._counts, **options)
+
+    def step(self) -> int:
+        """Looks at what the workers have saved, seals and releases what is due, shows the rest.
+
+        Returns:
+            How many records were applied since the last step.
+        """
+        applied = sum(self._advance(partition) for partition in self._states)
+        self._seal_due()
+        if applied:
+            self._release()
+            self._show()
+        return applied
+
+    def run(self, stop: threading.Event) -> None:
+        """Steps until `stop` is set."""
+        while not stop.wait(_POLL_S):
+            self.step()
+
+    def _advance(self, partition: int) -> int:
+        known = self._states[partition]
+        if self._counts.offset(partition) <= known.offset:
+            return 0
+        state = self._states[partition] = self._counts.load(partition)
+        self._look(state.rounds)
+        self._total = total_of(self._states.values())
+        return state.offset - known.offset

@@ -1,0 +1,36 @@
+"""A worker process for tests: `python aggregator_process.py faust|plain BOOTSTRAP TOPIC REDIS_URL`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+
+from hubbub_aggregator.assignment import Assignment
+from hubbub_aggregator.redis_store import RedisStore
+from hubbub_collector.kafka_log import KafkaLog
+
+
+def main(kind: str, bootstrap: str, topic: str, redis_url: str) -> int:
+    log = KafkaLog(bootstrap, topic)
+    store = RedisStore.connect(redis_url, log_identity=log.identity, partitions=log.partitions)
+    if kind == "faust":
+        from hubbub_aggregator.faust_app import create_app, run
+
+        # Killed workers are missed after two seconds, so that tests are quick; groups are small, so that a
+        # kill falls between two of them.
+        app = create_app(
+            log, store, bootstrap=bootstrap, topic=topic, group=topic, session_s=2, group_records=8
+        )
+        return run(app)
+    from hubbub_aggregator import plain
+
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    plain.count(log, Assignment(store, end=log.end, clock=time.monotonic), stop, read_records=8)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,114 @@
+"""What one of several processes counts: repeats, records held back, gaps, partitions that move on."""
+
+from __future__ import annotations
+
+import pytest
+from counting_logs import MemoryStore, announcement, batch, counted, report_id, segment
+from surveys import LABELS
+
+from hubbub.survey import Survey
+from hubbub_aggregator.assignment import GAP_PATIENCE_S, Assignment, SeekTo, contiguous
+from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.errors import Ahead, Gap, StoreConflict
+
+HEALTH = Survey.parse(LABELS)
+RECORDS = list(
+    enumerate(
+        [announcement(HEALTH), *(batch(segment(HEALTH, 0, [(report_id(i), i % 5)])) for i in range(30))]
+    )
+)
+
+
+class Setting:
+    def __init__(self) -> None:
+        self.store, self.now_s, self.ends = MemoryStore(), 0.0, {0: 31, 1: 0}
+        self.assignment = self.another()
+
+    def another(self) -> Assignment:
+        return Assignment(self.store, end=self.ends.__getitem__, clock=lambda: self.now_s)
+
+
+@pytest.fixture
+def setting() -> Setting:
+    return Setting()
+
+
+def expected() -> PartitionState:
+    state = PartitionState()
+    state.commit(apply_many(state, RECORDS))
+    return state
+
+
+def test_groups_are_saved_and_loaded_again(setting: Setting) -> None:
+    assert setting.assignment.load([0, 1]) == {0: 0, 1: 0}
+    assert setting.assignment.take(0, RECORDS[:10]) is None
+    assert setting.store.load(0).offset == 10
+    other = setting.another()
+    assert other.load([0]) == {0: 10}
+    assert other.take(0, RECORDS[10:]) is None
+    assert counted(setting.store.load(0)) == counted(expected())
+
+
+def test_repeats_and_overlaps_change_nothing(setting: Setting) -> None:
+    setting.assignment.load([0])
+    for low, high in ((0, 5), (0, 5), (3, 9), (0, 9), (8, 31), (30, 31)):
+        assert setting.assignment.take(0, RECORDS[low:high]) is None
+    assert setting.assignment.take(0, [*RECORDS[:4], *RECORDS]) is None
+    assert counted(setting.store.load(0)) == counted(expected())
+
+
+def test_missing_record_is_asked_for_once_and_its_coming_heals(setting: Setting) -> None:
+    setting.assignment.load([0])
+    assert setting.assignment.take(0, [*RECORDS[:5], *RECORDS[7:9]]) == SeekTo(5)
+    assert setting.assignment.take(0, RECORDS[9:12]) is None
+    setting.now_s = GAP_PATIENCE_S
+    assert setting.assignment.take(0, RECORDS[12:14]) is None
+    assert setting.assignment.take(0, RECORDS[5:20]) is None
+    setting.now_s = 5 * GAP_PATIENCE_S
+    assert setting.assignment.take(0, RECORDS[25:]) == SeekTo(20)
+    assert setting.assignment.take(0, RECORDS[20:]) is None
+    assert counted(setting.store.load(0)) == counted(expected())
+
+
+def test_record_that_never_comes_is_a_gap(setting: Setting) -> None:
+    setting.assignment.load([0])
+    assert setting.assignment.take(0, RECORDS[3:5]) == SeekTo(0)
+    setting.now_s = GAP_PATIENCE_S + 0.1
+    with pytest.raises(Gap, match="partition 0: next offset must be 0, got 5"):
+        setting.assignment.take(0, RECORDS[5:6])
+    assert setting.store.load(0).offset == 0
+
+
+def test_partition_that_was_let_go_is_left_to_others(setting: Setting) -> None:
+    setting.assignment.load([0, 1])
+    setting.assignment.let_go()
+    assert setting.assignment.take(0, RECORDS) is None
+    assert setting.store.load(0).offset == 0
+    setting.assignment.load([1])
+    assert setting.assignment.take(0, RECORDS) is None
+    assert setting.store.load(0).offset == 0
+
+
+def test_two_who_count_one_partition_are_a_conflict(setting: Setting) -> None:
+    other = setting.another()
+    setting.assignment.load([0])
+    other.load([0])
+    setting.assignment.take(0, RECORDS[:10])
+    with pytest.raises(StoreConflict):
+        other.take(0, RECORDS[:11])
+    assert setting.store.load(0).offset == 10
+
+
+def test_store_ahead_of_the_log_is_refused(setting: Setting) -> None:
+    setting.assignment.load([0])
+    setting.assignment.take(0, RECORDS)
+    setting.ends[0] = 30
+    with pytest.raises(Ahead, match="at most the log's 30, got 31"):
+        setting.another().load([0])
+
+
+def test_contiguous_takes_what_follows_and_stops_at_a_hole() -> None:
+    pairs = [(offset, b"%d" % offset) for offset in (3, 4, 4, 5, 3, 6, 9, 7)]
+    assert [offset for offset, _ in contiguous(pairs, 4)] == [4, 5, 6]
+    assert contiguous(pairs, 2) == []
+    assert contiguous([], 0) == []
