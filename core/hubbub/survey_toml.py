@@ -24,6 +24,8 @@ from hubbub.domain import (
 from hubbub.errors import SurveyError
 from hubbub.survey_canonical import Parts
 from hubbub.survey_compile import Category, Mechanism, compile_survey
+from hubbub.survey_cover import KEY as COVER_KEY
+from hubbub.survey_cover import covered
 from hubbub.survey_rules import (
     MAX_DEVICES,
     MAX_LATENESS_S,
@@ -110,8 +112,10 @@ def parse(text: str, file: str) -> Parts:
     top = Table(rules, "", document, _TOP)
     mechanism_table = top.table("mechanism", None)
     name = rules.choice("mechanism.name", mechanism_table.get("name"), tuple(_MECHANISM_KEYS))
-    mechanism_table.refuse_unknown(("name", *_MECHANISM_KEYS[name]))
-    mechanism = Mechanism(name, {key: mechanism_table.get(key) for key in mechanism_table if key != "name"})
+    mechanism_table.refuse_unknown(("name", COVER_KEY, *_MECHANISM_KEYS[name]))
+    mechanism = Mechanism(
+        name, {key: mechanism_table.get(key) for key in mechanism_table if key not in ("name", COVER_KEY)}
+    )
 
     schedule = top.table("schedule", ("start", "round", "rounds", "lateness", "skew"))
     attribute = _attribute(rules, top.table("attribute", None))
@@ -139,7 +143,7 @@ def parse(text: str, file: str) -> Parts:
             **terms,
             "attribute": attribute,
             "epsilon": epsilon,
-            "channel": plan.channel,
+            "channel": covered(rules, plan.channel, mechanism_table.get(COVER_KEY, 1)),
             "category_names": plan.category_names,
             "category_of": plan.category_of,
             "mapping": plan.mapping,

@@ -1,0 +1,140 @@
+"""A participation coin is a channel, p M + (1 - p) C: sampled, certified, reserved, estimated as such."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from devices import Clock, Collector, opener
+from surveys import LABELS, START_S, VISITS
+
+from hubbub import mechanisms as m
+from hubbub.accounting import BayesianFilter
+from hubbub.channel import channel_from_spec
+from hubbub.errors import ParameterError, SurveyError
+from hubbub.estimation import estimator_for
+from hubbub.finite import DenseChannel
+from hubbub.mechanisms.participation import with_cover
+from hubbub.survey import Survey
+
+PLAIN = {
+    "grr": m.grr(5, epsilon=1.0),
+    "pbgrr": m.pbgrr([3, 4, 1], epsilon=2.0, boost_epsilon=1.0),
+    "category": m.pbgrr([3, 4, 1], epsilon=2.0, boost_epsilon=0.0),
+    "levels": m.levels([3, 4, 1], epsilon=1.0, oracles="grr"),
+    "boosted": m.boosted(6, epsilon=2.0, kernel="uniform"),
+}
+SHARES = [Fraction(1, 1000), Fraction(1, 4), Fraction(4, 5), Fraction(999, 1000)]
+
+
+@pytest.mark.parametrize("share", SHARES, ids=str)
+@pytest.mark.parametrize("name", PLAIN)
+def test_every_entry_is_the_mixture_to_the_last_integer(name: str, share: Fraction) -> None:
+    plain = PLAIN[name]
+    mixed = with_cover(plain, participation=share)
+    for x in range(plain.inputs):
+        for y in range(plain.outputs):
+            expected = share * Fraction(plain.weight(x, y), plain.total) + (1 - share) / plain.outputs
+            assert Fraction(mixed.weight(x, y), mixed.total) == expected
+    assert mixed.epsilon < plain.epsilon
+
+
+@pytest.mark.parametrize("name", [name for name in PLAIN if name != "boosted"])
+def test_a_structured_channel_keeps_its_structure(name: str) -> None:
+    mixed = with_cover(PLAIN[name], participation=Fraction(1, 2))
+    assert type(mixed) is type(PLAIN[name])
+    assert channel_from_spec(mixed.to_spec()) == mixed
+
+
+def test_all_draws_of_a_small_channel_give_the_mixture() -> None:
+    """3 inputs, weights 3 and 1 of 5; at p = 1/2 they are 7 and 4 of 15, counted over all fifteen draws."""
+    mixed = with_cover(m.GRR(3, 3, 1), participation=Fraction(1, 2))
+    assert mixed.total == 15
+    for value in range(3):
+        counts = Counter(mixed.select(value, draw) for draw in range(15))
+        assert counts == {symbol: 7 if symbol == value else 4 for symbol in range(3)}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_the_filter_reserves_and_records_what_is_seen(name: str) -> None:
+    plain = PLAIN[name]
+    mixed = with_cover(plain, participation=Fraction(1, 2))
+    budget = BayesianFilter(10.0)
+    ticket = budget.reserve("a", mixed)
+    assert ticket is not None
+    assert budget.committed == pytest.approx(mixed.epsilon, abs=1e-9)
+    assert budget.committed < plain.epsilon
+    budget.record(ticket, 0)
+    column = mixed.log_likelihood(0)
+    assert budget.loss == pytest.approx(column.max() - column.min(), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_estimates_are_of_the_people_not_of_the_coin(name: str) -> None:
+    """Fed with exact expectations, the estimator returns the exact shares, whatever the coin's."""
+    mixed = with_cover(PLAIN[name], participation=Fraction(3, 4))
+    sizes = [3, 4, 1] if mixed.inputs == 8 else [mixed.inputs - 1, 1]
+    category_of = np.repeat(np.arange(len(sizes)), sizes)
+    shares = np.arange(1.0, mixed.inputs + 1)
+    shares /= shares.sum()
+    estimator = estimator_for(mixed, category_of=category_of, points=None, missing=mixed.inputs - 1)
+    counts = np.rint(mixed.expected(shares) * 10**12).astype(np.int64)
+    estimate = estimator(counts, int(counts.sum()))
+    expected = np.bincount(category_of, weights=shares)
+    assert np.asarray(estimate.categories) == pytest.approx(expected, abs=1e-6)
+
+
+def test_certain_participation_changes_nothing() -> None:
+    assert with_cover(PLAIN["grr"], participation=Fraction(1)) is PLAIN["grr"]
+
+
+@pytest.mark.parametrize("share", [Fraction(0), Fraction(-1, 2), Fraction(3, 2), Fraction(1, 3)])
+def test_a_share_that_is_none_is_refused(share: Fraction) -> None:
+    with pytest.raises(ParameterError, match="participation must be thousandths"):
+        with_cover(PLAIN["grr"], participation=share)
+
+
+def test_a_total_with_no_room_is_refused() -> None:
+    wide = DenseChannel(np.array([[2**61, 2**60], [2**60, 2**61]]))
+    with pytest.raises(ParameterError, match="below 2\\^63"):
+        with_cover(wide, participation=Fraction(1, 2))
+
+
+def survey(share: object, text: str = VISITS) -> Survey:
+    return Survey.parse(text.replace("[mechanism]", f"[mechanism]\nparticipation = {share}"))
+
+
+def test_a_survey_with_a_coin_is_a_plain_survey_with_another_channel() -> None:
+    plain, coined = Survey.parse(VISITS), survey(0.5)
+    assert coined.channel == with_cover(plain.channel, participation=Fraction(1, 2))
+    assert coined.epsilon == plain.epsilon > coined.channel.epsilon
+    assert Survey.from_canonical(coined.canonical) == coined
+    assert survey(1) == plain and survey(1).digest == plain.digest
+
+
+@pytest.mark.parametrize("share", [0, -0.5, 1.5, 0.0001, '"half"', "nan", "true"])
+def test_a_survey_whose_share_is_none_is_refused(share: object) -> None:
+    with pytest.raises(SurveyError, match=r"mechanism\.participation"):
+        survey(share)
+
+
+def test_a_survey_that_sends_sets_has_no_coin() -> None:
+    with pytest.raises(SurveyError, match="must be 1 where symbols are sets"):
+        survey(0.5, LABELS.replace('"grr"', '"subset"'))
+
+
+def test_an_agent_memoises_the_coin_with_the_symbol_and_pays_for_what_is_seen(tmp_path) -> None:
+    coined = survey(0.5, VISITS.replace("rounds = 2", "rounds = 9"))
+    clock, collector = Clock(START_S + 10), Collector()
+    with opener(tmp_path, clock, collector) as make:
+        agent = make()
+        agent.set("visits", 3)
+        assert agent.enrol(coined).accepted
+        assert agent.status().committed == pytest.approx(coined.channel.epsilon, abs=1e-9)
+        for number in range(9):
+            clock.now_s = coined.round_start_s(number)
+            agent.answer()
+            agent.upload()
+        assert len({report.symbol for report in collector.received}) == 1
+        assert len(collector.received) == 9
+        assert agent.status().loss <= coined.channel.epsilon
