@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError
-from hubbub_deploy import agent_cli
+from hubbub_deploy import agent_cli, cluster_cli
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -114,6 +114,9 @@ def _parser() -> argparse.ArgumentParser:
         help="what mechanisms are judged by (default: the mean for numbers; values, and categories if any)",
     )
     design.add_argument("--plot", type=Path, help="draw the trade-offs here (.png, .svg, .pdf, .html)")
+    design.add_argument(
+        "--write", type=Path, help="write the survey with the best mechanism in place of its own here"
+    )
     design.add_argument("--json", action="store_true", help="print the design as JSON")
     design.set_defaults(run=_survey_design)
     compiled = verbs.add_parser("compile", help="write the canonical bytes that devices and servers agree on")
@@ -122,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     compiled.set_defaults(run=_survey_compile)
 
     agent_cli.add_to(commands)
+    cluster_cli.add_to(commands)
     return parser
 
 
@@ -256,6 +260,7 @@ def _survey_design(options: argparse.Namespace) -> int:
             file=options.file,
             objective=options.objective,
             plot=options.plot,
+            write=options.write,
             output="json" if options.json else "table",
         )
     )

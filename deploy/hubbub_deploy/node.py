@@ -8,8 +8,6 @@ that meets a doubt ends the process: what it had not saved is counted again at t
 from __future__ import annotations
 
 import contextlib
-import signal
-import socket
 import threading
 import time
 import traceback
@@ -18,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -35,6 +32,7 @@ from hubbub_collector.server import create_server
 from hubbub_collector.settings import GatewaySettings
 from hubbub_collector.sqlite_log import SqliteLog
 from hubbub_deploy.errors import AlreadyRunning, DeployError
+from hubbub_deploy.listening import base_url, listen, stopping_politely
 
 LOG_FILE: Final = "log.sqlite"
 STORE_FILE: Final = "store.sqlite"
@@ -117,9 +115,8 @@ def serve(
             doubt.
     """
     announce = ready or (lambda url: print(f"Hubbub node: {url}", flush=True))
-    with _parts(settings) as (log, worker, view), _listen(settings.host, settings.port) as listener:
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        url = f"http://{host}:{listener.getsockname()[1]}"
+    with _parts(settings) as (log, worker, view), listen(settings.host, settings.port) as listener:
+        url = base_url(settings.host, listener)
         stop, failed = threading.Event(), threading.Event()
         try:
             _refuse_changed(settings.surveys, view)
@@ -153,7 +150,7 @@ def serve(
                 server.should_exit = True
 
         counting = threading.Thread(target=count, name="hubbub-worker")
-        with _stopping_politely(server):
+        with stopping_politely(server):
             try:
                 server.run(sockets=[listener])
             except SystemExit:  # uvicorn's word for an application that does not start
@@ -185,43 +182,3 @@ def _refuse_changed(surveys: Iterable[Survey], view: LiveView) -> None:
                 f"survey {survey.id!r} must have a new version when it changes: version {survey.version} was "
                 f"served with digest {digest}, got {survey.digest.hex()}"
             )
-
-
-@contextlib.contextmanager
-def _stopping_politely(server: uvicorn.Server) -> Iterator[None]:
-    """Turns SIGINT and SIGTERM into a stop of the server, and keeps them away from what comes after.
-
-    uvicorn hands a signal on, once it has stopped, to whoever handled it before. By default that ends the
-    process at once, with files open and the last batch not counted.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(*_: object) -> None:
-        server.should_exit = True
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket, bound before anything is promised.
-
-    Raises:
-        DeployError: If the address cannot be had.
-    """
-    if not host:  # for a socket it means every address, which nobody asks for by leaving a variable empty
-        raise DeployError("host must be an address or a name, got ''")
-    try:
-        listener = socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
-        )
-    except (OSError, OverflowError) as error:
-        raise DeployError(f"{host}:{port} cannot be listened on: {error}") from error
-    listener.set_inheritable(True)
-    return listener

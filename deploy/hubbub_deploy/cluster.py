@@ -1,0 +1,247 @@
+"""The distributed setting: collectors, aggregators and a dashboard, each a process, on Kafka and Redis.
+
+Any number of collectors and aggregators, one dashboard. They meet in the topic and in Redis only, so that any
+of them may end at any time; whatever supervises them starts them again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import tomllib
+import traceback
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final, Self
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from hubbub import Survey
+from hubbub_aggregator import api, faust_app
+from hubbub_aggregator.archive import SqliteArchive
+from hubbub_aggregator.errors import AggregatorError
+from hubbub_aggregator.redis_store import RedisStore
+from hubbub_aggregator.sealing import DEFAULT_GRACE_S
+from hubbub_aggregator.view import LiveView
+from hubbub_aggregator.watcher import Watcher
+from hubbub_collector import gateway
+from hubbub_collector.errors import CollectorError
+from hubbub_collector.kafka_log import DEFAULT_REBUILD_S, KafkaLog
+from hubbub_collector.kafka_topic import DEFAULT_RETENTION_S, Topic, create_topic
+from hubbub_collector.server import create_server
+from hubbub_deploy.errors import DeployError
+from hubbub_deploy.listening import base_url, listen, stopping_politely
+
+ARCHIVE_FILE: Final = "archive.sqlite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """Where the processes of one cluster meet: one file for all of them.
+
+    Attributes:
+        kafka: Brokers, as host:port,host:port.
+        topic: The topic of reports.
+        redis: The Redis that keeps the counts, as redis://host:port/database.
+        namespace: What its keys begin with: several clusters may share a Redis.
+        group: Aggregators of one group share the partitions.
+        rebuild_s: Seconds of records that the topic's retention must keep.
+        session_s: Seconds after which a silent aggregator's partitions go to others.
+        grace_s: Seconds between a round's last possible report and its seal. More than the ten seconds after
+            which a collector gives a record up, and the largest difference of the servers' clocks.
+    """
+
+    kafka: str
+    topic: str = "reports"
+    redis: str
+    namespace: str = "hubbub"
+    group: str = "hubbub-aggregator"
+    rebuild_s: int = DEFAULT_REBUILD_S
+    session_s: float = faust_app.DEFAULT_SESSION_S
+    grace_s: float = DEFAULT_GRACE_S
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """The settings in a TOML file.
+
+        Raises:
+            DeployError: If the file cannot be read, or a key is missing, unknown or has the wrong type.
+        """
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DeployError(f"{path}: {error}") from error
+        try:
+            return cls.from_mapping(values)
+        except DeployError as error:
+            raise DeployError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, object]) -> Self:
+        """The settings of a parsed file.
+
+        Raises:
+            DeployError: If a key is missing, unknown or has the wrong type.
+        """
+        known = {field.name: str(field.type) for field in fields(cls)}
+        if unknown := sorted(values.keys() - known.keys()):
+            raise DeployError(f"settings must be among {', '.join(known)}, got {', '.join(unknown)}")
+        if missing := sorted({"kafka", "redis"} - values.keys()):
+            raise DeployError(f"{' and '.join(missing)} must be given")
+        kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
+        for key, value in values.items():
+            empty = value == "" or (isinstance(value, int | float) and not 0 < value < 2**40)
+            if type(value) not in kinds[known[key]] or empty:
+                raise DeployError(f"{key} must be a {known[key]}, not empty and above 0, got {value!r}")
+        return cls(**values)  # type: ignore[arg-type]  # every type was checked
+
+
+def make_topic(
+    settings: ClusterSettings,
+    *,
+    partitions: int,
+    replication: int,
+    retention_s: int = DEFAULT_RETENTION_S,
+) -> Topic:
+    """Makes the topics of a new cluster.
+
+    Raises:
+        DeployError: If the brokers refuse, or the topic is there.
+    """
+    try:
+        return create_topic(
+            settings.kafka,
+            settings.topic,
+            partitions=partitions,
+            replication=replication,
+            retention_s=max(retention_s, settings.rebuild_s),
+        )
+    except CollectorError as error:
+        raise DeployError(str(error)) from error
+
+
+@contextlib.contextmanager
+def _log(settings: ClusterSettings) -> Iterator[KafkaLog]:
+    try:
+        log = KafkaLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
+    except CollectorError as error:
+        raise DeployError(str(error)) from error
+    with log:
+        yield log
+
+
+@contextlib.contextmanager
+def _store(settings: ClusterSettings, log: KafkaLog) -> Iterator[RedisStore]:
+    try:
+        store = RedisStore.connect(
+            settings.redis,
+            log_identity=log.identity,
+            partitions=log.partitions,
+            namespace=settings.namespace,
+        )
+    except AggregatorError as error:
+        raise DeployError(str(error)) from error
+    with contextlib.closing(store):
+        yield store
+
+
+def collect(settings: ClusterSettings, surveys: tuple[Survey, ...], *, host: str, port: int) -> int:
+    """Runs a gateway on the topic until SIGINT or SIGTERM.
+
+    Raises:
+        DeployError: If the topic cannot be used or the address cannot be listened on.
+    """
+    with _log(settings) as log, listen(host, port) as listener:
+        try:
+            ingest = gateway.create_app(log, surveys)
+        except CollectorError as error:
+            raise DeployError(str(error)) from error
+        server = create_server(ingest, host=host, port=port)
+        print(f"Hubbub collector: {base_url(host, listener)}", flush=True)
+        with stopping_politely(server):
+            _serve(server, listener)
+    return 0
+
+
+def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Serves until the server is told to stop.
+
+    Raises:
+        DeployError: If the application did not start.
+    """
+    try:
+        server.run(sockets=[listener])
+    except SystemExit as stop:  # uvicorn's word for an application that does not start
+        raise DeployError("the server did not start; the lines above say why") from stop
+
+
+def aggregate(settings: ClusterSettings, *, instance: str | None = None) -> int:
+    """Counts the partitions that the group assigns, until SIGINT, SIGTERM or a doubt.
+
+    Raises:
+        DeployError: If the topic or Redis cannot be used.
+    """
+    with _log(settings) as log, _store(settings, log) as store:
+        app = faust_app.create_app(
+            log,
+            store,
+            bootstrap=settings.kafka,
+            topic=settings.topic,
+            group=settings.group,
+            instance=instance,
+            session_s=settings.session_s,
+        )
+        return faust_app.run(app)
+
+
+def dashboard(settings: ClusterSettings, *, data_dir: Path, host: str, port: int) -> int:
+    """Seals, releases into `data_dir` and shows, until SIGINT or SIGTERM.
+
+    Raises:
+        DeployError: If topic, Redis or folder cannot be used, the address cannot be listened on, or on a
+            doubt.
+    """
+    view, stop, failed = LiveView(), threading.Event(), threading.Event()
+    with contextlib.ExitStack() as stack:
+        log = stack.enter_context(_log(settings))
+        store = stack.enter_context(_store(settings, log))
+        listener = stack.enter_context(listen(host, port))
+        try:
+            data_dir.mkdir(parents=True, exist_ok=True)
+            archive = stack.enter_context(contextlib.closing(SqliteArchive(data_dir / ARCHIVE_FILE)))
+            watcher = Watcher(log, store, archive=archive, view=view, grace_s=settings.grace_s)
+        except (AggregatorError, CollectorError, OSError) as error:
+            raise DeployError(str(error)) from error
+
+        def watch() -> None:
+            try:
+                watcher.run(stop)
+            except Exception:
+                traceback.print_exc()
+                failed.set()
+                server.should_exit = True
+
+        watching = threading.Thread(target=watch, name="hubbub-watcher")
+
+        @contextlib.asynccontextmanager
+        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            watching.start()
+            print(f"Hubbub dashboard: {base_url(host, listener)}", flush=True)
+            yield
+
+        page = Mount("/", api.create_app(view, closing=lambda: server.should_exit))
+        server = create_server(Starlette(routes=[page], lifespan=lifespan), host=host, port=port)
+        with stopping_politely(server):
+            try:
+                _serve(server, listener)
+            finally:
+                stop.set()
+                if watching.ident is not None:
+                    watching.join()
+    if failed.is_set():
+        raise DeployError("the dashboard stopped on a doubt; the archive and the store are as they were")
+    return 0

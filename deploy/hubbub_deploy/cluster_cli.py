@@ -1,0 +1,85 @@
+"""`hubbub topic`, `collector`, `aggregator`, `dashboard`: the parts of a cluster, one process each."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # Commands that need no server library must start without one.
+    from hubbub_deploy.cluster import ClusterSettings
+
+COLLECTOR_PORT = 8780
+DASHBOARD_PORT = 8781
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the four commands."""
+    topic = commands.add_parser("topic", help="make the Kafka topic of a new cluster")
+    _settings(topic)
+    topic.add_argument("--partitions", type=int, required=True, help="how many; they never change")
+    topic.add_argument("--replication", type=int, default=1, help="copies of each (default: %(default)s)")
+    topic.set_defaults(run=_topic)
+
+    collector = commands.add_parser("collector", help="a gateway that writes into Kafka")
+    _settings(collector)
+    collector.add_argument("surveys", nargs="+", type=Path, metavar="SURVEY", help="survey files (TOML)")
+    _address(collector, COLLECTOR_PORT)
+    collector.set_defaults(run=_collector)
+
+    aggregator = commands.add_parser("aggregator", help="a worker that counts from Kafka into Redis")
+    _settings(aggregator)
+    aggregator.add_argument(
+        "--instance", help="a name that this worker has again after a restart: no rebalance then"
+    )
+    aggregator.set_defaults(run=_aggregator)
+
+    dashboard = commands.add_parser("dashboard", help="seals, releases and the page; one per cluster")
+    _settings(dashboard)
+    dashboard.add_argument("--data", type=Path, required=True, help="folder of the archive")
+    _address(dashboard, DASHBOARD_PORT)
+    dashboard.set_defaults(run=_dashboard)
+
+
+def _settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("settings", type=Path, metavar="SETTINGS", help="the cluster's settings (TOML)")
+
+
+def _address(parser: argparse.ArgumentParser, port: int) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=port, help="default: %(default)s; 0 for any")
+
+
+def _load(options: argparse.Namespace) -> ClusterSettings:
+    from hubbub_deploy.cluster import ClusterSettings  # noqa: PLC0415 - see above
+
+    return ClusterSettings.load(options.settings)
+
+
+def _topic(options: argparse.Namespace) -> int:
+    from hubbub_deploy import cluster  # noqa: PLC0415 - see above
+
+    made = cluster.make_topic(_load(options), partitions=options.partitions, replication=options.replication)
+    print(f"{made.partitions} partitions, identity {made.identity}")
+    return 0
+
+
+def _collector(options: argparse.Namespace) -> int:
+    from hubbub import Survey  # noqa: PLC0415 - see above
+    from hubbub_deploy import cluster  # noqa: PLC0415 - see above
+
+    surveys = tuple(Survey.load(path) for path in options.surveys)
+    return cluster.collect(_load(options), surveys, host=options.host, port=options.port)
+
+
+def _aggregator(options: argparse.Namespace) -> int:
+    from hubbub_deploy import cluster  # noqa: PLC0415 - see above
+
+    return cluster.aggregate(_load(options), instance=options.instance)
+
+
+def _dashboard(options: argparse.Namespace) -> int:
+    from hubbub_deploy import cluster  # noqa: PLC0415 - see above
+
+    return cluster.dashboard(_load(options), data_dir=options.data, host=options.host, port=options.port)

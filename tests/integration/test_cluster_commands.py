@@ -1,0 +1,137 @@
+"""The commands of a cluster against each other: a device's upload reaches the dashboard, counted once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+from counting_logs import report_id
+from kafka_nursery import bootstrap_or_skip, new_topic_name
+from redis_nursery import needs_redis, running
+from surveys import LABELS
+
+from hubbub.survey import Survey
+from hubbub.wire import Report, decode_response, encode_report, encode_upload
+
+pytestmark = [pytest.mark.integration, needs_redis]
+
+HUBBUB = [sys.executable, "-m", "hubbub_deploy.cli"]
+PATIENCE_S = 40.0
+
+
+class Cluster:
+    """The processes of one cluster, ended with it."""
+
+    def __init__(self, folder: Path, kafka: str, redis: str) -> None:
+        self.folder, self.settings = folder, folder / "cluster.toml"
+        self.settings.write_text(
+            f"kafka = '{kafka}'\nredis = '{redis}'\ntopic = '{new_topic_name()}'\n"
+            f"group = '{new_topic_name()}'\nsession_s = 2\n"
+        )
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        line = [*HUBBUB, command, str(self.settings), *arguments]
+        return subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+    def start(self, command: str, *arguments: str) -> subprocess.Popen[str]:
+        line = [*HUBBUB, command, str(self.settings), *arguments]
+        with (self.folder / "log.txt").open("a") as log:
+            process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=log, text=True)
+        self.processes.append(process)
+        return process
+
+    def url(self, command: str, *arguments: str) -> str:
+        process = self.start(command, *arguments)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith(f"Hubbub {command}: "), (self.folder / "log.txt").read_text()
+        return line.split(": ", 1)[1].strip()
+
+    def stop(self) -> list[int]:
+        for process in self.processes:
+            process.terminate()
+        codes = []
+        for process in self.processes:
+            try:
+                codes.append(process.wait(20))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                codes.append(process.wait())
+            assert process.stdout is not None
+            process.stdout.close()
+        self.processes.clear()
+        return codes
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    kafka = bootstrap_or_skip()
+    (tmp_path / "redis").mkdir()
+    with running(tmp_path / "redis") as redis:
+        cluster = Cluster(tmp_path, kafka, redis.url)
+        try:
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+def survey_of_now(folder: Path) -> Path:
+    path = folder / "survey.toml"
+    today = datetime.now(UTC).strftime("%Y-%m-%dT00:00:00Z")
+    path.write_text(LABELS.replace("2026-01-01T00:00:00Z", today))
+    return path
+
+
+def test_uploads_of_devices_reach_the_dashboard_counted_once(cluster: Cluster, tmp_path: Path) -> None:
+    made = cluster.run("topic", "--partitions", "3")
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.startswith("3 partitions, identity ")
+    path = survey_of_now(tmp_path)
+    survey = Survey.load(path)
+    number = survey.round_at(time.time())
+    assert number is not None
+    collector = cluster.url("collector", str(path), "--port", "0")
+    cluster.start("aggregator")
+    cluster.start("aggregator")
+    page = cluster.url("dashboard", "--data", str(tmp_path / "data"), "--port", "0")
+
+    with urllib3.PoolManager() as http:
+        for _ in range(2):
+            for device in range(100):
+                reports = [
+                    encode_report(Report(survey.digest, number, report_id(10 * device + i), i % 5))
+                    for i in range(10)
+                ]
+                answer = http.request("POST", f"{collector}/v1/reports", body=encode_upload(reports))
+                assert answer.status == 200
+                assert decode_response(answer.data) == ["accepted"] * 10
+        accounting: dict[str, Any] = {}
+        deadline = time.monotonic() + PATIENCE_S
+        while accounting.get("attempts") != 2000:
+            assert time.monotonic() < deadline, (accounting, (cluster.folder / "log.txt").read_text())
+            time.sleep(0.1)
+            live = http.request("GET", f"{page}/api/live").json()
+            accounting = live["accounting"]
+    assert (accounting["accepted"], accounting["duplicate"]) == (1000, 1000)
+    assert [entry["lag"] for entry in live["partitions"]] == [0, 0, 0]
+    assert cluster.stop() == [0, 0, 0, 0]
+
+
+def test_process_without_its_topic_says_so_in_one_line(cluster: Cluster, tmp_path: Path) -> None:
+    for command, *arguments in (
+        ("collector", str(survey_of_now(tmp_path)), "--port", "0"),
+        ("aggregator",),
+        ("dashboard", "--data", str(tmp_path / "data"), "--port", "0"),
+    ):
+        ended = cluster.run(command, *arguments)
+        assert ended.returncode == 1
+        assert ended.stderr.startswith("hubbub: topic reports-")
+        assert ended.stderr.count("\n") == 1

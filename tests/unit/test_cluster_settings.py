@@ -1,0 +1,52 @@
+"""The one settings file of a cluster: what it may hold, and what is said about what it may not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hubbub_deploy.cluster import ClusterSettings
+from hubbub_deploy.errors import DeployError
+
+LEAST = {"kafka": "a:9092,b:9092", "redis": "redis://c:6379/0"}
+
+
+def test_kafka_and_redis_are_enough() -> None:
+    settings = ClusterSettings.from_mapping(LEAST)
+    assert (settings.kafka, settings.topic, settings.namespace) == ("a:9092,b:9092", "reports", "hubbub")
+    assert settings.grace_s > 10
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kafak": "a:9092"}, "settings must be among kafka, .*, got kafak"),
+        ({"topic": ""}, "topic must be a str, not empty"),
+        ({"topic": 7}, "topic must be a str"),
+        ({"rebuild_s": 0}, "rebuild_s must be a int, not empty and above 0, got 0"),
+        ({"rebuild_s": 1.5}, "rebuild_s must be a int"),
+        ({"session_s": float("nan")}, "session_s must be a float"),
+        ({"session_s": True}, "session_s must be a float"),
+    ],
+)
+def test_setting_that_will_not_do_is_refused_by_name(change: dict[str, object], message: str) -> None:
+    with pytest.raises(DeployError, match=message):
+        ClusterSettings.from_mapping(LEAST | change)
+
+
+def test_missing_settings_are_named() -> None:
+    with pytest.raises(DeployError, match="kafka and redis must be given"):
+        ClusterSettings.from_mapping({})
+
+
+def test_file_is_named_in_what_is_said_about_it(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.toml"
+    with pytest.raises(DeployError, match=r"cluster\.toml"):
+        ClusterSettings.load(path)
+    for text, message in (("kafka = ", "cluster.toml"), ("topic = 'x'", "cluster.toml: kafka and redis")):
+        path.write_text(text)
+        with pytest.raises(DeployError, match=message):
+            ClusterSettings.load(path)
+    path.write_text("kafka = 'a:1'\nredis = 'redis://b:1'\nsession_s = 8\n")
+    assert ClusterSettings.load(path).session_s == 8
