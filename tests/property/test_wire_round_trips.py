@@ -41,19 +41,27 @@ EXAMPLES = settings(max_examples=300, deadline=None)
 sixteen = st.binary(min_size=16, max_size=16)
 rounds = st.integers(0, MAX_ROUND) | st.integers(0, 300)
 symbols = st.integers(0, MAX_SYMBOL) | st.integers(0, 300)
-reports = st.builds(Report, sixteen, rounds, sixteen, symbols)
+sets = st.binary(min_size=1, max_size=400)
+reports = st.builds(Report, sixteen, rounds, sixteen, symbols | sets)
 
 
 @st.composite
 def segments(draw):
     column = draw(st.lists(symbols, max_size=12))
+    answers = np.array(column, dtype=np.uint32)
+    if column and draw(st.booleans()):
+        width = draw(st.integers(1, 300))
+        answers = np.frombuffer(
+            draw(st.binary(min_size=width * len(column), max_size=width * len(column))), "u1"
+        )
+        answers = answers.reshape(len(column), width)
     refused = draw(st.dictionaries(st.sampled_from(REFUSALS), st.integers(0, 2**30)))
     number = draw(rounds) if column else draw(rounds | st.just(NO_ROUND))
     return Segment(
         draw(sixteen),
         number,
         b"".join(draw(sixteen) for _ in column),
-        np.array(column, dtype=np.uint32),
+        answers,
         len(column) + sum(refused.values()),
         refused,
     )

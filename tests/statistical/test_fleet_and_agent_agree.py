@@ -88,9 +88,9 @@ class TwinIds:
 def test_the_same_bytes_give_the_same_symbols_decisions_and_ledgers(tmp_path: Path) -> None:
     """60 agents and a fleet of 60 read one stream: every number agrees to the last bit, refusals included.
 
-    A static attribute with four surveys on it by randomised response, so that what a device may still join
-    depends on which symbols it drew: two equal answers cost 0.8 + 0.8, two different ones 0.8, and the later
-    surveys fit only then.
+    A static attribute with four surveys on it by randomised response and one by sets, so that what a device
+    may still join depends on which symbols it drew: two equal answers cost 0.8 + 0.8, two different ones 0.8,
+    and the later surveys fit only then.
     """
     n = 60
     static = [
@@ -102,6 +102,13 @@ def test_the_same_bytes_give_the_same_symbols_decisions_and_ledgers(tmp_path: Pa
         )
         for version in range(1, 5)
     ]
+    sets = edited(
+        LABELS,
+        ('kind = "evolving"', 'kind = "static"'),
+        ("epsilon = 1.0", "epsilon = 0.4"),
+        ("version = 1", "version = 9"),
+        ('name = "grr"', 'name = "unary"'),
+    )
     evolving = edited(LABELS, ('id = "health"', 'id = "mood"'), ("epsilon = 1.0", "epsilon = 0.1"))
     pinned = edited(
         VISITS, ("epsilon = 3.0", "epsilon = 0.5"), ("boost_epsilon = 2.0", "boost_epsilon = 0.25")
@@ -123,7 +130,7 @@ def test_the_same_bytes_give_the_same_symbols_decisions_and_ledgers(tmp_path: Pa
             agent.set("health", own_health)
             agent.set("visits", own_visits)
         # One survey joins at a time, and its answers are drawn device by device, as in the fleet's column.
-        for survey in [static[0], static[1], evolving, static[2], pinned, static[3]]:
+        for survey in [static[0], sets, static[1], evolving, static[2], pinned, static[3]]:
             expected = [agent.enrol(survey).accepted for agent in devices]
             assert fleet.enrol(survey, now_s=time.now_s).accepted.tolist() == expected
             source.id_bytes = 16 * sum(expected)
@@ -133,7 +140,7 @@ def test_the_same_bytes_give_the_same_symbols_decisions_and_ledgers(tmp_path: Pa
             assert [i for i, answers in enumerate(made) if answers] == column.devices.tolist()
             slot = PINNED if survey.attribute.kind == "static" else 0
             drawn = [devices[i]._book.recorded[survey.digest, slot] for i in column.devices]
-            assert drawn == column.symbols.tolist()
+            assert [list(s) if isinstance(s, bytes) else s for s in drawn] == column.symbols.tolist()
             assert [agent.status().loss for agent in devices] == fleet.loss.tolist()
             assert [agent.status().committed for agent in devices] == fleet.committed.tolist()
         decided = [len(agent.status().enrolments) for agent in devices]

@@ -39,6 +39,8 @@ OTHER = bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
 IDS = [bytes([16 * i + j for j in range(16)]) for i in range(1, 5)]
 SMALL = Report(DIGEST, 3, IDS[0], 90)
 LARGE = Report(OTHER, 70_000, IDS[1], 300)
+SET = Report(DIGEST, 3, IDS[0], bytes.fromhex("8801"))
+WIDE = Report(OTHER, 70_000, IDS[1], bytes(range(1, 256)) + b"\x00\x01")
 LABELS = (GOLDEN / "survey-labels.bin").read_bytes()
 BATCH = ReportsRecord(
     29_453_760,
@@ -50,10 +52,27 @@ BATCH = ReportsRecord(
     ),
     7,
 )
+SETS = ReportsRecord(
+    29_453_761,
+    (
+        Segment(
+            DIGEST,
+            3,
+            IDS[0] + IDS[1],
+            np.array([[0x88, 0x01], [0x80, 0x03]], dtype=np.uint8),
+            3,
+            {"early": 1},
+        ),
+        Segment(OTHER, 0, IDS[2], np.frombuffer(WIDE.symbol, dtype=np.uint8).reshape(1, 257), 1, {}),
+    ),
+    0,
+)
 
 MESSAGES = {
     "report.bin": (SMALL, encode_report, decode_report),
     "report-large.bin": (LARGE, encode_report, decode_report),
+    "report-set.bin": (SET, encode_report, decode_report),
+    "report-set-large.bin": (WIDE, encode_report, decode_report),
     "upload.bin": (
         [SMALL, LARGE],
         lambda reports: encode_upload([encode_report(report) for report in reports]),
@@ -64,8 +83,19 @@ MESSAGES = {
     "record-survey.bin": (SurveyRecord(LABELS), encode_record, decode_record),
     "record-seal.bin": (SealRecord(DIGEST, 3), encode_record, decode_record),
     "record-reports.bin": (BATCH, encode_record, decode_record),
+    "record-sets.bin": (SETS, encode_record, decode_record),
 }
-SURVEYS = ("labels", "visits", "scattered", "category", "diseases")
+SURVEYS = (
+    "labels",
+    "visits",
+    "scattered",
+    "category",
+    "diseases",
+    "subset",
+    "unary",
+    "levels",
+    "number-levels",
+)
 
 
 @pytest.mark.parametrize("name", MESSAGES)
@@ -113,6 +143,6 @@ def test_stored_digest_is_that_of_the_stored_survey(name):
 
 
 def test_every_golden_file_is_tested():
-    named = {*MESSAGES, "digests.txt", "README.md"}
+    named = {*MESSAGES, "digests.txt", "README.md", "ledger-1.db"}  # the last in test_ledger.py
     named |= {f"survey-{name}.{end}" for name in SURVEYS for end in ("toml", "bin")}
     assert {path.name for path in GOLDEN.iterdir()} == named

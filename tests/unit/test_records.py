@@ -18,6 +18,7 @@ from hubbub.records import (
     decode_record,
     encode_record,
 )
+from hubbub.wire import MAX_SYMBOL_BYTES
 
 DIGEST = bytes(range(16))
 
@@ -53,6 +54,18 @@ def test_symbols_take_the_fewest_bytes_that_hold_them(highest, width):
     assert found.symbols.max() == highest
 
 
+@pytest.mark.parametrize("width", [1, 2, 12, 300])
+def test_sets_come_back_as_rows_of_their_bytes(width):
+    sets = np.arange(5 * width, dtype=np.uint32).astype(np.uint8).reshape(5, width)
+    (found,) = decode_record(encode_record(ReportsRecord(1, (segment(5, symbols=sets),)))).segments
+    assert found.symbols.dtype == np.uint8
+    assert found.symbols.tolist() == sets.tolist()
+    if width == 1:
+        numbers = segment(5, symbols=sets[:, 0])
+        assert found != numbers
+        assert encode_record(ReportsRecord(1, (numbers,))) != encode_record(ReportsRecord(1, (found,)))
+
+
 @pytest.mark.parametrize(("n", "highest"), [(100, 255), (1000, 255), (100, 65535)])
 def test_record_takes_at_most_20_bytes_per_report(n, highest):
     record = ReportsRecord(29_000_000, (segment(n, highest, round=100_000, attempts=n + 3),), 2**20)
@@ -69,6 +82,11 @@ def test_record_takes_at_most_20_bytes_per_report(n, highest):
         {"ids": b""},
         {"symbols": np.array([1, 2, 3])},
         {"symbols": np.array([[1, 2, 3]], dtype=np.uint8)},
+        {"symbols": np.array([[1, 2], [3, 4]], dtype=np.uint8)},
+        {"symbols": np.ones((3, 2), dtype=np.uint16)},
+        {"symbols": np.ones((3, 0), dtype=np.uint8)},
+        {"symbols": np.ones((3, MAX_SYMBOL_BYTES + 1), dtype=np.uint8)},
+        {"symbols": np.ones((3, 1, 1), dtype=np.uint8)},
         {"symbols": np.array([1, 2, 2**32], dtype=np.uint64)},
         {"attempts": 5},
         {"attempts": 7},
@@ -108,6 +126,10 @@ def test_hand_made_segment_decodes():
         (3, 3),
         (3, 0),
         (3, 2),
+        (3, -2),
+        (3, -4),
+        (3, -(2**15) - 1),
+        (3, -1.0),
         (3, True),
         (4, bytes(4)),
         (4, [0, 0, 0]),

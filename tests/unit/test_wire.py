@@ -11,6 +11,7 @@ from hubbub.errors import ParameterError, WireError
 from hubbub.wire import (
     MAX_ROUND,
     MAX_SYMBOL,
+    MAX_SYMBOL_BYTES,
     OUTCOMES,
     Malformed,
     Report,
@@ -41,6 +42,13 @@ def test_report_of_any_size_of_number_comes_back(number):
     assert decode_report(msgpack.packb([DIGEST + ID, number, number])) == report
 
 
+@pytest.mark.parametrize("size", [1, 12, 255, 256, MAX_SYMBOL_BYTES])
+def test_report_of_a_set_of_any_size_comes_back(size):
+    report = Report(DIGEST, 3, ID, bytes(range(256))[-size:] * (size // 256 or 1))
+    assert decode_report(encode_report(report)) == report
+    assert encode_report(report) == msgpack.packb([DIGEST + ID, 3, report.symbol])
+
+
 @pytest.mark.parametrize(
     "field",
     [
@@ -53,6 +61,10 @@ def test_report_of_any_size_of_number_comes_back(number):
         {"symbol": MAX_SYMBOL + 1},
         {"symbol": -1},
         {"symbol": 1.0},
+        {"symbol": b""},
+        {"symbol": bytes(MAX_SYMBOL_BYTES + 1)},
+        {"symbol": "01"},
+        {"symbol": bytearray(2)},
     ],
 )
 def test_report_that_breaks_a_rule_is_not_encoded(field):
@@ -75,6 +87,9 @@ def test_report_that_breaks_a_rule_is_not_encoded(field):
         [DIGEST + ID, MAX_ROUND + 1, 90],
         [DIGEST + ID, 3, MAX_SYMBOL + 1],
         [DIGEST + ID, 3, None],
+        [DIGEST + ID, 3, b""],
+        [DIGEST + ID, 3, "set"],
+        [DIGEST + ID, 3, bytes(MAX_SYMBOL_BYTES + 1)],
         {"digest": DIGEST},
         None,
         7,

@@ -10,6 +10,7 @@ import pytest
 from hubbub import Survey
 from hubbub.mechanisms.grr import GRR
 from hubbub.mechanisms.pbgrr import PBGRR
+from hubbub.testing import RecordedSource
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "wire.md").read_text(encoding="utf-8")
@@ -31,11 +32,36 @@ def shown_blocks() -> list[bytes]:
 
 def test_bytes_on_the_page_are_those_of_the_golden_files():
     shown = shown_blocks()
+    ending = shown.pop(1)
     for block, name in zip(shown, ("report", "survey-labels", "record-reports"), strict=True):
         stored = (GOLDEN / f"{name}.bin").read_bytes()
         assert len(block) > 30
         assert stored.startswith(block), name
     assert shown[0] == (GOLDEN / "report.bin").read_bytes()
+    assert (GOLDEN / "report-set.bin").read_bytes() == shown[0][:-2] + ending
+
+
+@pytest.mark.parametrize("name", ["survey-subset", "survey-unary", "survey-levels"])
+def test_sets_quoted_on_the_page_are_drawn_from_its_words(name):
+    channel = Survey.from_canonical((GOLDEN / f"{name}.bin").read_bytes()).channel
+    text = " ".join(PAGE.split())
+    quoted = text[text.index(f"In `{name}.bin`") :]
+    value = int(re.search(r"for input (\d+)", quoted)[1])
+    draws = re.findall(
+        r"(\d{9,10}(?: \d+){2,}|0(?: \d+){2,})(, twice,)? send ((?:[0-9a-f]{2}[ ,.])+)", quoted
+    )
+    told = 1 if name == "survey-unary" else 2
+    assert len(draws) >= told
+    for words, twice, symbol in draws[:told]:
+        taken = [int(word) for word in words.split()] * (2 if twice else 1)
+        source = RecordedSource(b"".join(word.to_bytes(4, "little") for word in taken))
+        assert channel.perturb(value, source=source) == bytes.fromhex(re.sub("[,.]", "", symbol))
+        assert not source.left
+    for key in ("size", "held", "other"):
+        if hasattr(channel, key):
+            assert f"{'d' if key == 'size' else key} = {getattr(channel, key)}" in quoted[:200]
+    if name == "survey-levels":
+        assert f"there are {channel.cells} cells" in quoted[:60]
 
 
 @pytest.mark.parametrize("name", ["survey-labels", "survey-visits", "survey-scattered", "survey-diseases"])
