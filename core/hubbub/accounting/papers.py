@@ -22,6 +22,7 @@ from hubbub.errors import ParameterError
 __all__ = [
     "BudgetRecycling",
     "Split",
+    "pair_epsilon",
     "paper_br_boost",
     "paper_br_composed_delta",
     "paper_br_delta",
@@ -33,6 +34,8 @@ __all__ = [
     "paper_pb_renyi",
     "paper_pb_split",
     "paper_r2_two_point_epsilon",
+    "split_delta",
+    "split_epsilon",
 ]
 
 _TOLERANCE: Final = 1e-12
@@ -200,14 +203,28 @@ def paper_pb_split(law: BoostedNoise, x: float, other: float) -> Split:
 
 def paper_pb_delta(law: BoostedNoise, x: float, other: float, epsilon: float) -> float:
     """W1 d(e - L1 - L2) + W2 d(e - L1 + L2) + W3 d(e - L1) (privacy-boosting Proposition 1)."""
-    split = paper_pb_split(law, x, other)
-    delta = _kernel_delta(law.kernel, abs(other - x))
+    return split_delta(law.kernel, abs(other - x), paper_pb_split(law, x, other), epsilon)
+
+
+def split_delta(kernel: Kernel, sensitivity: float, split: Split, epsilon: float) -> float:
+    """Proposition 1 for parameters that are given: its eq. 6 and its Proposition 4 differ."""
+    delta = _kernel_delta(kernel, sensitivity)
     at = epsilon - split.shift
     return (
         split.gain * (delta(at - split.leap) if split.leap < math.inf else 1.0)
         + split.loss * (delta(at + split.leap) if split.leap < math.inf else 0.0)
         + split.rest * delta(at)
     )
+
+
+def split_epsilon(kernel: Kernel, sensitivity: float, split: Split, delta: float) -> float:
+    """The epsilon >= 0 at which `split_delta` gives delta."""
+    return _solve(lambda epsilon: split_delta(kernel, sensitivity, split, epsilon), delta)
+
+
+def pair_epsilon(pair: PairLoss, delta: float) -> float:
+    """The exact epsilon >= 0 of one pair in one direction, to set beside a paper's."""
+    return _solve(pair.delta, delta)
 
 
 def paper_pb_epsilon(law: BoostedNoise, x: float, other: float, delta: float) -> float:
