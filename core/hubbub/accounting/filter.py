@@ -40,7 +40,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from hubbub.accounting.component import Component
 from hubbub.accounting.divergence import QUANTA_PER_NAT, BlockDivergence
 from hubbub.accounting.numbers import Numbers
-from hubbub.accounting.query import MAX_CELLS, Joint, Likelihood, Model, Query, is_frozen
+from hubbub.accounting.query import MAX_CELLS, Detail, Joint, Likelihood, Model, Query, is_frozen
 from hubbub.accounting.regression import Regression
 from hubbub.errors import BudgetError, ParameterError
 
@@ -93,6 +93,8 @@ class BayesianFilter:
     (0.6, 0.6)
     """
 
+    _detail: ClassVar[Detail] = "pairs"
+
     def __init__(self, budget: float) -> None:
         """Opens an account.
 
@@ -118,6 +120,11 @@ class BayesianFilter:
     def budget(self) -> float:
         """The lifetime epsilon, nats."""
         return self._budget
+
+    @property
+    def limit(self) -> int:
+        """The budget in whole quanta, rounded down: what `committed` is compared with."""
+        return self._limit
 
     @property
     def loss(self) -> float:
@@ -176,7 +183,7 @@ class BayesianFilter:
             ParameterError: A mapping is not one of the channel's inputs, or a coordinate's domain has another
                 size than it had before; nothing has changed.
         """
-        asked = [query for query in queries if not isinstance(query.channel, Regression)]
+        asked = self._finite(queries)
         numeric = self._numeric(queries) if len(asked) < len(queries) else {}
         models = self._models(asked)
         trial: list[tuple[_Group, Component, BlockDivergence | None, list[BlockDivergence], int]] = []
@@ -205,7 +212,7 @@ class BayesianFilter:
         for numbers, members in numeric.values():
             after -= numbers.worst
             regressions = [_regression(queries[member]) for member in members]
-            worst = numbers.worst_with(regressions, limit - after)
+            worst = numbers.worst_with(regressions, limit - after, detail=self._detail)
             after += worst
             if after > limit:
                 return None
@@ -254,6 +261,25 @@ class BayesianFilter:
         self._worst += component.worst - worst
         del self._pending[ticket]
 
+    def check(self, queries: Sequence[Query]) -> None:
+        """Raises what `reserve_all` would raise for these queries; changes nothing."""
+        self._groups(asked := self._finite(queries), self._models(asked))
+        self._numeric(queries)
+
+    def restrict(self, limit: int) -> bool:
+        """Lowers the budget to a number of quanta, if what is committed fits it.
+
+        Args:
+            limit: Quanta, at most the present limit.
+
+        Returns:
+            Whether it was lowered.
+        """
+        if limit > self._limit or self._worst + self._tickets > limit:
+            return False
+        self._limit, self._budget = limit, limit / QUANTA_PER_NAT
+        return True
+
     def close(self, coordinate: Hashable) -> None:
         """Settles a coordinate that no later query will read; `loss` and `committed` stay what they are.
 
@@ -300,7 +326,7 @@ class BayesianFilter:
             key = id(query.channel), id(query.mapping)
             found = self._known.get(key) or seen.get(key)
             if found is None or len(found[1].shape) != len(query.keys):
-                found = seen[key] = query, Model.of(query)
+                found = seen[key] = query, Model.of(query, detail=self._detail)
                 if _is_frozen(query.mapping):
                     self._remember(key, found)
             models.append(found[1])
@@ -371,6 +397,10 @@ class BayesianFilter:
     def _component(self, key: Hashable, size: int) -> Component:
         known = self._components.get(key)
         return known if isinstance(known, Component) else Component.fresh((key,), (size,))
+
+    @staticmethod
+    def _finite(queries: Sequence[Query]) -> Sequence[Query]:
+        return [query for query in queries if not isinstance(query.channel, Regression)]
 
     def _numeric(self, queries: Sequence[Query]) -> dict[Hashable, tuple[Numbers, list[int]]]:
         """The regressions of a schedule by the numbers that they read; those may be new."""

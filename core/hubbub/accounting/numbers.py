@@ -20,6 +20,7 @@ from hubbub.accounting.branching import Search
 from hubbub.accounting.concave import Corners, largest
 from hubbub.accounting.curves import Floats
 from hubbub.accounting.divergence import QUANTA_PER_NAT
+from hubbub.accounting.query import Detail
 from hubbub.accounting.regression import Box, Regression, curves_of
 from hubbub.errors import ParameterError
 
@@ -64,15 +65,16 @@ class Numbers:
         fits = len(self.box.low) <= MAX_CORNERS and not self.box.whole
         self._linear = _Linear.over(self.box) if fits else None
 
-    def worst_with(self, queries: Sequence[Regression], goal: int) -> int:
+    def worst_with(self, queries: Sequence[Regression], goal: int, *, detail: Detail = "pairs") -> int:
         """An upper bound of the worst loss with more queries, quanta; exact enough to compare with the goal.
 
         Args:
             queries: What would be asked beside all that is pending.
             goal: What it must not exceed, quanta: a search stops once it knows on which side the loss is.
+            detail: "largest" adds every query's epsilon and searches nothing.
         """
         simple = self.worst + sum(query.worst for query in queries)
-        if simple <= goal:
+        if simple <= goal or detail == "largest":
             return simple
         waiting = [*self.pending.values(), *queries]
         added = sum(query.worst for query in waiting[MAX_COMBINED:])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from hubbub.accounting.divergence import MAX_BLOCKS, BlockDivergence, log_floor,
 from hubbub.accounting.partition import Partition
 from hubbub.accounting.regression import Regression
 from hubbub.errors import ParameterError
+
+Detail = Literal["pairs", "largest"]
+"""Whether a query's divergence is kept for every pair of values, or its largest stands for all."""
 
 MAX_CELLS: Final = 1 << 18
 """Combinations of values that joined coordinates may have: 2 MiB of likelihood, a few milliseconds a step."""
@@ -150,14 +153,17 @@ class Model:
         channel: Likelihood,
         mapping: NDArray[np.integer[Any]] | None,
         shape: tuple[int, ...] | None = None,
+        *,
+        detail: Detail = "pairs",
     ) -> None:
         self.channel = channel
         self.mapping = mapping
         divergence = channel.blocks()
         if mapping is not None:
             divergence = divergence.pulled_back(mapping)
-        if divergence.blocks > MAX_BLOCKS:
+        if divergence.blocks > MAX_BLOCKS or detail == "largest":
             divergence = divergence.coarsened()
+        self._detail: Detail = detail
         self.divergence = divergence
         self.shape = (divergence.inputs,) if shape is None else shape
         self._sparse = channel.sparse_column if isinstance(channel, SparseLikelihood) else None
@@ -167,7 +173,7 @@ class Model:
         self._lifted: dict[tuple[tuple[int, ...], tuple[int, ...]], Model] = {}
 
     @classmethod
-    def of(cls, query: Query) -> Model:
+    def of(cls, query: Query, *, detail: Detail = "pairs") -> Model:
         """The model of a query, with a copy of its mapping if that could change.
 
         Raises:
@@ -180,7 +186,7 @@ class Model:
         if mapping is None:
             if axes > 1:
                 raise ParameterError(f"a query of {axes} coordinates must have a mapping, got none")
-            return cls(channel, None)
+            return cls(channel, None, detail=detail)
         if not is_frozen(mapping):
             mapping = np.array(mapping)
             mapping.setflags(write=False)
@@ -190,12 +196,12 @@ class Model:
             )
         if axes > 1 and mapping.size > MAX_CELLS:
             raise ParameterError(f"a joint mapping must have at most {MAX_CELLS} entries, got {mapping.size}")
-        return cls(channel, mapping.reshape(-1), mapping.shape)
+        return cls(channel, mapping.reshape(-1), mapping.shape, detail=detail)
 
     @cached_property
     def flat(self) -> Model:
         """The same over one axis, whose values are the tuples of what it reads."""
-        return Model(self.channel, self.mapping)
+        return Model(self.channel, self.mapping, detail=self._detail)
 
     def lifted(self, axes: tuple[int, ...], shape: tuple[int, ...]) -> Model:
         """The same channel over the cells of a larger domain, whose other axes it does not read.
@@ -218,7 +224,7 @@ class Model:
             cells = flat.reshape(self.shape).transpose(order).reshape(tuple(spread.tolist()))
             mapping = np.ascontiguousarray(np.broadcast_to(cells, shape)).reshape(-1)
             mapping.setflags(write=False)
-            known = self._lifted[axes, shape] = Model(self.channel, mapping)
+            known = self._lifted[axes, shape] = Model(self.channel, mapping, detail=self._detail)
         return known
 
     def log_likelihood(self, symbol: int) -> NDArray[np.int64]:
