@@ -56,7 +56,7 @@ class Database:
             raise refusal(self.path, error) from None
         try:
             self._open(budget, device_key)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             self._db.close()
             raise refusal(self.path, error) from None
         except BaseException:
@@ -140,7 +140,7 @@ class Database:
         except BaseException as error:
             self._broken = True
             db.close()  # rolls back
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, sqlite3.Error | UnicodeDecodeError):
                 raise refusal(self.path, error) from None
             raise
 
@@ -154,7 +154,7 @@ class Database:
         self._check()
         try:
             return self._db.execute(query, tuple(arguments)).fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise refusal(self.path, error) from None
 
 

@@ -171,8 +171,10 @@ def key_check(device_key: bytes, identity: bytes) -> bytes:
     return hmac.new(device_key, b"hubbub ledger" + identity, hashlib.sha256).digest()
 
 
-def refusal(path: Path, error: sqlite3.Error) -> LedgerError:
+def refusal(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> LedgerError:
     """What an error of the database means for a ledger, without a bound value in it."""
+    if isinstance(error, UnicodeDecodeError):  # a name or a text that is no longer one
+        return LedgerCorrupt(f"ledger {path} is damaged, or is not a ledger")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return LedgerLocked(f"ledger {path} is open elsewhere: one process at a time")
