@@ -55,12 +55,14 @@ class Support:
         other: Pr(x in S), x != v.
         held_pair: Pr(v in S and x in S), x != v.
         other_pair: Pr(x in S and y in S), x, y, v all different.
+        size: How many cells every set has; None where sets have any number of them.
     """
 
     held: Fraction
     other: Fraction
     held_pair: Fraction
     other_pair: Fraction
+    size: int | None
 
 
 @dataclass(frozen=True, eq=False)

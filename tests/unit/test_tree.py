@@ -254,3 +254,37 @@ def test_estimates_of_many_inputs_cost_little():
     estimate = estimator(counts, channel.outputs)
     assert estimate.values.shape == (100_000,)
     assert np.isfinite(estimate.value_errors).all()
+
+
+def test_fewer_forged_reports_than_the_poison_margin_stay_within_the_interval(channel):
+    crowd, _ = crowd_of(channel, 4000)
+    symbols = channel.perturb(crowd, source=seeded(6))
+    estimator = estimator_for(channel)
+    honest = estimator(counts_of(channel, symbols), crowd.size)
+    margin = honest.poison_margin(0.95)
+    half = honest.intervals(0.95).values_high - honest.values
+    assert np.isfinite(margin.values).all()
+    assert np.isfinite(margin.categories).all()
+    pool = np.unique(channel.perturb(np.arange(3000) % channel.inputs, source=seeded(7)), axis=0)[:300]
+    for x in (0, channel.inputs - 1):
+        k = int(margin.values[x]) - 1
+        moves = []
+        for forged in pool:
+            sent = np.concatenate([symbols, np.repeat(forged[None], k, axis=0)])
+            moves.append(abs(estimator(counts_of(channel, sent), len(sent)).values[x] - honest.values[x]))
+        assert max(moves) < half[x]
+        assert max(moves) > 0.3 * half[x]  # Control: it is a bound that some report comes near
+
+
+def test_poison_margin_of_one_level_is_exact_for_the_worst_set():
+    channel = subset_selection(8, epsilon=1.0, size=3)
+    crowd, _ = crowd_of(channel, 4000)
+    symbols = channel.perturb(crowd, source=seeded(6))
+    estimator = estimator_for(channel)
+    honest = estimator(channel.tally(symbols), crowd.size)
+    margin, half = honest.poison_margin(0.95), honest.intervals(0.95).values_high - honest.values
+    with_first = np.array([[0b00000111]], dtype=np.uint8)
+    for k, out in ((int(margin.values[0]) - 1, False), (int(margin.values[0]), True)):
+        sent = np.concatenate([symbols, np.repeat(with_first, k, axis=0)])
+        moved = estimator(channel.tally(sent), len(sent)).values[0] - honest.values[0]
+        assert (moved >= half[0]) == out

@@ -238,6 +238,39 @@ class Tree:
                 total += float(self._moments[k].square(sums) - sums[2] ** 2) / sizes[k]
         return total
 
+    def extremes(
+        self, functionals: Floats, direct: Sequence[Floats], sizes: Sequence[float], n: float
+    ) -> tuple[Floats, Floats]:
+        """Gives what one more report can do to functionals of the inputs' shares, in devices.
+
+        A report about level k with the set S moves the mean of h^k . b over that level from M by
+        (h^k . b - M) / (n_k + 1): in devices, by at most (h^k . b - M) n / n_k.
+
+        Args:
+            functionals: Shape (K, c).
+            direct: y per level.
+            sizes: n_k per level, above 0 where the share is.
+            n: All reports.
+
+        Returns:
+            The least and the most over all reports, less the functional's own estimate, shape (c,) each.
+        """
+        low, high = np.zeros(functionals.shape[1]), np.zeros(functionals.shape[1])
+        for k, h in enumerate(self.coefficients(functionals)):
+            support = self.levels[k].support
+            if self.levels[k].share == 0:
+                continue
+            if support.size is None:
+                least, most = np.minimum(h, 0.0).sum(axis=0), np.maximum(h, 0.0).sum(axis=0)
+            else:
+                ranked = np.sort(h, axis=0)
+                least, most = ranked[: support.size].sum(axis=0), ranked[-support.size :].sum(axis=0)
+            base, gap = float(support.other) * h.sum(axis=0), float(support.held - support.other)
+            mean, scale = direct[k] @ h, n / sizes[k]
+            low = np.minimum(low, ((least - base) / gap - mean) * scale)
+            high = np.maximum(high, ((most - base) / gap - mean) * scale)
+        return low, high
+
     def covariance(self, shares: Sequence[Floats], sizes: Sequence[float], n: float) -> Floats:
         """Gives the covariance of the inputs' shares, shape (K, K)."""
         labels = self.levels[-1].labels
@@ -264,4 +297,4 @@ def _parents(coarse: Level, fine: Level) -> NDArray[np.intp]:
 
 def added_up(labels: NDArray[np.intp]) -> Level:
     """Gives a level that no report is about."""
-    return Level(labels, Fraction(0), Support(Fraction(1), Fraction(0), Fraction(0), Fraction(0)))
+    return Level(labels, Fraction(0), Support(Fraction(1), Fraction(0), Fraction(0), Fraction(0), 1))

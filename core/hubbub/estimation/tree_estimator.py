@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.estimation.estimate import Estimate, Floats
+from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Floats
+from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import Numbers, Rounding, checked_categories, checked_shares
 from hubbub.estimation.tree import Tree, added_up
 from hubbub.sets import Level
@@ -132,7 +133,8 @@ class TreeEstimator:
         levels = self.tree.levels
         if any(level.share > 0 and size == 0 for level, size in zip(levels, sizes, strict=True)):
             return self._nothing(n)
-        shares = self.tree.join(self.tree.direct(sizes, [held for _, held in parts]))
+        direct = self.tree.direct(sizes, [held for _, held in parts])
+        shares = self.tree.join(direct)
         # An estimated variance can fall below zero where hardly anyone has been asked.
         errors = [np.sqrt(np.maximum(v, 0.0)) for v in self.tree.variances(shares, sizes, n)]
         mean, mean_error = (None, None) if self._numbers is None else self._mean(shares, sizes, n)
@@ -146,7 +148,33 @@ class TreeEstimator:
             mean_error=mean_error,
             _category_of=self.category_of,
             _covariance=lambda: self.tree.covariance(shares, sizes, n),
+            _reach=lambda: self._reach(shares, direct, sizes, n),
         )
+
+    def _reach(
+        self, shares: Sequence[Floats], direct: Sequence[Floats], sizes: Sequence[float], n: int
+    ) -> Reach:
+        """The extremes of what one report can add; a little beyond them where there are several levels."""
+        inputs = self.channel.inputs
+        groups = self.tree.levels[self._categories]
+        together = np.zeros((inputs, groups.cells))
+        together[np.arange(inputs), groups.labels] = 1.0
+        lows, highs = self.tree.extremes(together, direct, sizes, n)
+        values, categories = shares[-1][self._inputs], shares[self._categories]
+        if sum(level.share > 0 for level in self.tree.levels) == 1:
+            # Every value is its own cell: one row stands for all.
+            support = self.tree.levels[-1].support
+            gap = float(support.held - support.other)
+            low = np.full(inputs, -float(support.other) / gap)
+            high = np.full(inputs, float(1 - support.other) / gap)
+        elif inputs <= MAX_COVARIANCE:
+            low, high = self.tree.extremes(np.eye(inputs), direct, sizes, n)
+            low, high = low + values, high + values
+        else:
+            raise ParameterError(
+                f"the reach of reports about levels needs K <= {MAX_COVARIANCE}, got {inputs}"
+            )
+        return Reach(low, high, lows + categories, highs + categories)
 
     def _mean(self, shares: Sequence[Floats], sizes: Sequence[float], n: int) -> tuple[float, float]:
         """The mean over devices with a value, a ratio of two estimates, and its error by the delta method."""

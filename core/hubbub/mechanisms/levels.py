@@ -130,7 +130,7 @@ class Levels(FiniteChannel):
             Level(
                 labels,
                 Fraction(total, self.total),
-                Support(Fraction(true, total), Fraction(other, total), Fraction(0), Fraction(0)),
+                Support(Fraction(true, total), Fraction(other, total), Fraction(0), Fraction(0), 1),
             )
             for labels, total, true, other in zip(
                 self.nesting.labels, self._totals, self.t, self.u, strict=True

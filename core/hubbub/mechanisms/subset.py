@@ -96,6 +96,7 @@ class SubsetSelection(SetChannel):
             other=(held * (d - 1) + (1 - held) * d) / (k - 1),
             held_pair=held * Fraction(d - 1, k - 1),
             other_pair=(held * (d - 1) * (d - 2) + (1 - held) * d * (d - 1)) / ((k - 1) * others),
+            size=d,
         )
         return (Level(np.arange(k), Fraction(1), support),)
 

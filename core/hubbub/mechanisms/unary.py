@@ -86,7 +86,7 @@ class Unary(SetChannel):
     @cached_property
     def levels(self) -> tuple[Level, ...]:  # noqa: D102 - inherited
         p, q = Fraction(self.held, COIN), Fraction(self.other, COIN)
-        return (Level(np.arange(self.inputs), Fraction(1), Support(p, q, p * q, q * q)),)
+        return (Level(np.arange(self.inputs), Fraction(1), Support(p, q, p * q, q * q, None)),)
 
     def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:  # noqa: D102
         return [(n, counts)]
