@@ -12,22 +12,22 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import MAX_INPUTS, MAX_WEIGHTS, Channel
+from hubbub.channel import Channel
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.errors import ParameterError, SurveyError
-from hubbub.mechanisms.boosted import Absolute, Fixed, boosted
 from hubbub.mechanisms.grr import grr
 from hubbub.mechanisms.levels import levels
+from hubbub.mechanisms.neighbourhood import neighbourhood
 from hubbub.mechanisms.pbgrr import pbgrr
 from hubbub.mechanisms.subset import subset_selection
 from hubbub.mechanisms.unary import unary
+from hubbub.survey_grid import DEFAULT_POINTS, GRID_KEYS, grid_channel, grid_points
 from hubbub.survey_rules import MISSING, Rules
 
 # The one category beside missing where a survey declares none: the share of devices that have a value.
 ANSWERED: Final = "answered"
 # The smallest share of reports that a level can have: a level that hardly anyone reports about says nothing.
 LEAST_SHARE: Final = 1e-3
-_REGION_KEYS: Final = {"absolute": ("half_width",), "fixed": ("low", "high")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,29 +66,142 @@ class Plan:
 
 
 def compile_survey(
-    rules: Rules, attribute: Attribute, categories: Sequence[Category], mechanism: Mechanism, epsilon: float
+    rules: Rules,
+    attribute: Attribute,
+    categories: Sequence[Category],
+    mechanism: Mechanism,
+    *,
+    epsilon: float,
+    devices: int,
+    participation: object,
 ) -> Plan:
-    """The compiled plan of one survey.
+    """The compiled plan of one survey, without its participation coin, which "auto" reckons with.
 
     Raises:
         SurveyError: If the categories do not partition the domain, the mechanism's keys break a rule, or no
             channel of integers keeps the declared epsilon.
     """
     try:
-        if mechanism.name == "boosted":
-            return _boosted(rules, attribute, categories, mechanism.keys, epsilon)
-        return _discrete(rules, attribute, categories, mechanism, epsilon)
+        if mechanism.name == "auto":
+            mechanism = chosen_mechanism(
+                rules,
+                attribute,
+                categories,
+                mechanism.keys,
+                epsilon=epsilon,
+                devices=devices,
+                participation=rules.real("mechanism.participation", participation, 0.0, 1.0),
+            )
+        if isinstance(attribute.domain, NumberDomain):
+            return _grid(rules, attribute.domain, categories, mechanism, epsilon)
+        if mechanism.name in GRID_KEYS:
+            rules.refuse(
+                "attribute.type", f"must be number for {mechanism.name}", type(attribute.domain).__name__
+            )
+        return _discrete(rules, attribute, categories, mechanism, epsilon=epsilon, devices=devices)
     except SurveyError:
         raise
     except ParameterError as error:
         raise SurveyError(rules.file, "mechanism", f"must compile ({error})", mechanism.name) from None
 
 
-def _discrete(
-    rules: Rules, attribute: Attribute, categories: Sequence[Category], mechanism: Mechanism, epsilon: float
+def chosen_mechanism(
+    rules: Rules,
+    attribute: Attribute,
+    categories: Sequence[Category],
+    keys: Mapping[str, object],
+    *,
+    epsilon: float,
+    devices: int,
+    participation: float,
+) -> Mechanism:
+    """What "auto" stands for: the mechanism of least exact variance for the objective, and its keys.
+
+    Raises:
+        SurveyError: If a key breaks its rule.
+        ParameterError: If no mechanism can answer the objective.
+    """
+    # Only an author's machine designs; a device reads canonical bytes.
+    from hubbub.design.comparison import choose  # noqa: PLC0415
+    from hubbub.design.question import OBJECTIVES, QUANTITIES, Objective, Question  # noqa: PLC0415
+
+    numbers = isinstance(attribute.domain, NumberDomain)
+    if numbers:
+        points = grid_points(rules, keys, DEFAULT_POINTS)
+        owners = np.zeros(points, dtype=np.intp)
+    elif "points" in keys:
+        rules.refuse("mechanism.points", "must be absent unless the attribute is a number", keys["points"])
+    else:
+        owners = _owners(rules, attribute, categories) if categories else np.zeros(attribute.size, np.intp)
+    category_of = np.append(np.sort(owners), owners.max() + 1)
+    objective = None
+    if "objective" in keys:
+        quantity = rules.choice("mechanism.objective", keys["objective"], QUANTITIES)
+        weight = rules.real("mechanism.category_weight", keys.get("category_weight", 0.5), 0.0, 1.0)
+        of = rules.choice("mechanism.of", keys.get("of", "means"), ("means", "totals"))
+        objective = Objective(OBJECTIVES[quantity], weight, "totals" if of == "totals" else "means")
+    found = choose(
+        Question.uniform(
+            kind="grid" if numbers else "labels",
+            epsilon=epsilon,
+            category_of=category_of,
+            devices=devices,
+            points=_points(attribute, owners),
+            objective=objective,
+            participation=participation,
+        )
+    )
+    return Mechanism(found.mechanism, dict(found.parameters))
+
+
+def _points(attribute: Attribute, owners: NDArray[np.intp]) -> NDArray[np.float64] | None:
+    """The number of every input, nan at missing; None for labels."""
+    domain = attribute.domain
+    if isinstance(domain, NumberDomain):
+        return np.append(domain.grid(len(owners)), np.nan)
+    if isinstance(domain, IntegerDomain):
+        return np.append(domain.low + np.argsort(owners, kind="stable").astype(np.float64), np.nan)
+    return None
+
+
+def _grid(
+    rules: Rules,
+    domain: NumberDomain,
+    categories: Sequence[Category],
+    mechanism: Mechanism,
+    epsilon: float,
 ) -> Plan:
-    if isinstance(attribute.domain, NumberDomain):
-        rules.refuse("mechanism.name", "must be boosted for an attribute of numbers", mechanism.name)
+    if mechanism.name != "grr" and mechanism.name not in GRID_KEYS:
+        rules.refuse(
+            "mechanism.name",
+            f"must be auto, grr, {', '.join(GRID_KEYS)} for an attribute of numbers",
+            mechanism.name,
+        )
+    if "reading" in mechanism.keys:
+        rules.refuse(
+            "mechanism.reading", "must be absent for an attribute of numbers", mechanism.keys["reading"]
+        )
+    if categories:
+        rules.refuse("category", "must not be given for an attribute of numbers", categories[0].name)
+    channel = grid_channel(rules, domain, mechanism.name, mechanism.keys, epsilon)
+    category_of = np.zeros(channel.inputs, dtype=np.intp)
+    category_of[-1] = 1
+    return Plan(channel, None, (ANSWERED, MISSING), category_of)
+
+
+def _discrete(
+    rules: Rules,
+    attribute: Attribute,
+    categories: Sequence[Category],
+    mechanism: Mechanism,
+    *,
+    epsilon: float,
+    devices: int,
+) -> Plan:
+    if "points" in mechanism.keys:
+        rules.refuse(
+            "mechanism.points", "must be absent unless the attribute is a number", mechanism.keys["points"]
+        )
     size = attribute.size
     names = (*(category.name for category in categories), MISSING) if categories else (ANSWERED, MISSING)
     owners = _owners(rules, attribute, categories) if categories else np.zeros(size, dtype=np.intp)
@@ -113,6 +226,10 @@ def _discrete(
         return Plan(
             _levels(rules, categories, mechanism.keys, category_of, epsilon), mapping, names, category_of
         )
+
+    if mechanism.name == "neighbourhood":
+        channel = _neighbourhood(rules, attribute, mechanism.keys, mapping, epsilon=epsilon, devices=devices)
+        return Plan(channel, mapping, names, category_of)
 
     reading = rules.choice("mechanism.reading", mechanism.keys.get("reading", "value"), ("value", "category"))
     if reading == "category":
@@ -155,6 +272,52 @@ def _levels(
     )
 
 
+def _neighbourhood(
+    rules: Rules,
+    attribute: Attribute,
+    keys: Mapping[str, object],
+    mapping: NDArray[np.intp],
+    *,
+    epsilon: float,
+    devices: int,
+) -> Channel:
+    if "boost_epsilon" not in keys:
+        rules.refuse("mechanism.boost_epsilon", "must be given", "nothing")
+    boost = rules.real("mechanism.boost_epsilon", keys["boost_epsilon"])
+    size = attribute.size
+    if "window" in keys and not isinstance(attribute.domain, IntegerDomain):
+        rules.refuse("mechanism.window", "must be pairs for an attribute of labels", keys["window"])
+    if ("window" in keys) == ("pairs" in keys):
+        rules.refuse("mechanism", "must have either window or pairs", sorted(keys))
+    order = mapping[:size]
+    near = np.zeros((size, size), dtype=np.bool_)
+    if "window" in keys:
+        window = rules.integer("mechanism.window", keys["window"], 0, size - 1)
+        steps = np.abs(np.arange(size)[:, None] - np.arange(size))
+        near[np.ix_(order, order)] = steps <= window
+    else:
+        for one, other in _pairs(rules, attribute, keys["pairs"]):
+            near[order[one], order[other]] = near[order[other], order[one]] = True
+    return neighbourhood(
+        size, epsilon=epsilon, boost_epsilon=boost, relation=near, devices=devices, missing="input"
+    )
+
+
+def _pairs(rules: Rules, attribute: Attribute, value: object) -> list[tuple[int, int]]:
+    """Indices of the values that are near each other."""
+    found = []
+    if not isinstance(value, list):
+        rules.refuse("mechanism.pairs", "must be a list of [value, value]", value)
+    for i, pair in enumerate(value):
+        if not isinstance(pair, list) or len(pair) != 2:
+            rules.refuse(f"mechanism.pairs[{i}]", "must be [value, value]", pair)
+        one, other = (attribute.index_of(member) for member in pair)
+        if attribute.size in (one, other):
+            rules.refuse(f"mechanism.pairs[{i}]", "must hold values of the attribute's domain", pair)
+        found.append((one, other))
+    return found
+
+
 def _owners(rules: Rules, attribute: Attribute, categories: Sequence[Category]) -> NDArray[np.intp]:
     """The category of every value of a discrete domain, shape (size,), if they partition it."""
     size = attribute.size
@@ -191,58 +354,3 @@ def _indices(rules: Rules, attribute: Attribute, category: Category) -> Sequence
     if low > high:
         rules.refuse(category.key, "must be [lowest, highest]", list(category.members))
     return range(low, high + 1)
-
-
-def _boosted(
-    rules: Rules,
-    attribute: Attribute,
-    categories: Sequence[Category],
-    keys: Mapping[str, object],
-    epsilon: float,
-) -> Plan:
-    domain = attribute.domain
-    if not isinstance(domain, NumberDomain):
-        rules.refuse("attribute.type", "must be number for boosted noise", type(domain).__name__)
-    if categories:
-        rules.refuse("category", "must not be given for an attribute of numbers", categories[0].name)
-    if "points" not in keys:
-        rules.refuse("mechanism.points", "must be given", "nothing")
-    points = rules.integer("mechanism.points", keys["points"], 2, MAX_INPUTS - 1)
-    if (points + 1) ** 2 > MAX_WEIGHTS:
-        rules.refuse("mechanism.points", f"must leave a matrix of at most {MAX_WEIGHTS} weights", points)
-    domain.grid(points)  # refuses points that no float tells apart
-    kernel = rules.choice("mechanism.kernel", keys.get("kernel", "uniform"), ("laplace", "uniform"))
-    region = _region(rules, keys, domain, points)
-    channel = boosted(
-        points,
-        epsilon=epsilon,
-        kernel="laplace" if kernel == "laplace" else "uniform",
-        region=region,
-        kernel_epsilon=_optional(rules, keys, "kernel_epsilon", epsilon),
-        boost=_optional(rules, keys, "boost", 1.0),
-        missing="input",
-    )
-    category_of = np.zeros(points + 1, dtype=np.intp)
-    category_of[points] = 1
-    return Plan(channel, None, (ANSWERED, MISSING), category_of)
-
-
-def _optional(rules: Rules, keys: Mapping[str, object], name: str, high: float) -> float | None:
-    return rules.real(f"mechanism.{name}", keys[name], 0.0, high) if name in keys else None
-
-
-def _region(rules: Rules, keys: Mapping[str, object], domain: NumberDomain, points: int) -> Absolute | Fixed:
-    """The region in steps of the grid; the file speaks in the attribute's units."""
-    shape = rules.choice("mechanism.region", keys.get("region", "absolute"), tuple(_REGION_KEYS))
-    for other, names in _REGION_KEYS.items():
-        for name in names:
-            if other != shape and name in keys:
-                rules.refuse(f"mechanism.{name}", f"must be absent for a region that is {shape}", keys[name])
-            if other == shape == "fixed" and name not in keys:
-                rules.refuse(f"mechanism.{name}", "must be given for a region that is fixed", "nothing")
-    step = (domain.high - domain.low) / (points - 1)
-    if shape == "absolute":
-        half_width = _optional(rules, keys, "half_width", domain.high - domain.low)
-        return Absolute(None if half_width is None else half_width / step)
-    low, high = (rules.real(f"mechanism.{name}", keys[name]) for name in _REGION_KEYS[shape])
-    return Fixed((low - domain.low) / step, (high - domain.low) / step)

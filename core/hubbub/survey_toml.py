@@ -26,6 +26,7 @@ from hubbub.survey_canonical import Parts
 from hubbub.survey_compile import Category, Mechanism, compile_survey
 from hubbub.survey_cover import KEY as COVER_KEY
 from hubbub.survey_cover import covered
+from hubbub.survey_grid import GRID_KEYS
 from hubbub.survey_rules import (
     MAX_DEVICES,
     MAX_LATENESS_S,
@@ -63,12 +64,14 @@ _TOP: Final = (
 )
 _ENDS: Final = {"integer": ("low", "high"), "number": ("low", "high"), "label": ("labels",)}
 _MECHANISM_KEYS: Final = {
-    "grr": ("reading",),
+    "auto": ("objective", "category_weight", "of", "points"),
+    "grr": ("reading", "points"),
     "pbgrr": ("boost_epsilon",),
     "subset": ("reading",),
     "unary": ("reading", "variant"),
     "levels": ("category_share", "oracles"),
-    "boosted": ("points", "kernel", "region", "half_width", "low", "high", "kernel_epsilon", "boost"),
+    "neighbourhood": ("boost_epsilon", "window", "pairs"),
+    **GRID_KEYS,
 }
 
 
@@ -136,7 +139,15 @@ def parse(text: str, file: str) -> Parts:
         "planned_devices": rules.integer("planned_devices", top.get("planned_devices"), 1, MAX_DEVICES),
         "quota": None if quota is None else rules.integer("quota", quota, 1, MAX_QUOTA),
     }
-    plan = compile_survey(rules, attribute, categories, mechanism, epsilon)
+    plan = compile_survey(
+        rules,
+        attribute,
+        categories,
+        mechanism,
+        epsilon=epsilon,
+        devices=cast(int, terms["planned_devices"]),
+        participation=mechanism_table.get(COVER_KEY, 1),
+    )
     return cast(
         Parts,
         {

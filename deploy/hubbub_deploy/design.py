@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 import numpy as np
 
-from hubbub import Channel, Survey
-from hubbub.design import Accuracy, Candidate, Errors, Objective, Quantity, Question, compare, measured
+from hubbub import Survey
+from hubbub.design import (
+    Accuracy,
+    Candidate,
+    Errors,
+    Objective,
+    Quantity,
+    Question,
+    choose,
+    compare,
+    measured,
+    measured_by_category,
+)
 from hubbub.finite import FiniteChannel
-from hubbub.mechanisms import GRR, CategoryGRR
 from hubbub_deploy.errors import DeployError
+
+TIE: Final = 2e-3
+"""Costs this near count as equal: nobody should change a survey for them."""
 
 INTERVAL_95: Final = 1.959963984540054
 """Half the width of a 95 % interval, in standard errors."""
@@ -29,12 +44,14 @@ class DesignSettings:
         file: The survey's TOML file.
         objective: What mechanisms are judged by; None: what fits the survey.
         plot: Where to draw the trade-offs (.png, .svg, .pdf or .html); None: nowhere.
+        write: Where to write the survey with the best mechanism in place of its own; None: nowhere.
         output: A table for people or JSON for programs.
     """
 
     file: Path
     objective: Quantity | None
     plot: Path | None
+    write: Path | None
     output: Literal["table", "json"]
 
 
@@ -56,15 +73,19 @@ class Design:
             ParameterError: If the objective cannot be asked of it.
         """
         survey = Survey.load(file)
-        question = Question.of_survey(survey, objective=None if objective is None else Objective(objective))
         keys = tomllib.loads(file.read_text(encoding="utf-8"))["mechanism"]
-        own = measured(
-            keys["name"],
-            {key: value for key, value in keys.items() if key != "name"},
-            question,
-            _over_values(survey.channel, question),
-        )
-        others = tuple(other for other in compare(question) if not _same(other, own))
+        name, parameters = keys["name"], {key: value for key, value in keys.items() if key != "name"}
+        asked = None if objective is None else Objective(objective)
+        coin = float(parameters.pop("participation", 1.0))
+        if name == "auto":
+            # The design that the survey was compiled with, seen through the objective asked for now.
+            meant = Question.of_survey(survey, objective=_objective(parameters), participation=coin)
+            choice = choose(meant)
+            name, parameters, asked = choice.mechanism, choice.parameters, asked or meant.objective
+        question = Question.of_survey(survey, objective=asked, participation=coin)
+        measure = measured if survey.channel.inputs == question.inputs else measured_by_category
+        own, found = measure(name, parameters, question, survey.channel), compare(question)
+        others = tuple(other for other in found if not _same(other, own))
         return cls(survey, question, own, others)
 
     def sentence(self) -> str:
@@ -89,7 +110,7 @@ class Design:
     def advice(self) -> str:
         """Whether another mechanism would do better, or ""."""
         best = self.others[0] if self.others else None
-        if best is None or not best.cost < self.own.cost * (1.0 - 1e-6):
+        if best is None or not best.cost < self.own.cost * (1.0 - TIE):
             return f"No other mechanism compared does better for the objective ({self._objective})."
         if not math.isfinite(self.own.cost):
             return f"The objective ({self._objective}) cannot be answered as it stands: take {best.label}."
@@ -98,6 +119,29 @@ class Design:
             f"{best.label} would do better at the same epsilon: "
             f"{100 * (1 - share):.2g} % less error for the objective ({self._objective})."
         )
+
+    def resolved(self, text: str) -> str:
+        """The text of the survey file with the best mechanism in place of its own, and why it was chosen.
+
+        Raises:
+            DeployError: If the file does not write its mechanism as a [mechanism] table.
+        """
+        best = self.own
+        if self.others and self.others[0].cost < self.own.cost * (1.0 - TIE):
+            best = self.others[0]
+        lines = [
+            f"# Chosen by exact variance for {self.question.devices:,} devices, objective {self._objective}:",
+            *(f"# {row}" for row in _table(self.rows()).splitlines()),
+            "[mechanism]",
+            f'name = "{best.mechanism}"',
+            *(f"{key} = {json.dumps(value)}" for key, value in best.parameters.items()),
+        ]
+        if self.question.participation < 1.0:
+            lines.append(f"participation = {self.question.participation!r}")
+        table = re.compile(r"^\[mechanism\][^\n]*\n(?:(?!\s*\[)[^\n]*\n?)*", re.MULTILINE)
+        if len(table.findall(text)) != 1:
+            raise DeployError("the survey must have its mechanism as one [mechanism] table to be rewritten")
+        return table.sub(lambda _: "\n".join(lines) + "\n\n", text)
 
     @property
     def _objective(self) -> str:
@@ -157,6 +201,12 @@ def run(settings: DesignSettings) -> int:
         from hubbub_deploy.design_plot import draw  # noqa: PLC0415 - the table needs no drawing library
 
         draw(design, settings.plot)
+    if settings.write is not None:
+        text = design.resolved(settings.file.read_text(encoding="utf-8"))
+        try:
+            settings.write.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise DeployError(f"{settings.write}: cannot be written: {error.strerror}") from None
     if settings.output == "json":
         print(json.dumps(design.as_json(), ensure_ascii=False, allow_nan=False))
         return 0
@@ -173,22 +223,22 @@ def run(settings: DesignSettings) -> int:
     return 0
 
 
-def _over_values(channel: Channel, question: Question) -> Channel:
-    """The survey's channel as one from the question's inputs: read by category, values share a row."""
-    if channel.inputs == question.inputs:
-        return channel
-    if not isinstance(channel, GRR):
-        raise DeployError(f"a channel that joins values must be grr to be designed for, got {channel.kind}")
-    return CategoryGRR(question.sizes, channel.t, channel.u)
+def _objective(keys: Mapping[str, Any]) -> Objective | None:
+    """What an "auto" mechanism was told to judge by; the survey has been compiled, so the keys are right."""
+    if "objective" not in keys:
+        return None
+    return Objective(keys["objective"], keys.get("category_weight", 0.5), keys.get("of", "means"))
 
 
 def _same(one: Candidate, other: Candidate) -> bool:
-    if one.channel is None or other.channel is None:
+    if one.mechanism != other.mechanism or one.accuracy is None or other.accuracy is None:
         return False
     if one.channel == other.channel:
         return True
     known, seen = one.accuracy, other.accuracy
-    return one.mechanism == other.mechanism and known == seen
+    return math.isclose(known.leverage, seen.leverage, rel_tol=1e-9) and math.isclose(
+        known.errors.value, seen.errors.value, rel_tol=1e-9
+    )
 
 
 def _known(candidate: Candidate) -> Errors:

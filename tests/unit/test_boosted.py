@@ -186,7 +186,10 @@ def test_same_arguments_give_the_same_integers():
         ({"inputs": 1}, "inputs must be an integer of at least 2, got 1"),
         ({"epsilon": 0.0}, "epsilon must be"),
         ({"epsilon": math.nan}, "epsilon must be"),
-        ({"kernel": "gauss"}, "kernel must be one of gaussian, laplace, r2dp, staircase, uniform, got 'gauss'"),
+        (
+            {"kernel": "gauss"},
+            "kernel must be one of gaussian, laplace, r2dp, staircase, uniform, got 'gauss'",
+        ),
         ({"boost": 1.0}, r"boost must be a number in \[0, 1\), got 1.0"),
         ({"boost": -0.1}, r"boost must be a number in \[0, 1\), got -0.1"),
         ({"boost": math.nan}, r"boost must be a number in \[0, 1\), got nan"),

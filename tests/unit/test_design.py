@@ -16,7 +16,6 @@ from hubbub import mechanisms as m
 from hubbub.design import Objective, Question, accuracy, boost_curve, choose, compare, foresee
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimator, estimator_for
-from hubbub.finite import FiniteChannel
 from hubbub_deploy.cli import main
 from hubbub_deploy.design import Design
 
@@ -139,7 +138,7 @@ def test_no_listed_mechanism_and_no_boost_beats_the_chosen_one(objective, epsilo
     curve = boost_curve(question, np.linspace(0.02 * epsilon, epsilon, 40).tolist())
     assert chosen.cost <= 1.001 * min(other.cost for other in [*compare(question), *curve])
     assert chosen.channel.epsilon <= epsilon
-    assert isinstance(choose(question).channel, FiniteChannel)
+    assert choose(question).label == chosen.label
 
 
 SETS = {
@@ -245,10 +244,52 @@ def test_survey_read_by_category_is_compared_with_asking_for_values(tmp_path):
     design = Design.of(file, None)
     assert design.question.inputs == 22
     assert math.isinf(design.own.accuracy.errors.value)
-    assert design.own.channel.epsilon == design.survey.channel.epsilon
+    assert design.own.channel == design.survey.channel
     assert "a category's share is known to" in design.sentence()
     assert "cannot be answered as it stands" in design.advice()
     assert Design.of(file, "category").advice().startswith("No other mechanism compared does better")
+
+
+AUTO = surveys.VISITS.replace('name = "pbgrr"\nboost_epsilon = 2.0', 'name = "auto"')
+AUTO_NUMBER = surveys.DISEASES.split("[mechanism]")[0] + '[mechanism]\nname = "auto"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        (AUTO, ""),
+        (AUTO, 'objective = "category"'),
+        (AUTO, 'objective = "both"\ncategory_weight = 0.9\nof = "totals"'),
+        (AUTO, 'objective = "mean"'),
+        (AUTO, 'objective = "value"\nparticipation = 0.5'),
+        (AUTO_NUMBER, ""),
+        (AUTO_NUMBER, 'objective = "cdf"\npoints = 17'),
+        (surveys.LABELS.replace('"grr"', '"auto"'), ""),
+    ],
+)
+def test_auto_compiles_to_the_best_and_can_be_written_down(text, keys, tmp_path, capsys):
+    file, out = tmp_path / "auto.toml", tmp_path / "fixed.toml"
+    file.write_text(text.replace('name = "auto"', f'name = "auto"\n{keys}'))
+    assert main(["survey", "design", str(file), "--write", str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    survey = Survey.load(file)
+    assert Survey.load(out).canonical == survey.canonical
+    assert "# Chosen by exact variance for" in out.read_text()
+    assert found["mechanism"] != "auto"
+    assert found["epsilon"] == survey.channel.epsilon
+    assert all(
+        other["cost"] is None or found["cost"] <= 1.001 * other["cost"] for other in found["alternatives"]
+    )
+    assert found["advice"].startswith("No other mechanism")
+
+
+def test_objective_asked_for_later_judges_what_auto_once_chose(tmp_path):
+    file = tmp_path / "auto.toml"
+    file.write_text(AUTO.replace('"auto"', '"auto"\nobjective = "value"'))
+    design = Design.of(file, "category")
+    assert design.own.channel == design.survey.channel
+    assert design.own.mechanism == "grr"
+    assert "would do better" in design.advice()
 
 
 def test_sentence_says_what_the_survey_buys(tmp_path, capsys):

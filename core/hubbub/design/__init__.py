@@ -1,7 +1,7 @@
 """Utility first: from what an analyst wants to know to a mechanism and its parameters."""
 
 from hubbub.design.accuracy import Accuracy, Errors, accuracy, foresee
-from hubbub.design.comparison import Candidate, boost_curve, choose, compare, measured
+from hubbub.design.comparison import Candidate, boost_curve, choose, compare, measured, measured_by_category
 from hubbub.design.direction import (
     Target,
     category_confidence,
@@ -30,6 +30,7 @@ __all__ = [
     "least_epsilon",
     "least_epsilon_of_categories",
     "measured",
+    "measured_by_category",
     "most_boost_of_categories",
     "most_confidence",
     "narrowest_region",

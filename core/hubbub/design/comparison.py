@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Final
+
+import numpy as np
 
 from hubbub import mechanisms
 from hubbub.channel import Channel
-from hubbub.design.accuracy import Accuracy, accuracy, foresee, report_bytes
-from hubbub.design.question import Question
+from hubbub.design.accuracy import Accuracy, Errors, accuracy, foresee, report_bytes
+from hubbub.design.question import Objective, Question
 from hubbub.errors import ParameterError
 from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.boost_search import least
 from hubbub.mechanisms.kernels import KernelName
+from hubbub.mechanisms.participation import with_cover
 
 LEAST_SHARE: Final = 1 / 64
 """The smallest share of epsilon tried as boost_epsilon, and of reports as a level's: less is nothing."""
@@ -27,7 +31,7 @@ TIE: Final = 1e-3
 
 GRID_KERNELS: Final[tuple[KernelName, ...]] = ("uniform", "laplace", "gaussian", "staircase")
 
-Parameters = dict[str, float | int | str | list[float]]
+Parameters = dict[str, float | int | str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +41,8 @@ class Candidate:
     Attributes:
         mechanism: Its name in a survey file.
         parameters: Its other keys in a survey file.
-        channel: Over the question's inputs; None where it does not fit.
+        channel: Over the question's inputs, or its categories where they are what is read; None where it does
+            not fit.
         accuracy: What it makes known; None where it does not fit.
         cost: The objective's value; inf where the mechanism cannot answer it.
         refusal: Why it does not fit, or "".
@@ -74,15 +79,16 @@ def compare(question: Question) -> list[Candidate]:
 
 
 def choose(question: Question) -> Candidate:
-    """Gives the mechanism of least cost among those whose symbols are numbers, as a survey's are.
+    """Gives the mechanism of least cost.
 
     Raises:
         ParameterError: If none answers the question.
     """
-    for candidate in compare(question):
-        if isinstance(candidate.channel, FiniteChannel) and math.isfinite(candidate.cost):
-            return candidate
-    raise ParameterError(f"no mechanism can show the {question.objective.quantity} of this question")
+    first = compare(question)[0]
+    if not math.isfinite(first.cost):
+        why = f": {first.refusal}" if first.refusal else ""
+        raise ParameterError(f"no mechanism can show the {question.objective.quantity} of this question{why}")
+    return first
 
 
 def measured(mechanism: str, parameters: Parameters, question: Question, channel: Channel) -> Candidate:
@@ -91,10 +97,29 @@ def measured(mechanism: str, parameters: Parameters, question: Question, channel
     return Candidate(mechanism, parameters, channel, known, known.errors.cost(question))
 
 
+def measured_by_category(
+    mechanism: str, parameters: Parameters, question: Question, channel: Channel
+) -> Candidate:
+    """Gives a channel whose inputs are the question's categories as a candidate; it hides all values."""
+    crowd = np.asarray(np.bincount(question.category_of, weights=question.prior), dtype=np.float64)
+    asked = replace(
+        question,
+        category_of=np.arange(len(crowd)),
+        prior=crowd,
+        points=None,
+        objective=Objective("category"),
+    )
+    known = accuracy(channel, asked)
+    hidden = None if question.points is None else math.inf
+    errors = Errors(math.inf, known.errors.category, hidden, hidden)
+    return Candidate(mechanism, parameters, channel, replace(known, errors=errors), errors.cost(question))
+
+
 def boost_curve(question: Question, boosts: list[float]) -> list[Candidate]:
     """Gives PB-GRR at each boost_epsilon."""
     return [
-        measured("pbgrr", {"boost_epsilon": boost}, question, _pbgrr(question, boost)) for boost in boosts
+        measured("pbgrr", {"boost_epsilon": boost}, question, _covered(question, _pbgrr(question, boost)))
+        for boost in boosts
     ]
 
 
@@ -103,13 +128,18 @@ def _labels(question: Question) -> Iterator[Candidate]:
     yield _tried("grr", {}, question, lambda: mechanisms.grr(inputs, epsilon=epsilon))
     grouped = len(sizes) > 2 and max(sizes) > 1
     if grouped:
-        yield _tried("grr", {"reading": "category"}, question, lambda: _pbgrr(question, 0.0))
+        for name, build in (("grr", mechanisms.grr), ("subset", mechanisms.subset_selection)):
+            yield _tried(
+                name,
+                {"reading": "category"},
+                question,
+                lambda build=build: build(len(sizes), epsilon=epsilon),  # type: ignore[misc]  # binds the loop's
+                measured_by_category,
+            )
         if question.objective.quantity != "category":  # hiding the value is then the best boost
             yield _boosted_response(question)
             yield from (_level_sampling(question, oracles) for oracles in ("grr", "best"))
-    yield _tried(
-        "subset_selection", {}, question, lambda: mechanisms.subset_selection(inputs, epsilon=epsilon)
-    )
+    yield _tried("subset", {}, question, lambda: mechanisms.subset_selection(inputs, epsilon=epsilon))
     yield _tried(
         "unary", {"variant": "optimised"}, question, lambda: mechanisms.unary(inputs, epsilon=epsilon)
     )
@@ -143,7 +173,7 @@ def _level_sampling(question: Question, oracles: str) -> Candidate:
         )
 
     share = least(lambda share: _cost(question, lambda: build(share)), LEAST_SHARE, 1.0 - LEAST_SHARE)
-    parameters: Parameters = {"shares": [share, 1.0 - share], "oracles": oracles}
+    parameters: Parameters = {"category_share": share, "oracles": oracles}
     return _tried("levels", parameters, question, lambda: build(share))
 
 
@@ -190,36 +220,45 @@ def _boosted_noise(question: Question, kernel: KernelName) -> Candidate:
         width = float(best)
     parameters: Parameters = {"kernel": kernel, "points": points}
     found = _tried("boosted", parameters, question, lambda: build(width))
-    if isinstance(found.channel, mechanisms.Boosted) and question.points is not None:
-        design = found.channel.design
+    if found.channel is not None and question.points is not None:
+        design = build(width).design
         if isinstance(design.region, mechanisms.Absolute):
             step = (question.points[points - 1] - question.points[0]) / (points - 1)
             found.parameters["half_width"] = float(design.region.width * step)
-            found.parameters["boost"] = design.boost
     return found
 
 
 def _tried(
-    mechanism: str, parameters: Parameters, question: Question, build: Callable[[], Channel]
+    mechanism: str,
+    parameters: Parameters,
+    question: Question,
+    build: Callable[[], Channel],
+    measure: Callable[[str, Parameters, Question, Channel], Candidate] = measured,
 ) -> Candidate:
     try:
-        channel = build()
+        channel = _covered(question, build())
         size = report_bytes(channel)
         if size > MAX_REPORT_BYTES:
             raise ParameterError(f"a report must have at most {MAX_REPORT_BYTES} bytes, got {size}")
-        return measured(mechanism, parameters, question, channel)
+        return measure(mechanism, parameters, question, channel)
     except ParameterError as error:
         return Candidate(mechanism, parameters, None, None, math.inf, str(error))
 
 
+def _covered(question: Question, channel: Channel) -> Channel:
+    if question.participation == 1.0:
+        return channel
+    if not isinstance(channel, FiniteChannel):
+        raise ParameterError("symbols must be numbers for a participation coin, got sets")
+    return with_cover(channel, participation=Fraction(repr(question.participation)))
+
+
 def _cost(question: Question, build: Callable[[], Channel]) -> float:
     try:
-        return foresee(build(), question).cost(question)
+        return foresee(_covered(question, build()), question).cost(question)
     except ParameterError:
         return math.inf
 
 
-def _text(value: float | str | list[float]) -> str:
-    if isinstance(value, list):
-        return " : ".join(_text(part) for part in value)
+def _text(value: float | str) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

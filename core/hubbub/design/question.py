@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from hubbub.survey import Survey
 
 Quantity = Literal["value", "category", "both", "mean", "cdf"]
-QUANTITIES: tuple[Quantity, ...] = ("value", "category", "both", "mean", "cdf")
+QUANTITIES: Final[tuple[Quantity, ...]] = get_args(Quantity)
+OBJECTIVES: Final[dict[str, Quantity]] = {quantity: quantity for quantity in QUANTITIES}
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Question:
             Errors depend on it little where shares are small: the noise outweighs them.
         points: The number of each input, shape (K,), nan at missing; None for labels without numbers.
         objective: What a design is judged by.
+        participation: The share of devices that answer; the others send cover reports.
     """
 
     kind: Literal["labels", "grid"]
@@ -70,6 +72,7 @@ class Question:
     prior: NDArray[np.float64]
     points: NDArray[np.float64] | None
     objective: Objective
+    participation: float = 1.0
 
     def __post_init__(self) -> None:
         checked_epsilon(self.epsilon)
@@ -100,28 +103,44 @@ class Question:
         return counts
 
     @classmethod
-    def of_survey(cls, survey: Survey, *, objective: Objective | None = None) -> Question:
-        """The question that a survey asks, whatever mechanism it has chosen.
+    def uniform(
+        cls,
+        *,
+        kind: Literal["labels", "grid"],
+        epsilon: float,
+        category_of: NDArray[np.intp],
+        devices: int,
+        points: NDArray[np.float64] | None,
+        objective: Objective | None,
+        participation: float = 1.0,
+    ) -> Question:
+        """The question under a prior that is uniform over the values, nobody missing.
 
-        The prior is uniform over the values of the domain, nobody missing. Without an objective: the mean
-        for numbers on a grid; values and categories alike where there are categories; else values.
+        Without an objective: the mean for numbers on a grid; values and categories alike where there are
+        categories of several values; else values.
         """
-        numbers = survey.grid_points is not None
+        prior = np.full(len(category_of), 1.0 / (len(category_of) - 1))
+        prior[-1] = 0.0
+        if objective is None:
+            several = 1 < category_of[-1] < len(category_of) - 1
+            objective = Objective("mean" if kind == "grid" else "both" if several else "value")
+        return cls(kind, epsilon, category_of, devices, prior, points, objective, participation)
+
+    @classmethod
+    def of_survey(
+        cls, survey: Survey, *, objective: Objective | None = None, participation: float = 1.0
+    ) -> Question:
+        """The question that a survey asks, whatever mechanism it has chosen; see `uniform`."""
         category_of, points = survey.category_of, survey.points
         if survey.mapping is not None and len(survey.mapping) > survey.channel.inputs:
             # Read by category: the question's inputs are the values that the survey has joined.
             category_of = np.sort(survey.mapping)
-        prior = np.full(len(category_of), 1.0 / (len(category_of) - 1))
-        prior[-1] = 0.0
-        if objective is None:
-            several = category_of[-1] > 1 and category_of[-1] < len(category_of) - 1
-            objective = Objective("mean" if numbers else "both" if several else "value")
-        return cls(
-            kind="grid" if numbers else "labels",
+        return cls.uniform(
+            kind="labels" if survey.grid_points is None else "grid",
             epsilon=survey.epsilon,
             category_of=category_of,
             devices=survey.planned_devices,
-            prior=prior,
             points=points if points is None or len(points) == len(category_of) else None,
             objective=objective,
+            participation=participation,
         )

@@ -1,0 +1,84 @@
+"""Every mechanism that a survey file can name compiles, travels, and estimates without bias."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import surveys
+
+from hubbub import Survey
+from hubbub import mechanisms as m
+
+NUMBER = surveys.DISEASES.split("[mechanism]")[0]
+NUMBERS = {
+    "grr": "points = 9",
+    "square_wave": "points = 9",
+    "piecewise": "points = 9",
+    "hybrid": "points = 9",
+    "duchi": "points = 9",
+    "r2dp": "points = 9\nwithin = 10.0",
+}
+BOOSTED = {
+    "gaussian": 'kernel = "gaussian"',
+    "staircase": 'kernel = "staircase"\nhalf_width = 12.0',
+    "laplace, relative": 'kernel = "laplace"\nregion = "relative"\nshare = 0.25\nhalf_width = 5.0',
+    "gaussian, fixed": 'kernel = "gaussian"\nregion = "fixed"\nlow = 20.0\nhigh = 40.0\nboost = 0.3',
+}
+WINDOW = surveys.VISITS.replace(
+    'name = "pbgrr"\nboost_epsilon = 2.0', 'name = "neighbourhood"\nboost_epsilon = 2.0\nwindow = 2'
+)
+PAIRS = surveys.LABELS.replace(
+    'name = "grr"',
+    'name = "neighbourhood"\nboost_epsilon = 0.8\npairs = [["excellent", "good"], ["good", "fair"]]',
+)
+TEXTS = {
+    **{name: f'{NUMBER}[mechanism]\nname = "{name}"\n{keys}\n' for name, keys in NUMBERS.items()},
+    **{
+        name: f'{NUMBER}[mechanism]\nname = "boosted"\npoints = 13\n{keys}\n'
+        for name, keys in BOOSTED.items()
+    },
+    "neighbourhood, window": WINDOW,
+    "neighbourhood, pairs": PAIRS,
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_survey_compiles_travels_and_estimates_its_mean_without_bias(name):
+    survey = Survey.parse(TEXTS[name])
+    assert survey.channel.epsilon <= survey.epsilon
+    assert survey.channel.epsilon == pytest.approx(survey.epsilon, rel=3e-6)
+    assert Survey.from_canonical(survey.canonical) == survey
+    shares = np.random.default_rng(4).dirichlet(np.ones(survey.channel.inputs))
+    found = survey.estimator().foresee(shares, survey.planned_devices)
+    seen = ~np.isnan(found.values)
+    np.testing.assert_allclose(found.values[seen], shares[seen], atol=1e-6)
+    if survey.points is not None:
+        truth = survey.points[:-1] @ shares[:-1] / shares[:-1].sum()
+        assert found.mean == pytest.approx(truth, abs=1e-4)
+
+
+def test_window_is_one_of_values_whatever_the_order_of_inputs():
+    text = WINDOW.replace('name = "none"\nvalues = [0]', 'name = "none"\nvalues = [0, 20]').replace(
+        "range = [3, 20]", "range = [3, 19]"
+    )
+    survey = Survey.parse(text)
+    for one in range(21):
+        for other in range(21):
+            x, y = int(survey.mapping[one]), int(survey.mapping[other])
+            near = survey.channel.weight(y, y) / survey.channel.weight(x, y)
+            wanted = 0.0 if one == other else 2.0 if abs(one - other) <= 2 else 3.0
+            assert np.log(near) == pytest.approx(wanted, abs=1e-5)
+
+
+def test_relative_region_is_counted_from_the_attributes_zero():
+    text = (
+        TEXTS["laplace, relative"].replace("low = 0.0", "low = -30.0").replace("high = 60.0", "high = 30.0")
+    )
+    survey = Survey.parse(text)
+    region = survey.channel.design.region
+    assert region == m.Relative(0.25, 1.0, 6.0)
+
+
+def test_numbers_without_points_get_a_default_grid_by_auto():
+    survey = Survey.parse(f'{NUMBER}[mechanism]\nname = "auto"\n')
+    assert survey.grid_points == 33
