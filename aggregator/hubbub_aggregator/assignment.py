@@ -57,11 +57,8 @@ class Assignment:
         with self._lock:
             self._let_go()
             for partition in partitions:
-                state, end = self._store.load(partition), self._end(partition)
-                if state.offset > end:
-                    raise Ahead(
-                        f"partition {partition}: offset must be at most the log's {end}, got {state.offset}"
-                    )
+                state = self._store.load(partition)
+                self._check_end(partition, state.offset)
                 self._states[partition] = state
             return {partition: state.offset for partition, state in self._states.items()}
 
@@ -105,13 +102,35 @@ class Assignment:
             self._missing_since.pop(partition, None)
         if not records or records[-1][0] < state.offset:
             return None
-        now, since = self._clock(), self._missing_since.get(partition)
-        if since is None:
-            self._missing_since[partition] = now
+        if partition not in self._missing_since:
+            self._missing_since[partition] = self._clock()
             return SeekTo(state.offset)
-        if now - since > GAP_PATIENCE_S:
-            raise Gap(f"partition {partition}: next offset must be {state.offset}, got {records[-1][0]}")
+        self._check_patience(partition)
         return None
+
+    def _check_patience(self, partition: int) -> None:
+        if self._clock() - self._missing_since[partition] > GAP_PATIENCE_S:
+            offset = self._states[partition].offset
+            raise Gap(f"partition {partition}: offset {offset} must come next, got only others since")
+
+    def verify(self) -> None:
+        """Looks for what silence would hide; to be called every few seconds.
+
+        Raises:
+            Gap: If a missing record has not come for GAP_PATIENCE_S.
+            Ahead: If the log ends before what was applied: it was cut, or made again.
+        """
+        with self._lock:
+            offsets = {partition: state.offset for partition, state in self._states.items()}
+            for partition in self._missing_since:
+                self._check_patience(partition)
+        for partition, offset in offsets.items():
+            self._check_end(partition, offset)
+
+    def _check_end(self, partition: int, offset: int) -> None:
+        end = self._end(partition)
+        if offset > end:
+            raise Ahead(f"partition {partition}: offset must be at most the log's {end}, got {offset}")
 
 
 def contiguous(records: Sequence[tuple[int, bytes]], offset: int) -> list[tuple[int, bytes]]:

@@ -30,6 +30,7 @@ _WITHIN_S: Final = 0.05
 # Records that wait between the fetcher and the counting: with 32,768 reports each, some 200 MB at worst.
 _BUFFER_RECORDS: Final = 256
 _MAX_FETCH_BYTES: Final = 4 * 2**20  # of a partition; more than the largest record
+_VERIFY_S: Final = 5.0  # how long a log that was cut, or a record that is gone, may go unnoticed
 # Kafka's own least session: a killed worker's partitions rest this long.
 DEFAULT_SESSION_S: Final = 6.0
 
@@ -122,7 +123,15 @@ def create_app(
         # What still waits in buffers belongs to others as soon as this returns.
         assignment.let_go()
 
+    async def verify() -> None:
+        try:
+            # Asks the broker, and counting goes on meanwhile.
+            await asyncio.to_thread(assignment.verify)
+        except Exception:
+            _end()
+
     app.agent(records, name="count")(count)
+    app.timer(_VERIFY_S)(verify)
     app.on_partitions_revoked.connect(let_go)
     return app
 

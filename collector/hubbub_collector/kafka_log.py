@@ -30,6 +30,8 @@ from hubbub_collector.kafka_topic import MAX_RECORD_BYTES, Topic, check_topic, c
 DELIVERY_TIMEOUT_S: Final = 10.0
 # Open rounds and the time it takes somebody to notice: a week.
 DEFAULT_REBUILD_S: Final = 7 * 86_400
+# A topic that was made again lacks the surveys that were announced: so long may reports go unknown.
+DEFAULT_IDENTITY_S: Final = 10.0
 # One read returns at most this much (and at least one record), so that a reader's memory is bounded.
 MAX_READ_BYTES: Final = 8 * 2**20
 _CHUNK: Final = 64
@@ -60,6 +62,7 @@ class KafkaLog:
         check: What is asked of the broker at the start: "settings" reads them all; "identity" alone is for
             brokers that do not show settings.
         delivery_timeout_s: Seconds after which an append that no broker confirmed has failed.
+        identity_s: Seconds between two looks whether it is still the same topic.
         clock: Seconds since 1970; records bear its minute.
 
     Raises:
@@ -75,6 +78,7 @@ class KafkaLog:
         rebuild_s: int = DEFAULT_REBUILD_S,
         check: Literal["settings", "identity"] = "settings",
         delivery_timeout_s: float = DELIVERY_TIMEOUT_S,
+        identity_s: float = DEFAULT_IDENTITY_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._bootstrap, self._topic, self._clock = bootstrap, topic, clock
@@ -88,6 +92,7 @@ class KafkaLog:
                 f"topic {topic} has {found.partitions} partitions, which never changes; got {partitions}"
             )
         self._identity, self._partitions = found.identity, found.partitions
+        self._identity_s, self._identified = identity_s, time.monotonic()
         self._sender = _Sender(bootstrap, delivery_timeout_s)
         self._lock = threading.Lock()
         self._readers: dict[int, _Reader] = {}
@@ -136,6 +141,7 @@ class KafkaLog:
 
     def _send(self, records: Sequence[tuple[str, int, bytes | None, bytes]]) -> list[int]:
         self._check_open()
+        self._check_identity()
         return self._sender.send(records, minute_ms=60_000 * int(self._clock() // 60))
 
     def _announced(self) -> set[bytes]:
@@ -174,6 +180,7 @@ class KafkaLog:
         """The offset after the last record that all copies in sync have."""
         self._check_partition(partition)
         self._check_open()
+        self._check_identity()
         return _ends(self._asker, self._topic, partition)[1]
 
     def close(self) -> None:
@@ -197,6 +204,18 @@ class KafkaLog:
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self._partitions:
             raise LogError(f"partition must be in [0, {self._partitions}), got {partition}")
+
+    def _check_identity(self) -> None:
+        """Asks now and then whether the topic is still the one that this log was opened on."""
+        if time.monotonic() - self._identified < self._identity_s:
+            return
+        found = describe_topic(self._bootstrap, self._topic)
+        if (found.identity, found.partitions) != (self._identity, self._partitions):
+            raise LogError(
+                f"topic {self._topic} must be {self._identity} with {self._partitions} partitions, got "
+                f"{found.identity} with {found.partitions}"
+            )
+        self._identified = time.monotonic()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -166,8 +166,11 @@ def configure(data: Path, folders: list[Path], port: int) -> list[int]:
             "num.io.threads": 4,
         }
         path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    # A cluster's name is 16 bytes in URL-safe base64 without padding.
-    (data / "cluster").write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="))
+    # A cluster's name is 16 bytes in URL-safe base64 without padding; a first "-" would read as an option.
+    name = "-"
+    while name.startswith("-"):
+        name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    (data / "cluster").write_text(name)
     return ports
 
 

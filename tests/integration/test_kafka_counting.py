@@ -13,6 +13,8 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from counting_logs import MINUTE
 from kafka_nursery import bootstrap_or_skip, new_topic_name
 from redis_nursery import RedisServer, needs_redis, running
@@ -267,3 +269,34 @@ def test_plain_worker_and_faust_release_the_same_bytes(
     _, worker = setting.workers.pop()
     worker.terminate()
     assert worker.wait(20) == 0
+
+
+@pytest.mark.parametrize("kind", ["faust", "plain"])
+def test_worker_whose_records_are_gone_ends_and_says_so(setting: Setting, kind: Kind) -> None:
+    crowd = Crowd(4)
+    setting.send(crowd.records[:100])
+    admin = AdminClient({"bootstrap.servers": setting.bootstrap})
+    for future in admin.delete_records([TopicPartition(setting.topic, 1, 5)]).values():
+        future.result(10)
+    setting.start(kind)
+    _, worker = setting.workers[0]
+    assert worker.wait(PATIENCE_S) == 1
+    said = (setting.folder / "workers.txt").read_text()
+    assert "Gap: partition 1: offset 0 must come next" in said if kind == "faust" else "LogError" in said
+    store = setting.store()
+    assert store.offset(1) == 0
+    store.close()
+
+
+def test_worker_whose_topic_was_cut_ends_and_says_so(setting: Setting) -> None:
+    crowd = Crowd(5)
+    setting.start("faust")
+    setting.send(crowd.records[:100])
+    setting.wait_for(setting.sent())
+    store = setting.store()
+    store._redis.hset("{hubbub:1}:head", "offset", setting.log.end(1) + 1)
+    store.close()
+    setting.kill(0)
+    _, worker = setting.workers[0]
+    assert worker.wait(PATIENCE_S) == 1
+    assert "Ahead: partition 1: offset must be at most" in (setting.folder / "workers.txt").read_text()

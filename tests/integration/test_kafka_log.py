@@ -74,6 +74,8 @@ def test_topic_that_is_not_there_is_refused_and_not_made(bootstrap: str) -> None
 def test_topic_made_again_under_its_name_is_another_log(bootstrap: str) -> None:
     name = new_topic_name()
     before = create_topic(bootstrap, name, partitions=1)
+    log = KafkaLog(bootstrap, name, 1, identity_s=0.0)
+    log.append({0: [b"a"]})
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.delete_topics([name, f"{name}.announced"]).values():
         future.result(10)
@@ -86,6 +88,15 @@ def test_topic_made_again_under_its_name_is_another_log(bootstrap: str) -> None:
             break
     assert before.identity != after.identity
     assert describe_topic(bootstrap, name) == after
+    # Who has it open notices, and writes nothing into the other one.
+    for use in (lambda: log.append({0: [b"b"]}), lambda: log.end(0), lambda: log.read(0, 0, 1)):
+        with pytest.raises(
+            LogError, match=f"must be {re.escape(before.identity)} .* got {re.escape(after.identity)}"
+        ):
+            use()
+    log.close()
+    with KafkaLog(bootstrap, name, 1) as log:
+        assert log.end(0) == 0
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,28 @@ def test_record_that_never_comes_is_a_gap(setting: Setting) -> None:
     setting.assignment.load([0])
     assert setting.assignment.take(0, RECORDS[3:5]) == SeekTo(0)
     setting.now_s = GAP_PATIENCE_S + 0.1
-    with pytest.raises(Gap, match="partition 0: next offset must be 0, got 5"):
+    with pytest.raises(Gap, match="partition 0: offset 0 must come next"):
         setting.assignment.take(0, RECORDS[5:6])
     assert setting.store.load(0).offset == 0
+
+
+def test_record_that_never_comes_is_a_gap_even_if_nothing_else_comes(setting: Setting) -> None:
+    setting.assignment.load([0])
+    setting.assignment.take(0, RECORDS[3:5])
+    setting.now_s = GAP_PATIENCE_S
+    setting.assignment.verify()
+    setting.now_s += 0.1
+    with pytest.raises(Gap, match="partition 0: offset 0 must come next"):
+        setting.assignment.verify()
+
+
+def test_log_that_is_cut_while_it_is_counted_is_noticed(setting: Setting) -> None:
+    setting.assignment.load([0, 1])
+    setting.assignment.take(0, RECORDS)
+    setting.assignment.verify()
+    setting.ends[0] = 3
+    with pytest.raises(Ahead, match="at most the log's 3, got 31"):
+        setting.assignment.verify()
 
 
 def test_partition_that_was_let_go_is_left_to_others(setting: Setting) -> None:
