@@ -120,3 +120,10 @@ def test_oracle_that_nobody_knows_is_refused():
 def test_integers_that_are_no_levels_are_refused(sizes, t, u):
     with pytest.raises(ParameterError):
         Levels(Nesting(5, sizes), t, u)
+
+
+def test_more_levels_than_anyone_needs_are_refused():
+    halves = [[2**j] + [1] * (2**17 - 2**j) for j in range(16, 0, -1)]
+    assert len(Nesting(2**17, halves[-3:]).cells) == 4
+    with pytest.raises(ParameterError, match="levels must be two to 16, got 17"):
+        Nesting(2**17, halves)

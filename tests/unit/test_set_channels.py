@@ -171,6 +171,10 @@ def test_inputs_that_no_channel_can_have_are_refused(bad):
 @pytest.mark.parametrize(
     "build",
     [
+        lambda: SubsetSelection(2**62, 2**61, 2**32 - 1),
+        lambda: SubsetSelection(1, 1, 2**31),
+        lambda: Unary(2**62, 2**30, 7),
+        lambda: Unary(1, 2**30, 7),
         lambda: SubsetSelection(5, 5, 2**31),
         lambda: SubsetSelection(5, 0, 2**31),
         lambda: SubsetSelection(5, 2, 2**32),

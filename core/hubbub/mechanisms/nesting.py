@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from hubbub.accounting.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
 from hubbub.channel import MAX_INPUTS
 from hubbub.errors import ParameterError
+
+MAX_LEVELS: Final = 16
+"""More would share the reports too thinly; and a description must not ask for much memory."""
 
 Sizes: TypeAlias = "Sequence[int | Sizes]"
 """Categories: each is its number of values, or the categories that it consists of."""
@@ -34,16 +37,18 @@ class Nesting:
         """
         if not 2 <= inputs <= MAX_INPUTS:
             raise ParameterError(f"levels must have 2 to {MAX_INPUTS} inputs, got {inputs}")
+        if not 1 <= len(sizes) < MAX_LEVELS:
+            raise ParameterError(f"levels must be two to {MAX_LEVELS}, got {len(sizes) + 1}")
+        for level in sizes:
+            # By Python's integers: sums of int64 might wrap round.
+            if min(level, default=0) < 1 or sum(level) != inputs:
+                raise ParameterError(
+                    f"the sizes of a level must be at least 1 and sum to {inputs}, got {sum(level)}"
+                )
         self.inputs = inputs
         self.sizes = tuple(np.array(level, dtype=np.int64) for level in sizes)
-        if not self.sizes:
-            raise ParameterError("levels must be two or more, got one")
         ends: set[int] = set()
         for level in self.sizes:
-            if level.min() < 1 or level.sum() != inputs:
-                raise ParameterError(
-                    f"the sizes of a level must be at least 1 and sum to {inputs}, got {level.sum()}"
-                )
             finer = set(np.cumsum(level).tolist())
             if not ends < finer or len(finer) < 2:
                 raise ParameterError(

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting.divergence import BlockDivergence, fixed_up
+from hubbub.channel import MAX_INPUTS
 from hubbub.errors import ParameterError
 from hubbub.exact import HEADROOM, checked_epsilon, exp_below, log_above
 from hubbub.mechanisms.grr import checked_inputs
@@ -52,8 +53,10 @@ class SubsetSelection(SetChannel):
         Raises:
             ParameterError: If the integers do not make a channel that tells inputs apart.
         """
-        if not 1 <= size < inputs:
-            raise ParameterError(f"a subset must have 1 to {inputs - 1} of {inputs} values, got {size}")
+        if inputs > MAX_INPUTS or not 1 <= size < inputs:
+            raise ParameterError(
+                f"a subset must have 1 to K - 1 of K <= {MAX_INPUTS} values, got {size} of {inputs}"
+            )
         if not 1 <= held < WORD or held * (inputs - size) <= (WORD - held) * size:
             raise ParameterError(
                 f"subset selection must favour the true value and never be sure of it, got {held} of {WORD}"

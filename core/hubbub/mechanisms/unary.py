@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting.divergence import BlockDivergence, fixed_up
+from hubbub.channel import MAX_INPUTS
 from hubbub.errors import ParameterError
 from hubbub.exact import HEADROOM, checked_epsilon, exp_below, log_above
 from hubbub.mechanisms.grr import checked_inputs
@@ -55,6 +56,8 @@ class Unary(SetChannel):
         """
         if not 1 <= other < held < COIN:
             raise ParameterError(f"unary bits must satisfy 1 <= other < held < 2^31, got {other} and {held}")
+        if inputs > MAX_INPUTS:
+            raise ParameterError(f"a channel must have 2 to {MAX_INPUTS} inputs, got {inputs}")
         self.held, self.other = held, other
         super().__init__(inputs, inputs, np.full(inputs, WORD, dtype=np.uint64))
 
