@@ -48,8 +48,8 @@ class Nesting:
         self.inputs = inputs
         self.sizes = tuple(np.array(level, dtype=np.int64) for level in sizes)
         ends: set[int] = set()
-        for level in self.sizes:
-            finer = set(np.cumsum(level).tolist())
+        for split in self.sizes:
+            finer = set(np.cumsum(split).tolist())
             if not ends < finer or len(finer) < 2:
                 raise ParameterError(
                     "each level must split categories of the one before, got one that does not"
