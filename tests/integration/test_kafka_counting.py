@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from counting_logs import MINUTE
-from kafka_nursery import bootstrap_or_skip, new_topic_name
+from kafka_nursery import Broker, bootstrap_or_skip, new_topic_name
 from redis_nursery import RedisServer, needs_redis, running
 from surveys import VISITS
 
@@ -207,6 +207,54 @@ def test_workers_that_are_killed_count_every_report_once(
     setting.send([crowd.records[place] for place in parts[5]])
     setting.wait_for(setting.sent())
     check(setting, crowd, setting.release(archive()))
+
+
+def test_workers_that_come_and_go_count_every_report_once(
+    setting: Setting, archive: Callable[[], SqliteArchive]
+) -> None:
+    crowd, left = Crowd(6), []
+    setting.start("faust")
+    for part in np.array_split(np.arange(len(crowd.records)), 5):
+        before = setting.sent()
+        setting.start("faust")
+        setting.send([crowd.records[place] for place in part])
+        setting.wait_for(before + len(part) // 3)
+        _, worker = setting.workers.pop(0)
+        worker.terminate()
+        left.append(worker)
+    setting.wait_for(setting.sent())
+    assert [worker.wait(20) for worker in left] == [0] * 5
+    assert setting.ended == []
+    check(setting, crowd, setting.release(archive()))
+
+
+def test_broker_that_is_killed_and_returns_loses_nothing(
+    tmp_path: Path, archive: Callable[[], SqliteArchive]
+) -> None:
+    bootstrap_or_skip()
+    for name in ("broker", "redis"):
+        (tmp_path / name).mkdir()
+    crowd, broker = Crowd(7), Broker(tmp_path / "broker")
+    half = len(crowd.records) // 2
+    broker.start()
+    try:
+        with running(tmp_path / "redis") as redis:
+            setting = Setting(broker.bootstrap, redis, tmp_path)
+            try:
+                for _ in range(2):
+                    setting.start("faust")
+                setting.send(crowd.records[:half])
+                setting.wait_for(half // 2)
+                broker.kill_node()
+                broker.stop()
+                broker.start()
+                setting.send(crowd.records[half:])
+                setting.wait_for(setting.sent())
+                check(setting, crowd, setting.release(archive()))
+            finally:
+                setting.close()
+    finally:
+        broker.stop()
 
 
 def test_redis_that_comes_back_older_loses_nothing_and_changes_no_release(
