@@ -15,41 +15,26 @@ two records, the probability of everything that this agent ever sends differs by
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable
 from random import SystemRandom
 from types import TracebackType
 from typing import Final, Self
 
-from hubbub import packing, wire
-from hubbub.channel import Symbol
-from hubbub.domain import Attribute, attribute_from_spec
-from hubbub.errors import HubbubError, WireError
+from hubbub import wire
+from hubbub.errors import WireError
 from hubbub.survey import Survey
 from hubbub_client.background import Background
-from hubbub_client.book import replay
-from hubbub_client.errors import AttributeRefused, CollectorError, LedgerCorrupt
+from hubbub_client.device import Device
+from hubbub_client.errors import CollectorError
 from hubbub_client.history import sent_reports
 from hubbub_client.ledger import Ledger
-from hubbub_client.outcomes import Answer, Correction, EnrolmentStatus, SentReport, Status, UploadOutcome
-from hubbub_client.policy import Policy, consent, subject_of
-from hubbub_client.reading import Reading, channel_input, pack_reading, read, unpack_reading
+from hubbub_client.outcomes import EnrolmentStatus, SentReport, Status, UploadOutcome
+from hubbub_client.policy import Policy, subject_of
 from hubbub_client.schedule import (
-    Enrolment,
-    Refusal,
-    due,
-    first_round,
-    floor_at,
     readable,
-    screen,
-    slot_of,
-    slot_query,
-    slots,
 )
 from hubbub_client.sender import Sender
-from hubbub_client.stored import StoredAttribute, StoredEnrolment, StoredReading
-from hubbub_client.transcript import Row
 from hubbub_client.transport import HttpTransport, Transport
 from hubbub_client.uploader import Limits
 
@@ -58,7 +43,7 @@ SURVEYS_PATH: Final = "/v1/surveys"
 _JITTER: Final = SystemRandom().random
 
 
-class Agent:
+class Agent(Device):
     """One device: attributes of its owner, a ledger, an outbox and a way to one collector.
 
     Answers draw from the operating system's generator; there is no way to hand in another. Errors never carry
@@ -97,171 +82,12 @@ class Agent:
         http: Transport | None = None,
     ) -> None:
         self._http: Transport = HttpTransport(collector_url) if http is None else http
-        self._policy = policy or Policy()
-        self._clock = clock
-        # Values not pinned: an evolving one is on disk only while a round waits for it.
-        self._readings: dict[str, Reading] = {}
-        self._lock = threading.RLock()
-        self._ledger = Ledger(path, budget=None if budget is None else float(budget), device_key=device_key)
+        ledger = Ledger(path, budget=None if budget is None else float(budget), device_key=device_key)
+        super().__init__(ledger, policy or Policy(), clock)
         self._sender = Sender(
-            self._ledger, self._lock, self._http, limits=limits or Limits(), clock=clock, jitter=jitter
+            ledger, self._lock, self._http, limits=limits or Limits(), clock=clock, jitter=jitter
         )
         self._background = Background(self._step)
-        try:
-            self._load()
-        except BaseException:
-            self._ledger.close()
-            raise
-
-    def _load(self) -> None:
-        """Rebuilds the filter from the transcript; the ledger is the only memory there is."""
-        self._attributes = {stored.id: stored for stored in self._ledger.attributes()}
-        self._enrolments = {stored.digest: stored for stored in self._ledger.enrolments()}
-        self._surveys: dict[bytes, Survey] = {}
-        for stored in self._enrolments.values():
-            try:
-                survey = Survey.from_canonical(stored.canonical)
-            except HubbubError:
-                raise LedgerCorrupt("a survey in the ledger cannot be read") from None
-            if survey.digest != stored.digest:
-                raise LedgerCorrupt("a survey in the ledger does not have the digest it is stored under")
-            self._surveys[stored.digest] = survey
-        self._answered: dict[bytes, set[int]] = {digest: set() for digest in self._surveys}
-        for answer in self._ledger.answers():
-            self._answered[answer.digest].add(answer.round)
-        self._kept = {stored.attribute: stored for stored in self._ledger.readings()}
-        self._book = replay(
-            self._ledger.transcript(), self._surveys, budget=self._ledger.budget, closed=self._ledger.closed()
-        )
-
-    def register(self, attribute: Attribute) -> None:
-        """Declares an attribute that this device may be asked about; the same again does nothing.
-
-        Surveys never declare attributes: what is known about its owner is the host's to say.
-
-        Raises:
-            AttributeRefused: It was registered before with another kind or domain. Budget was reserved for
-                that domain, so it cannot change; give the changed attribute another id.
-        """
-        with self._lock:
-            spec = packing.pack(attribute.to_spec())
-            stored = self._attributes.get(attribute.id)
-            if stored is None:
-                self._ledger.add_attribute(attribute.id, spec)
-                self._refresh_attributes()
-            elif stored.spec != spec:
-                raise AttributeRefused(
-                    f"attribute {attribute.id!r} must be as first registered: same kind and domain"
-                )
-
-    def set(self, attribute_id: str, value: object) -> None:
-        """Tells the agent the attribute's value from now on.
-
-        None, or anything outside the domain, is "missing". An evolving value stands until it is replaced, in
-        memory; while a round that asks for it is open and not answered, it is kept in the ledger too, so that
-        a restart does not turn it into "missing". A static value is pinned by the first answer that reads it,
-        missing included, and stays until it is corrected.
-
-        Raises:
-            AttributeRefused: No such attribute is registered, or its value is pinned.
-        """
-        with self._lock:
-            stored = self._stored(attribute_id)
-            attribute = _attribute(stored)
-            reading = read(attribute, value)
-            if stored.pinned is None:
-                self._readings[attribute_id] = reading
-                if attribute.kind == "evolving":
-                    self._keep(attribute_id, pack_reading(reading))
-            elif stored.pinned != pack_reading(reading):
-                raise AttributeRefused(
-                    f"attribute {attribute_id!r} is static and was pinned by its first answer"
-                )
-
-    def _stored(self, attribute_id: str) -> StoredAttribute:
-        stored = self._attributes.get(attribute_id)
-        if stored is None:
-            raise AttributeRefused(f"attribute {attribute_id!r} must be registered first")
-        return stored
-
-    def _keep(self, attribute_id: str, value: bytes) -> None:
-        """Keeps an evolving value across restarts for as long as a round waits for it."""
-        now_s = self._clock()
-        ends = [] if now_s is None else [s.round_end_s(r) for s, r in self._due(now_s, attribute_id)]
-        if now_s is not None and ends:
-            reading = StoredReading(attribute_id, value, now_s, float(max(ends)))
-            known = self._kept.get(attribute_id)
-            if known is None or (known.value, known.until_s) != (value, reading.until_s):
-                self._ledger.keep_reading(reading)
-                self._kept[attribute_id] = reading
-        elif self._kept.pop(attribute_id, None) is not None:
-            self._ledger.drop_reading(attribute_id)
-
-    def _due(self, now_s: float, attribute_id: str | None = None) -> list[tuple[Survey, int]]:
-        """Surveys, of one attribute or all, whose round is open and not answered, with that round."""
-        found: list[tuple[Survey, int]] = []
-        for digest, stored in self._enrolments.items():
-            survey = self._surveys[digest]
-            if stored.state == "active" and attribute_id in {None, survey.attribute.id}:
-                number = due(survey, stored.floor, self._answered[digest], now_s)
-                if number is not None:
-                    found.append((survey, number))
-        return found
-
-    def correct(self, attribute_id: str, value: object) -> Correction:
-        """Replaces a static value that was pinned by another one: a mistake, or a change after all.
-
-        The other value is a coordinate of its own: what the earlier one cost stays spent, what was reserved
-        for it and not answered is forfeited, and one new answer is reserved for every survey that is still
-        running. If that does not fit, nothing changes: the earlier value stands.
-
-        Raises:
-            AttributeRefused: No such attribute is registered, or it is evolving.
-        """
-        with self._lock:
-            stored = self._stored(attribute_id)
-            attribute = _attribute(stored)
-            if attribute.kind == "evolving":
-                raise AttributeRefused(f"attribute {attribute_id!r} is evolving: set its value")
-            if stored.pinned is None:
-                self.set(attribute_id, value)
-                return Correction(attribute_id, "corrected")
-            pinned = pack_reading(read(attribute, value))
-            if pinned == stored.pinned:
-                return Correction(attribute_id, "unchanged")
-            now_s = self._clock()
-            if now_s is None:
-                return Correction(attribute_id, "refused", "clock_not_trusted")
-            generation = stored.generation + 1
-            wanted = [
-                (survey, slot)
-                for digest, survey in self._surveys.items()
-                if survey.attribute.id == attribute_id and self._enrolments[digest].state == "active"
-                for slot in (() if first_round(survey, now_s) is None else slots(survey, -1))
-            ]
-            rows = self._reserve(wanted, generation)
-            if rows is None:
-                return Correction(attribute_id, "refused", "over_budget")
-            self._ledger.repin(attribute_id, generation, pinned, rows)
-            self._refresh_attributes()
-            self._book.reserved(rows)
-            return Correction(attribute_id, "corrected")
-
-    def _reserve(self, wanted: list[tuple[Survey, int]], generation: int) -> list[Row] | None:
-        """Sets all of it aside, or None.
-
-        The filter in memory is ahead of the file until the rows are written; if that fails, the ledger is
-        closed for good and a new agent rebuilds the filter from what the file says.
-        """
-        tickets = self._book.filter.reserve_all(
-            [slot_query(survey, slot, generation=generation) for survey, slot in wanted]
-        )
-        if tickets is None:
-            return None
-        return [
-            Row("reserve", ticket, survey.digest, slot, generation)
-            for (survey, slot), ticket in zip(wanted, tickets, strict=True)
-        ]
 
     def fetch_surveys(self) -> tuple[Survey, ...]:
         """The surveys that the collector serves; taking part in one is a separate step.
@@ -280,53 +106,6 @@ class Agent:
         except WireError:
             raise CollectorError("collector's list of surveys cannot be read") from None
         return readable(listed)
-
-    def enrol(self, survey: Survey) -> Enrolment:
-        """Takes part in a survey, or says why not; its whole schedule is reserved now, or nothing is.
-
-        The decision reads public facts, the owner's words and past outputs, never a value. A survey that was
-        left can be joined again: what is still reserved for it serves, and no round is answered twice.
-
-        Raises:
-            LedgerError: The ledger failed.
-        """
-        with self._lock:
-            known = self._enrolments.get(survey.digest)
-            if known is not None and known.state == "active":
-                return Enrolment(survey.id, survey.version, survey.digest, "already_enrolled")
-            now_s = self._clock()
-            refusal = self._refusal(survey, now_s)
-            if now_s is None or refusal is not None:
-                return Enrolment(survey.id, survey.version, survey.digest, "refused", refusal)
-            floor = max(floor_at(survey, now_s), -1 if known is None else known.floor)
-            generation = self._attributes[survey.attribute.id].generation
-            wanted = [
-                (survey, slot)
-                for slot in slots(survey, floor)
-                if self._book.generations.get((survey.digest, slot)) != generation
-            ]
-            rows = self._reserve(wanted, generation)
-            if rows is None:
-                return Enrolment(survey.id, survey.version, survey.digest, "refused", "over_budget")
-            high_water = floor if known is None else max(floor, known.high_water)
-            stored = StoredEnrolment(survey.digest, survey.canonical, floor, high_water)
-            self._ledger.add_enrolment(stored, rows)
-            self._surveys[survey.digest], self._enrolments[survey.digest] = survey, stored
-            self._answered.setdefault(survey.digest, set())
-            self._book.reserved(rows)
-            return Enrolment(survey.id, survey.version, survey.digest, "enrolled")
-
-    def _refusal(self, survey: Survey, now_s: float | None) -> Refusal | None:
-        """Why a survey is refused before the budget is asked."""
-        if now_s is None:
-            return "clock_not_trusted"
-        stored = self._attributes.get(survey.attribute.id)
-        registered = None if stored is None else _attribute(stored)
-        largest = self._policy.max_epsilon
-        largest = self._ledger.budget if largest is None else largest
-        return screen(survey, registered, max_epsilon=largest, now_s=now_s) or consent(
-            survey, self._policy, self._ledger.consents()
-        )
 
     def opt_in(self, asked: Survey | str) -> None:
         """Keeps the owner's yes, to one survey or to whatever asks for one attribute (by its id)."""
@@ -368,80 +147,6 @@ class Agent:
             self._ledger.forget(self._book.total())
             self._readings.clear()
             self._load()
-
-    def answer(self) -> tuple[Answer, ...]:
-        """Answers every survey whose round is open now and not answered yet, each in one transaction on disk.
-
-        A value that is not set is answered as missing: silence would tell. Nothing is sent here.
-
-        Raises:
-            LedgerError: The ledger failed. What was being answered is wholly in it or not at all.
-        """
-        with self._lock:
-            now_s = self._clock()
-            if now_s is None or self._ledger.paused():
-                return ()
-            made = [self._answer(survey, number, now_s) for survey, number in self._due(now_s)]
-            return tuple(answer for answer in made if answer is not None)
-
-    def _answer(self, survey: Survey, round_number: int, now_s: float) -> Answer | None:
-        key = (survey.digest, slot_of(survey, round_number))
-        symbol = self._book.recorded.get(key)
-        record: Row | None = None
-        pin: tuple[str, bytes] | None = None
-        generation = self._book.generations.get(key)
-        if generation is None:
-            return None  # nothing was reserved for it
-        if symbol is None:
-            ticket = self._book.open[key][0]
-            reading, pin = self._reading(survey.attribute, now_s)
-            symbol = self._perturb(survey, reading)
-            record = Row("record", ticket, *key, generation, symbol)
-        report_id = os.urandom(wire.ID_BYTES)
-        report = wire.encode_report(wire.Report(survey.digest, round_number, report_id, symbol))
-        last_use = survey.attribute.id in self._kept and len(self._due(now_s, survey.attribute.id)) == 1
-        self._ledger.add_answer(
-            digest=survey.digest,
-            round_number=round_number,
-            report_id=report_id,
-            report=report,
-            record=record,
-            pin=pin,
-            generation=generation,
-            spent_reading=survey.attribute.id if last_use else None,
-        )
-        # From here on the answer exists; before, it did not, and the symbol was shown to nobody.
-        self._answered[survey.digest].add(round_number)
-        if record is not None:
-            self._book.record(record)
-        if pin is not None:
-            self._refresh_attributes()
-            self._readings.pop(survey.attribute.id, None)
-        if last_use:
-            del self._kept[survey.attribute.id]
-        return Answer(survey.id, survey.digest, round_number, report_id)
-
-    def _reading(self, attribute: Attribute, now_s: float) -> tuple[Reading, tuple[str, bytes] | None]:
-        """The reading to answer with, and what to pin along with the answer."""
-        pinned = self._attributes[attribute.id].pinned
-        if pinned is not None:
-            return unpack_reading(attribute, pinned), None
-        reading = self._readings.get(attribute.id, read(attribute, None))
-        if attribute.kind == "evolving":
-            kept = self._kept.get(attribute.id)
-            if attribute.id not in self._readings and kept and kept.since_s <= now_s < kept.until_s:
-                reading = unpack_reading(attribute, kept.value)
-            return reading, None
-        # Missing is pinned too: a later survey that read another value on this coordinate would merge
-        # wrongly.
-        return reading, (attribute.id, pack_reading(reading))
-
-    def _perturb(self, survey: Survey, reading: Reading) -> Symbol:
-        """One symbol for a reading, drawn from the operating system's generator."""
-        return survey.channel.perturb(channel_input(survey, reading))
-
-    def _refresh_attributes(self) -> None:
-        self._attributes = {stored.id: stored for stored in self._ledger.attributes()}
 
     def upload(self) -> UploadOutcome:
         """Sends what waits, oldest first, until the outbox is empty or the collector must be left alone.
@@ -533,10 +238,3 @@ class Agent:
 
     def __repr__(self) -> str:
         return f"<Agent of {len(self._surveys)} surveys>"
-
-
-def _attribute(stored: StoredAttribute) -> Attribute:
-    try:
-        return attribute_from_spec(packing.unpack(stored.spec, "attribute"))
-    except HubbubError:
-        raise LedgerCorrupt("an attribute in the ledger cannot be read") from None

@@ -191,6 +191,26 @@ def test_a_reservation_on_a_corrected_value_is_forfeited(open_agent) -> None:
     assert agent._book.filter.pending
 
 
+def test_what_was_reserved_for_a_corrected_value_is_never_answered_with_the_new_one(
+    open_agent, clock
+) -> None:
+    """The second survey is over by the clock when the value is corrected; then the clock is set back into it."""
+    agent = open_agent(14.0)
+    agent.set("visits", 3)
+    assert agent.enrol(changed(VISITS, rounds="30")).accepted
+    agent.answer()
+    clock.now_s += DAY_S
+    unanswered = changed(VISITS, version="2")
+    assert agent.enrol(unanswered).accepted
+    clock.now_s += 5 * DAY_S
+    assert agent.correct("visits", 12).status == "corrected"
+    clock.now_s -= 5 * DAY_S
+    assert unanswered.digest not in [answer.digest for answer in agent.answer()]
+    agent.close()
+    agent = open_agent(14.0)
+    assert unanswered.digest not in [answer.digest for answer in agent.answer()]
+
+
 def test_paused_answers_and_sends_nothing_also_after_a_restart(open_agent, collector, clock) -> None:
     agent = answered(open_agent)
     agent.pause()
