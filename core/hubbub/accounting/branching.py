@@ -220,8 +220,8 @@ class Search:
         for _ in range(_NEWTON):
             gradient = slope @ slopes + weight * (1.0 / (1.0 + z) - 1.0 / (1.0 - z))
             curvature = (slopes.T * -bend) @ slopes
-            curvature[np.diag_indices_from(curvature)] += weight * ((1.0 + z) ** -2 + (1.0 - z) ** -2)
-            curvature[np.diag_indices_from(curvature)] += 1e-13 * curvature.trace()
+            curvature.flat[:: z.size + 1] += weight * ((1.0 + z) ** -2 + (1.0 - z) ** -2)
+            curvature.flat[:: z.size + 1] += 1e-13 * curvature.trace()
             try:
                 step = np.linalg.solve(curvature, gradient)
             except np.linalg.LinAlgError:

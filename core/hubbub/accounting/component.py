@@ -87,10 +87,8 @@ class Component:
         if scored:
             closed = any(part.upper is not part.lower for part in scored)
             made._hold(
-                _outer(parts, [None if part.upper is None else part.upper.values() for part in parts]),
-                _outer(parts, [None if part.lower is None else part.lower.values() for part in parts])
-                if closed
-                else None,
+                _outer(parts, [part._values(part.upper) for part in parts]),
+                _outer(parts, [part._values(part.lower) for part in parts]) if closed else None,
             )
         held = sorted((ticket, held) for part in parts for ticket, held in part.pending.items())
         return made if made._take(held, limit) else None
@@ -209,6 +207,10 @@ class Component:
             self.answer = held.model, symbol
         else:
             self.upper, self.lower = upper, lower
+
+    def _values(self, scores: Scores | None) -> NDArray[np.int64] | None:
+        """One of its scores, brought down to a largest `upper` of 0: the sum of many others cannot overflow."""
+        return None if scores is None or self.upper is None else scores.values() - self.upper.top
 
     def _hold(self, upper: NDArray[np.int64], lower: NDArray[np.int64] | None) -> None:
         whole, top = Partition.whole(upper.size), upper.max()

@@ -44,7 +44,7 @@ def largest(slopes: Floats, offsets: Floats, start: Floats) -> tuple[float, Floa
             gradient = rising - weight * 2.0 * z / inside
             scaled = slopes * share[:, None]
             curvature = scaled.T @ scaled
-            curvature[np.diag_indices_from(curvature)] += weight * 2.0 * (1.0 + z * z) / (inside * inside)
+            curvature.flat[:: z.size + 1] += weight * 2.0 * (1.0 + z * z) / (inside * inside)
             step = np.linalg.solve(curvature, gradient)  # the barrier alone makes it positive definite
             gain = float(step @ gradient)
             room = float(np.maximum(step / (1.0 - z), -step / (1.0 + z)).max())

@@ -269,22 +269,26 @@ class BlockDivergence:
         """The same from the largest and the smallest score of each block, each of shape (B,)."""
         if self._by_row is None:
             return int(np.maximum.reduce(self.across + (highest[:, None] - lowest), axis=None))
-        # To any other block a row has one number, so only the two blocks that score least matter.
-        least = int(lowest.argmin())
-        others = np.full(self.blocks, lowest[least])
-        others[least] = np.delete(lowest, least).min()
-        return int(max((highest + self._by_row - others).max(), (highest + self.within - lowest).max()))
+        # To any other block a row has one number: of all pairs of blocks the best row and the least score win
+        # unless they are one block. Inside a block `within` is no larger, so such a pair beats those too.
+        rows = highest + self._by_row
+        best, least = int(rows.argmax()), int(lowest.argmin())
+        if best != least:
+            return int(rows[best] - lowest[least])
+        inside = int((highest + self.within - lowest).max())
+        other = int(np.delete(rows, best).max() - lowest[least])
+        return max(inside, other, int(rows[best] - np.delete(lowest, least).min()))
 
     @cached_property
     def _by_row(self) -> NDArray[np.int64] | None:
-        """What each row has in all other columns, shape (B,); None if that differs, or for few blocks."""
+        """What each row has in all other columns, shape (B,), >= within; None if there is no such number."""
         if self.blocks < _MANY_BLOCKS:
             return None
         first = self.across[:, 0].copy()
         first[0] = self.across[0, 1]
         same = self.across == first[:, None]
         np.fill_diagonal(same, val=True)
-        return first if same.all() else None
+        return first if same.all() and (self.within <= first).all() else None
 
     def worst_between(self, upper: NDArray[np.int64], lower: NDArray[np.int64]) -> int:
         """The largest upper[x] - lower[x'] + D(x, x') over all pairs, x = x' included, exactly.

@@ -27,8 +27,8 @@ from hubbub.errors import ParameterError
 MAX_CORNERS: Final = 12
 """Numbers whose 2^d corners are kept, 32 KiB; above it the minimum is searched too."""
 
-MAX_NODES: Final = 160
-"""Boxes looked at for one bound, about half a second; what is not proved by then counts as lost."""
+MAX_NODES: Final = 64
+"""Boxes looked at for one bound, a few milliseconds each; what is not proved by then counts as lost."""
 
 MAX_COMBINED: Final = 3
 """Pending answers of which every combination is tried; others count their epsilon each."""

@@ -282,11 +282,13 @@ def _placed(
     partition: Partition, cells: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
     """Cells as whole blocks of a partition, or as they are if they are few, or None."""
+    if 0 < cells.size <= _SHORT:
+        block = partition.labels[cells[0]]
+        whole = partition.sizes[block] == cells.size and bool((partition.labels[cells] == block).all())
+        return (np.array([block]), _NONE) if whole else (_NONE, cells)
     counts = np.bincount(partition.labels[cells], minlength=partition.sizes.size)
     blocks = np.flatnonzero(counts)
-    if (counts[blocks] == partition.sizes[blocks]).all():
-        return blocks, _NONE
-    return (_NONE, cells) if cells.size <= _SHORT else None
+    return (blocks, _NONE) if (counts[blocks] == partition.sizes[blocks]).all() else None
 
 
 def is_frozen(array: object) -> bool:

@@ -101,7 +101,7 @@ class Scores:
             return
         if cells.size > _FEW:
             self._within[partition.rank[cells]] += extra
-            for block in np.unique(partition.labels[cells]).tolist():
+            for block in set(partition.labels[cells].tolist()):
                 self._scan(block)
             return
         for cell in cells.tolist():
