@@ -209,7 +209,7 @@ class Component:
             self.upper, self.lower = upper, lower
 
     def _values(self, scores: Scores | None) -> NDArray[np.int64] | None:
-        """One of its scores, brought down to a largest `upper` of 0: the sum of many others cannot overflow."""
+        """One of its scores, brought down to a largest `upper` of 0, so that no sum of many overflows."""
         return None if scores is None or self.upper is None else scores.values() - self.upper.top
 
     def _hold(self, upper: NDArray[np.int64], lower: NDArray[np.int64] | None) -> None:
