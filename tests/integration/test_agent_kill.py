@@ -205,9 +205,9 @@ def test_an_agent_killed_at_two_hundred_random_points_loses_and_repeats_nothing(
         if life % 5 == 0:
             code = world.live(after="fork", delay_s=chance.uniform(0.0, 0.06))
         else:
-            code = world.live(after="open", delay_s=chance.uniform(0.0, 0.03))
+            code = world.live(after="open", delay_s=chance.uniform(0.0, 0.06))
         assert code == -9
-    assert world.check() >= 100
+    assert world.check() >= 50  # on a loaded machine too: kills that hit nothing would prove nothing
 
 
 def test_an_agent_killed_before_any_of_its_statements_loses_and_repeats_nothing(world: World) -> None:

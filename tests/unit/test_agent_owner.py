@@ -191,10 +191,8 @@ def test_a_reservation_on_a_corrected_value_is_forfeited(open_agent) -> None:
     assert agent._book.filter.pending
 
 
-def test_what_was_reserved_for_a_corrected_value_is_never_answered_with_the_new_one(
-    open_agent, clock
-) -> None:
-    """The second survey is over by the clock when the value is corrected; then the clock is set back into it."""
+def test_what_was_reserved_for_a_corrected_value_is_never_answered(open_agent, clock) -> None:
+    """The second survey is over when the value is corrected; then the clock is set back into it."""
     agent = open_agent(14.0)
     agent.set("visits", 3)
     assert agent.enrol(changed(VISITS, rounds="30")).accepted
