@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,12 @@ def _answer(options: argparse.Namespace) -> int:
         for survey in listed:
             if survey.id in options.join:
                 agent.opt_in(survey)
+                if survey.attribute.id not in values:
+                    print(
+                        f"hubbub: {survey.id} is joined without --set {survey.attribute.id}=...: "
+                        "unless a value was pinned before, it is answered as missing",
+                        file=sys.stderr,
+                    )
         enrolments = [agent.enrol(survey) for survey in listed]
         # An evolving value is kept only for a round that waits for it: say it again, now that some may.
         for attribute_id, text in values.items():
@@ -161,8 +168,8 @@ def account(agent: Agent) -> dict[str, Any]:
                 "sent": len(reports),
                 "bytes": sum(len(report.data) for report in reports),
                 "loss": loss,
-                "learned": f"{len(reports)} sent in {survey.rounds} rounds. "
-                + _learned(loss, "From these alone"),
+                "learned": f"{len(reports)} sent in {survey.rounds} rounds"
+                + (". " + _learned(loss, "From these alone") if reports else ", as far as is remembered."),
             }
         )
     return {**_totals(status), "surveys": surveys}

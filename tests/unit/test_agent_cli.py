@@ -96,6 +96,20 @@ def test_pause_resume_and_forget(hubbub, collector) -> None:
     assert json.loads(hubbub("sent", "--json")[1])["sent"] == []
 
 
+def test_joining_without_a_value_is_said_aloud(hubbub, collector) -> None:
+    hubbub("answer", *ANSWER)
+    bare = ("--collector", "http://c.invalid", "--join", VISITS_SURVEY.id)
+    assert "answered as missing" in hubbub("answer", *bare)[2]
+
+
+def test_after_forget_no_survey_claims_that_nothing_was_learned(hubbub, collector) -> None:
+    hubbub("answer", *ANSWER, "--join", VISITS_SURVEY.id)
+    hubbub("forget", "--yes")
+    out = hubbub("status")[1]
+    assert "as far as is remembered" in out and "by a factor of at most" in out
+    assert "nobody has learned" not in out
+
+
 def test_what_is_not_there_is_an_error_in_one_line(hubbub, collector) -> None:
     code, _, err = hubbub("status")
     assert code == 1 and "does not exist" in err and err.count("\n") == 1
