@@ -61,7 +61,7 @@ def without_suppressed(round_document: Document) -> dict[str, Any]:
     document = dict(round_document)
     if document.get("suppressed"):
         empty: dict[str, Any] = {"values": [], "categories": []}
-        document |= {**empty, "mean": None, "consistent": empty}
+        document |= {**empty, "mean": None, "consistent": empty, "poison_margin": None}
     return document
 
 
@@ -169,6 +169,7 @@ class Edition:
             document = None if number is None else dict(self.rounds[digest, number])
             if document is not None:
                 document.pop("consistent", None)
+                document.pop("poison_margin", None)
                 if len(document.get("values") or ()) > LIVE_VALUES:
                     document["values_omitted"] = len(document["values"])
                     document["values"] = None

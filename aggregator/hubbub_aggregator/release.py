@@ -17,7 +17,8 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.estimation import AnyEstimator
+from hubbub.errors import ParameterError
+from hubbub.estimation import AnyEstimator, Estimate
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING, Accounting
 from hubbub_aggregator.counting import PartitionState, RoundKey
@@ -78,6 +79,7 @@ class Release:
             "categories": [],
             "mean": None,
             "consistent": {"values": [], "categories": []},
+            "poison_margin": None,
             "suppressed": self.is_suppressed,
         }
         if not self.is_suppressed:
@@ -169,6 +171,19 @@ def _estimates(survey: Survey, tally: Tally, estimator: AnyEstimator) -> Documen
             "values": [_number(value) for value in consistent.values.tolist()],
             "categories": [_number(value) for value in consistent.categories.tolist()],
         },
+        "poison_margin": _poison_margin(estimate),
+    }
+
+
+def _poison_margin(estimate: Estimate) -> Document | None:
+    """Forged reports that move each cell out of its interval; None where the channel is too large to say."""
+    try:
+        margin = estimate.poison_margin(LEVEL)
+    except ParameterError:
+        return None
+    return {
+        "values": [_number(count) for count in margin.values.tolist()],
+        "categories": [_number(count) for count in margin.categories.tolist()],
     }
 
 

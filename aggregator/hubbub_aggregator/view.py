@@ -43,6 +43,9 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
       "categories": [{"label": "none", "estimate": 0.31, "error": 0.01, "low": 0.29, "high": 0.33}, ...],
       "mean": {"estimate": 2.8, "error": 0.1, "low": 2.6, "high": 3.0} or null,
       "consistent": {"values": [0.31, ...], "categories": [0.31, ...]},
+      "poison_margin": {"values": [67.0, null, ...], "categories": [...]} or null,
+                                                 forged reports that would move a cell out of its interval;
+                                                 null: no number is enough, or not identifiable
       "suppressed": false                        true: fewer than the minimum cohort; values, categories and
                                                  consistent are empty, mean is null
     }

@@ -85,6 +85,12 @@ def test_release_gives_the_estimators_own_numbers(text: str) -> None:
     assert [cell["label"] for cell in found["categories"]] == list(survey.category_names)
     assert [cell["estimate"] for cell in found["categories"]] == estimate.categories.tolist()
     assert found["consistent"]["values"] == estimate.consistent().values.tolist()
+    margin = estimate.poison_margin()
+    assert found["poison_margin"] == {
+        "values": [None if np.isinf(count) else count for count in margin.values.tolist()],
+        "categories": [None if np.isinf(count) else count for count in margin.categories.tolist()],
+    }
+    assert min(found["poison_margin"]["values"]) >= 1
     assert found["epsilon"] == {"declared": survey.epsilon, "certified": survey.channel.epsilon}
     if text is LABELS:
         assert found["mean"] is None
@@ -107,6 +113,7 @@ def test_below_the_minimum_cohort_there_is_nothing_but_the_accounting() -> None:
     assert found["suppressed"] is True
     assert (found["values"], found["categories"], found["mean"]) == ([], [], None)
     assert found["consistent"] == {"values": [], "categories": []}
+    assert found["poison_margin"] is None
     assert found["accounting"]["accepted"] == 98
     assert document(HEALTH, 50)["suppressed"] is False
 

@@ -4,6 +4,7 @@ from hubbub.estimation.choice import AnyEstimator, estimator_for
 from hubbub.estimation.consistency import Consistent
 from hubbub.estimation.estimate import Estimate, Intervals
 from hubbub.estimation.estimator import Estimator
+from hubbub.estimation.poison import PoisonMargin
 from hubbub.estimation.tree_estimator import TreeEstimator
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Estimate",
     "Estimator",
     "Intervals",
+    "PoisonMargin",
     "TreeEstimator",
     "estimator_for",
 ]
