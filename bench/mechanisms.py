@@ -72,7 +72,7 @@ class Hashing:
     @staticmethod
     def _support(epsilon: float, cells: int) -> Support:
         p, q = Fraction(math.exp(epsilon) / (math.exp(epsilon) + cells - 1)), Fraction(1, cells)
-        return Support(p, q, p * q, q * q)
+        return Support(p, q, p * q, q * q, size=None)
 
     @staticmethod
     def _spread(support: Support, inputs: int) -> Fraction:
