@@ -1,0 +1,237 @@
+"""A number on [-1, 1]: the variance of its mean, and the error of its distribution, by every mechanism.
+
+    .venv/bin/python bench/numeric.py
+
+The first table is the variance that one report adds to an estimated sum of numbers: the worst over the grid's
+points, and their average. For channels it is exact, computed from the compiled integers; the readings are the
+ones the estimator uses, the best linear unbiased ones for a uniform crowd, which are not those that make the
+worst point best; "own readings" are those of the mechanism's authors. Lines marked "formula" are continuous
+mechanisms whose noise is simply added, with no end.
+
+The second table is the Wasserstein distance, in units of the number, between the true distribution and the
+one estimated from DEVICES reports, of a crowd whose numbers follow Beta(5, 2) stretched to [-1, 1]:
+
+- unbiased: from the exact covariance of the linear estimates, E|Z| = sqrt(2/pi) sigma at every point of the
+  curve. "-" where a mechanism hides the distribution;
+- smoothed: by simulation, RUNS collections with seeds of their own, expectation maximisation with smoothing
+  (Li et al. 2020) started from the uniform distribution. It is biased, and far better.
+
+The third is the designer's pick, with one more input for a missing value, and its objective over the best of
+the tables' mechanisms, which then have that input, too.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub import mechanisms
+from hubbub.design import Candidate, Objective, Question, choose, foresee
+from hubbub.estimation import estimator_for
+from hubbub.finite import FiniteChannel
+from hubbub.mechanisms.kernels import KernelName
+from hubbub.testing import seeded
+
+POINTS = 65
+EPSILONS = (0.5, 1.0, 2.0, 4.0, 6.0)
+DEVICES = 100_000
+RUNS = 20
+ROUNDS = 10_000
+GRID = np.linspace(-1.0, 1.0, POINTS)
+UNIT = np.linspace(0.0, 1.0, POINTS)
+CROWD = UNIT**4 * (1.0 - UNIT) / float((UNIT**4 * (1.0 - UNIT)).sum())
+Missing = Literal["none", "input"]
+KERNELS: tuple[KernelName, ...] = ("uniform", "laplace", "gaussian", "staircase")
+WITHIN = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+
+Floats = NDArray[np.float64]
+
+
+def channels(epsilon: float, missing: Missing = "none") -> Iterator[tuple[str, FiniteChannel]]:
+    """Every mechanism that is a channel, on the grid."""
+    for kernel in KERNELS:
+        yield (
+            f"boosted {kernel}, searched",
+            mechanisms.boosted(POINTS, epsilon=epsilon, kernel=kernel, missing=missing),
+        )
+    yield "Square Wave", mechanisms.square_wave(POINTS, epsilon=epsilon, missing=missing)
+    yield "Hybrid", mechanisms.hybrid(POINTS, epsilon=epsilon, missing=missing)
+    yield "Piecewise", mechanisms.piecewise(POINTS, epsilon=epsilon, missing=missing)
+    yield "Duchi", mechanisms.duchi(POINTS, epsilon=epsilon, missing=missing)
+    margin = POINTS - 1
+    for kernel in ("laplace", "staircase"):
+        plain = mechanisms.boosted(
+            POINTS,
+            epsilon=epsilon,
+            kernel="laplace" if kernel == "laplace" else "staircase",
+            region=mechanisms.Absolute(1.0),
+            boost=0.0,
+            margin=margin,
+            missing=missing,
+        )
+        yield f"{kernel} noise, cut", plain
+    drawn = [mechanisms.r2dp(POINTS, epsilon=epsilon, within=w, missing=missing) for w in WITHIN]
+    yield "r2dp noise, cut, best of two-point laws", min(drawn, key=lambda c: c.design.mean_variance)
+    yield "GRR", mechanisms.grr(POINTS + (missing == "input"), epsilon=epsilon)
+
+
+def variances(channel: FiniteChannel) -> Floats:
+    """The variance of a report's reading, per point, shape (K,)."""
+    rows = channel.weights() / channel.total
+    shares = rows.mean(axis=0)
+    scaled = rows / np.sqrt(shares)
+    weights = np.linalg.lstsq(scaled, GRID, rcond=1e-12)[0]
+    if np.abs(scaled @ weights - GRID).max() > 1e-7:
+        return np.full(POINTS, math.inf)
+    readings = weights / np.sqrt(shares)
+    return np.asarray(rows @ readings**2 - (rows @ readings) ** 2)
+
+
+def formulas(epsilon: float) -> Iterator[tuple[str, float]]:
+    """Variances of noise that is added as it is, the same for all numbers, whose range is 2."""
+    yield "Laplace noise, formula", 8.0 / epsilon**2
+    b = math.exp(-epsilon)
+    # Geng and Viswanath 2016, at the stair that makes the variance least.
+    yield "staircase noise, formula", 4.0 * ((b * (1.0 + b) / 2.0) ** (2 / 3) + b) / (1.0 - b) ** 2
+    yield "r2dp noise, two-point, formula", 4.0 * two_point(epsilon)
+
+
+def two_point(epsilon: float) -> float:
+    """The least variance of Laplace noise of a random scale, for a range of one, by search over two atoms.
+
+    The law is feasible when E[h(u)] >= 0, h(u) = u (e^-u - e^-eps); the variance is E[2/u^2] (r2dp).
+    """
+    slow = epsilon * np.linspace(1e-4, 1.0, 2000)[:, None]
+    fast = epsilon * np.exp(np.linspace(0.0, 6.0, 2000))[None, :]
+    gain, debt = slow * (np.exp(-slow) - math.exp(-epsilon)), fast * (math.exp(-epsilon) - np.exp(-fast))
+    share = gain / np.maximum(gain + debt, 1e-300)
+    cost = share * 2.0 / fast**2 + (1.0 - share) * 2.0 / slow**2
+    return min(float(cost.min()), 2.0 / epsilon**2)
+
+
+def unbiased_distance(channel: FiniteChannel) -> float:
+    """The expected Wasserstein distance of the linear estimates; inf where the distribution is hidden."""
+    covariance = estimator_for(channel).foresee(CROWD, DEVICES).covariance()
+    if not np.isfinite(covariance).all():
+        return math.inf
+    curve = np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1))[:-1]
+    step = GRID[1] - GRID[0]
+    return float(step * math.sqrt(2.0 / math.pi) * np.sqrt(np.maximum(curve, 0.0)).sum())
+
+
+def smoothed_distance(channel: FiniteChannel) -> tuple[float, float]:
+    """The mean Wasserstein distance of smoothed estimates, and its standard error."""
+    numbers = np.repeat(np.arange(POINTS), np.round(CROWD * DEVICES).astype(np.int64))
+    truth = np.cumsum(np.bincount(numbers, minlength=POINTS) / len(numbers))
+    found = []
+    for seed in range(RUNS):
+        symbols = channel.perturb(numbers, source=seeded(seed))
+        estimate = smoothed(channel, np.bincount(symbols, minlength=channel.outputs))
+        found.append(float(np.abs(np.cumsum(estimate) - truth)[:-1].sum() * (GRID[1] - GRID[0])))
+    return float(np.mean(found)), float(np.std(found, ddof=1) / math.sqrt(RUNS))
+
+
+def smoothed(channel: FiniteChannel, counts: NDArray[np.int64]) -> Floats:
+    """Expectation maximisation, each step followed by binomial smoothing over three points."""
+    rows = channel.weights() / channel.total
+    shares, last = np.full(POINTS, 1.0 / POINTS), -math.inf
+    total = counts.sum()
+    for _ in range(ROUNDS):
+        mixture = shares @ rows
+        shares = shares * (rows @ (counts / mixture)) / total
+        padded = np.concatenate([shares[:1], shares, shares[-1:]])
+        shares = (padded[:-2] + 2.0 * padded[1:-1] + padded[2:]) / 4.0
+        shares /= shares.sum()
+        likelihood = float(counts @ np.log(mixture))
+        if abs(likelihood - last) < 1e-3:  # Li et al. stop there
+            break
+        last = likelihood
+    return shares
+
+
+def question(epsilon: float, objective: Objective) -> Question:
+    """The question of a number on [-1, 1], for one device."""
+    return Question.uniform(
+        kind="grid",
+        epsilon=epsilon,
+        category_of=np.append(np.zeros(POINTS, dtype=np.intp), 1),
+        devices=1,
+        points=np.append(GRID, math.nan),
+        objective=objective,
+    )
+
+
+def for_the_curve(epsilon: float, picked: Candidate) -> FiniteChannel:
+    """The pick without its missing input, so that it can stand in a table beside the others."""
+    if picked.mechanism != "boosted":
+        return mechanisms.grr(POINTS, epsilon=epsilon)
+    steps = float(picked.parameters["half_width"]) / float(GRID[1] - GRID[0])
+    region = mechanisms.Absolute(float(round(steps)))
+    return mechanisms.boosted(POINTS, epsilon=epsilon, kernel="uniform", region=region)
+
+
+def markdown(title: str, table: dict[str, list[str]]) -> None:
+    """Prints one table, epsilon across."""
+    print("\n| " + " | ".join([title, *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)]) + " |")
+    print("|---" * (len(EPSILONS) + 1) + "|")
+    for label, cells in table.items():
+        print("| " + " | ".join([label, *cells]) + " |")
+
+
+def text(number: float) -> str:
+    """Three digits, or a dash for what is hidden."""
+    return "-" if math.isinf(number) else f"{number:.3g}" if number < 1e4 else f"{number:.0e}"
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the three tables."""
+    if arguments:
+        print(__doc__, file=sys.stderr)
+        return 2
+    means: dict[str, list[str]] = {}
+    distances: dict[str, list[str]] = {}
+    picks: dict[str, list[str]] = {}
+    for epsilon in EPSILONS:
+        for label, channel in channels(epsilon):
+            found = variances(channel)
+            means.setdefault(label, []).append(f"{text(found.max())} / {text(float(found.mean()))}")
+            if isinstance(channel, mechanisms.OneNumber):
+                own = channel.variances
+                cells = f"{text(own.max())} / {text(float(own.mean()))}"
+                means.setdefault(f"{label}, own readings", []).append(cells)
+            smooth = smoothed_distance(channel) if label != "Duchi" else None
+            distances.setdefault(label, []).append(
+                f"{text(unbiased_distance(channel))} / "
+                + ("-" if smooth is None else f"{smooth[0]:.4f} ± {smooth[1]:.4f}")
+            )
+        for label, variance in formulas(epsilon):
+            means.setdefault(label, []).append(f"{text(variance)} / {text(variance)}")
+        rivals = list(channels(epsilon, "input"))
+        for name, objective in (("mean", Objective("mean")), ("cumulative shares", Objective("cdf"))):
+            asked = question(epsilon, objective)
+            picked = choose(asked)
+            costs = {label: foresee(channel, asked).cost(asked) for label, channel in rivals}
+            best = min(costs, key=lambda label: costs[label])
+            picks.setdefault(name, []).append(f"{picked.label}: {text(picked.cost)}")
+            picks.setdefault(f"{name}, over the best of the tables", []).append(
+                f"{picked.cost / costs[best]:.4f} ({best})"
+            )
+            if name != "mean":
+                curved = for_the_curve(epsilon, picked)
+                smooth = smoothed_distance(curved)
+                distances.setdefault("the designer's pick for cumulative shares", []).append(
+                    f"{text(unbiased_distance(curved))} / {smooth[0]:.4f} ± {smooth[1]:.4f}"
+                )
+    markdown("variance of the mean, worst / average", means)
+    markdown("Wasserstein distance, unbiased / smoothed", distances)
+    markdown("the designer's pick for", picks)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
