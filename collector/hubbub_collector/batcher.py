@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,10 @@ from hubbub.randomness import Source
 from hubbub.records import ReportsRecord, Segment
 from hubbub.wire import ID_BYTES, Malformed, Report
 from hubbub_collector.admission import Key, Verdict
+
+# In a record, at most: everything of a segment but its columns; a report's id; a symbol that is a number.
+_SEGMENT_BYTES: Final = 80
+_NUMBER_BYTES: Final = 4
 
 
 def partition_of(report_id: bytes, partitions: int) -> int:
@@ -42,6 +47,10 @@ class Batch:
 
     Args:
         partitions: How many partitions the log has.
+
+    Attributes:
+        attempts: How many reports it has taken, refused ones included.
+        size: Bytes that its segments need at most, of all partitions together.
     """
 
     def __init__(self, partitions: int) -> None:
@@ -49,6 +58,7 @@ class Batch:
         self._unknown = [0] * partitions
         self._minute = 0
         self.attempts = 0
+        self.size = 0
 
     def add(self, reports: Sequence[Report | Malformed], verdicts: Sequence[Verdict], now_s: float) -> None:
         """Takes the reports of an upload, each with its verdict, judged at `now_s` seconds since 1970."""
@@ -66,9 +76,12 @@ class Batch:
             column = self._columns[partition].get(verdict.key)
             if column is None:
                 column = self._columns[partition][verdict.key] = _Column()
+                self.size += _SEGMENT_BYTES
             if verdict.outcome == "accepted":
                 column.ids.append(report.id)
                 column.symbols.append(report.symbol)
+                symbol = report.symbol
+                self.size += ID_BYTES + (len(symbol) if isinstance(symbol, bytes) else _NUMBER_BYTES)
             else:
                 column.refused[verdict.outcome] += 1
 

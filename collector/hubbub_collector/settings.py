@@ -20,8 +20,10 @@ class GatewaySettings:
         max_reports: Most reports in one upload: what 64 KiB hold in their shortest form.
         max_pending_bytes: Bytes of all uploads being read or waiting for the log; past it new ones get 429.
             In memory an upload takes some ten times its bytes: 8 MiB bound the process to about 100 MiB.
-        max_batch_reports: Reports in one batch. Even if they all fall into one partition, 32,768 of them stay
-            below the 1 MB that a broker takes as one message by default.
+        max_batch_reports: Reports in one batch: what one append, and the answer to all of them, waits for.
+        max_batch_bytes: Bytes of one batch; the upload that reaches them is still taken whole. Sets, and
+            refusals of many different rounds, take far more of them than numbers do. Even if all falls into
+            one partition, 1 MiB and an upload stay below the 2 MiB that a Kafka topic takes as one message.
         body_timeout_s: Seconds in which a body must have arrived, so that a slow sender cannot sit on bytes
             that others need.
         retry_after_s: Whole seconds in the Retry-After of 429 and 503. A linger clears a backlog, and devices
@@ -35,6 +37,7 @@ class GatewaySettings:
     max_reports: int = 1724
     max_pending_bytes: int = 8 * 2**20
     max_batch_reports: int = 32_768
+    max_batch_bytes: int = 2**20
     body_timeout_s: float = 10.0
     retry_after_s: int = 1
     max_connections: int = 8192

@@ -82,15 +82,19 @@ class Writer:
         if self._task is None or self._stopping or self._broken is not None:
             future.set_exception(NotDurable("the gateway must be running to take uploads, got a stopped one"))
             return future
-        if not self._queue or self._queue[-1].batch.attempts >= self._settings.max_batch_reports:
+        if not self._queue or self._is_full(self._queue[-1].batch):
             self._queue.append(_Pending(self._log.partitions, loop.time() + self._settings.linger_s))
         pending = self._queue[-1]
         pending.batch.add(reports, verdicts, now_s)
         pending.waiting.append(future)
         self._wake.set()
-        if pending.batch.attempts >= self._settings.max_batch_reports:
+        if self._is_full(pending.batch):
             self._hurry.set()
         return future
+
+    def _is_full(self, batch: Batch) -> bool:
+        settings = self._settings
+        return batch.attempts >= settings.max_batch_reports or batch.size >= settings.max_batch_bytes
 
     async def stop(self) -> None:
         """Writes what is waiting, without lingering, and ends; uploads from here on raise NotDurable."""
@@ -137,7 +141,7 @@ class Writer:
 
     async def _linger(self, pending: _Pending) -> None:
         """Waits until the batch is due, full, or the writer is asked to stop."""
-        if self._stopping or pending.batch.attempts >= self._settings.max_batch_reports:
+        if self._stopping or self._is_full(pending.batch):
             return
         self._hurry.clear()
         remaining_s = pending.due - asyncio.get_running_loop().time()

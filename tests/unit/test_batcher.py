@@ -85,6 +85,26 @@ def test_a_batch_gives_one_record_per_partition_with_one_segment_per_round() -> 
         assert keys == sorted(set(keys))
 
 
+@given(st.lists(judged_reports(), max_size=40), st.integers(1, 5))
+def test_the_size_of_a_batch_is_never_less_than_its_segments_take(
+    judged: list[tuple[Report | Malformed, Verdict]], partitions: int
+) -> None:
+    batch = Batch(partitions)
+    for one, verdict in judged:
+        batch.add([one], [verdict], 0.0)
+    head = len(encode_record(ReportsRecord(0, (), 2**16))) + 10
+    assert sum(len(encode_record(r)) - head for r in batch.records(SYSTEM).values()) <= batch.size
+
+
+def test_the_size_of_a_batch_grows_with_its_sets_and_rounds() -> None:
+    batch = Batch(1)
+    for i in range(100):
+        one = Report(DIGESTS[0], i, i.to_bytes(16, "big"), b"s" * 1000)
+        batch.add([one], [Verdict("accepted", (DIGESTS[0], i))], 0.0)
+    stored = len(encode_record(batch.records(SYSTEM)[0]))
+    assert stored <= batch.size <= 1.1 * stored
+
+
 def test_a_partition_without_reports_gets_no_record() -> None:
     batch = Batch(4)
     key = (DIGESTS[0], 0)

@@ -15,6 +15,7 @@ from hubbub.records import ReportsRecord, decode_record
 from hubbub.wire import Report
 from hubbub_collector.admission import Verdict
 from hubbub_collector.errors import LogError, NotDurable
+from hubbub_collector.kafka_topic import MAX_RECORD_BYTES
 from hubbub_collector.metrics import Metrics
 from hubbub_collector.settings import GatewaySettings
 from hubbub_collector.sqlite_log import SqliteLog
@@ -116,6 +117,30 @@ def test_a_full_batch_does_not_linger_and_the_next_one_begins(log: GatedLog) -> 
         await writer.stop()
 
     asyncio.run(run())
+
+
+def test_a_record_stays_below_what_a_broker_takes_whatever_is_sent(log: GatedLog) -> None:
+    def far_rounds(first: int) -> tuple[list[Report], list[Verdict]]:
+        numbers = range(first, first + 1700)
+        reports = [Report(KEY[0], number, number.to_bytes(16, "big"), 0) for number in numbers]
+        return reports, [Verdict("early", (KEY[0], number)) for number in numbers]
+
+    def sets(first: int) -> tuple[list[Report], list[Verdict]]:
+        reports = [Report(*KEY, (first + i).to_bytes(16, "big"), b"s" * 32_000) for i in range(2)]
+        return reports, [Verdict("accepted", KEY)] * 2
+
+    async def run() -> None:
+        log.gate.set()
+        writer = writer_on(log, linger_s=0.2)
+        for uploads in (far_rounds, sets):
+            await asyncio.gather(*(writer.submit(*uploads(2000 * i), 0.0) for i in range(60)))
+        await writer.stop()
+
+    asyncio.run(run())
+    sizes = [len(body) for offset in range(log.end(0)) for _, body in log.read(0, offset, 1)]
+    assert len(sizes) > 4
+    assert max(sizes) < MAX_RECORD_BYTES
+    assert sum(sizes) > 3 * MAX_RECORD_BYTES
 
 
 def test_a_batch_that_fails_is_forgotten_and_never_appended_again(log: GatedLog) -> None:
