@@ -4,6 +4,11 @@ Two views whose counts differ by one device would show that device's symbol to w
 what is shown moves in steps, and each step waits as a candidate until a whole cohort has come after it: the
 sealed release, whenever it comes, is then at least a cohort past everything that was shown before. The price
 is that live numbers lag by one to two cohorts.
+
+A cohort is of reports, and no promise rests on it. It does not stop a reader who fills it with reports of
+their own, nor one who compares two rounds of a static survey, which devices answer with the same symbol; and
+where the store is lost, what was shown is lost with it. Each of these can single out a perturbed symbol,
+which is what the survey's epsilon is for.
 """
 
 from __future__ import annotations

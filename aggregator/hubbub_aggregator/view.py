@@ -55,7 +55,8 @@ number that is not identifiable is null. The last value (and its category) is "m
 survey authors: escape them.
 
 The estimates of an open round move in steps of at least the minimum cohort, and the sealed release is at
-least that far from the last step shown, so no two views differ by few devices (see ``provisional``).
+least that far from the last step shown, so no two views of one round differ by few reports (see
+``provisional``, also for what this does not cover).
 """
 
 from __future__ import annotations
