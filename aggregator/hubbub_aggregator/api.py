@@ -106,32 +106,44 @@ class _Events:
             return _refusal(503, "open streams", rule, self._open, {"retry-after": "30"})
         # The header comes when a browser reconnects by itself, the query when the page starts a new stream.
         seen = request.headers.get("last-event-id") or request.query_params.get("last") or ""
-        return StreamingResponse(
-            self._stream(request, seen),
-            media_type="text/event-stream",
-            # Buffering proxies would hold events back; nginx reads the second header.
-            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
-        )
+        # Counted before anything is awaited: readers who all come at once see each other.
+        self._open += 1
+        return _EventStream(self._stream(request, seen), self._left)
+
+    def _left(self) -> None:
+        self._open -= 1
 
     async def _stream(self, request: Request, seen: str) -> AsyncIterator[bytes]:
-        self._open += 1
+        loop = asyncio.get_running_loop()
+        yield b"retry: %d\n\n" % RETRY_MS
+        # The first beat is due at once: who resumes at the current edition learns that it is current.
+        beat_at = loop.time()
+        while not self._closing() and not await request.is_disconnected():
+            edition = await self._desk.current()
+            if edition.token != seen:
+                seen = edition.token
+                yield b"id: %s\nevent: live\ndata: %s\n\n" % (seen.encode(), edition.live)
+                beat_at = loop.time() + self._heartbeat_s
+            elif loop.time() >= beat_at:
+                yield b"event: beat\ndata: %s\n\n" % to_json({"edition": seen})
+                beat_at = loop.time() + self._heartbeat_s
+            await asyncio.sleep(self._poll_s)
+
+
+class _EventStream(StreamingResponse):
+    """A stream that says when it is over, however it ends, even before its first event."""
+
+    def __init__(self, events: AsyncIterator[bytes], left: Callable[[], None]) -> None:
+        # Buffering proxies would hold events back; nginx reads the second header.
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        super().__init__(events, headers=headers, media_type="text/event-stream")
+        self._left = left
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            loop = asyncio.get_running_loop()
-            yield b"retry: %d\n\n" % RETRY_MS
-            # The first beat is due at once: who resumes at the current edition learns that it is current.
-            beat_at = loop.time()
-            while not self._closing() and not await request.is_disconnected():
-                edition = await self._desk.current()
-                if edition.token != seen:
-                    seen = edition.token
-                    yield b"id: %s\nevent: live\ndata: %s\n\n" % (seen.encode(), edition.live)
-                    beat_at = loop.time() + self._heartbeat_s
-                elif loop.time() >= beat_at:
-                    yield b"event: beat\ndata: %s\n\n" % to_json({"edition": seen})
-                    beat_at = loop.time() + self._heartbeat_s
-                await asyncio.sleep(self._poll_s)
+            await super().__call__(scope, receive, send)
         finally:
-            self._open -= 1
+            self._left()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import resources
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 from shown_view import ShownView, round_of, row, snapshot_of, survey_of
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message
 
 from hubbub_aggregator import documents
 from hubbub_aggregator.api import create_app
@@ -410,6 +411,39 @@ def test_streams_are_bounded_and_a_reader_who_leaves_makes_room() -> None:
             assert refused.json["subject"] == "open streams"
         async with Listener(app) as listener:
             assert await listener.event() is not None
+
+    asyncio.run(run())
+
+
+def test_streams_are_bounded_when_all_readers_come_at_once() -> None:
+    app = create_app(ShownView(), poll_s=0.001, max_streams=3)
+    statuses: list[int] = []
+
+    async def reader() -> None:
+        asked = False
+
+        async def receive() -> Message:
+            nonlocal asked
+            if not asked:
+                asked = True
+                return {"type": "http.request", "body": b"", "more_body": False}
+            while len(statuses) < 20:
+                await asyncio.sleep(0)
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+                await asyncio.sleep(0)
+
+        scope = {"type": "http", "method": "GET", "path": "/api/events", "query_string": b"", "headers": []}
+        await app(scope, receive, send)
+
+    async def run() -> None:
+        for _ in range(2):  # the second time all have left
+            statuses.clear()
+            await asyncio.wait_for(asyncio.gather(*(reader() for _ in range(20))), 20)
+            assert Counter(statuses) == {200: 3, 503: 17}
 
     asyncio.run(run())
 
