@@ -200,7 +200,7 @@ class Accounts:
             if tickets is not None:
                 for ticket, (_, symbol) in zip(tickets, taken, strict=True):
                     if symbol != _WAITING:
-                        scratch.record(ticket, cast(int, symbol))  # a set goes to its channel as it is
+                        scratch.record(ticket, symbol)
                 return scratch.loss - loss, scratch.committed - committed
             self._scratch = BayesianFilter(MAX_BUDGET)  # the old one is full
         return math.inf, math.inf  # beyond any budget there is

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import groupby
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from hubbub.accounting import QUANTA_PER_NAT, BayesianFilter
 from hubbub.channel import Symbol
@@ -74,8 +74,7 @@ class Book:
         """Consumes a reservation, in the filter and here."""
         if row.symbol is None or self.open.get((row.digest, row.slot)) != (row.ticket, row.generation):
             raise LedgerCorrupt("a transcript record must consume an open reservation")
-        # A set-valued symbol goes to its channel as it is.
-        self.filter.record(row.ticket, cast(int, row.symbol))
+        self.filter.record(row.ticket, row.symbol)
         del self.open[row.digest, row.slot]
         self.recorded[row.digest, row.slot] = row.symbol
 

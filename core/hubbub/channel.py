@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Final, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.accounting import query
 from hubbub.accounting.divergence import BlockDivergence
 from hubbub.errors import ParameterError, WireError
 from hubbub.randomness import SYSTEM, Source
@@ -31,7 +32,7 @@ MAX_WEIGHTS: Final = 2**24
 MAX_INPUTS: Final = 2**17
 """Inputs of a channel: what a survey's table of labels, estimates and errors can carry."""
 
-Symbol = int | bytes
+Symbol = query.Symbol
 """What one report says: a number, or a packed set."""
 
 

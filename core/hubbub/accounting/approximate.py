@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting.divergence import QUANTA_PER_NAT
 from hubbub.accounting.filter import MAX_BUDGET, BayesianFilter
-from hubbub.accounting.query import Likelihood, Query
+from hubbub.accounting.query import Likelihood, Query, Symbol
 from hubbub.accounting.regression import Regression
 from hubbub.errors import ParameterError
 
@@ -135,7 +135,7 @@ class ApproximateFilter:
             self._settle()
         return self._account.reserve_all(queries) if self._phase == "pure" else None
 
-    def record(self, ticket: int, symbol: int) -> None:
+    def record(self, ticket: int, symbol: Symbol) -> None:
         """Takes in one answer, as `BayesianFilter.record`."""
         self._account.record(ticket, symbol)
         self._settle()

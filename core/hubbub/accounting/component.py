@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting.divergence import BlockDivergence
 from hubbub.accounting.partition import Partition
-from hubbub.accounting.query import Model
+from hubbub.accounting.query import Model, Symbol
 from hubbub.accounting.scores import TOP, Scores
 from hubbub.errors import ParameterError
 
@@ -59,7 +59,7 @@ class Component:
     reserved: BlockDivergence | None = None
     upper: Scores | None = None
     lower: Scores | None = None
-    answer: tuple[Model, int] | None = None
+    answer: tuple[Model, Symbol] | None = None
     loss: int = 0
     worst: int = 0
 
@@ -171,7 +171,7 @@ class Component:
             self.pending[ticket] = Held(keys, model, part)
         self.reserved, self.worst = total, worst
 
-    def record(self, ticket: int, symbol: int) -> None:
+    def record(self, ticket: int, symbol: Symbol) -> None:
         """Replaces the part of a pending query by what an answer realised.
 
         Raises:

@@ -38,41 +38,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting.component import Component
-from hubbub.accounting.divergence import QUANTA_PER_NAT, BlockDivergence
+from hubbub.accounting.divergence import QUANTA_PER_NAT
+from hubbub.accounting.grouping import Grouping, Trial
 from hubbub.accounting.numbers import Numbers
-from hubbub.accounting.query import MAX_CELLS, Detail, Joint, Likelihood, Model, Query, is_frozen
+from hubbub.accounting.query import Detail, Likelihood, Query, Symbol
 from hubbub.accounting.regression import Regression
 from hubbub.errors import BudgetError, ParameterError
 
 MAX_BUDGET: Final = 4096.0
 """Nats. Below it every quantity is an exact float64, and no sum of accepted divergences overflows int64."""
-
-_REMEMBERED: Final = 64
-"""Queries kept by channel and mapping, so that a step does not work their divergence out again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Apart:
-    """In the place of coordinates whose product is too large to join: their joint queries stand alone."""
-
-    coordinates: tuple[Hashable, ...]
-
-
-@dataclass(slots=True, eq=False)
-class _Group:
-    """Queries of one schedule that fall into one component, and the coordinates of that component."""
-
-    sizes: dict[Hashable, int]
-    members: list[int]
-    queries: list[tuple[tuple[Hashable, ...], Model]]
 
 
 class BayesianFilter:
@@ -108,13 +88,12 @@ class BayesianFilter:
             raise ParameterError(f"budget must be above 0 and at most {MAX_BUDGET}, got {budget!r}")
         self._budget = float(budget)
         self._limit = math.floor(Fraction(self._budget) * QUANTA_PER_NAT)
-        self._components: dict[Hashable, Component | Numbers] = {}
-        self._closed: set[Hashable] = set()
+        self._grouping = Grouping(self._detail)
+        self._components = self._grouping.components
         self._pending: dict[int, Hashable] = {}
         self._tickets = 0
         self._loss = 0
         self._worst = 0
-        self._known: dict[tuple[int, int], tuple[Query, Model]] = {}
 
     @property
     def budget(self) -> float:
@@ -170,7 +149,7 @@ class BayesianFilter:
         tickets = self.reserve_all([Query(coordinate, channel, mapping)])
         return None if tickets is None else tickets[0]
 
-    def reserve_all(self, queries: Sequence[Query]) -> tuple[int, ...] | None:  # noqa: PLR0912 - one transaction
+    def reserve_all(self, queries: Sequence[Query]) -> tuple[int, ...] | None:
         """Sets aside what a whole schedule could cost at worst, or nothing of it.
 
         Args:
@@ -183,68 +162,54 @@ class BayesianFilter:
             ParameterError: A mapping is not one of the channel's inputs, or a coordinate's domain has another
                 size than it had before; nothing has changed.
         """
-        asked = self._finite(queries)
-        numeric = self._numeric(queries) if len(asked) < len(queries) else {}
-        models = self._models(asked)
-        trial: list[tuple[_Group, Component, BlockDivergence | None, list[BlockDivergence], int]] = []
-        after = self._worst
-        for group in self._groups(asked, models):
-            before = self._parts(group)
-            if len(before) == 1 and len(before[0].keys) == len(group.sizes):
-                component: Component | None = before[0]
-            else:
-                component = Component.joined(before, limit=self._limit)
-            if component is None:
+        groups, numeric = self._grouping.groups(queries), self._grouping.numbers(queries)
+        after, limit = self._worst, self._limit - self._tickets - len(queries)
+        trials: list[Trial] = []
+        for group in groups:
+            trial = self._grouping.trial(group, limit=self._limit)
+            if trial is None:
                 return None
-            found = component.total(group.queries, limit=self._limit)
-            if found is None:
-                return None
-            worst = component.worst_with(found[0])
-            for part in before:
-                after -= part.worst
-            after += worst
-            trial.append((group, component, *found, worst))
-        limit = self._limit - self._tickets - len(queries)
+            after += trial.worst - trial.before
+            trials.append(trial)
         if after > limit:
             return None
         # Numbers come last: their bound is worked out only as far as what the others leave asks for.
-        bounds: list[tuple[Numbers, list[int], int]] = []
-        for numbers, members in numeric.values():
-            after -= numbers.worst
-            regressions = [_regression(queries[member]) for member in members]
-            worst = numbers.worst_with(regressions, limit - after, detail=self._detail)
+        bounds: list[int] = []
+        for asked in numeric:
+            after -= asked.numbers.worst
+            worst = asked.numbers.worst_with(asked.queries, limit - after, detail=self._detail)
             after += worst
             if after > limit:
                 return None
-            bounds.append((numbers, members, worst))
+            bounds.append(worst)
 
         first = self._tickets
-        places: Sequence[int] = range(len(queries))
-        if numeric:
-            places = [member for member in places if not isinstance(queries[member].channel, Regression)]
-            for numbers, members, worst in bounds:
-                own = [first + member for member in members]
-                numbers.reserve(own, [_regression(queries[member]) for member in members], worst)
-                self._components[numbers.keys[0]] = numbers
-                self._pending.update(dict.fromkeys(own, numbers.keys[0]))
-        for group, component, total, parts, worst in trial:
-            tickets = [first + places[member] for member in group.members]
-            component.reserve(tickets, group.queries, parts, total, worst)
+        tickets = range(first, first + len(queries))
+        places: dict[int, Hashable] = {}
+        for trial in trials:
+            group, component = trial.group, trial.component
+            own = [first + member for member in group.members]
+            component.reserve(own, group.queries, trial.parts, trial.total, trial.worst)
             for key in group.sizes:
                 self._components[key] = component
-        for group, *_ in trial:
-            for member, (keys, _) in zip(group.members, group.queries, strict=True):
-                self._pending[first + places[member]] = keys[0]
+            places.update(dict.fromkeys(own, component.keys[0]))
+        for asked, worst in zip(numeric, bounds, strict=True):
+            own = [first + member for member in asked.members]
+            asked.numbers.reserve(own, asked.queries, worst)
+            key = asked.numbers.keys[0]
+            self._components[key] = asked.numbers
+            places.update(dict.fromkeys(own, key))
+        self._pending.update((ticket, places[ticket]) for ticket in tickets)
         self._worst = after
         self._tickets += len(queries)
-        return tuple(range(first, self._tickets))
+        return tuple(tickets)
 
-    def record(self, ticket: int, symbol: int) -> None:
+    def record(self, ticket: int, symbol: Symbol) -> None:
         """Replaces what was set aside for one answer by what the answer realised; never raises `committed`.
 
         Args:
             ticket: From `reserve` or `reserve_all`; consumed by this call.
-            symbol: The answer that was sent, in 0..M-1.
+            symbol: The answer that was sent: a number in 0..M-1, or a packed set.
 
         Raises:
             BudgetError: The ticket was not issued by this filter, or is already consumed.
@@ -263,8 +228,8 @@ class BayesianFilter:
 
     def check(self, queries: Sequence[Query]) -> None:
         """Raises what `reserve_all` would raise for these queries; changes nothing."""
-        self._groups(asked := self._finite(queries), self._models(asked))
-        self._numeric(queries)
+        self._grouping.groups(queries)
+        self._grouping.numbers(queries)
 
     def restrict(self, limit: int) -> bool:
         """Lowers the budget to a number of quanta, if what is committed fits it.
@@ -315,123 +280,4 @@ class BayesianFilter:
                 self._components[key] = rest
             self._pending.update({ticket: held.keys[0] for ticket, held in rest.pending.items()})
         del self._components[coordinate]
-        self._closed.add(coordinate)
-
-    def _models(self, queries: Sequence[Query]) -> list[Model]:
-        """The model of every query, with a mapping that nobody can change."""
-        models: list[Model] = []
-        seen: dict[tuple[int, int], tuple[Query, Model]] = {}
-        for query in queries:
-            # Identities are safe as keys: `queries` and `_known` keep the objects alive.
-            key = id(query.channel), id(query.mapping)
-            found = self._known.get(key) or seen.get(key)
-            if found is None or len(found[1].shape) != len(query.keys):
-                found = seen[key] = query, Model.of(query, detail=self._detail)
-                if _is_frozen(query.mapping):
-                    self._remember(key, found)
-            models.append(found[1])
-        return models
-
-    def _groups(self, queries: Sequence[Query], models: Sequence[Model]) -> list[_Group]:
-        """The queries by the component that each falls into, if all of them are accepted."""
-        if len(queries) == 1 and len(models[0].shape) == 1:  # by far the commonest: nothing to join
-            query, model = queries[0], models[0]
-            component = self._components.get(query.coordinate)
-            if isinstance(component, Component) and component.shape == model.shape:
-                return [_Group({query.coordinate: model.shape[0]}, [0], [(component.keys, model)])]
-        groups: dict[Hashable, _Group] = {}
-        for member, (query, model) in enumerate(zip(queries, models, strict=True)):
-            keys = query.keys
-            own: dict[int, _Group] = {}
-            for key, size in zip(keys, model.shape, strict=True):
-                group = self._group(groups, key, size)
-                own[id(group)] = group
-            cells = math.prod(size for group in own.values() for size in group.sizes.values())
-            if len(own) > 1 and cells > MAX_CELLS:
-                model = model.flat  # noqa: PLW2901 - a query over one value, the tuple of all
-                keys = (_Apart(keys),)
-                group = self._group(groups, keys[0], model.shape[0])
-            else:
-                group, *others = own.values()
-                for other in others:
-                    group.sizes.update(other.sizes)
-                    group.members += other.members
-                    group.queries += other.queries
-                for key in group.sizes:
-                    groups[key] = group
-            group.members.append(member)
-            group.queries.append((keys, model))
-        distinct = {id(group): group for group in groups.values() if group.members}
-        return list(distinct.values())
-
-    def _group(self, groups: dict[Hashable, _Group], key: Hashable, size: int) -> _Group:
-        group = groups.get(key)
-        if group is None:
-            if key in self._closed:
-                raise ParameterError(f"a coordinate must be open to be queried, got {key!r}")
-            component = self._components.get(key)
-            if isinstance(component, Numbers):
-                raise ParameterError(f"numbers must be asked by regressions, got another query of {key!r}")
-            if component is None:
-                group = groups[key] = _Group({key: size}, [], [])
-            else:
-                group = _Group(dict(zip(component.keys, component.shape, strict=True)), [], [])
-                for other in component.keys:
-                    groups[other] = group
-        known = group.sizes[key]
-        if known != size:
-            raise ParameterError(f"the domain of a coordinate must keep its {known} values, got {size}")
-        return group
-
-    def _parts(self, group: _Group) -> list[Component]:
-        """The components that a group joins; a coordinate that is new is one of its own."""
-        if len(group.sizes) == 1:
-            ((key, size),) = group.sizes.items()
-            return [self._component(key, size)]
-        parts: dict[int, Component] = {}
-        for key, size in group.sizes.items():
-            component = self._component(key, size)
-            parts[id(component)] = component
-        return list(parts.values())
-
-    def _component(self, key: Hashable, size: int) -> Component:
-        known = self._components.get(key)
-        return known if isinstance(known, Component) else Component.fresh((key,), (size,))
-
-    @staticmethod
-    def _finite(queries: Sequence[Query]) -> Sequence[Query]:
-        return [query for query in queries if not isinstance(query.channel, Regression)]
-
-    def _numeric(self, queries: Sequence[Query]) -> dict[Hashable, tuple[Numbers, list[int]]]:
-        """The regressions of a schedule by the numbers that they read; those may be new."""
-        found: dict[Hashable, tuple[Numbers, list[int]]] = {}
-        for member, query in enumerate(queries):
-            if not isinstance(query.channel, Regression):
-                continue
-            key, box = query.coordinate, query.channel.box
-            if isinstance(key, Joint) or query.mapping is not None:
-                raise ParameterError(
-                    "a regression must name its numbers by one coordinate, without a mapping"
-                )
-            known = found[key][0] if key in found else self._components.get(key)
-            if key in self._closed or isinstance(known, Component):
-                raise ParameterError(f"a regression must read open numbers, got {key!r}")
-            numbers = Numbers((key,), box) if known is None else known
-            if numbers.box != box:
-                raise ParameterError(f"numbers must keep their box {numbers.box}, got {box}")
-            found.setdefault(key, (numbers, []))[1].append(member)
-        return found
-
-    def _remember(self, key: tuple[int, int], found: tuple[Query, Model]) -> None:
-        if len(self._known) >= _REMEMBERED:
-            del self._known[next(iter(self._known))]
-        self._known[key] = found
-
-
-def _regression(query: Query) -> Regression:
-    assert isinstance(query.channel, Regression)  # noqa: S101 - only such members are listed
-    return query.channel
-
-
-def _is_frozen(mapping: object) -> bool:
-    return mapping is None or is_frozen(mapping)
+        self._grouping.closed.add(coordinate)

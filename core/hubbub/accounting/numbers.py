@@ -20,7 +20,7 @@ from hubbub.accounting.branching import Search
 from hubbub.accounting.concave import Corners, largest
 from hubbub.accounting.curves import Floats
 from hubbub.accounting.divergence import QUANTA_PER_NAT
-from hubbub.accounting.query import Detail
+from hubbub.accounting.query import Detail, Symbol
 from hubbub.accounting.regression import Box, Regression, curves_of
 from hubbub.errors import ParameterError
 
@@ -95,13 +95,13 @@ class Numbers:
         self.pending.update(zip(tickets, queries, strict=True))
         self.worst = worst
 
-    def record(self, ticket: int, symbol: int) -> None:
+    def record(self, ticket: int, symbol: Symbol) -> None:
         """Replaces a pending query by its answer; `worst` falls or stays.
 
         Raises:
             ParameterError: The answer is not 0 or 1; nothing has changed.
         """
-        if symbol not in (0, 1):
+        if not isinstance(symbol, int) or symbol not in (0, 1):
             raise ParameterError(f"a symbol must be within 0 to 1, got {symbol!r}")
         query = self.pending.pop(ticket)
         before = self.loss

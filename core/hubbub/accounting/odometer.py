@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting.filter import MAX_BUDGET, BayesianFilter
-from hubbub.accounting.query import Likelihood
+from hubbub.accounting.query import Likelihood, Symbol
 from hubbub.accounting.regression import Regression
 from hubbub.errors import BudgetError
 
@@ -42,7 +42,7 @@ class Odometer:
         self,
         coordinate: Hashable,
         channel: Likelihood | Regression,
-        symbol: int,
+        symbol: Symbol,
         *,
         mapping: NDArray[np.integer[Any]] | None = None,
     ) -> None:

@@ -16,6 +16,9 @@ from hubbub.accounting.partition import Partition
 from hubbub.accounting.regression import Regression
 from hubbub.errors import ParameterError
 
+Symbol = int | bytes
+"""What one answer says: a number, or a packed set."""
+
 Detail = Literal["pairs", "largest"]
 """Whether a query's divergence is kept for every pair of values, or its largest stands for all."""
 
@@ -77,7 +80,7 @@ class Likelihood(Protocol):
     def inputs(self) -> int:
         """K, how many inputs there are."""
 
-    def column(self, symbol: int, /) -> NDArray[np.int64]:
+    def column(self, symbol: Any, /) -> NDArray[np.int64]:  # noqa: ANN401 - of whichever type it sends
         """Weights of a symbol for every input, shape (K,), int64, >= 1; ParameterError if unknown."""
 
     def blocks(self) -> BlockDivergence:
@@ -88,7 +91,7 @@ class Likelihood(Protocol):
 class SparseLikelihood(Protocol):
     """What a structured channel offers beside: with it a step does not look at every input."""
 
-    def sparse_column(self, symbol: int, /) -> SparseColumn:
+    def sparse_column(self, symbol: Any, /) -> SparseColumn:  # noqa: ANN401 - the same
         """The same weights as `column`; ParameterError if the symbol is unknown."""
 
 
@@ -227,7 +230,7 @@ class Model:
             known = self._lifted[axes, shape] = Model(self.channel, mapping, detail=self._detail)
         return known
 
-    def log_likelihood(self, symbol: int) -> NDArray[np.int64]:
+    def log_likelihood(self, symbol: Symbol) -> NDArray[np.int64]:
         """L(x, symbol) = floor(2^40 ln w) over the domain, shape (D,), int64, quanta; a new array."""
         logs = log_floor(self.channel.column(symbol))
         if self.mapping is None:
@@ -235,7 +238,7 @@ class Model:
         mapped: NDArray[np.int64] = logs[self.mapping]
         return mapped
 
-    def steps(self, symbol: int, partition: Partition) -> Steps | None:
+    def steps(self, symbol: Symbol, partition: Partition) -> Steps | None:
         """The log-likelihood of a symbol less its value at most cells, as what it adds to the others.
 
         Returns:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting.divergence import MAX_BLOCKS
 from hubbub.accounting.partition import Partition
-from hubbub.accounting.query import Model
+from hubbub.accounting.query import Model, Symbol
 
 _FEW: Final = 4
 """Up to so many blocks or cells are changed one by one, which is quicker than an array operation."""
@@ -65,7 +65,7 @@ class Scores:
         values[self.partition.order] = self._within + np.repeat(self._offsets, self.partition.sizes)
         return values
 
-    def add(self, model: Model, symbol: int, *, times: int = 1) -> None:
+    def add(self, model: Model, symbol: Symbol, *, times: int = 1) -> None:
         """Adds the log-likelihood of one answer, or takes it away again with times = -1.
 
         Raises:
