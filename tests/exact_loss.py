@@ -12,9 +12,10 @@ from hubbub.channel import Channel
 
 @dataclass
 class ExactRecord:
-    """Every query about one record, with its answer once there is one."""
+    """Every query about one record that was not cancelled, with its answer once there is one."""
 
     queries: dict[int, list] = field(default_factory=dict)
+    cancelled: int = 0
 
     def reserve(
         self, ticket: int, coordinate: Hashable, channel: Channel, mapping: np.ndarray | None
@@ -25,6 +26,10 @@ class ExactRecord:
 
     def record(self, ticket: int, symbol: int) -> None:
         self.queries[ticket][2] = symbol
+
+    def cancel(self, ticket: int) -> None:
+        assert self.queries.pop(ticket)[2] is None
+        self.cancelled += 1
 
     def realised(self) -> Fraction:
         """The largest ratio of the probabilities of the recorded answers under two records."""

@@ -26,7 +26,8 @@ def dense(*rows: list[int]) -> DenseChannel:
 
 
 # An adversary plays against the filter. Its moves: ask one of these queries about one of two stored values,
-# or see the answer of any query that is pending. The records: every pair of a value in 0..2 and a bit.
+# see the answer of any query that is pending, or cancel it. The records: every pair of a value in 0..2 and a
+# bit.
 THREE, BIT = "a value in 0..2", "a bit"
 MENU = [
     Query(THREE, dense([4, 1, 1], [1, 4, 1], [1, 1, 4])),  # GRR, ln 4
@@ -44,13 +45,16 @@ def play(moves: tuple, budget: float) -> tuple[BayesianFilter, ExactRecord]:
             ticket = accountant.reserve(query.coordinate, query.channel, mapping=query.mapping)
             assert ticket is not None
             exact.reserve(ticket, query.coordinate, query.channel, query.mapping)
+        elif move[1] is None:
+            accountant.cancel(move[0])
+            exact.cancel(move[0])
         else:
             accountant.record(*move)
             exact.record(*move)
     return accountant, exact
 
 
-def explore(budget: float, reservations: int) -> dict[str, int]:
+def explore(budget: float, reservations: int, *, cancels: str = "never") -> dict[str, int]:
     """Plays every game of at most so many reservations; checks every position; says what it met."""
     met = {"positions": 0, "finished": 0, "refused": 0, "near the budget": 0}
     ceiling, tight = exp_bounds(Fraction(budget))[0], exp_bounds(Fraction(budget) * Fraction(9, 10))[1]
@@ -69,7 +73,9 @@ def explore(budget: float, reservations: int) -> dict[str, int]:
             met["finished"] += 1
 
         following: list = [(t, y) for t in accountant.pending for y in range(_outputs(moves, t))]
-        used = len(exact.queries)
+        if cancels == "any":
+            following += [(t, None) for t in accountant.pending]
+        used = len(_queries(moves))
         for choice, query in enumerate(MENU if used < reservations else []):
             trial, would_be = play(moves, budget)
             ticket = trial.reserve(query.coordinate, query.channel, mapping=query.mapping)
@@ -100,7 +106,7 @@ def _outputs(moves: tuple, ticket: int) -> int:
 
 def _position(moves: tuple) -> tuple:
     asked = _queries(moves)
-    answers = {move[0]: move[1] for move in moves if not isinstance(move, int)}
+    answers = {move[0]: -2 if move[1] is None else move[1] for move in moves if not isinstance(move, int)}
     return tuple(sorted((choice, answers.get(ticket, -1)) for ticket, choice in enumerate(asked)))
 
 
@@ -117,6 +123,46 @@ def test_no_adaptive_adversary_gets_a_transcript_beyond_the_budget(budget):
     assert met["refused"] > 20
     assert met["near the budget"] > 0
     assert met["finished"] > 10
+
+
+@pytest.mark.parametrize("budget", [1.8])
+def test_cancelling_by_what_was_seen_gets_no_transcript_beyond_the_budget(budget):
+    """The adversary may also cancel any pending query, after looking at every answer so far.
+
+    Who chooses what to cancel sees answers and public facts, so a choice is one more move of the same game:
+    all of them are played. What was cancelled is free again at once: refusals stay needed, to a few quanta.
+    """
+    met = explore(budget, reservations=4, cancels="any")
+    assert met["positions"] > 300
+    assert met["refused"] > 100
+    assert met["near the budget"] > 0
+    assert met["finished"] > 50
+
+
+def test_the_adversary_would_catch_an_answer_to_what_was_cancelled():
+    """Negative control: a device that answers a cancelled query after all breaks the budget."""
+
+    class Reckless(ExactRecord):
+        def cancel(self, ticket):
+            """It stays in the record, to be answered at its worst."""
+
+    with mock.patch(f"{__name__}.ExactRecord", Reckless), pytest.raises(AssertionError, match="beyond"):
+        explore(1.8, reservations=3, cancels="any")
+
+
+def test_the_adversary_would_catch_a_filter_that_cancels_answers():
+    """Negative control: giving back what an answer has realised breaks the budget."""
+
+    class Forgiving(BayesianFilter):
+        def cancel(self, ticket):
+            super().cancel(ticket)
+            for component in self._components.values():
+                component.answer = component.upper = component.lower = None
+                component.loss, component.worst = 0, component.reserved.largest if component.reserved else 0
+            self._loss, self._worst = 0, sum(each.worst for each in self._components.values())
+
+    with mock.patch(f"{__name__}.BayesianFilter", Forgiving), pytest.raises(AssertionError):
+        explore(1.8, reservations=3, cancels="any")
 
 
 def test_the_adversary_would_catch_a_filter_that_forgets_what_is_pending():
@@ -188,7 +234,13 @@ def check_game(budget: float, menu: list[Query], moves: list, *, exact_refusals:
     rows: list[tuple] = []
     for asks, one, two in moves:
         committed = accountant.committed
-        if asks:
+        if accountant.pending and two % 5 == 4:
+            ticket = accountant.pending[one % len(accountant.pending)]
+            accountant.cancel(ticket)
+            exact.cancel(ticket)
+            rows.append(("cancel", ticket, None))
+            assert accountant.committed <= committed
+        elif asks:
             schedule = [menu[(one + i) % len(menu)] for i in range(1 + two % 3)]
             tickets = accountant.reserve_all(schedule)
             if tickets is None:
@@ -196,7 +248,7 @@ def check_game(budget: float, menu: list[Query], moves: list, *, exact_refusals:
                 if exact_refusals:
                     for i, query in enumerate(schedule):
                         exact.reserve(-1 - i, query.coordinate, query.channel, query.mapping)
-                    allowed = Fraction(budget) - len(exact.queries) * SLACK
+                    allowed = Fraction(budget) - (len(exact.queries) + exact.cancelled) * SLACK
                     assert exact.worst() > exp_bounds(allowed)[0]
                     for i in range(len(schedule)):
                         del exact.queries[-1 - i]
@@ -218,7 +270,7 @@ def check_game(budget: float, menu: list[Query], moves: list, *, exact_refusals:
         assert accountant.committed + accountant.headroom <= budget
         assert exact.worst() <= exp_bounds(Fraction(accountant.committed))[0]
         assert exact.realised() <= exp_bounds(Fraction(accountant.loss))[0]
-        spare = len(exact.queries) * SLACK
+        spare = (len(exact.queries) + exact.cancelled) * SLACK
         assert exact.realised() >= exp_bounds(Fraction(accountant.loss) - spare)[0]
         if exact_refusals:
             assert exact.worst() >= exp_bounds(Fraction(accountant.committed) - spare)[0]
@@ -227,6 +279,8 @@ def check_game(budget: float, menu: list[Query], moves: list, *, exact_refusals:
     for kind, *arguments in rows:
         if kind == "reserve":
             assert again.reserve_all(arguments[0]) == arguments[1]
+        elif kind == "cancel":
+            again.cancel(arguments[0])
         else:
             again.record(*arguments)
     assert (again.loss, again.committed, again.headroom, again.pending) == (

@@ -5,7 +5,7 @@ import pytest
 
 from hubbub import accounting
 from hubbub import mechanisms as m
-from hubbub.accounting import MAX_BUDGET, QUANTUM, BayesianFilter, BlockDivergence, Query
+from hubbub.accounting import MAX_BUDGET, QUANTUM, BayesianFilter, BlockDivergence, Joint, Query
 from hubbub.errors import BudgetError, ParameterError
 from hubbub.finite import DenseChannel
 
@@ -273,6 +273,30 @@ def test_a_read_only_view_of_a_changing_array_is_copied_too():
     base[:] = 0
     accountant.record(ticket, 1)
     assert accountant.loss == near(0.5)
+
+
+def test_what_is_cancelled_is_free_again_and_its_ticket_void():
+    accountant, channel = BayesianFilter(1.0), m.grr(3, epsilon=0.4)
+    first, second = accountant.reserve_all([Query("x", channel), Query("x", channel)])
+    accountant.record(first, 1)
+    accountant.cancel(second)
+    assert accountant.pending == ()
+    assert accountant.committed == pytest.approx(0.4, abs=1e-9)
+    assert accountant.reserve("x", channel) is not None
+    for ticket in (first, second, 99):
+        with pytest.raises(BudgetError, match="must be reserved and not yet recorded"):
+            accountant.cancel(ticket)
+    with pytest.raises(BudgetError, match="must be reserved"):
+        accountant.record(second, 1)
+
+
+def test_a_cancelled_joint_query_leaves_what_was_said_of_its_parts():
+    accountant, channel = BayesianFilter(2.0), m.grr(2, epsilon=0.5)
+    accountant.record(accountant.reserve("a", channel), 1)
+    before = accountant.committed
+    same = np.array([[0, 1], [1, 0]])
+    accountant.cancel(accountant.reserve(Joint("a", "b"), channel, mapping=same))
+    assert accountant.committed == pytest.approx(before, abs=1e-9)
 
 
 def test_a_finished_coordinate_still_counts_when_it_is_asked_again():

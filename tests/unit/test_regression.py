@@ -265,6 +265,22 @@ def test_losses_of_numbers_and_of_finite_values_add_up():
         accountant.reserve("x", linear(1, 1, 1))
 
 
+def test_a_cancelled_regression_is_free_again_and_those_left_stay_reserved():
+    accountant = BayesianFilter(1.0)
+    first, second = accountant.reserve_all(
+        [Query("x", linear(1, 2, 0, 0.6)), Query("x", linear(2, 1, 0, 0.4))]
+    )
+    before = accountant.committed
+    accountant.cancel(first)
+    assert accountant.pending == (second,)
+    assert accountant.committed < before
+    assert accountant.reserve("x", linear(1, 1, 0, 0.5)) is not None
+    accountant.record(second, 1)
+    assert accountant.loss <= accountant.committed <= 1.0
+    with pytest.raises(BudgetError):
+        accountant.record(first, 1)
+
+
 def test_numbers_keep_their_box_and_are_not_mixed_with_finite_values():
     accountant = BayesianFilter(3.0)
     accountant.reserve("x", linear(1, 1, 1))

@@ -208,6 +208,12 @@ class Component:
         else:
             self.upper, self.lower = upper, lower
 
+    def cancel(self, ticket: int) -> None:
+        """Takes out the part of a pending query that will never be answered; `worst` falls or stays."""
+        held = self.pending.pop(ticket)
+        rest = self.reserved.without(held.part) if self.pending and self.reserved is not None else None
+        self.reserved, self.worst = rest, self.worst_with(rest)
+
     def _values(self, scores: Scores | None) -> NDArray[np.int64] | None:
         """One of its scores, brought down to a largest `upper` of 0, so that no sum of many overflows."""
         return None if scores is None or self.upper is None else scores.values() - self.upper.top

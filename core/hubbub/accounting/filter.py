@@ -59,8 +59,8 @@ class BayesianFilter:
     """Decides which queries one record may still answer, for its whole life.
 
     Its decisions depend on channels and recorded symbols alone, never on a value, and are the same on every
-    machine: a ledger that repeats the accepted `reserve_all` and `record` calls in order rebuilds the same
-    state and gets the same tickets, 0, 1, 2 and so on. Refusals leave no trace.
+    machine: a ledger that repeats the accepted `reserve_all`, `record` and `cancel` calls in order rebuilds
+    the same state and gets the same tickets, 0, 1, 2 and so on. Refusals leave no trace.
 
     >>> from hubbub import mechanisms
     >>> channel = mechanisms.grr(4, epsilon=0.6)
@@ -216,15 +216,38 @@ class BayesianFilter:
             ParameterError: The symbol is not one of the channel's, or the channel's divergence is below its
                 own likelihood. The ticket is not consumed.
         """
-        key = self._pending.get(ticket, self)
-        if key is self:
-            raise BudgetError(f"a ticket must be reserved and not yet recorded, got {ticket!r}")
-        component = self._components[key]
+        component = self._components[self._waiting(ticket)]
         loss, worst = component.loss, component.worst
         component.record(ticket, symbol)
         self._loss += component.loss - loss
         self._worst += component.worst - worst
         del self._pending[ticket]
+
+    def cancel(self, ticket: int) -> None:
+        """Gives back what was set aside for a query that nobody will ever answer; the ticket is void.
+
+        Sound only if no answer was drawn and none will be: the caller keeps a record that outlives clocks,
+        restarts and this object. Who chooses what to cancel may look at every answer so far; what remains
+        reserved and recorded is within the budget, whatever is taken out.
+
+        Args:
+            ticket: From `reserve` or `reserve_all`; not recorded.
+
+        Raises:
+            BudgetError: The ticket was not issued by this filter, or is already consumed.
+        """
+        component = self._components[self._waiting(ticket)]
+        worst = component.worst
+        component.cancel(ticket)
+        self._worst += component.worst - worst
+        del self._pending[ticket]
+
+    def _waiting(self, ticket: int) -> Hashable:
+        """The coordinate of a pending ticket."""
+        key = self._pending.get(ticket, self)
+        if key is self:
+            raise BudgetError(f"a ticket must be reserved and not yet recorded, got {ticket!r}")
+        return key
 
     def check(self, queries: Sequence[Query]) -> None:
         """Raises what `reserve_all` would raise for these queries; changes nothing."""

@@ -116,6 +116,16 @@ class Numbers:
         self.worst = min(self.worst, loss + sum(other.worst for other in self.pending.values()))
         self.loss = min(loss, self.worst)
 
+    def cancel(self, ticket: int) -> None:
+        """Takes out a pending query that will never be answered; `worst` falls or stays.
+
+        What the others could reach together was searched with it; without it, the lesser of that and of the
+        sum of their epsilons is an upper bound still.
+        """
+        del self.pending[ticket]
+        self._known = None
+        self.worst = min(self.worst, self.loss + sum(query.worst for query in self.pending.values()))
+
     def _bound(self, tried: Answers, goal: int) -> int:
         """An upper bound of the loss of all answers and some more, quanta, on its side of the goal."""
         answers = [*self.answers, *tried]
