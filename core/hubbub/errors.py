@@ -4,6 +4,7 @@ HubbubError
 ├── ParameterError   a parameter breaks a rule: also a ValueError
 │   └── SurveyError  the same, with the survey's file and key
 ├── WireError        bytes that are not what they claim to be: also a ValueError
+│   └── ListError    bytes that are no list of surveys, or none that a pinned key signed
 └── BudgetError      a reservation that does not exist or is already consumed
 
 Messages name the subject, the rule and the value; never a person's true value.
@@ -12,6 +13,9 @@ Messages name the subject, the rule and the value; never a person's true value.
 from __future__ import annotations
 
 import reprlib
+from typing import Literal, TypeAlias
+
+ListFault: TypeAlias = Literal["unsigned", "unreadable", "wrong_signature"]
 
 
 class _Excerpt(reprlib.Repr):
@@ -52,6 +56,18 @@ class SurveyError(ParameterError):
 
 class WireError(HubbubError, ValueError):
     """Bytes that do not decode to a well-formed report, upload or record."""
+
+
+class ListError(WireError):
+    """A list of surveys that is not signed as it must be, or cannot be read.
+
+    Attributes:
+        reason: Which of them.
+    """
+
+    def __init__(self, reason: ListFault, message: str) -> None:
+        self.reason = reason
+        super().__init__(message)
 
 
 class BudgetError(HubbubError):
