@@ -21,15 +21,21 @@ most delta under x. So Pr(T in S | x) <= e^epsilon Pr(T in S | x') + delta for e
 every adaptive querier. A filter that accepts whenever either phase would does not keep delta: the first runs
 on after the second has spent its room (Pan, algorithm 4, absorbs the halt of its first filter, not what is
 pending).
+
+*What a ledger stores.* Here a refusal can be a step: the one that ends the first phase. Every change of state
+is a `Step`, handed to the journal when it is taken, and a filter made of the same steps is the same filter.
+A device that dies before it stored `Ended` goes on in the first phase, which is sound: nothing was accepted
+by the second, whose first reservation comes after `Ended` in the journal.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,16 +44,66 @@ from hubbub.accounting.divergence import QUANTA_PER_NAT
 from hubbub.accounting.filter import MAX_BUDGET, BayesianFilter
 from hubbub.accounting.query import Likelihood, Query, Symbol
 from hubbub.accounting.regression import Regression
-from hubbub.errors import ParameterError
+from hubbub.errors import BudgetError, ParameterError
 
 Phase = Literal["advanced", "waiting", "pure", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A schedule was accepted.
+
+    Attributes:
+        queries: The schedule.
+        tickets: One for each query.
+    """
+
+    queries: tuple[Query, ...]
+    tickets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An answer was taken in.
+
+    Attributes:
+        ticket: Of the query that it answers.
+        symbol: The answer.
+    """
+
+    ticket: int
+    symbol: Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A coordinate was settled.
+
+    Attributes:
+        coordinate: Which.
+    """
+
+    coordinate: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A schedule did not fit the first phase, and so ended it."""
+
+
+Step = Reserved | Recorded | Closed | Ended
+"""A change of state; what was refused besides changes nothing."""
+
+
+def _no_journal(step: Step) -> None:
+    """Keeps nothing."""
 
 
 class ApproximateFilter:
     """Decides which queries a record may still answer so that its whole life is (epsilon, delta)-private.
 
     All channels are pure; their own delta is 0. Decisions depend on channels and recorded symbols alone, and
-    a replay of all calls, refused ones included, gives the same state: here a refusal is a step.
+    the journal's steps in their order give the same state again.
 
     >>> from hubbub import mechanisms
     >>> accountant, channel = ApproximateFilter(1.0, delta=1e-5), mechanisms.grr(2, epsilon=0.01)
@@ -55,15 +111,19 @@ class ApproximateFilter:
     (416, 'waiting')
     """
 
-    def __init__(self, epsilon: float, *, delta: float) -> None:
+    def __init__(
+        self, epsilon: float, *, delta: float, journal: Callable[[Step], object] = _no_journal
+    ) -> None:
         """Opens an account.
 
         Args:
             epsilon: Nats, above 0 and at most MAX_BUDGET.
             delta: In 0 < delta < 1.
+            journal: Called with every step right after it was taken; what stores it should do so before
+                anything that depends on it leaves the device.
 
         Raises:
-            ParameterError: One of them is not such a number.
+            ParameterError: Epsilon or delta is not such a number.
         """
         pure = BayesianFilter(epsilon)
         if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0.0 < delta < 1.0:
@@ -74,6 +134,34 @@ class ApproximateFilter:
         self._squares = 0
         self._phase: Phase = "advanced"
         self._account = BayesianFilter(MAX_BUDGET)
+        self._journal = journal
+
+    @classmethod
+    def replayed(
+        cls,
+        steps: Iterable[Step],
+        epsilon: float,
+        *,
+        delta: float,
+        journal: Callable[[Step], object] = _no_journal,
+    ) -> Self:
+        """The filter that earlier steps led to; its journal is called with later ones only.
+
+        Args:
+            steps: All steps of a filter of this epsilon and delta, oldest first.
+            epsilon: As for a new one.
+            delta: As for a new one.
+            journal: As for a new one.
+
+        Raises:
+            ParameterError: Epsilon or delta is not a number for a filter, or a step's query cannot be asked.
+            BudgetError: A step does not follow from those before it.
+        """
+        made = cls(epsilon, delta=delta)
+        for step in steps:
+            made._repeat(step)
+        made._journal = journal
+        return made
 
     @property
     def epsilon(self) -> float:
@@ -129,21 +217,46 @@ class ApproximateFilter:
             tickets = self._account.reserve_all(queries) if squares <= self._room else None
             if tickets is not None:
                 self._squares = squares
+                self._journal(Reserved(tuple(queries), tickets))
                 return tickets
             self._account.check(queries)
-            self._phase = "waiting"
-            self._settle()
-        return self._account.reserve_all(queries) if self._phase == "pure" else None
+            self._end()
+        tickets = self._account.reserve_all(queries) if self._phase == "pure" else None
+        if tickets is not None:
+            self._journal(Reserved(tuple(queries), tickets))
+        return tickets
 
     def record(self, ticket: int, symbol: Symbol) -> None:
         """Takes in one answer, as `BayesianFilter.record`."""
         self._account.record(ticket, symbol)
         self._settle()
+        self._journal(Recorded(ticket, symbol))
 
     def close(self, coordinate: Hashable) -> None:
         """Settles a coordinate, as `BayesianFilter.close`; what it forfeits counts at its worst for good."""
         self._account.close(coordinate)
         self._settle()
+        self._journal(Closed(coordinate))
+
+    def _end(self) -> None:
+        self._phase = "waiting"
+        self._settle()
+        self._journal(Ended())
+
+    def _repeat(self, step: Step) -> None:
+        match step:
+            case Recorded(ticket, symbol):
+                self.record(ticket, symbol)
+            case Closed(coordinate):
+                self.close(coordinate)
+            case Ended():
+                if self._phase != "advanced":
+                    raise BudgetError("the first phase must end once, got a second end")
+                self._end()
+            case Reserved(queries, tickets):
+                phase = self._phase
+                if self.reserve_all(queries) != tickets or self._phase != phase:
+                    raise BudgetError(f"a step must follow from those before it, got tickets {tickets}")
 
     def _settle(self) -> None:
         if self._phase != "waiting" or self._account.pending:
