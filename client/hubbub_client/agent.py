@@ -152,7 +152,9 @@ class Agent(Device):
         """Sends what waits, oldest first, until the outbox is empty or the collector must be left alone.
 
         A report leaves the outbox only for a typed outcome; whatever else happens, the same bytes are sent
-        again later. A collector that cannot be reached is an outcome, not an error.
+        again later. A collector that cannot be reached is an outcome, not an error. The call ends within
+        `Limits.upload_s` and the bound of one request, 30 seconds in all by default, however the collector
+        draws out its answers; while another thread uploads, it ends at once.
 
         Raises:
             LedgerError: The ledger failed.
@@ -216,9 +218,9 @@ class Agent(Device):
     def close(self) -> None:
         """Stops the background thread, closes connections and gives up the ledger.
 
-        An upload under way is not waited for, because a collector can draw out its answer for as long as it
-        likes. Its reports stay in the outbox and are sent again as they are; an `upload` of another
-        thread ends in a LedgerError.
+        What the background thread is at is waited for, at most two seconds; an upload that takes longer is
+        cut off. Its reports stay in the outbox and are sent again as they are; an `upload` of another thread
+        ends in a LedgerError.
         """
         self._background.stop()
         with self._lock:

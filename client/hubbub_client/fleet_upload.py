@@ -17,7 +17,7 @@ from random import SystemRandom
 from typing import Final
 
 from hubbub import wire
-from hubbub_client.transport import MAX_OUTCOMES_BYTES, TIMEOUT_S, Response, checked_url
+from hubbub_client.transport import MAX_OUTCOMES_BYTES, UPLOAD_S, Response, checked_url
 from hubbub_client.uploader import Failed, Limits, Pace, Upload, judge
 
 FLEET_LIMITS: Final = Limits(gap_s=0.0, base_s=0.05, cap_s=5.0, retry_after_cap_s=10.0)
@@ -78,7 +78,7 @@ class _Sender:
     def run(self) -> None:
         """One thread's work: jobs until there are none."""
         connect = HTTPSConnection if self.secure else HTTPConnection
-        connection = connect(self.host, self.port, timeout=TIMEOUT_S)
+        connection = connect(self.host, self.port, timeout=UPLOAD_S)
         try:
             while not self.stop.is_set():
                 with self.lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -26,6 +27,7 @@ class Sender:
         limits: The uploader's caps.
         clock: Epoch seconds; None while they are not to be trusted.
         jitter: Uniform draws in [0, 1).
+        elapsed: Seconds of a clock that nobody sets.
     """
 
     def __init__(
@@ -37,56 +39,68 @@ class Sender:
         limits: Limits,
         clock: Callable[[], float | None],
         jitter: Callable[[], float],
+        elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger, self._lock, self._http = ledger, lock, http
-        self._limits, self._clock, self._jitter = limits, clock, jitter
+        self._limits, self._clock, self._jitter, self._elapsed = limits, clock, jitter, elapsed
         self._uploading = threading.Lock()
 
     def upload(self) -> UploadOutcome:
         """Sends what waits; see `Agent.upload`."""
+        if not self._uploading.acquire(blocking=False):
+            with self._lock:
+                return UploadOutcome({}, self._ledger.waiting(), None, "another upload is under way")
+        try:
+            return self._upload(self._elapsed() + self._limits.upload_s)
+        finally:
+            self._uploading.release()
+
+    def _upload(self, until: float) -> UploadOutcome:
         settled: dict[bytes, wire.Outcome] = {}
         failure: str | None = None
         delay_s: float | None = None
-        with self._uploading:
-            while True:
-                with self._lock:
-                    now_s, pace = self._clock(), self._ledger.pace()
-                    waiting = self._ledger.outbox(self._limits.max_reports)
-                    paused = self._ledger.paused()
-                if waiting and (paused or now_s is None):
-                    failure = "paused" if paused else "clock not trusted"
-                    break
-                if now_s is None:
-                    break
-                decision = decide(waiting, pace, now_s=now_s, limits=self._limits)
-                if not isinstance(decision, Upload):
-                    delay_s = decision.delay_s if isinstance(decision, Wait) else None
-                    break
-                try:
-                    response = self._http.post(REPORTS_PATH, decision.body)
-                except CollectorError:
-                    response = None
-                after_s = self._clock()
-                result = judge(
-                    decision,
-                    response,
-                    pace,
-                    now_s=now_s if after_s is None else after_s,
-                    jitter=self._jitter(),
-                    limits=self._limits,
-                )
-                with self._lock:
-                    if isinstance(result, Settled):
-                        outcomes = [
-                            (report.id, outcome)
-                            for report, outcome in zip(decision.reports, result.outcomes, strict=True)
-                        ]
-                        self._ledger.settle(outcomes, result.pace)
-                        settled.update((i, outcome) for i, outcome in outcomes if outcome != "early")
-                        failure = "early" if {outcome for _, outcome in outcomes} == {"early"} else None
-                    else:
-                        self._ledger.slow(result.pace)
-                        failure = result.reason
+        while True:
             with self._lock:
-                left = self._ledger.waiting()
+                now_s, pace = self._clock(), self._ledger.pace()
+                waiting = self._ledger.outbox(self._limits.max_reports)
+                paused = self._ledger.paused()
+            if waiting and (paused or now_s is None):
+                failure = "paused" if paused else "clock not trusted"
+                break
+            if now_s is None:
+                break
+            decision = decide(waiting, pace, now_s=now_s, limits=self._limits)
+            if not isinstance(decision, Upload):
+                delay_s = decision.delay_s if isinstance(decision, Wait) else None
+                break
+            if self._elapsed() >= until:
+                delay_s = 0.0
+                break
+            try:
+                response = self._http.post(REPORTS_PATH, decision.body)
+            except CollectorError:
+                response = None
+            after_s = self._clock()
+            result = judge(
+                decision,
+                response,
+                pace,
+                now_s=now_s if after_s is None else after_s,
+                jitter=self._jitter(),
+                limits=self._limits,
+            )
+            with self._lock:
+                if isinstance(result, Settled):
+                    outcomes = [
+                        (report.id, outcome)
+                        for report, outcome in zip(decision.reports, result.outcomes, strict=True)
+                    ]
+                    self._ledger.settle(outcomes, result.pace)
+                    settled.update((i, outcome) for i, outcome in outcomes if outcome != "early")
+                    failure = "early" if {outcome for _, outcome in outcomes} == {"early"} else None
+                else:
+                    self._ledger.slow(result.pace)
+                    failure = result.reason
+        with self._lock:
+            left = self._ledger.waiting()
         return UploadOutcome(settled, left, delay_s, failure)

@@ -1,4 +1,4 @@
-"""The one place where a device touches the network: bounded requests to one collector."""
+"""The one place where a device touches the network: requests to one collector, bounded in size and time."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 import urllib3
 
 from hubbub_client.errors import CollectorError
+from hubbub_client.exchange import Exchanges
 
 MAX_SURVEYS_BYTES: Final = 32 * 2**20
 """A list of surveys is the largest answer; one survey is at most 16 MiB, and almost every one a few kB."""
@@ -16,8 +17,12 @@ MAX_SURVEYS_BYTES: Final = 32 * 2**20
 MAX_OUTCOMES_BYTES: Final = 2**16
 """An outcome is at most 11 bytes, and an upload carries a handful of reports."""
 
-TIMEOUT_S: Final = 15.0
-"""Connect and read; a collector answers within its linger, so more means that the way is broken."""
+UPLOAD_S: Final = 15.0
+"""For a whole upload, from the look-up of the name to the last byte of the answer: a collector answers within
+its linger, so more means that the way is broken."""
+
+SURVEYS_S: Final = 60.0
+"""For a whole list of surveys, which may be a megabyte or two over a slow line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,55 +71,62 @@ def checked_url(url: str) -> SplitResult:
 class HttpTransport:
     """Requests to one collector over kept connections: no redirects, no cookies, no retries of its own.
 
-    Retrying is the uploader's decision; a library that retries by itself would hide it.
+    Retrying is the uploader's decision; a library that retries by itself would hide it. A request is given up
+    when its time is over, however the collector draws it out: byte by byte, in the middle of a header or of
+    a handshake, or in the look-up of its name.
 
     Args:
         url: Where the collector is, for example "https://collect.example.org"; a path is kept as a prefix.
-        timeout_s: For connecting and for each read.
+        timeout_s: For a whole exchange; None for UPLOAD_S and SURVEYS_S.
 
     Raises:
         CollectorError: If `url` is not http or https with a host.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, *, timeout_s: float | None = None) -> None:
         checked_url(url)
         self._base = url.rstrip("/")
-        # The agent string is the same for every device: a version would sort devices into groups.
-        self._pool = urllib3.PoolManager(
-            num_pools=1,
-            maxsize=1,
-            retries=False,
-            timeout=urllib3.Timeout(connect=timeout_s, read=timeout_s),
-            headers={"User-Agent": "hubbub"},
-        )
+        self._upload_s = UPLOAD_S if timeout_s is None else timeout_s
+        self._surveys_s = SURVEYS_S if timeout_s is None else timeout_s
+        self._exchanges = Exchanges()
 
     def get(self, path: str) -> Response:
         """The answer to GET.
 
         Raises:
-            CollectorError: If no whole answer of acceptable size came.
+            CollectorError: If no whole answer of acceptable size came in time.
         """
-        return self._request("GET", path, None, MAX_SURVEYS_BYTES)
+        return self._request("GET", path, None, MAX_SURVEYS_BYTES, self._surveys_s)
 
     def post(self, path: str, body: bytes) -> Response:
         """The answer to POST of a MessagePack body.
 
         Raises:
-            CollectorError: If no whole answer of acceptable size came.
+            CollectorError: If no whole answer of acceptable size came in time.
         """
-        return self._request("POST", path, body, MAX_OUTCOMES_BYTES)
+        return self._request("POST", path, body, MAX_OUTCOMES_BYTES, self._upload_s)
 
     def close(self) -> None:
-        """Closes kept connections."""
-        self._pool.clear()
+        """Closes all connections; a request under way fails at once."""
+        self._exchanges.close()
 
-    def _request(self, method: str, path: str, body: bytes | None, max_bytes: int) -> Response:
+    def _request(
+        self, method: str, path: str, body: bytes | None, max_bytes: int, timeout_s: float
+    ) -> Response:
+        # The agent string is the same for every device: a version would sort devices into groups.
         headers = {"User-Agent": "hubbub"}
         if body is not None:
             headers["Content-Type"] = "application/msgpack"
-        try:
-            reply = self._pool.request(
-                method, self._base + path, body=body, headers=headers, redirect=False, preload_content=False
+
+        def exchange(pool: urllib3.PoolManager) -> Response:
+            reply = pool.request(
+                method,
+                self._base + path,
+                body=body,
+                headers=headers,
+                redirect=False,
+                preload_content=False,
+                timeout=urllib3.Timeout(connect=timeout_s, read=timeout_s),
             )
             try:
                 data = b""
@@ -127,5 +139,8 @@ class HttpTransport:
                 return Response(reply.status, data, reply.headers.get("Retry-After"))
             finally:
                 reply.release_conn()
+
+        try:
+            return self._exchanges.run(exchange, timeout_s)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise CollectorError(f"collector cannot be reached: {type(error).__name__}") from None

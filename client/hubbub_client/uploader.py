@@ -32,6 +32,8 @@ class Limits:
         base_s: Mean back-off after the first failure, uniform in [0, 2 * base_s); doubled by each failure.
         cap_s: Largest back-off window, seconds.
         retry_after_cap_s: Largest Retry-After believed, seconds: a broken server must not silence devices.
+        upload_s: No request is begun later than this into one call of `upload`, seconds: with a request's own
+            bound, it bounds the call.
     """
 
     max_reports: int = 8
@@ -40,6 +42,7 @@ class Limits:
     base_s: float = 1.0
     cap_s: float = 3600.0
     retry_after_cap_s: float = 86400.0
+    upload_s: float = 15.0
 
 
 @dataclass(frozen=True, slots=True)
