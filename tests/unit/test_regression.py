@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub import mechanisms as m
-from hubbub.accounting import BayesianFilter, Box, Query, Regression
+from hubbub.accounting import BayesianFilter, Box, Query, Regression, concave
 from hubbub.accounting.branching import Search
+from hubbub.accounting.concave import Corners, largest
 from hubbub.accounting.regression import TOTAL, curves_of
 from hubbub.errors import BudgetError, ParameterError
 from hubbub.testing import seeded
@@ -180,6 +181,43 @@ def test_a_bound_is_above_every_point_and_soon_close_to_one(answers):
                 break
             search.step()
         assert search.gap < 1e-2
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_a_concave_bound_is_above_every_point_and_reached_from_any_start(epsilon):
+    """Nine numbers: sums of up to 150 answers; 2,000 random points and all corners; seven starts each.
+
+    A corner as start, and the maximum of another sum, must lead to the same bound: only speed may differ.
+    """
+    rng = np.random.default_rng(17)
+    least = 1.0 / (math.exp(epsilon) + 1.0)
+    corners = Corners(9).points
+    for answers in (1, 2, 9, 40, 150):
+        slopes = rng.uniform(-1.0, 1.0, (answers, 9))
+        slopes *= (0.5 - least) * rng.uniform(0.3, 1.0, (answers, 1)) / np.abs(slopes).sum(1, keepdims=True)
+        offsets = np.full(answers, 0.5)
+        bounds, start = [], np.zeros(9)
+        for kind in ("nought", "last", "last", "corner", "corner", "inside", "inside"):
+            if kind != "last":
+                start = rng.uniform(-1.0, 1.0, 9) * (kind != "nought")
+                start = np.sign(start) if kind == "corner" else start
+            bound, start = largest(slopes, offsets, start)
+            assert np.abs(start).max() <= 1.0
+            assert 0.0 <= bound - np.log(slopes @ start + offsets).sum() < 1e-9
+            bounds.append(bound)
+        assert max(bounds) - min(bounds) < 1e-9
+        for points in (corners, rng.uniform(-1.0, 1.0, (2_000, 9))):
+            assert np.log(points @ slopes.T + offsets).sum(axis=1).max() <= min(bounds)
+
+
+def test_a_step_of_a_search_that_is_cut_short_still_gives_a_bound(monkeypatch):
+    """What is not reached within the steps counts as lost: a bound from one step is high, never low."""
+    rng = np.random.default_rng(4)
+    slopes, offsets = rng.uniform(-0.05, 0.05, (30, 9)), np.full(30, 0.5)
+    exact, _ = largest(slopes, offsets, np.zeros(9))
+    monkeypatch.setattr(concave, "_STEPS", 1)
+    early, _ = largest(slopes, offsets, np.zeros(9))
+    assert exact < early
 
 
 @settings(max_examples=25, deadline=None)
