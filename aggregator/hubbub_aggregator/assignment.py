@@ -2,7 +2,7 @@
 
 Whoever delivers records may repeat them, hold some back from before a rebalance, or skip: what is below the
 next offset is dropped; past it, the deliverer is told where to go on, and if that does not help, the process
-ends. No I/O but the store's.
+ends. No I/O but the store's and the dead letters'.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.dead_letters import DeadLetters, Unkept
 from hubbub_aggregator.errors import Ahead, Gap
 from hubbub_aggregator.store import Store
 
@@ -38,9 +39,18 @@ class Assignment:
         store: Where counts are kept; it decides where to read on.
         end: The log's end in a partition.
         clock: Seconds that only grow, to wait for a record that is missing.
+        dead_letters: Where letters about what cannot be counted go; None keeps none.
     """
 
-    def __init__(self, store: Store, *, end: Callable[[int], int], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        end: Callable[[int], int],
+        clock: Callable[[], float],
+        dead_letters: DeadLetters | None = None,
+    ) -> None:
+        self._dead_letters = dead_letters or Unkept()
         self._store, self._end, self._clock = store, end, clock
         self._states: dict[int, PartitionState] = {}
         self._missing_since: dict[int, float] = {}
@@ -97,6 +107,8 @@ class Assignment:
         ready = contiguous(records, state.offset)
         if ready:
             change = apply_many(state, ready)
+            if change.dead_letters:
+                self._dead_letters.put(partition, change.dead_letters)
             self._store.save(partition, change)
             state.commit(change)
             self._missing_since.pop(partition, None)

@@ -13,8 +13,9 @@ Each report gets the first verdict that fits, in this order:
 
 Only accepted ids are remembered. What the gateway refused comes as tallies beside the reports, with the same
 names and over_quota. Rounds outside the schedule are kept under NO_ROUND; reports of a digest that no
-Survey record announced make up `unknown`; records that do not decode are `dead`. All of these are counted and
-skipped. An offset below the next expected one is a redelivery and dropped; one above it is a Gap.
+Survey record announced make up `unknown`; records that do not decode, whole or in some segments, are `dead`.
+All of these are counted and skipped, and the sound segments of a record count whatever lies beside them. An
+offset below the next expected one is a redelivery and dropped; one above it is a Gap.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from hubbub.records import NO_ROUND, ReportsRecord, SealRecord, Segment, SurveyR
 from hubbub.survey import Survey
 from hubbub.wire import ID_BYTES
 from hubbub_aggregator.accounting import NOTHING, Accounting
+from hubbub_aggregator.dead_letters import DeadLetter, Reason
 from hubbub_aggregator.dedup import Fresh, IdSet, IdTable, Keys, Unchecked
 from hubbub_aggregator.errors import Gap
 
@@ -106,7 +108,7 @@ class Change:
         surveys: Newly announced surveys by digest.
         rounds: What changes per (digest, round).
         unknown: Reports of unannounced digests.
-        dead: Records that did not decode.
+        dead_letters: One for every record that did not decode, whole or in part.
     """
 
     previous: int
@@ -114,7 +116,12 @@ class Change:
     surveys: Mapping[bytes, Survey]
     rounds: Mapping[RoundKey, RoundChange]
     unknown: int
-    dead: int
+    dead_letters: tuple[DeadLetter, ...] = ()
+
+    @property
+    def dead(self) -> int:
+        """How many records did not decode."""
+        return len(self.dead_letters)
 
 
 @dataclass(slots=True)
@@ -126,7 +133,7 @@ class PartitionState:
         surveys: Announced surveys by digest.
         rounds: By (digest, round); NO_ROUND collects what lies outside the schedule.
         unknown: Reports of digests that no Survey record announced.
-        dead: Records that did not decode.
+        dead: Records that did not decode, whole or in part.
         id_set: Makes the set that remembers a round's ids.
     """
 
@@ -279,22 +286,28 @@ class _Draft:
         self._state = state
         self._surveys: dict[bytes, Survey] = {}
         self._rounds: dict[RoundKey, _RoundDraft] = {}
-        self._unknown = self._dead = 0
+        self._unknown = 0
+        self._dead: list[DeadLetter] = []
 
     def take(self, offset: int, data: bytes) -> None:
+        broken: list[int] = []
+        reason: Reason = "no record"
         try:
-            record = decode_record(data)
+            record = decode_record(data, broken=broken)
             if isinstance(record, SurveyRecord):
+                reason = "no survey"
                 survey = Survey.from_canonical(record.canonical)
         except HubbubError:  # all that bad bytes raise; any other error is a bug and stops the worker
-            self._dead += 1
+            self._dead.append(DeadLetter(offset, reason, record=data))
             return
         if isinstance(record, SurveyRecord):
             if self._survey(survey.digest) is None:
                 self._surveys[survey.digest] = survey
         elif isinstance(record, SealRecord):
-            self._seal(offset, record)
+            self._seal(offset, record, data)
         else:
+            if broken:
+                self._dead.append(DeadLetter(offset, "segments", segments=len(broken), record=data))
             self._reports(record)
 
     def _survey(self, digest: bytes) -> Survey | None:
@@ -306,10 +319,10 @@ class _Draft:
             draft = self._rounds[key] = _RoundDraft(self._state.rounds.get(key) or _UNKNOWN_ROUND)
         return draft
 
-    def _seal(self, offset: int, record: SealRecord) -> None:
+    def _seal(self, offset: int, record: SealRecord, data: bytes) -> None:
         survey = self._survey(record.digest)
         if survey is not None and record.round >= survey.rounds:
-            self._dead += 1
+            self._dead.append(DeadLetter(offset, "seal of no round", record=data))
             return
         draft = self._round((record.digest, record.round))
         if not draft.is_sealed:
@@ -357,7 +370,7 @@ class _Draft:
             surveys=self._surveys,
             rounds={key: self._counted(key, draft) for key, draft in self._rounds.items()},
             unknown=self._unknown,
-            dead=self._dead,
+            dead_letters=tuple(self._dead),
         )
 
     def _counted(self, key: RoundKey, draft: _RoundDraft) -> RoundChange:

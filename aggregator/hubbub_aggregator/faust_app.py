@@ -21,6 +21,7 @@ from faust.transport.drivers.aiokafka import Consumer, Transport
 from faust.types import TP
 
 from hubbub_aggregator.assignment import Assignment
+from hubbub_aggregator.dead_letters import DeadLetters
 from hubbub_aggregator.log import Log
 from hubbub_aggregator.store import Store
 
@@ -45,6 +46,7 @@ def create_app(
     instance: str | None = None,
     session_s: float = DEFAULT_SESSION_S,
     group_records: int = DEFAULT_GROUP_RECORDS,
+    dead_letters: DeadLetters | None = None,
 ) -> faust.App:
     """A Faust app that counts the partitions it is assigned.
 
@@ -58,8 +60,9 @@ def create_app(
             rebalance. None for a new member every time.
         session_s: Seconds after which a silent worker's partitions go to others.
         group_records: The most records that are applied and saved together.
+        dead_letters: Where letters about what cannot be counted go; None keeps none.
     """
-    assignment = Assignment(store, end=log.end, clock=time.monotonic)
+    assignment = Assignment(store, end=log.end, clock=time.monotonic, dead_letters=dead_letters)
 
     class StoreConsumer(Consumer):
         """Reads on from where the store says."""

@@ -18,6 +18,7 @@ from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING
 from hubbub_aggregator.archive import Archive
 from hubbub_aggregator.counting import PartitionState, RoundKey, RoundState, apply_many
+from hubbub_aggregator.dead_letters import DeadLetters, Unkept
 from hubbub_aggregator.errors import Ahead
 from hubbub_aggregator.log import Log
 from hubbub_aggregator.provisional import Steps, Tally, advance
@@ -43,6 +44,7 @@ class Worker:
         grace_s: How long after a round's lateness its seal waits, seconds.
         clock: Seconds since 1970; it decides when rounds are sealed and nothing else.
         read_records: The most records of a partition that one step applies and saves together.
+        dead_letters: Where letters about what cannot be counted go; None keeps none.
 
     Raises:
         Ahead: If the store has applied records that the log does not hold.
@@ -59,10 +61,12 @@ class Worker:
         grace_s: float = DEFAULT_GRACE_S,
         clock: Callable[[], float] = time.time,
         read_records: int = DEFAULT_READ_RECORDS,
+        dead_letters: DeadLetters | None = None,
     ) -> None:
         self._log, self._store, self._archive, self._view = log, store, archive, view
         self._grace_s, self._clock, self._read_records = grace_s, clock, read_records
         self._sealer = Sealer(log)
+        self._dead_letters = dead_letters or Unkept()
         self._states: dict[int, PartitionState] = {}
         for partition in range(log.partitions):
             state = self._states[partition] = store.load(partition)
@@ -138,6 +142,8 @@ class Worker:
         change = apply_many(state, self._log.read(partition, state.offset, self._read_records))
         if change.offset == change.previous:
             return 0
+        if change.dead_letters:
+            self._dead_letters.put(partition, change.dead_letters)
         self._store.save(partition, change)
         state.commit(change)
         self._look({key: state.rounds[key] for key in change.rounds})

@@ -1,25 +1,30 @@
 """The topic that reports lie in: how it is made, and which of its settings would lose or change counts.
 
-Beside the topic of reports lies `<topic>.announced`, with one partition: which surveys were put into the
-reports already. Where brokers keep three copies, nothing is acknowledged before two of them have it.
+Beside the topic of reports lie, with one partition each, `<topic>.announced`, which surveys were put into the
+reports already, and `<topic>.dead`, what could not be counted. Where brokers keep three copies, nothing is
+acknowledged before two of them have it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import confluent_kafka.admin
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from hubbub_collector.errors import LogError
 
 # A linger of 32,768 reports that all fall into one partition stays below 1 MiB; the rest is room to grow.
 MAX_RECORD_BYTES: Final = 2 * 2**20
+# A dead letter may hold a whole record in base64.
+_MAX_LETTER_BYTES: Final = 3 * 2**20
 # Two weeks: a store that was lost on a Friday is rebuilt from the topic with time to spare.
 DEFAULT_RETENTION_S: Final = 14 * 86_400
 _TIMEOUT_S: Final = 10.0
+_POLL_S: Final = 0.1
 # Documented there, but not marked as exported.
 _ADMIN: Final[Any] = confluent_kafka.admin
 
@@ -48,7 +53,7 @@ def create_topic(
     replication: int = 1,
     retention_s: int = DEFAULT_RETENTION_S,
 ) -> Topic:
-    """Makes the topic of reports and its companion with the settings that `check_topic` asks for.
+    """Makes the topic of reports and those beside it, with the settings that `check_topic` asks for.
 
     Args:
         bootstrap: Brokers, as host:port,host:port.
@@ -69,22 +74,47 @@ def create_topic(
         "message.timestamp.type": "CreateTime",
         "max.message.bytes": str(MAX_RECORD_BYTES),
     }
-    topics = [
-        _ADMIN.NewTopic(topic, num_partitions=count, replication_factor=replication, config=settings)
-        for topic, count in ((name, partitions), (companion(name), 1))
+    make = [
+        _ADMIN.NewTopic(topic, num_partitions=count, replication_factor=replication, config=config)
+        for topic, count, config in (
+            (companion(name), 1, settings | {"retention.ms": "-1"}),
+            (dead_topic(name), 1, settings | {"max.message.bytes": str(_MAX_LETTER_BYTES)}),
+            (name, partitions, settings),
+        )
     ]
+    # The topic of reports last: where it is there, the others are, and what failed half-way can be repeated.
+    for topic in make:
+        _create(bootstrap, topic, may_exist=topic.topic != name)
+    # Brokers learn of a topic one after another.
+    deadline = time.monotonic() + _TIMEOUT_S
+    while True:
+        try:
+            return describe_topic(bootstrap, name)
+        except LogError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_S)
+
+
+def _create(bootstrap: str, topic: Any, *, may_exist: bool) -> None:  # noqa: ANN401 - see _ADMIN
     client = _client(bootstrap)
     try:
-        for future in client.create_topics(topics, operation_timeout=_TIMEOUT_S).values():
+        for future in client.create_topics([topic], operation_timeout=_TIMEOUT_S).values():
             future.result(_TIMEOUT_S)
     except (KafkaException, TimeoutError) as error:
-        raise LogError(f"topic {name} could not be made: {error}") from error
-    return describe_topic(bootstrap, name)
+        code = error.args[0].code() if isinstance(error, KafkaException) else None
+        if not (may_exist and code == KafkaError.TOPIC_ALREADY_EXISTS):
+            raise LogError(f"topic {topic.topic} could not be made: {error}") from error
 
 
 def companion(name: str) -> str:
     """The name of the topic that remembers which surveys were announced."""
     return f"{name}.announced"
+
+
+def dead_topic(name: str) -> str:
+    """The name of the topic that keeps the letters about records that could not be counted."""
+    return f"{name}.dead"
 
 
 def describe_topic(bootstrap: str, name: str) -> Topic:

@@ -6,7 +6,7 @@ that was refused, so that the log alone proves: attempts = kept + refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -160,14 +160,19 @@ def _column(symbols: NDArray[np.unsignedinteger]) -> tuple[int, bytes]:
     return width, symbols.astype(_WIDTHS[width]).tobytes()
 
 
-def decode_record(data: bytes) -> Record:
+def decode_record(data: bytes, *, broken: list[int] | None = None) -> Record:
     """The record that `data` holds, every field checked before anything is built on it.
 
     Symbols are views of `data`'s bytes in the width they were stored in; that they lie below the channel's M
     is for the reader to check, who knows the survey.
 
+    Args:
+        data: The bytes.
+        broken: Takes the places of segments that are not well-formed; the record then comes without them. If
+            there is no such list, one of them condemns the record.
+
     Raises:
-        WireError: If `data` is anything but one well-formed record.
+        WireError: If `data` is anything but one well-formed record, but for segments as above.
     """
     fields = packing.array(packing.unpack(data, "record"), "record")
     if len(fields) < 2:
@@ -186,9 +191,19 @@ def decode_record(data: bytes) -> Record:
     packing.array(fields, "reports record", 5)
     return ReportsRecord(
         packing.integer(fields[2], "record minute", 0, MAX_MINUTE),
-        tuple(_segment(packing.array(item, "segment")) for item in packing.array(fields[4], "segments")),
+        tuple(_segments(packing.array(fields[4], "segments"), broken)),
         packing.integer(fields[3], "record unknown", 0, MAX_TALLY),
     )
+
+
+def _segments(items: list[object], broken: list[int] | None) -> Iterator[Segment]:
+    for place, item in enumerate(items):
+        try:
+            yield _segment(packing.array(item, "segment"))
+        except WireError:
+            if broken is None:
+                raise
+            broken.append(place)
 
 
 def _segment(fields: list[object]) -> Segment:

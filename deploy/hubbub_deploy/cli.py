@@ -80,6 +80,12 @@ def _parser() -> argparse.ArgumentParser:
         default=5.0,
         help="seconds from a round's last moment to its seal (default: %(default)s)",
     )
+    node.add_argument(
+        "--dead-letter-payload",
+        choices=("none", "whole"),
+        default="none",
+        help="whether dead letters hold the bytes of their records (default: %(default)s)",
+    )
     node.set_defaults(run=_node)
 
     replay = commands.add_parser("replay", help="the same code offline on a CSV: error against the truth")
@@ -191,6 +197,7 @@ def _node(options: argparse.Namespace) -> int:
             port=options.port,
             partitions=options.partitions,
             grace_s=options.grace,
+            dead_letter_payload=options.dead_letter_payload,
         )
     )
 

@@ -23,6 +23,7 @@ from starlette.routing import Mount
 from hubbub import Survey
 from hubbub_aggregator import api, faust_app
 from hubbub_aggregator.archive import SqliteArchive
+from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.errors import AggregatorError
 from hubbub_aggregator.redis_store import RedisStore
 from hubbub_aggregator.sealing import DEFAULT_GRACE_S
@@ -30,6 +31,7 @@ from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.watcher import Watcher
 from hubbub_collector import gateway
 from hubbub_collector.errors import CollectorError
+from hubbub_collector.kafka_dead import KafkaDeadTopic
 from hubbub_collector.kafka_log import DEFAULT_REBUILD_S, KafkaLog
 from hubbub_collector.kafka_topic import DEFAULT_RETENTION_S, Topic, create_topic
 from hubbub_collector.server import create_server
@@ -53,6 +55,7 @@ class ClusterSettings:
         session_s: Seconds after which a silent aggregator's partitions go to others.
         grace_s: Seconds between a round's last possible report and its seal. More than the ten seconds after
             which a collector gives a record up, and the largest difference of the servers' clocks.
+        dead_letter_payload: Whether a dead letter holds the record's bytes: "none" or "whole".
     """
 
     kafka: str
@@ -63,6 +66,7 @@ class ClusterSettings:
     rebuild_s: int = DEFAULT_REBUILD_S
     session_s: float = faust_app.DEFAULT_SESSION_S
     grace_s: float = DEFAULT_GRACE_S
+    dead_letter_payload: str = "none"
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -97,6 +101,10 @@ class ClusterSettings:
             empty = value == "" or (isinstance(value, int | float) and not 0 < value < 2**40)
             if type(value) not in kinds[known[key]] or empty:
                 raise DeployError(f"{key} must be a {known[key]}, not empty and above 0, got {value!r}")
+        if values.get("dead_letter_payload", "none") not in ("none", "whole"):
+            raise DeployError(
+                f"dead_letter_payload must be none or whole, got {values['dead_letter_payload']!r}"
+            )
         return cls(**values)  # type: ignore[arg-type]  # every type was checked
 
 
@@ -149,6 +157,29 @@ def _store(settings: ClusterSettings, log: KafkaLog) -> Iterator[RedisStore]:
         yield store
 
 
+@contextlib.contextmanager
+def _dead(settings: ClusterSettings) -> Iterator[KafkaDeadTopic]:
+    try:
+        dead = KafkaDeadTopic(settings.kafka, settings.topic)
+    except CollectorError as error:
+        raise DeployError(str(error)) from error
+    with dead:
+        yield dead
+
+
+def dead_letters(settings: ClusterSettings) -> list[dict[str, object]]:
+    """Every dead letter of a cluster, in the order of their positions.
+
+    Raises:
+        DeployError: If they cannot be read.
+    """
+    with _dead(settings) as dead:
+        try:
+            return in_order(dead.records().values())
+        except CollectorError as error:
+            raise DeployError(str(error)) from error
+
+
 def collect(settings: ClusterSettings, surveys: tuple[Survey, ...], *, host: str, port: int) -> int:
     """Runs a gateway on the topic until SIGINT or SIGTERM.
 
@@ -185,7 +216,7 @@ def aggregate(settings: ClusterSettings, *, instance: str | None = None) -> int:
     Raises:
         DeployError: If the topic or Redis cannot be used.
     """
-    with _log(settings) as log, _store(settings, log) as store:
+    with _log(settings) as log, _store(settings, log) as store, _dead(settings) as dead:
         app = faust_app.create_app(
             log,
             store,
@@ -194,6 +225,11 @@ def aggregate(settings: ClusterSettings, *, instance: str | None = None) -> int:
             group=settings.group,
             instance=instance,
             session_s=settings.session_s,
+            dead_letters=KeyedDeadLetters(
+                dead,
+                log_identity=log.identity,
+                payload="whole" if settings.dead_letter_payload == "whole" else "none",
+            ),
         )
         return faust_app.run(app)
 

@@ -1,8 +1,10 @@
-"""`hubbub topic`, `collector`, `aggregator`, `dashboard`: the parts of a cluster, one process each."""
+"""`hubbub topic`, `collector`, `aggregator`, `dashboard`: parts of a cluster; `dead`: what it skipped."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,7 @@ DASHBOARD_PORT = 8781
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the four commands."""
+    """Adds the commands."""
     topic = commands.add_parser("topic", help="make the Kafka topic of a new cluster")
     _settings(topic)
     topic.add_argument("--partitions", type=int, required=True, help="how many; they never change")
@@ -40,6 +42,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     dashboard.add_argument("--data", type=Path, required=True, help="folder of the archive")
     _address(dashboard, DASHBOARD_PORT)
     dashboard.set_defaults(run=_dashboard)
+
+    dead = commands.add_parser("dead", help="what could not be counted: positions and reasons, as JSON lines")
+    dead.add_argument(
+        "source", type=Path, metavar="SETTINGS|FOLDER", help="a cluster's settings, or a node's folder"
+    )
+    dead.set_defaults(run=_dead)
 
 
 def _settings(parser: argparse.ArgumentParser) -> None:
@@ -83,3 +91,18 @@ def _dashboard(options: argparse.Namespace) -> int:
     from hubbub_deploy import cluster  # noqa: PLC0415 - see above
 
     return cluster.dashboard(_load(options), data_dir=options.data, host=options.host, port=options.port)
+
+
+def _dead(options: argparse.Namespace) -> int:
+    from hubbub_deploy import cluster, node  # noqa: PLC0415 - see above
+
+    source: Path = options.source
+    letters = (
+        node.dead_letters(source)
+        if source.is_dir()
+        else cluster.dead_letters(cluster.ClusterSettings.load(source))
+    )
+    for letter in letters:
+        print(json.dumps(letter))
+    print(f"{len(letters)} dead letters", file=sys.stderr)
+    return 0

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -22,7 +22,9 @@ from starlette.routing import Mount
 from hubbub import Survey
 from hubbub_aggregator import api
 from hubbub_aggregator.archive import SqliteArchive
+from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.errors import AggregatorError
+from hubbub_aggregator.sqlite_dead import SqliteDeadTopic
 from hubbub_aggregator.sqlite_store import SqliteStore
 from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.worker import Worker
@@ -37,6 +39,7 @@ from hubbub_deploy.listening import base_url, listen, stopping_politely
 LOG_FILE: Final = "log.sqlite"
 STORE_FILE: Final = "store.sqlite"
 ARCHIVE_FILE: Final = "archive.sqlite"
+DEAD_FILE: Final = "dead.sqlite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,7 @@ class NodeSettings:
         grace_s: Seconds between a round's last possible report and its seal. At least what a batch may take
             from admission to the log: 5 s is 250 lingers.
         gateway: Bounds and waits of the gateway.
+        dead_letter_payload: Whether a dead letter holds the record's bytes: "none" or "whole".
         clock: Seconds since 1970, for admission and seals.
     """
 
@@ -62,6 +66,7 @@ class NodeSettings:
     partitions: int = 4
     grace_s: float = 5.0
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
+    dead_letter_payload: Literal["none", "whole"] = "none"
     clock: Callable[[], float] = time.time
 
 
@@ -85,9 +90,18 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
             )
             stack.enter_context(contextlib.closing(store))
             archive = stack.enter_context(contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)))
+            dead = stack.enter_context(contextlib.closing(SqliteDeadTopic(folder / DEAD_FILE)))
             view = LiveView()
             worker = Worker(
-                log, store, archive=archive, view=view, grace_s=settings.grace_s, clock=settings.clock
+                log,
+                store,
+                archive=archive,
+                view=view,
+                grace_s=settings.grace_s,
+                clock=settings.clock,
+                dead_letters=KeyedDeadLetters(
+                    dead, log_identity=log.identity, payload=settings.dead_letter_payload
+                ),
             )
             while not worker.is_caught_up:
                 worker.step()
@@ -166,6 +180,22 @@ def serve(
             else "the worker stopped on a doubt; the log and the store are as they were"
         )
     return 0
+
+
+def dead_letters(data_dir: Path) -> list[dict[str, object]]:
+    """Every dead letter of a node, in the order of their positions.
+
+    Raises:
+        DeployError: If the folder is no node's.
+    """
+    path = data_dir / DEAD_FILE
+    if not path.exists():
+        raise DeployError(f"{path} must be a node's file of dead letters, got none")
+    try:
+        with contextlib.closing(SqliteDeadTopic(path)) as dead:
+            return in_order(dead.records().values())
+    except AggregatorError as error:
+        raise DeployError(str(error)) from error
 
 
 def _refuse_changed(surveys: Iterable[Survey], view: LiveView) -> None:

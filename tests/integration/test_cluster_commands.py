@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from surveys import LABELS
 
 from hubbub.survey import Survey
 from hubbub.wire import Report, decode_response, encode_report, encode_upload
+from hubbub_collector.kafka_log import KafkaLog
 
 pytestmark = [pytest.mark.integration, needs_redis]
 
@@ -31,8 +33,9 @@ class Cluster:
 
     def __init__(self, folder: Path, kafka: str, redis: str) -> None:
         self.folder, self.settings = folder, folder / "cluster.toml"
+        self.kafka, self.topic = kafka, new_topic_name()
         self.settings.write_text(
-            f"kafka = '{kafka}'\nredis = '{redis}'\ntopic = '{new_topic_name()}'\n"
+            f"kafka = '{kafka}'\nredis = '{redis}'\ntopic = '{self.topic}'\n"
             f"group = '{new_topic_name()}'\nsession_s = 2\n"
         )
         self.processes: list[subprocess.Popen[str]] = []
@@ -104,6 +107,8 @@ def test_uploads_of_devices_reach_the_dashboard_counted_once(cluster: Cluster, t
     page = cluster.url("dashboard", "--data", str(tmp_path / "data"), "--port", "0")
 
     with urllib3.PoolManager() as http:
+        with KafkaLog(cluster.kafka, cluster.topic) as log:
+            log.append({1: [b"neither ours nor anybody's"]})
         for _ in range(2):
             for device in range(100):
                 reports = [
@@ -122,6 +127,12 @@ def test_uploads_of_devices_reach_the_dashboard_counted_once(cluster: Cluster, t
             accounting = live["accounting"]
     assert (accounting["accepted"], accounting["duplicate"]) == (1000, 1000)
     assert [entry["lag"] for entry in live["partitions"]] == [0, 0, 0]
+    assert live["dead"] == 1
+    listed = cluster.run("dead")
+    assert listed.returncode == 0, listed.stderr
+    (letter,) = map(json.loads, listed.stdout.splitlines())
+    assert (letter["partition"], letter["reason"]) == (1, "no record")
+    assert "record" not in letter
     assert cluster.stop() == [0, 0, 0, 0]
 
 

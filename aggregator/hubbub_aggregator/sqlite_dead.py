@@ -1,0 +1,51 @@
+"""Dead letters of one process in one SQLite file, keyed by position."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from hubbub_aggregator.errors import StoreError
+
+_SCHEMA = "CREATE TABLE IF NOT EXISTS letter (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
+
+
+class SqliteDeadTopic:
+    """Keeps, of each key, the last value; one thread at a time.
+
+    Args:
+        path: The file; it is made where there is none.
+
+    Raises:
+        StoreError: If it is no such file.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute(_SCHEMA)
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise StoreError(f"{path} must be a file of dead letters: {error}") from error
+
+    def put(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        """Keeps (key, value) pairs, durable on return."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.executemany("INSERT OR REPLACE INTO letter VALUES (?, ?)", records)
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def records(self) -> dict[bytes, bytes]:
+        """Every key and its last value."""
+        return {bytes(key): bytes(value) for key, value in self._db.execute("SELECT key, value FROM letter")}
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._db.close()

@@ -1,0 +1,130 @@
+"""Reads a partition of a Kafka topic record by record, and asks where it begins and ends."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from hubbub_collector.errors import LogError
+from hubbub_collector.kafka_topic import MAX_RECORD_BYTES
+
+RECONNECT_MS: Final = 1000  # a broker that is back should be found before devices give up on the gateway
+_CHUNK: Final = 64
+_ASK_TIMEOUT_S: Final = 10.0
+_POLL_S: Final = 0.1
+# What brokers say while a partition is made or changes hands.
+_PASSING: Final = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._TRANSPORT,
+    }
+)
+
+
+class Reader:
+    """One partition's consumer, which reads on where it stopped without asking anew."""
+
+    def __init__(self, bootstrap: str, topic: str, partition: int) -> None:
+        self._topic, self._partition = topic, partition
+        self._lock = threading.Lock()
+        self._consumer = consumer(bootstrap)
+        self._next: int | None = None
+
+    def messages(self, offset: int, count: int, max_bytes: int) -> list[Message]:
+        """Exactly `count` messages, which the topic is known to have, or fewer past `max_bytes`.
+
+        Raises:
+            LogError: If they cannot be had.
+        """
+        found: list[Message] = []
+        size = 0
+        deadline = time.monotonic() + _ASK_TIMEOUT_S
+        with self._lock, _as_log_error(self._topic):
+            try:
+                if count > 0 and offset != self._next:
+                    self._consumer.assign([TopicPartition(self._topic, self._partition, offset)])
+                while len(found) < count and size < max_bytes:
+                    chunk = self._consumer.consume(min(_CHUNK, count - len(found)), _POLL_S)
+                    for message in chunk:
+                        error = message.error()
+                        if error is not None:
+                            raise KafkaException(error)
+                        size += len(message.value() or b"")
+                    found += chunk
+                    if not chunk and time.monotonic() > deadline:
+                        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            except BaseException:
+                self._next = None
+                raise
+            if found:
+                self._next = offset_of(found[-1]) + 1
+        return found
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._consumer.close()
+
+
+def consumer(bootstrap: str) -> Consumer:
+    """A consumer that is in no group, commits nothing and never moves to another offset by itself."""
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "reconnect.backoff.max.ms": RECONNECT_MS,
+            # Asked for by the library, used by nobody: partitions are assigned by hand.
+            "group.id": "hubbub-reader",
+            "enable.auto.commit": False,
+            # An offset that is no longer there is an error, never silently another one.
+            "auto.offset.reset": "error",
+            "queued.max.messages.kbytes": 16_384,
+            "fetch.message.max.bytes": MAX_RECORD_BYTES,
+            # A reader that jumps waits for the question under way; half a second of it would be felt.
+            "fetch.wait.max.ms": 100,
+        }
+    )
+
+
+def ends(asker: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """The first offset that is kept, and the next that will be written; a change of leader is waited for."""
+    deadline = time.monotonic() + _ASK_TIMEOUT_S
+    while True:
+        try:
+            found = asker.get_watermark_offsets(TopicPartition(topic, partition), timeout=_ASK_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                raise LogError(f"topic {topic}, partition {partition}: {error}") from error
+            time.sleep(_POLL_S)
+        except RuntimeError as error:  # the consumer was closed meanwhile
+            raise LogError(f"topic {topic}: {error}") from error
+        else:
+            if found is None:
+                raise LogError(f"topic {topic}: no broker said where partition {partition} ends")
+            return found
+
+
+def offset_of(message: Message) -> int:
+    """Where a message lies.
+
+    Raises:
+        LogError: If it does not say.
+    """
+    offset = message.offset()
+    if offset is None:
+        raise LogError("a stored record must have an offset, got none")
+    return offset
+
+
+@contextlib.contextmanager
+def _as_log_error(topic: str) -> Iterator[None]:
+    try:
+        yield
+    except (KafkaException, RuntimeError) as error:
+        raise LogError(f"topic {topic}: {error}") from error
