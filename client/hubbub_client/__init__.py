@@ -16,6 +16,7 @@ from hubbub_client.errors import (
 )
 from hubbub_client.fleet import Column, Fleet, FleetEnrolment
 from hubbub_client.fleet_upload import UploadCounts
+from hubbub_client.ledger_file import Counter
 from hubbub_client.outcomes import (
     Answer,
     Correction,
@@ -38,6 +39,7 @@ __all__ = [
     "CollectorError",
     "Column",
     "Correction",
+    "Counter",
     "Enrolment",
     "EnrolmentStatus",
     "Fleet",

@@ -29,6 +29,7 @@ from hubbub_client.device import Device
 from hubbub_client.errors import CollectorError
 from hubbub_client.history import sent_reports
 from hubbub_client.ledger import Ledger
+from hubbub_client.ledger_file import Counter
 from hubbub_client.outcomes import EnrolmentStatus, SentReport, Status, UploadOutcome
 from hubbub_client.policy import Policy, subject_of
 from hubbub_client.schedule import (
@@ -57,6 +58,8 @@ class Agent(Device):
         policy: What surveys may ask; by default whatever the owner has said yes to.
         device_key: A secret of this device, at least 16 bytes, that no backup carries, where the host has
             one: then a ledger copied to another device is refused.
+        counter: A number of this device that only grows, where the host has one: then a ledger that was set
+            back to an earlier state, or made anew, is refused.
         limits: The uploader's caps.
         clock: Epoch seconds, or None while the device does not trust its clock: then nothing is answered or
             sent, and what waits stays.
@@ -76,13 +79,16 @@ class Agent(Device):
         budget: float | None,
         policy: Policy | None = None,
         device_key: bytes | None = None,
+        counter: Counter | None = None,
         limits: Limits | None = None,
         clock: Callable[[], float | None] = time.time,
         jitter: Callable[[], float] = _JITTER,
         http: Transport | None = None,
     ) -> None:
         self._http: Transport = HttpTransport(collector_url) if http is None else http
-        ledger = Ledger(path, budget=None if budget is None else float(budget), device_key=device_key)
+        ledger = Ledger(
+            path, budget=None if budget is None else float(budget), device_key=device_key, counter=counter
+        )
         super().__init__(ledger, policy or Policy(), clock)
         self._sender = Sender(
             ledger, self._lock, self._http, limits=limits or Limits(), clock=clock, jitter=jitter

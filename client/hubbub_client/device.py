@@ -32,7 +32,7 @@ from hubbub_client.schedule import (
     slot_query,
     slots,
 )
-from hubbub_client.stored import StoredAttribute, StoredEnrolment, StoredReading
+from hubbub_client.stored import StoredAttribute, StoredEnrolment, StoredReading, StoredRefusal
 from hubbub_client.transcript import Row
 
 
@@ -76,6 +76,7 @@ class Device:
         for answer in self._ledger.answers():
             self._answered[answer.digest].add(answer.round)
         self._kept = {stored.attribute: stored for stored in self._ledger.readings()}
+        self._refusals = {stored.digest: stored for stored in self._ledger.refusals()}
         self._book = replay(
             self._ledger.transcript(), self._surveys, budget=self._ledger.budget, closed=self._ledger.closed()
         )
@@ -225,7 +226,7 @@ class Device:
             now_s = self._clock()
             refusal = self._refusal(survey, now_s)
             if now_s is None or refusal is not None:
-                return Enrolment(survey.id, survey.version, survey.digest, "refused", refusal)
+                return self._refused(survey, refusal, now_s)
             floor = max(floor_at(survey, now_s), -1 if known is None else known.floor)
             generation = self._attributes[survey.attribute.id].generation
             wanted = [
@@ -235,14 +236,29 @@ class Device:
             ]
             rows = self._reserve(wanted, generation)
             if rows is None:
-                return Enrolment(survey.id, survey.version, survey.digest, "refused", "over_budget")
+                return self._refused(survey, "over_budget", now_s)
             high_water = floor if known is None else max(floor, known.high_water)
             stored = StoredEnrolment(survey.digest, survey.canonical, floor, high_water)
             self._ledger.add_enrolment(stored, rows)
             self._surveys[survey.digest], self._enrolments[survey.digest] = survey, stored
             self._answered.setdefault(survey.digest, set())
             self._book.reserved(rows)
+            self._refusals.pop(survey.digest, None)
             return Enrolment(survey.id, survey.version, survey.digest, "enrolled")
+
+    def _refused(self, survey: Survey, reason: Refusal | None, now_s: float | None) -> Enrolment:
+        """Says so, and keeps it for the owner to see; the same again is not written again."""
+        known = self._refusals.get(survey.digest)
+        if reason is not None and now_s is not None and (known is None or known.reason != reason):
+            headroom = max(0.0, self._ledger.budget - self._book.committed)
+            epsilon = survey.channel.epsilon
+            self._ledger.keep_refusal(
+                StoredRefusal(
+                    survey.digest, survey.id, survey.version, survey.title, epsilon, reason, headroom, now_s
+                )
+            )
+            self._refusals = {stored.digest: stored for stored in self._ledger.refusals()}
+        return Enrolment(survey.id, survey.version, survey.digest, "refused", reason)
 
     def _refusal(self, survey: Survey, now_s: float | None) -> Refusal | None:
         """Why a survey is refused before the budget is asked."""

@@ -12,16 +12,28 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Mapping
+from dataclasses import astuple
 from typing import Final, Literal, cast
 
 from hubbub.wire import Outcome
 from hubbub_client.errors import LedgerCorrupt
 from hubbub_client.ledger_db import Database
-from hubbub_client.stored import Closed, StoredAnswer, StoredAttribute, StoredEnrolment, StoredReading
+from hubbub_client.ledger_file import Counter
+from hubbub_client.stored import (
+    Closed,
+    StoredAnswer,
+    StoredAttribute,
+    StoredEnrolment,
+    StoredReading,
+    StoredRefusal,
+)
 from hubbub_client.transcript import GENESIS, Kind, Row, link, link_closed
 from hubbub_client.uploader import Pace, Pending
 
 _KINDS: Final[tuple[Kind, Kind]] = ("reserve", "record")
+
+MAX_REFUSALS: Final = 64
+"""Refusals kept, the newest: a collector that serves thousands of surveys must not fill the disk."""
 
 
 class Ledger(Database):
@@ -33,21 +45,28 @@ class Ledger(Database):
             by the first open; None to open what exists as it was fixed.
         device_key: A secret of this device that no backup carries, at least 16 bytes. The first open with one
             binds the ledger to it for good.
+        counter: A number of this device that nothing takes back. The first open with one binds the ledger to
+            it for good.
 
     Raises:
         LedgerError: The budget is not one, or the file cannot be made or read.
         LedgerLocked: It is open elsewhere.
         LedgerCorrupt: It is not a ledger, or it is damaged, emptied, or gone from beside its log.
         LedgerMissing: There was one here, its mark says, and it is gone.
-        LedgerForeign: It is bound to another device, or is not the one that was made here.
+        LedgerForeign: It is bound to another device, is not the one that was made here, or is an older copy.
         LedgerTooNew: A later version wrote it.
         BudgetFixed: It was first opened with another budget.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, budget: float | None, device_key: bytes | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        budget: float | None,
+        device_key: bytes | None = None,
+        counter: Counter | None = None,
     ) -> None:
-        super().__init__(path, budget=budget, device_key=device_key)
+        super().__init__(path, budget=budget, device_key=device_key, counter=counter)
 
     def attributes(self) -> list[StoredAttribute]:
         """Every attribute that was ever registered."""
@@ -67,6 +86,24 @@ class Ledger(Database):
         """Every survey that the device takes part in or took, in the order of enrolment."""
         rows = self._read("SELECT digest, canonical, floor, high_water, state FROM enrolment ORDER BY seq")
         return [StoredEnrolment(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+
+    def refusals(self) -> list[StoredRefusal]:
+        """Surveys that asked and were refused, the newest first."""
+        rows = self._read(
+            "SELECT digest, survey_id, version, title, epsilon, reason, headroom, at_s FROM refusal "
+            "ORDER BY at_s DESC, digest"
+        )
+        return [StoredRefusal(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+
+    def keep_refusal(self, refusal: StoredRefusal) -> None:
+        """Keeps why a survey was refused, in place of what was said of it before."""
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(refusal))
+            db.execute(
+                "DELETE FROM refusal WHERE digest NOT IN "
+                "(SELECT digest FROM refusal ORDER BY at_s DESC, digest LIMIT ?)",
+                (MAX_REFUSALS,),
+            )
 
     def paused(self) -> bool:
         """Whether the owner paused the agent."""
@@ -153,6 +190,7 @@ class Ledger(Database):
                 "high_water = max(high_water, excluded.high_water)",
                 (enrolment.digest, enrolment.canonical, enrolment.floor, enrolment.high_water),
             )
+            db.execute("DELETE FROM refusal WHERE digest = ?", (enrolment.digest,))
             chain = self._append(db, reservations)
         self._chain = chain
 
@@ -250,13 +288,15 @@ class Ledger(Database):
                 "WHERE EXISTS (SELECT 1 FROM transcript)"
             )
             db.execute(
-                "UPDATE device SET closed_committed = ?, closed_loss = ?, closed_chain = chain, chain = ?",
+                "UPDATE device SET closed_committed = ?, closed_loss = ?, closed_chain = chain, chain = ?, "
+                "ticks = ticks + 1",
                 (closed.committed, closed.loss, chain),
             )
             db.execute("DELETE FROM outbox")
             db.execute("DELETE FROM transcript")
             db.execute("DELETE FROM answer")
             db.execute("DELETE FROM reading")
+            db.execute("DELETE FROM refusal")
             db.execute("DELETE FROM consent WHERE granted = 1")
             db.execute("UPDATE attribute SET generation = generation + 1, pinned = NULL")
             db.execute("UPDATE enrolment SET state = 'left', floor = high_water")
@@ -272,7 +312,7 @@ class Ledger(Database):
                 (_KINDS.index(row.kind), row.ticket, row.slot, row.generation, row.symbol, row.digest),
             )
         if chain != self._chain:
-            db.execute("UPDATE device SET chain = ?", (chain,))
+            db.execute("UPDATE device SET chain = ?, ticks = ticks + 1", (chain,))
         return chain
 
     def settle(self, outcomes: Iterable[tuple[bytes, Outcome]], pace: Pace) -> None:

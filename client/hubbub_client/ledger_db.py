@@ -25,7 +25,15 @@ from hubbub_client.errors import (
     LedgerLocked,
     LedgerTooNew,
 )
-from hubbub_client.ledger_file import check_mark, key_check, prepare, refusal
+from hubbub_client.ledger_file import (
+    Counter,
+    advance_counter,
+    check_mark,
+    key_check,
+    prepare,
+    read_counter,
+    refusal,
+)
 from hubbub_client.ledger_schema import APPLICATION_ID, SCHEMA_VERSION, migrate
 
 
@@ -33,7 +41,12 @@ class Database:
     """One open ledger file; see `Ledger` for arguments and errors."""
 
     def __init__(
-        self, path: str | os.PathLike[str], *, budget: float | None, device_key: bytes | None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        budget: float | None,
+        device_key: bytes | None,
+        counter: Counter | None,
     ) -> None:
         if budget is not None and not 0 < budget <= MAX_BUDGET:
             # before a file states for good what no filter accepts
@@ -41,6 +54,8 @@ class Database:
         self.path = Path(path)
         self._process = os.getpid()
         self._broken = False
+        self._counter = counter
+        self._ticks: int | None = None
         _OPEN.add(self)
         prepare(self.path, budget=budget)
         try:
@@ -91,7 +106,7 @@ class Database:
             with self._transaction():
                 migrate(db, version)
         db.execute("PRAGMA foreign_keys = ON")
-        row = db.execute("SELECT budget, identity, chain, key_check FROM device").fetchone()
+        row = db.execute("SELECT budget, identity, chain, key_check, ticks FROM device").fetchone()
         if row is None:
             raise LedgerCorrupt(f"ledger {self.path} is damaged: it states no budget")
         if budget is not None and row[0] != budget:
@@ -102,6 +117,7 @@ class Database:
         self._check_key(device_key, row[1], row[3])
         check_mark(self.path, row[1])
         self._chain = bytes(row[2])
+        self._check_ticks(row[4])
 
     def _check_key(self, device_key: bytes | None, identity: bytes, known: bytes | None) -> None:
         """Binds the ledger to the device at the first open with a key, and knows it again ever after."""
@@ -115,6 +131,41 @@ class Database:
                 db.execute("UPDATE device SET key_check = ?", (found,))
         elif not hmac.compare_digest(found, known):
             raise LedgerForeign(f"ledger {self.path} belongs to a device with another key")
+
+    def _check_ticks(self, ticks: int | None) -> None:
+        """Binds the ledger to the host's counter at the first open with one, and compares the two ever after.
+
+        A change is counted in its own transaction, then by the host, and only then may anything be sent. So a
+        ledger that is one ahead was killed between the two, and one that is behind was set back.
+        """
+        if self._counter is None:
+            if ticks is not None:
+                raise LedgerForeign(f"ledger {self.path} belongs to a device with a counter, got none")
+            return
+        known = read_counter(self._counter)
+        if ticks is None:
+            if known != 0:
+                raise LedgerForeign(
+                    f"ledger {self.path} must be this device's first, and its counter says there was another"
+                )
+            with self._transaction() as db:
+                db.execute("UPDATE device SET ticks = 1")
+        elif not known <= ticks <= known + 1:
+            raise LedgerForeign(
+                f"ledger {self.path} must have counted {known} changes as its device has, got {ticks}: "
+                + ("it is an older copy" if ticks < known else "the counter is another one")
+            )
+        else:
+            self._ticks = known
+            self._count()
+
+    def _count(self) -> None:
+        """Has the host's counter follow what was committed."""
+        if self._counter is not None:
+            ticks = self._db.execute("SELECT ticks FROM device").fetchone()[0]
+            if ticks != self._ticks:
+                advance_counter(self._counter, ticks)
+                self._ticks = ticks
 
     def close(self) -> None:
         """Closes the file and gives up the lock; a second call does nothing."""
@@ -137,6 +188,7 @@ class Database:
             # Into the main file at once: who copies that alone, or sweeps the log away after a crash, must
             # not be left with a ledger that forgot what was sent.
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._count()
         except BaseException as error:
             self._broken = True
             db.close()  # rolls back

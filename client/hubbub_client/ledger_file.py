@@ -17,7 +17,7 @@ import os
 import sqlite3
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from hubbub_client.errors import LedgerCorrupt, LedgerError, LedgerForeign, LedgerLocked, LedgerMissing
 from hubbub_client.ledger_schema import make
@@ -28,6 +28,50 @@ _COMPANIONS: Final = ("-wal", "-journal")
 
 MIN_KEY_BYTES: Final = 16
 """A device key shorter than this could be guessed."""
+
+
+class Counter(Protocol):
+    """A number that this device keeps, from 0 up, and that no backup, restore or reinstall takes back.
+
+    A keychain item that is bound to the device, a monotonic counter of a security chip, or a file where
+    backups do not reach. It is used by one ledger, from the thread that uses the ledger.
+    """
+
+    def read(self) -> int:
+        """The number; 0 where nothing was ever counted."""
+
+    def advance(self, to: int) -> None:
+        """Makes it at least `to`, durably, before it returns; raises if it cannot."""
+
+
+def read_counter(counter: Counter) -> int:
+    """What a host's counter says.
+
+    Raises:
+        LedgerError: It cannot be read, or is no number: nothing is known then, so nothing is opened.
+    """
+    try:
+        found = counter.read()
+    except Exception as error:
+        raise LedgerError(f"the device's counter cannot be read: {type(error).__name__}") from None
+    if type(found) is not int or found < 0:
+        raise LedgerError(f"the device's counter must be an integer of at least 0, got {found!r:.40}")
+    return found
+
+
+def advance_counter(counter: Counter, to: int) -> None:
+    """Has a host's counter say `to`.
+
+    Raises:
+        LedgerError: It does not: what was not counted must not be sent.
+    """
+    try:
+        counter.advance(to)
+    except Exception as error:
+        raise LedgerError(f"the device's counter cannot be advanced: {type(error).__name__}") from None
+    if read_counter(counter) < to:
+        raise LedgerError(f"the device's counter must have advanced to {to}, got less")
+
 
 _MARK_TEXT: Final = """
 A privacy ledger was made beside this file. While this file stands, a ledger that vanished or was swapped is

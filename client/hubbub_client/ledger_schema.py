@@ -1,7 +1,8 @@
 """The ledger's tables, the triggers that keep its rules whatever the code above them does, and migrations.
 
 The budget is fixed, the account of what was closed never falls, the transcript only grows (except that
-closing it puts one sum in its place), a high-water mark never falls, a report is not rewritten.
+closing it puts one sum in its place), a high-water mark and the count of changes never fall, a report is not
+rewritten.
 """
 
 from __future__ import annotations
@@ -11,11 +12,28 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Final
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 APPLICATION_ID: Final = 0x48756242
 """Marks the file as a Hubbub ledger, "HubB" in SQLite's header: no other database is taken for one."""
 
 IDENTITY_BYTES: Final = 16
+
+# What version 3 brought: its owner sees what was refused; a counter notices a ledger that was set back.
+_SINCE_3: Final = """
+CREATE TABLE refusal (
+    digest BLOB PRIMARY KEY,
+    survey_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    title TEXT NOT NULL,
+    epsilon REAL NOT NULL,
+    reason TEXT NOT NULL,
+    headroom REAL NOT NULL,
+    at_s REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER ticks_never_fall BEFORE UPDATE OF ticks ON device
+WHEN OLD.ticks IS NOT NULL AND (NEW.ticks IS NULL OR NEW.ticks < OLD.ticks)
+    BEGIN SELECT RAISE(ABORT, 'the count of changes never falls'); END;
+"""
 
 # Rows name a survey by its enrolment's number, not by its digest: a year of twenty daily surveys stays small.
 _SCRIPT: Final = """
@@ -32,7 +50,8 @@ CREATE TABLE device (
     paused INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
     failures INTEGER NOT NULL DEFAULT 0,
     not_before_s REAL NOT NULL DEFAULT 0,
-    single INTEGER NOT NULL DEFAULT 0
+    single INTEGER NOT NULL DEFAULT 0,
+    ticks INTEGER
 ) STRICT;
 CREATE TABLE attribute (
     id TEXT PRIMARY KEY,
@@ -141,7 +160,7 @@ _TABLES_1: Final = ("device", "attribute", "enrolment", "transcript", "answer", 
 
 def make(db: sqlite3.Connection, *, budget: float, chain: bytes) -> None:
     """Makes the tables of a new ledger, within the caller's transaction."""
-    for statement in _statements(_SCRIPT):
+    for statement in _statements(_SCRIPT + _SINCE_3):
         db.execute(statement)
     db.execute(
         "INSERT INTO device (one, budget, identity, chain) VALUES (1, ?, ?, ?)",
@@ -156,15 +175,21 @@ def migrate(db: sqlite3.Connection, version: int) -> None:
 
     Args:
         db: An open ledger.
-        version: Its schema, 1 so far.
+        version: Its schema, 1 or 2.
     """
+    if version == 2:
+        db.execute("ALTER TABLE device ADD COLUMN ticks INTEGER")
+        for statement in _statements(_SINCE_3):
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        return
     if version != 1:  # there is no other older one
         return
     for (trigger,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
         db.execute(f'DROP TRIGGER "{trigger}"')
     for table in _TABLES_1:
         db.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
-    for statement in _statements(_SCRIPT):
+    for statement in _statements(_SCRIPT + _SINCE_3):
         db.execute(statement)
     identity = os.urandom(IDENTITY_BYTES)
     for statement in _statements(_FROM_1):

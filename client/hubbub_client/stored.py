@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from hubbub.wire import Outcome
+from hubbub_client.schedule import Refusal
 
 Fate: TypeAlias = Outcome | Literal["withdrawn"]
 """What became of a report: what the collector said, or that its owner left the survey before that."""
@@ -81,6 +82,31 @@ class StoredAnswer:
     generation: int
     id: bytes
     outcome: Fate | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRefusal:
+    """A survey that asked and was refused: for its owner to see, and for nobody else.
+
+    Attributes:
+        digest: Its digest, 16 bytes.
+        survey_id: Its id.
+        version: Its version.
+        title: What it is called.
+        epsilon: What one answer to it would have cost at most, nats.
+        reason: Why it was refused.
+        headroom: What was left of the budget then, nats.
+        at_s: When it was refused, epoch seconds.
+    """
+
+    digest: bytes
+    survey_id: str
+    version: int
+    title: str
+    epsilon: float
+    reason: Refusal
+    headroom: float
+    at_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,10 +187,29 @@ def test_a_ledger_of_version_1_is_migrated_and_nothing_of_it_is_lost(path: Path)
         ledger.close()
 
 
-@pytest.mark.parametrize("statement", range(1, 100))
-def test_a_migration_killed_anywhere_is_done_at_the_next_open(path: Path, statement: int) -> None:
+def test_a_ledger_of_version_2_is_migrated_and_nothing_of_it_is_lost(path: Path) -> None:
+    """golden/ledger-2.db: two surveys, two rounds each, a correction, one survey left, paused."""
+    path.write_bytes((GOLDEN / "ledger-2.db").read_bytes())
+    for _ in range(2):
+        ledger = Ledger(path, budget=10.0)
+        assert [row.kind for row in ledger.transcript()].count("record") == 4
+        assert [(e.high_water, e.state) for e in ledger.enrolments()] == [(1, "left"), (1, "active")]
+        assert [a.outcome for a in ledger.answers()] == ["accepted", "withdrawn", "accepted", None]
+        assert [(a.id, a.generation) for a in ledger.attributes()] == [("health", 0), ("visits", 1)]
+        assert (
+            ledger.paused() and ledger.refusals() == [] and ledger.consents() == {"attribute:health": False}
+        )
+        ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "statement"), [(1, n) for n in range(1, 100)] + [(2, n) for n in range(1, 30)]
+)
+def test_a_migration_killed_anywhere_is_done_at_the_next_open(
+    path: Path, statement: int, version: int
+) -> None:
     """The process dies before its n-th SQL statement; opening takes fewer than a hundred."""
-    path.write_bytes((GOLDEN / "ledger-1.db").read_bytes())
+    path.write_bytes((GOLDEN / f"ledger-{version}.db").read_bytes())
     child = os.fork()
     if child == 0:
         agent_nursery.die_before_statement(statement)
@@ -198,14 +217,14 @@ def test_a_migration_killed_anywhere_is_done_at_the_next_open(path: Path, statem
         os._exit(0)
     assert os.waitpid(child, 0)[1] in {0, 9}
     ledger = Ledger(path, budget=10.0)
-    assert len(ledger.transcript()) == 7 and len(ledger.answers()) == 4
+    assert len(ledger.transcript()) == {1: 7, 2: 9}[version] and len(ledger.answers()) == 4
     ledger.close()
 
 
 def test_a_newer_schema_is_refused(path: Path) -> None:
     filled(path)
-    tamper(path, "PRAGMA user_version = 3")
-    with pytest.raises(LedgerTooNew, match="got 3"):
+    tamper(path, "PRAGMA user_version = 4")
+    with pytest.raises(LedgerTooNew, match="got 4"):
         Ledger(path, budget=1.0)
 
 

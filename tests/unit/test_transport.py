@@ -131,6 +131,7 @@ def test_the_public_names_of_the_client_are_these() -> None:
         "CollectorError",
         "Column",
         "Correction",
+        "Counter",
         "Enrolment",
         "EnrolmentStatus",
         "Fleet",
