@@ -13,6 +13,7 @@ from hubbub_client.errors import (
     LedgerLocked,
     LedgerMissing,
     LedgerTooNew,
+    ListRefused,
 )
 from hubbub_client.fleet import Column, Fleet, FleetEnrolment
 from hubbub_client.fleet_upload import UploadCounts
@@ -51,6 +52,7 @@ __all__ = [
     "LedgerMissing",
     "LedgerTooNew",
     "Limits",
+    "ListRefused",
     "Policy",
     "SentReport",
     "Status",

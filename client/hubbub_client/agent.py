@@ -16,13 +16,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import SystemRandom
 from types import TracebackType
 from typing import Final, Self
 
-from hubbub import wire
-from hubbub.errors import WireError
 from hubbub.survey import Survey
 from hubbub_client.background import Background
 from hubbub_client.device import Device
@@ -36,6 +34,7 @@ from hubbub_client.schedule import (
     readable,
 )
 from hubbub_client.sender import Sender
+from hubbub_client.survey_lists import pinned, unverified
 from hubbub_client.transport import HttpTransport, Transport
 from hubbub_client.uploader import Limits
 
@@ -65,8 +64,12 @@ class Agent(Device):
             sent, and what waits stays.
         jitter: Uniform draws in [0, 1) for the back-off; never used for an answer.
         http: Another transport, for hosts with an HTTP stack of their own.
+        survey_key: Public key of who may ask, as `hubbub survey keygen` prints it, or several while one takes
+            another's place. Then lists of surveys must be signed by one of them, and may cancel surveys.
+            None: the collector is trusted to choose surveys, within budget and policy.
 
     Raises:
+        ClientError: A survey key is not one.
         LedgerError: The ledger cannot be used; its subclasses say why.
         CollectorError: The URL is not http or https.
     """
@@ -84,7 +87,9 @@ class Agent(Device):
         clock: Callable[[], float | None] = time.time,
         jitter: Callable[[], float] = _JITTER,
         http: Transport | None = None,
+        survey_key: str | Iterable[str] | None = None,
     ) -> None:
+        self._survey_keys = pinned(survey_key)
         self._http: Transport = HttpTransport(collector_url) if http is None else http
         ledger = Ledger(
             path, budget=None if budget is None else float(budget), device_key=device_key, counter=counter
@@ -103,15 +108,28 @@ class Agent(Device):
 
         Raises:
             CollectorError: The collector cannot be reached, or its answer is not a list of surveys.
+            ListRefused: See `read_surveys`.
         """
         response = self._http.get(SURVEYS_PATH)
         if response.status != 200:
             raise CollectorError(f"collector must answer {SURVEYS_PATH} with 200, got {response.status}")
-        try:
-            listed = wire.decode_surveys(response.body)
-        except WireError:
-            raise CollectorError("collector's list of surveys cannot be read") from None
-        return readable(listed)
+        return self.read_surveys(response.body)
+
+    def read_surveys(self, data: bytes) -> tuple[Survey, ...]:
+        """The surveys of a list, wherever it came from; those that were ever cancelled are left out.
+
+        With a pinned key, what the list cancels is cancelled first, for good: nothing of it is answered or
+        sent any more, and what was reserved for answers that were not drawn is free again.
+
+        Raises:
+            ListRefused: It is no list; or, with a pinned key, it is unsigned, signed by another, expired, or
+                older than one that was seen. Its `reason` says which.
+            LedgerError: The ledger failed.
+        """
+        with self._lock:
+            listed = self._take_list(data, self._survey_keys) if self._survey_keys else unverified(data)
+            cancelled = self._cancelled
+        return tuple(survey for survey in readable(listed) if survey.digest not in cancelled)
 
     def opt_in(self, asked: Survey | str) -> None:
         """Keeps the owner's yes, to one survey or to whatever asks for one attribute (by its id)."""
@@ -192,6 +210,7 @@ class Agent(Device):
                 self._background.errors,
                 self._background.last_error,
                 self._ledger.paused(),
+                "signed" if self._survey_keys else "unverified",
             )
 
     def surveys(self) -> tuple[Survey, ...]:

@@ -78,6 +78,24 @@ class Book:
         del self.open[row.digest, row.slot]
         self.recorded[row.digest, row.slot] = row.symbol
 
+    def unanswered(self, digest: bytes) -> list[Row]:
+        """What is reserved for a survey and could still be answered, as the rows that give it back.
+
+        What a correction or a `forget` has given up is not among it: it stays spent.
+        """
+        return [
+            Row("cancel", ticket, digest, slot, generation)
+            for (survey, slot), (ticket, generation) in self.open.items()
+            if survey == digest
+        ]
+
+    def cancel(self, row: Row) -> None:
+        """Gives a reservation back, in the filter and here; its slot is never answered."""
+        if self.open.get((row.digest, row.slot)) != (row.ticket, row.generation):
+            raise LedgerCorrupt("a transcript cancellation must void an open reservation")
+        self.filter.cancel(row.ticket)
+        del self.open[row.digest, row.slot], self.generations[row.digest, row.slot]
+
 
 def fresh(budget: float, closed: Closed) -> Book:
     """A book without entries, for what is left of a budget.
@@ -111,9 +129,9 @@ def replay(
         # An enrolment reserved its schedule in one decision, so it is replayed as one.
         for (kind, digest), group in groupby(rows, key=lambda row: (row.kind, row.digest)):
             steps = list(group)
-            if kind == "record":
+            if kind != "reserve":
                 for row in steps:
-                    book.record(row)
+                    (book.record if kind == "record" else book.cancel)(row)
                 continue
             survey = surveys[digest]
             queries = [slot_query(survey, row.slot, generation=row.generation) for row in steps]

@@ -10,12 +10,18 @@ ClientError
 │   └── BudgetFixed    it was opened with another lifetime budget than the one fixed at first open
 ├── AttributeRefused   an attribute that is unknown, registered otherwise, or pinned: also a ValueError
 └── CollectorError     the collector cannot be reached, or does not answer in its protocol
+    └── ListRefused    its list of surveys is not one that this device takes; `reason` says why
 
 Messages name the subject and the rule. A person's value is in none of them, nor in a cause: whatever an inner
 layer says about a value is cut off with `from None`.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hubbub_client.survey_lists import ListRefusal
 
 
 class ClientError(Exception):
@@ -56,3 +62,15 @@ class AttributeRefused(ClientError, ValueError):  # noqa: N818 - named after wha
 
 class CollectorError(ClientError):
     """The collector cannot be reached, or its answer is not in the protocol."""
+
+
+class ListRefused(CollectorError):  # noqa: N818 - named after what is wrong
+    """A list of surveys that this device does not take; nothing of it was kept but that it was seen.
+
+    Attributes:
+        reason: See `survey_lists.ListRefusal`.
+    """
+
+    def __init__(self, reason: ListRefusal, message: str) -> None:
+        self.reason = reason
+        super().__init__(message)

@@ -24,13 +24,14 @@ from hubbub_client.stored import (
     StoredAnswer,
     StoredAttribute,
     StoredEnrolment,
+    StoredList,
     StoredReading,
     StoredRefusal,
 )
 from hubbub_client.transcript import GENESIS, Kind, Row, link, link_closed
 from hubbub_client.uploader import Pace, Pending
 
-_KINDS: Final[tuple[Kind, Kind]] = ("reserve", "record")
+_KINDS: Final[tuple[Kind, ...]] = ("reserve", "record", "cancel")
 
 MAX_REFUSALS: Final = 64
 """Refusals kept, the newest: a collector that serves thousands of surveys must not fill the disk."""
@@ -104,6 +105,15 @@ class Ledger(Database):
                 "(SELECT digest FROM refusal ORDER BY at_s DESC, digest LIMIT ?)",
                 (MAX_REFUSALS,),
             )
+
+    def lists(self) -> list[StoredList]:
+        """The newest list of surveys seen of every key that was ever pinned."""
+        rows = self._read("SELECT key, sequence, digest, judged_s FROM survey_list")
+        return [StoredList(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+
+    def cancelled(self) -> frozenset[bytes]:
+        """Digests of the surveys that are cancelled for good."""
+        return frozenset(cast(bytes, digest) for (digest,) in self._read("SELECT digest FROM cancelled"))
 
     def paused(self) -> bool:
         """Whether the owner paused the agent."""
@@ -206,14 +216,41 @@ class Ledger(Database):
                 db.execute("INSERT OR REPLACE INTO consent VALUES (?, ?)", (subject, int(granted)))
             for digest in leave:
                 (number,) = db.execute("SELECT seq FROM enrolment WHERE digest = ?", (digest,)).fetchone()
-                db.execute("UPDATE enrolment SET state = 'left' WHERE seq = ?", (number,))
                 db.execute(
-                    "DELETE FROM outbox WHERE id IN (SELECT id FROM answer WHERE enrolment = ?)", (number,)
+                    "UPDATE enrolment SET state = 'left' WHERE seq = ? AND state = 'active'", (number,)
                 )
-                db.execute(
-                    "UPDATE answer SET outcome = 'withdrawn' WHERE enrolment = ? AND outcome IS NULL",
-                    (number,),
-                )
+                _withdraw(db, number)
+
+    def take_list(
+        self, seen: StoredList, *, cancelled: Iterable[bytes] = (), given_back: Iterable[Row] = ()
+    ) -> None:
+        """Keeps that a list was seen; tombstones what it cancels, and gives back what was set aside for that.
+
+        Args:
+            seen: The list.
+            cancelled: Digests, of surveys that this device knows or does not.
+            given_back: The "cancel" rows of their reservations.
+        """
+        cancelled = tuple(cancelled)
+        with self._transaction() as db:
+            known = db.execute("SELECT sequence FROM survey_list WHERE key = ?", (seen.key,)).fetchone()
+            db.execute(
+                "INSERT INTO survey_list VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
+                "sequence = excluded.sequence, digest = excluded.digest, judged_s = excluded.judged_s",
+                (seen.key, seen.sequence, seen.digest, seen.judged_s),
+            )
+            chain = self._append(db, given_back)
+            if chain == self._chain and (cancelled or known is None or known[0] < seen.sequence):
+                # A copy from before this list, or from before its tombstones, counts as set back.
+                db.execute("UPDATE device SET ticks = ticks + 1")
+            for digest in cancelled:
+                db.execute("INSERT OR IGNORE INTO cancelled VALUES (?)", (digest,))
+                for (number,) in db.execute(
+                    "SELECT seq FROM enrolment WHERE digest = ?", (digest,)
+                ).fetchall():
+                    db.execute("UPDATE enrolment SET state = 'cancelled' WHERE seq = ?", (number,))
+                    _withdraw(db, number)
+        self._chain = chain
 
     def add_answer(
         self,
@@ -299,7 +336,8 @@ class Ledger(Database):
             db.execute("DELETE FROM refusal")
             db.execute("DELETE FROM consent WHERE granted = 1")
             db.execute("UPDATE attribute SET generation = generation + 1, pinned = NULL")
-            db.execute("UPDATE enrolment SET state = 'left', floor = high_water")
+            db.execute("UPDATE enrolment SET floor = high_water")
+            db.execute("UPDATE enrolment SET state = 'left' WHERE state = 'active'")
         self._chain = chain
 
     def _append(self, db: sqlite3.Connection, rows: Iterable[Row]) -> bytes:
@@ -342,3 +380,11 @@ class Ledger(Database):
             "UPDATE device SET failures = ?, not_before_s = ?, single = ?",
             (pace.failures, pace.not_before_s, int(pace.single)),
         )
+
+
+def _withdraw(db: sqlite3.Connection, enrolment: int) -> None:
+    """Takes what waits to be sent for one enrolment out of the outbox."""
+    db.execute("DELETE FROM outbox WHERE id IN (SELECT id FROM answer WHERE enrolment = ?)", (enrolment,))
+    db.execute(
+        "UPDATE answer SET outcome = 'withdrawn' WHERE enrolment = ? AND outcome IS NULL", (enrolment,)
+    )

@@ -2,7 +2,8 @@
 
 The budget is fixed, the account of what was closed never falls, the transcript only grows (except that
 closing it puts one sum in its place), a high-water mark and the count of changes never fall, a report is not
-rewritten.
+rewritten, a cancelled survey is never answered or reserved for again, an older list never takes the place of
+a newer one.
 """
 
 from __future__ import annotations
@@ -17,23 +18,6 @@ APPLICATION_ID: Final = 0x48756242
 """Marks the file as a Hubbub ledger, "HubB" in SQLite's header: no other database is taken for one."""
 
 IDENTITY_BYTES: Final = 16
-
-# What version 3 brought: its owner sees what was refused; a counter notices a ledger that was set back.
-_SINCE_3: Final = """
-CREATE TABLE refusal (
-    digest BLOB PRIMARY KEY,
-    survey_id TEXT NOT NULL,
-    version INTEGER NOT NULL,
-    title TEXT NOT NULL,
-    epsilon REAL NOT NULL,
-    reason TEXT NOT NULL,
-    headroom REAL NOT NULL,
-    at_s REAL NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TRIGGER ticks_never_fall BEFORE UPDATE OF ticks ON device
-WHEN OLD.ticks IS NOT NULL AND (NEW.ticks IS NULL OR NEW.ticks < OLD.ticks)
-    BEGIN SELECT RAISE(ABORT, 'the count of changes never falls'); END;
-"""
 
 # Rows name a survey by its enrolment's number, not by its digest: a year of twenty daily surveys stays small.
 _SCRIPT: Final = """
@@ -75,11 +59,11 @@ CREATE TABLE enrolment (
     canonical BLOB NOT NULL,
     floor INTEGER NOT NULL,
     high_water INTEGER NOT NULL,
-    state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'left'))
+    state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'left', 'cancelled'))
 ) STRICT;
 CREATE TABLE transcript (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind INTEGER NOT NULL CHECK (kind IN (0, 1)),
+    kind INTEGER NOT NULL CHECK (kind IN (0, 1, 2)),
     ticket INTEGER NOT NULL,
     enrolment INTEGER NOT NULL REFERENCES enrolment (seq),
     slot INTEGER NOT NULL,
@@ -102,6 +86,25 @@ CREATE TABLE outbox (
     id BLOB NOT NULL UNIQUE REFERENCES answer (id),
     report BLOB NOT NULL
 ) STRICT;
+CREATE TABLE survey_list (
+    key BLOB PRIMARY KEY CHECK (length(key) = 32),
+    sequence INTEGER NOT NULL,
+    digest BLOB NOT NULL CHECK (length(digest) = 32),
+    judged_s REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE refusal (
+    digest BLOB PRIMARY KEY,
+    survey_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    title TEXT NOT NULL,
+    epsilon REAL NOT NULL,
+    reason TEXT NOT NULL,
+    headroom REAL NOT NULL,
+    at_s REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE cancelled (
+    digest BLOB PRIMARY KEY CHECK (length(digest) = 16)
+) STRICT, WITHOUT ROWID;
 CREATE TRIGGER budget_is_fixed BEFORE UPDATE OF budget, identity ON device
     BEGIN SELECT RAISE(ABORT, 'the budget is fixed'); END;
 CREATE TRIGGER device_stays BEFORE DELETE ON device
@@ -135,6 +138,28 @@ CREATE TRIGGER transcript_is_not_cut BEFORE DELETE ON transcript WHEN OLD.seq > 
 CREATE TRIGGER high_water_never_falls BEFORE UPDATE OF high_water, floor ON enrolment
 WHEN NEW.high_water < OLD.high_water OR NEW.floor < OLD.floor
     BEGIN SELECT RAISE(ABORT, 'the high-water mark never falls'); END;
+CREATE TRIGGER ticks_never_fall BEFORE UPDATE OF ticks ON device
+WHEN OLD.ticks IS NOT NULL AND (NEW.ticks IS NULL OR NEW.ticks < OLD.ticks)
+    BEGIN SELECT RAISE(ABORT, 'the count of changes never falls'); END;
+CREATE TRIGGER list_stays BEFORE DELETE ON survey_list
+    BEGIN SELECT RAISE(ABORT, 'a list that was seen stays seen'); END;
+CREATE TRIGGER list_is_not_rolled_back BEFORE UPDATE ON survey_list
+WHEN NEW.key IS NOT OLD.key OR NEW.sequence < OLD.sequence
+OR (NEW.sequence = OLD.sequence AND (NEW.digest IS NOT OLD.digest OR NEW.judged_s < OLD.judged_s))
+    BEGIN SELECT RAISE(ABORT, 'an older list never takes the place of a newer one'); END;
+CREATE TRIGGER tombstone_stays BEFORE DELETE ON cancelled
+    BEGIN SELECT RAISE(ABORT, 'a cancelled survey stays cancelled'); END;
+CREATE TRIGGER tombstone_is_fixed BEFORE UPDATE ON cancelled
+    BEGIN SELECT RAISE(ABORT, 'a cancelled survey stays cancelled'); END;
+CREATE TRIGGER cancelled_is_not_reserved_for BEFORE INSERT ON transcript WHEN NEW.kind <> 2
+AND EXISTS (SELECT 1 FROM cancelled c JOIN enrolment e USING (digest) WHERE e.seq = NEW.enrolment)
+    BEGIN SELECT RAISE(ABORT, 'a cancelled survey stays cancelled'); END;
+CREATE TRIGGER cancelled_is_not_answered BEFORE INSERT ON answer
+WHEN EXISTS (SELECT 1 FROM cancelled c JOIN enrolment e USING (digest) WHERE e.seq = NEW.enrolment)
+    BEGIN SELECT RAISE(ABORT, 'a cancelled survey stays cancelled'); END;
+CREATE TRIGGER cancelled_is_not_left BEFORE UPDATE OF state ON enrolment
+WHEN OLD.state = 'cancelled' AND NEW.state <> 'cancelled'
+    BEGIN SELECT RAISE(ABORT, 'a cancelled survey stays cancelled'); END;
 CREATE TRIGGER report_is_not_rewritten BEFORE UPDATE ON outbox
     BEGIN SELECT RAISE(ABORT, 'a report is sent as it was written'); END;
 """
@@ -157,10 +182,28 @@ INSERT INTO outbox (seq, id, report) SELECT seq, id, report FROM old_outbox ORDE
 """
 _TABLES_1: Final = ("device", "attribute", "enrolment", "transcript", "answer", "outbox")
 
+# Version 2 knew no counter, lists or cancellations, and did not keep refusals. Where numbering stood is
+# carried over as well: after a `forget` the transcript is empty, and must go on above what was closed.
+_TABLES_2: Final = (*_TABLES_1, "reading", "consent")
+_FROM_2: Final = """
+INSERT INTO device SELECT *, NULL FROM old_device;
+INSERT INTO attribute SELECT * FROM old_attribute;
+INSERT INTO reading SELECT * FROM old_reading;
+INSERT INTO consent SELECT * FROM old_consent;
+INSERT INTO enrolment SELECT * FROM old_enrolment;
+INSERT INTO transcript SELECT * FROM old_transcript ORDER BY seq;
+INSERT INTO answer SELECT * FROM old_answer;
+INSERT INTO outbox SELECT * FROM old_outbox ORDER BY seq;
+DELETE FROM sqlite_sequence WHERE name IN ('transcript', 'outbox');
+UPDATE sqlite_sequence SET name = substr(name, 5) WHERE name IN ('old_transcript', 'old_outbox');
+"""
+
+_STEPS: Final = {1: (_TABLES_1, _FROM_1), 2: (_TABLES_2, _FROM_2)}
+
 
 def make(db: sqlite3.Connection, *, budget: float, chain: bytes) -> None:
     """Makes the tables of a new ledger, within the caller's transaction."""
-    for statement in _statements(_SCRIPT + _SINCE_3):
+    for statement in _statements(_SCRIPT):
         db.execute(statement)
     db.execute(
         "INSERT INTO device (one, budget, identity, chain) VALUES (1, ?, ?, ?)",
@@ -175,26 +218,21 @@ def migrate(db: sqlite3.Connection, version: int) -> None:
 
     Args:
         db: An open ledger.
-        version: Its schema, 1 or 2.
+        version: Its schema, below SCHEMA_VERSION.
     """
-    if version == 2:
-        db.execute("ALTER TABLE device ADD COLUMN ticks INTEGER")
-        for statement in _statements(_SINCE_3):
-            db.execute(statement)
-        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    if version not in _STEPS:  # there is no other older one
         return
-    if version != 1:  # there is no other older one
-        return
+    tables, script = _STEPS[version]
     for (trigger,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
         db.execute(f'DROP TRIGGER "{trigger}"')
-    for table in _TABLES_1:
+    for table in tables:
         db.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
-    for statement in _statements(_SCRIPT + _SINCE_3):
+    for statement in _statements(_SCRIPT):
         db.execute(statement)
     identity = os.urandom(IDENTITY_BYTES)
-    for statement in _statements(_FROM_1):
+    for statement in _statements(script):
         db.execute(statement, {"identity": identity} if ":identity" in statement else ())
-    for table in reversed(_TABLES_1):
+    for table in reversed(tables):
         db.execute(f"DROP TABLE old_{table}")
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 

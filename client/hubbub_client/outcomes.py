@@ -55,7 +55,8 @@ class EnrolmentStatus:
         rounds: Rounds of its schedule.
         high_water: The highest round answered, or gone by at enrolment; -1 for none. It never falls.
         answered: Rounds answered since the last `forget`.
-        state: Whether the owner has left it; what is reserved for it stays reserved.
+        state: Whether the owner has left it, so that what is reserved for it stays reserved; or a signed list
+            has cancelled it for good.
     """
 
     survey_id: str
@@ -64,7 +65,7 @@ class EnrolmentStatus:
     rounds: int
     high_water: int
     answered: int
-    state: Literal["active", "left"]
+    state: Literal["active", "left", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,8 @@ class Status:
         background_errors: Errors that the background thread swallowed.
         last_error: The kind of the last of them.
         paused: Whether the owner paused it: nothing is answered, nothing sent.
+        survey_lists: "signed", only lists that a pinned key signed are taken; "unverified", the collector is
+            trusted to choose surveys within budget and policy, and cancels none.
     """
 
     budget: float
@@ -92,6 +95,7 @@ class Status:
     background_errors: int
     last_error: str | None
     paused: bool
+    survey_lists: Literal["signed", "unverified"]
 
 
 @dataclass(frozen=True, slots=True)

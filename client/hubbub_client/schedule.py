@@ -28,6 +28,7 @@ UNREADABLE: Final = 2**12
 """What a survey that cannot be read counts as: its size is unknown, and refusing it took time too."""
 
 Refusal: TypeAlias = Literal[
+    "cancelled",
     "unknown_attribute",
     "domain_mismatch",
     "over_policy",
@@ -51,11 +52,12 @@ class Enrolment:
         status: "enrolled" now, "already_enrolled" before (nothing was reserved again), or "refused".
         reason: Why it was refused, else None.
 
-    The reasons: unknown_attribute, the host registered none of that id; domain_mismatch, it registered
-    another domain or kind; over_policy, the survey's epsilon is larger than the device accepts; not_allowed,
-    its attribute is not among those that may be asked for; not_opted_in, the owner has not said yes to it;
-    opted_out, the owner said no; expired, its last round has ended; clock_not_trusted, so that its rounds are
-    not known; over_budget, some outputs of what is reserved could exceed the lifetime budget.
+    The reasons: cancelled, a signed list has ended it for good; unknown_attribute, the host registered none
+    of that id; domain_mismatch, it registered another domain or kind; over_policy, the survey's epsilon is
+    larger than the device accepts; not_allowed, its attribute is not among those that may be asked for;
+    not_opted_in, the owner has not said yes to it; opted_out, the owner said no; expired, its last round has
+    ended; clock_not_trusted, so that its rounds are not known; over_budget, some outputs of what is reserved
+    could exceed the lifetime budget.
     """
 
     survey_id: str

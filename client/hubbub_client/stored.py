@@ -9,7 +9,7 @@ from hubbub.wire import Outcome
 from hubbub_client.schedule import Refusal
 
 Fate: TypeAlias = Outcome | Literal["withdrawn"]
-"""What became of a report: what the collector said, or that its owner left the survey before that."""
+"""What became of a report: what the collector said, or that the survey was left or cancelled before that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,31 @@ class StoredEnrolment:
         canonical: Its canonical bytes.
         floor: The highest round that was over when the device joined: never answered.
         high_water: The highest round answered, at least `floor`.
-        state: Whether the owner has left it.
+        state: Whether the owner has left it, or a signed list has cancelled it for good.
     """
 
     digest: bytes
     canonical: bytes
     floor: int
     high_water: int
-    state: Literal["active", "left"] = "active"
+    state: Literal["active", "left", "cancelled"] = "active"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredList:
+    """The newest list of surveys that one key signed, of those seen.
+
+    Attributes:
+        key: The public key, 32 bytes.
+        sequence: The list's number.
+        digest: SHA-256 of its payload.
+        judged_s: The latest trusted time at which it was seen, epoch seconds.
+    """
+
+    key: bytes
+    sequence: int
+    digest: bytes
+    judged_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from hubbub.channel import Symbol
 GENESIS: Final = b"hubbub ledger v1"
 """The chain's value before the first row."""
 
-Kind: TypeAlias = Literal["reserve", "record"]
+Kind: TypeAlias = Literal["reserve", "record", "cancel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,13 @@ class Row:
     """One step of the filter.
 
     Attributes:
-        kind: "reserve" sets budget aside at its worst case, "record" replaces that by what was realised.
+        kind: "reserve" sets budget aside at its worst case, "record" replaces that by what was realised,
+            "cancel" gives it back: the survey was cancelled for good before it was answered.
         ticket: The filter's number of the reservation.
         digest: Survey.
         slot: Which of its answers.
         generation: Pin generation of the attribute when it was reserved.
-        symbol: What was answered; None for a reservation. For a static attribute this is the memo too.
+        symbol: What was answered; None where nothing was. For a static attribute this is the memo too.
     """
 
     kind: Kind
