@@ -16,7 +16,9 @@ from hubbub.channel import Channel
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.errors import ParameterError, SurveyError
 from hubbub.mechanisms.grr import grr
+from hubbub.mechanisms.hash_pool import MAX_SYMBOLS
 from hubbub.mechanisms.levels import levels
+from hubbub.mechanisms.local_hashing import local_hashing
 from hubbub.mechanisms.neighbourhood import neighbourhood
 from hubbub.mechanisms.pbgrr import pbgrr
 from hubbub.mechanisms.subset import subset_selection
@@ -248,6 +250,11 @@ def _flat(rules: Rules, mechanism: Mechanism, inputs: int, epsilon: float) -> Ch
         chosen = mechanism.keys.get("variant", "optimised")
         variant = rules.choice("mechanism.variant", chosen, ("optimised", "symmetric"))
         return unary(inputs, epsilon=epsilon, variant="symmetric" if variant == "symmetric" else "optimised")
+    if mechanism.name == "local_hashing":
+        buckets = mechanism.keys.get("buckets")
+        if buckets is not None:
+            buckets = rules.integer("mechanism.buckets", buckets, 2, MAX_SYMBOLS)
+        return local_hashing(inputs, epsilon=epsilon, buckets=buckets)
     return grr(inputs, epsilon=epsilon)
 
 

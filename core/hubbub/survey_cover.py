@@ -7,7 +7,6 @@ from typing import Final
 
 from hubbub.channel import Channel
 from hubbub.errors import ParameterError
-from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.participation import with_cover
 from hubbub.survey_rules import Rules
 
@@ -23,14 +22,12 @@ def covered(rules: Rules, channel: Channel, value: object) -> Channel:
         value: The key's value, 1 where it is absent.
 
     Raises:
-        SurveyError: If the value is no share, or the channel's symbols are sets.
+        SurveyError: If the value is no share, or the mixture cannot be told in integers.
     """
     key = f"mechanism.{KEY}"
     number = rules.real(key, value, 0.0, 1.0)
     if number == 1.0:
         return channel
-    if not isinstance(channel, FiniteChannel):
-        rules.refuse(key, "must be 1 where symbols are sets", value)
     try:
         return with_cover(channel, participation=Fraction(repr(number)))
     except ParameterError as error:

@@ -69,6 +69,7 @@ _MECHANISM_KEYS: Final = {
     "pbgrr": ("boost_epsilon",),
     "subset": ("reading",),
     "unary": ("reading", "variant"),
+    "local_hashing": ("reading", "buckets"),
     "levels": ("category_share", "oracles"),
     "neighbourhood": ("boost_epsilon", "window", "pairs"),
     **GRID_KEYS,

@@ -13,7 +13,7 @@ from hubbub.estimation.consistency import norm_sub
 from hubbub.estimation.dense import DenseInverse
 from hubbub.estimation.inversion import invert, own_categories
 from hubbub.finite import DenseChannel
-from hubbub.mechanisms import boosted, grr, pbgrr
+from hubbub.mechanisms import boosted, grr, local_hashing, pbgrr
 
 STRUCTURED = {
     "grr": (grr(5, epsilon=1.0), None),
@@ -25,6 +25,10 @@ STRUCTURED = {
     "groups across": (pbgrr([1, 3, 2], epsilon=2.0, boost_epsilon=1.0), [0, 1, 2, 1, 0, 2]),
     "large epsilon": (pbgrr([2, 4], epsilon=12.0, boost_epsilon=3.0), None),
     "small epsilon": (pbgrr([2, 4], epsilon=0.01, boost_epsilon=0.004), None),
+    "hashed, all points": (local_hashing(9, epsilon=1.0, buckets=3), [0, 0, 1, 2, 2, 2, 1, 3, 2]),
+    "hashed, some points": (local_hashing(6, epsilon=1.0, buckets=5), None),
+    "hashed, field of four": (local_hashing(7, epsilon=2.0, buckets=4), [0, 1, 1, 2, 2, 2, 2]),
+    "hashed, one seed": (local_hashing(6, epsilon=2.0, buckets=7), [0, 1, 1, 0, 1, 2]),
 }
 CHANNELS = list(STRUCTURED.values())
 

@@ -97,6 +97,7 @@ SURVEYS = (
     "unary",
     "levels",
     "number-levels",
+    "hashing",
 )
 
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from devices import Clock, Collector, opener
+from set_contract import Law, levels_law, subset_law, unary_law
 from surveys import LABELS, START_S, VISITS
 
 from hubbub import mechanisms as m
@@ -16,13 +17,48 @@ from hubbub.estimation import estimator_for
 from hubbub.finite import DenseChannel
 from hubbub.mechanisms.participation import with_cover
 from hubbub.survey import Survey
+from hubbub.testing import seeded
 
 PLAIN = {
     "grr": m.grr(5, epsilon=1.0),
     "pbgrr": m.pbgrr([3, 4, 1], epsilon=2.0, boost_epsilon=1.0),
     "category": m.pbgrr([3, 4, 1], epsilon=2.0, boost_epsilon=0.0),
+    "local hashing": m.local_hashing(8, epsilon=1.0, buckets=3),
     "levels": m.levels([3, 4, 1], epsilon=1.0, oracles="grr"),
     "boosted": m.boosted(6, epsilon=2.0, kernel="uniform"),
+}
+
+
+def even_subsets(channel: m.SubsetSelection) -> Law:
+    """Each of C(K, d) sets as likely."""
+    law = subset_law(channel, 0)
+    return {symbol: Fraction(1, len(law)) for symbol in law}
+
+
+def bits_at_the_other_rate(channel: m.Unary) -> Law:
+    """Unary encoding of a value that is none of the K."""
+    other = Fraction(channel.other, 2**31)
+    return {
+        symbol: other ** int.from_bytes(symbol, "little").bit_count()
+        * (1 - other) ** (channel.inputs - int.from_bytes(symbol, "little").bit_count())
+        for symbol in unary_law(channel, 0)
+    }
+
+
+def even_subsets_of_levels(channel: m.SetLevels) -> Law:
+    """The level as ever, its sets all as likely."""
+    law, depth = levels_law(channel, 0), len(channel.shares)
+    named = [int.from_bytes(symbol, "little") % 2**depth for symbol in law]
+    return {
+        symbol: Fraction(channel.shares[level.bit_length() - 1], 2**32) / named.count(level)
+        for symbol, level in zip(law, named, strict=True)
+    }
+
+
+SETS = {
+    "subset": (m.subset_selection(6, epsilon=1.0, size=2), subset_law, even_subsets),
+    "unary": (m.unary(5, epsilon=1.0), unary_law, bits_at_the_other_rate),
+    "levels": (m.levels([3, 4, 1], epsilon=0.5), levels_law, even_subsets_of_levels),
 }
 SHARES = [Fraction(1, 1000), Fraction(1, 4), Fraction(4, 5), Fraction(999, 1000)]
 
@@ -118,9 +154,65 @@ def test_a_survey_whose_share_is_none_is_refused(share: object) -> None:
         survey(share)
 
 
-def test_a_survey_that_sends_sets_has_no_coin() -> None:
-    with pytest.raises(SurveyError, match="must be 1 where symbols are sets"):
-        survey(0.5, LABELS.replace('"grr"', '"subset"'))
+@pytest.mark.parametrize("mechanism", ["subset", "unary", "local_hashing"])
+def test_a_survey_of_any_mechanism_may_have_a_coin(mechanism: str) -> None:
+    plain, coined = (survey(share, LABELS.replace('"grr"', f'"{mechanism}"')) for share in (1, 0.5))
+    assert type(coined.channel) is type(plain.channel)
+    assert coined.channel == with_cover(plain.channel, participation=Fraction(1, 2))
+    assert Survey.from_canonical(coined.canonical) == coined
+
+
+@pytest.mark.parametrize("share", SHARES, ids=str)
+@pytest.mark.parametrize("name", SETS)
+def test_a_set_is_an_answer_or_cover_and_answers_come_as_often_as_declared(
+    name: str, share: Fraction
+) -> None:
+    """The whole law of the mixture is q M + (1 - q) C for one q, below p by less than a step of the coin."""
+    plain, law_of, cover_of = SETS[name]
+    mixed = with_cover(plain, participation=share)
+    assert type(mixed) is type(plain)
+    assert channel_from_spec(mixed.to_spec()) == mixed
+    assert mixed.epsilon < plain.epsilon
+    cover, shares = cover_of(plain), set()
+    for x in range(plain.inputs):
+        alone, seen = law_of(plain, x), law_of(mixed, x)
+        assert set(seen) == set(alone) == set(cover)
+        for symbol, chance in seen.items():
+            if alone[symbol] != cover[symbol]:
+                shares.add((chance - cover[symbol]) / (alone[symbol] - cover[symbol]))
+            else:
+                assert chance == cover[symbol]
+    assert all(0 <= share - answered < Fraction(1, 2**28) for answered in shares)
+    assert len(shares) <= (len(plain.levels) if name == "levels" else 1)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_sets_are_estimated_through_the_coin(name: str) -> None:
+    plain = SETS[name][0]
+    mixed = with_cover(plain, participation=Fraction(3, 4))
+    shares = np.arange(1.0, mixed.inputs + 1) / sum(range(mixed.inputs + 1))
+    found, sharper = (estimator_for(c).foresee(shares, 1000) for c in (mixed, plain))
+    np.testing.assert_allclose(found.values, shares, atol=1e-12)
+    assert (found.value_errors > sharper.value_errors).all()
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_filter_charges_for_the_set_that_was_seen(name: str) -> None:
+    mixed = with_cover(SETS[name][0], participation=Fraction(1, 2))
+    budget = BayesianFilter(10.0)
+    ticket = budget.reserve("a", mixed)
+    assert ticket is not None
+    assert budget.committed == pytest.approx(mixed.epsilon, abs=1e-9)
+    symbol = mixed.perturb(1, source=seeded(3))
+    budget.record(ticket, symbol)
+    column = mixed.log_likelihood(symbol)
+    assert budget.loss == pytest.approx(column.max() - column.min(), abs=1e-9)
+
+
+def test_a_coin_that_leaves_nothing_to_tell_is_refused() -> None:
+    for channel in (m.SubsetSelection(10, 3, 1288490190), m.Unary(10, 1001, 1000)):
+        with pytest.raises(ParameterError, match="participation must leave"):
+            with_cover(channel, participation=Fraction(1, 1000))
 
 
 def test_an_agent_memoises_the_coin_with_the_symbol_and_pays_for_what_is_seen(tmp_path) -> None:

@@ -197,7 +197,7 @@ WRONG = {
     "mechanism name": (
         changed(LABELS, '"grr"', '"rappor"'),
         "mechanism.name",
-        "auto, grr, pbgrr, subset, unary, levels, neighbourhood, boosted",
+        "auto, grr, pbgrr, subset, unary, local_hashing, levels, neighbourhood, boosted",
         "'rappor'",
     ),
     "mechanism missing": (LABELS.split("[mechanism]")[0], "mechanism", "must be given", "nothing"),

@@ -9,6 +9,7 @@ import pytest
 
 from hubbub import Survey
 from hubbub.mechanisms.grr import GRR
+from hubbub.mechanisms.local_hashing import LocalHashing
 from hubbub.mechanisms.pbgrr import PBGRR
 from hubbub.testing import RecordedSource
 
@@ -101,6 +102,50 @@ def drawn_as_the_page_says(channel: PBGRR, x: int, d: int) -> int:
     if d < base + sizes[c] * (u[c] - o[c]):
         return firsts[c] + (d - base) // (u[c] - o[c])
     return x
+
+
+def hashed_as_the_page_says(channel: LocalHashing, x: int, d: int) -> int:
+    """The page's way to draw by local hashing, word for word."""
+    q, k, n = channel.pool.buckets, channel.pool.buckets.bit_length() - 1, 1
+    while q**n < channel.inputs:
+        n += 1
+    modulus = int(re.search(r"of degree k \(([0-9, ]+)", " ".join(PAGE.split()))[1].split(", ")[k - 2])
+    directions = [number for j in range(n) for number in range(q**j, 2 * q**j)]
+    s, e = divmod(d, channel.t + (q - 1) * channel.u)
+    if e // channel.u < q:
+        return s * q + e // channel.u
+    cell = 0
+    for place in range(n):
+        one, other = directions[s] // q**place % q, x // q**place % q
+        if q % 2:
+            cell = (cell + one * other) % q
+            continue
+        product = 0
+        for bit in range(k):
+            product ^= (one << bit) * (other >> bit & 1)
+        for bit in range(2 * k, k - 1, -1):
+            product ^= (modulus << bit - k) * (product >> bit & 1)
+        cell ^= product
+    return s * q + cell
+
+
+@pytest.mark.parametrize(("inputs", "buckets"), [(10, 4), (10, 3), (20, 8), (7, 7)])
+def test_hashed_draws_of_the_page_have_the_weights_of_the_channel(inputs, buckets):
+    channel = LocalHashing(inputs, buckets, 5, 2)
+    for x in range(inputs):
+        counts = [0] * channel.outputs
+        for d in range(channel.total):
+            counts[hashed_as_the_page_says(channel, x, d)] += 1
+        assert counts == channel.row(x).tolist()
+
+
+def test_the_page_quotes_hashed_draws():
+    channel = Survey.from_canonical((GOLDEN / "survey-hashing.bin").read_bytes()).channel
+    quoted = f"K = {channel.inputs}, q = {channel.pool.buckets}, t = {channel.t}, u = {channel.u}"
+    text = " ".join(PAGE.split())
+    assert quoted in text
+    for draw, symbol in re.findall(r"d = (\d+) sends symbol (\d+)", text[text.index(quoted) :])[:2]:
+        assert channel.select(3, int(draw)) == int(symbol)
 
 
 def test_draws_of_the_page_have_the_weights_of_the_channel():

@@ -15,7 +15,6 @@ from hubbub.channel import Channel
 from hubbub.design.accuracy import Accuracy, Errors, accuracy, foresee, report_bytes
 from hubbub.design.question import Objective, Question
 from hubbub.errors import ParameterError
-from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.boost_search import least
 from hubbub.mechanisms.kernels import KernelName
 from hubbub.mechanisms.participation import with_cover
@@ -149,6 +148,20 @@ def _labels(question: Question) -> Iterator[Candidate]:
         question,
         lambda: mechanisms.unary(inputs, epsilon=epsilon, variant="symmetric"),
     )
+    yield _hashed(question)
+
+
+def _hashed(question: Question) -> Candidate:
+    parameters: Parameters = {}
+    found = _tried(
+        "local_hashing",
+        parameters,
+        question,
+        lambda: mechanisms.local_hashing(question.inputs, epsilon=question.epsilon),
+    )
+    if isinstance(found.channel, mechanisms.LocalHashing):
+        parameters["buckets"] = found.channel.pool.buckets
+    return found
 
 
 def _pbgrr(question: Question, boost: float) -> Channel:
@@ -246,10 +259,6 @@ def _tried(
 
 
 def _covered(question: Question, channel: Channel) -> Channel:
-    if question.participation == 1.0:
-        return channel
-    if not isinstance(channel, FiniteChannel):
-        raise ParameterError("symbols must be numbers for a participation coin, got sets")
     return with_cover(channel, participation=Fraction(repr(question.participation)))
 
 

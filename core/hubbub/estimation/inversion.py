@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from hubbub.errors import ParameterError
 from hubbub.estimation.block import BlockInverse, CollapsedInverse
 from hubbub.estimation.dense import DenseInverse
+from hubbub.estimation.hashing import HashInverse
 from hubbub.estimation.inverse import Arithmetic, Inverse
 from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.grr import GRR
+from hubbub.mechanisms.local_hashing import LocalHashing
 from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR
 
 
@@ -24,7 +26,7 @@ def own_categories(channel: FiniteChannel) -> NDArray[np.intp]:
 def invert(
     channel: FiniteChannel, *, category_of: NDArray[Any] | None = None, arithmetic: Arithmetic = "float64"
 ) -> Inverse:
-    """Give the left inverse of a channel's integers, in O(K) where the channel has structure.
+    """Give the left inverse of a channel's integers, without a matrix where the channel has structure.
 
     Args:
         channel: The channel whose symbols will be counted.
@@ -45,6 +47,8 @@ def invert(
     if isinstance(channel, PBGRR):
         t, u, o, sizes = channel.t, channel.u, channel.o, channel.sizes
         return BlockInverse(t, u, o, sizes, channel.total, category_of=category_of, arithmetic=arithmetic)
+    if isinstance(channel, LocalHashing):
+        return HashInverse(channel, category_of=category_of, arithmetic=arithmetic)
     if arithmetic != "float64":
         raise ParameterError(f"a channel without structure is inverted in float64 only, got {arithmetic!r}")
     return DenseInverse(channel.weights(), channel.total, category_of=category_of)

@@ -4,6 +4,7 @@ from hubbub.mechanisms.boosted import Absolute, Boosted, Fixed, Relative, booste
 from hubbub.mechanisms.grr import GRR, grr
 from hubbub.mechanisms.integers import integerise
 from hubbub.mechanisms.levels import Levels, SetLevels, levels
+from hubbub.mechanisms.local_hashing import LocalHashing, local_hashing
 from hubbub.mechanisms.neighbourhood import Neighbourhood, neighbourhood
 from hubbub.mechanisms.one_number import OneNumber, duchi, hybrid, piecewise, square_wave
 from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR, pbgrr
@@ -21,6 +22,7 @@ __all__ = [
     "Fixed",
     "Gamma",
     "Levels",
+    "LocalHashing",
     "Neighbourhood",
     "OneNumber",
     "Relative",
@@ -38,6 +40,7 @@ __all__ = [
     "hybrid",
     "integerise",
     "levels",
+    "local_hashing",
     "neighbourhood",
     "pbgrr",
     "piecewise",

@@ -1,54 +1,73 @@
 """A participation coin with cover reports: one channel, because a channel is all that anybody sees.
 
-With probability p a device answers through M, else it sends a cover report, a symbol drawn evenly from all
-of them whatever its value is. What leaves the device is a draw of
+With probability p a device answers through M, else it sends a cover report by a law C that knows no value.
+What leaves the device is a draw of
 
-    M'(y|x) = p M(y|x) + (1 - p) / M_,     M_ symbols,
+    M'(y|x) = p M(y|x) + (1 - p) C(y).
 
-so M' is what is sampled, certified, reserved, recorded and estimated. Coin, cover and symbol are one draw:
-there is no coin to keep, to leak or to toss again on a retry, and whoever memoises the symbol memoises the
-coin. The epsilon of M' is below that of M; a device that "does not take part" this round is not told apart
-from one that does.
+C draws evenly from all M_ symbols; from all sets of d cells, where sets have d (about a level that is drawn
+as ever); and a set of any size has each cell as often as it has one that is not the value's. So M' is of M's
+own kind in every case. It is what is sampled, certified, reserved, recorded and estimated. Coin, cover and
+symbol are one draw: there is no coin to keep, to leak or to toss again on a retry, and whoever memoises the
+symbol memoises the coin. The epsilon of M' is below that of M; a device that "does not take part" this round
+is not told apart from one that does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from math import gcd
+from math import floor, gcd
 from typing import Final
 
 import numpy as np
 
+from hubbub.channel import Channel
 from hubbub.errors import ParameterError
 from hubbub.finite import DenseChannel, FiniteChannel
 from hubbub.mechanisms.grr import GRR
-from hubbub.mechanisms.levels import Levels
+from hubbub.mechanisms.levels import Levels, SetLevels
+from hubbub.mechanisms.local_hashing import LocalHashing
 from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR
+from hubbub.mechanisms.subset import SubsetSelection
+from hubbub.mechanisms.unary import Unary
 from hubbub.randomness import MAX_TOTAL
+from hubbub.sets import WORD, SetChannel
 
 STEPS: Final = 1000
 """A participation is a whole number of thousandths: exact, and its denominator leaves room below 2^63."""
 
 
-def with_cover(channel: FiniteChannel, *, participation: Fraction) -> FiniteChannel:
+def with_cover(channel: Channel, *, participation: Fraction) -> Channel:
     """Gives the channel that answers through another with some probability and sends cover otherwise.
 
     With p = a/b, M_ symbols and total T, the weights are w' = a M_ w + (b - a) T out of b M_ T, divided by
     what they have in common: p M + (1 - p) C to the last integer. Structured channels keep their structure.
+    Sets are drawn by coins of 32 bits (31 for single bits), so that p is met from below, to within what one
+    step of the coin is worth; the mixture with that p is exact.
 
     Args:
         channel: M.
         participation: p, above 0, at most 1, in thousandths.
 
     Raises:
-        ParameterError: If p is out of range, or the mixture cannot be told in integers below 2^63.
+        ParameterError: If p is out of range, or the mixture cannot be told in integers.
     """
     share = Fraction(participation)
     if not 0 < share <= 1 or STEPS % share.denominator:
         raise ParameterError(f"participation must be thousandths above 0, at most 1, got {participation}")
     if share == 1:
         return channel
+    if isinstance(channel, FiniteChannel):
+        return _of_numbers(channel, share)
+    if isinstance(channel, SetChannel):
+        return _of_sets(channel, share)
+    raise ParameterError(
+        f"a channel must send numbers or sets for cover reports, got {type(channel).__name__}"
+    )
+
+
+def _of_numbers(channel: FiniteChannel, share: Fraction) -> FiniteChannel:
     scale = share.numerator * channel.outputs
     cover = (share.denominator - share.numerator) * channel.total
     if share.denominator * channel.outputs * channel.total >= MAX_TOTAL:
@@ -58,20 +77,58 @@ def with_cover(channel: FiniteChannel, *, participation: Fraction) -> FiniteChan
     def mixed(weights: Iterable[int], common: int = 1) -> list[int]:
         return [(scale * int(weight) + cover) // common for weight in weights]
 
-    if isinstance(channel, GRR):
-        t, u = mixed((channel.t, channel.u))
-        common = gcd(t, u)
-        return GRR(channel.inputs, t // common, u // common)
-    if isinstance(channel, CategoryGRR):
-        t, o = mixed((channel.t[0], channel.o[0]))
-        common = gcd(t, o)
-        return CategoryGRR(channel.sizes.tolist(), t // common, o // common)
-    if isinstance(channel, PBGRR):
-        columns = (channel.t.tolist(), channel.u.tolist(), channel.o.tolist())
-        common = gcd(*mixed(set().union(*columns)))
-        return PBGRR(channel.sizes.tolist(), *(mixed(column, common) for column in columns))
-    if isinstance(channel, Levels):
-        common = gcd(*mixed({*channel.t, *channel.u}))
-        return Levels(channel.nesting, mixed(channel.t, common), mixed(channel.u, common))
-    weights = channel.weights() * scale + cover
-    return DenseChannel(weights // int(np.gcd.reduce(weights, axis=None)))
+    made: FiniteChannel
+    match channel:
+        case GRR():
+            t, u = _lowest(mixed((channel.t, channel.u)))
+            made = GRR(channel.inputs, t, u)
+        case LocalHashing():
+            t, u = _lowest(mixed((channel.t, channel.u)))
+            made = LocalHashing(channel.inputs, channel.pool.buckets, t, u)
+        case CategoryGRR():
+            t, o = _lowest(mixed((channel.t[0], channel.o[0])))
+            made = CategoryGRR(channel.sizes.tolist(), t, o)
+        case PBGRR():
+            columns = (channel.t.tolist(), channel.u.tolist(), channel.o.tolist())
+            common = gcd(*mixed(set().union(*columns)))
+            made = PBGRR(channel.sizes.tolist(), *(mixed(column, common) for column in columns))
+        case Levels():
+            common = gcd(*mixed({*channel.t, *channel.u}))
+            made = Levels(channel.nesting, mixed(channel.t, common), mixed(channel.u, common))
+        case _:
+            weights = channel.weights() * scale + cover
+            made = DenseChannel(weights // int(np.gcd.reduce(weights, axis=None)))
+    return made
+
+
+def _lowest(weights: list[int]) -> list[int]:
+    common = gcd(*weights)
+    return [weight // common for weight in weights]
+
+
+def _of_sets(channel: SetChannel, share: Fraction) -> SetChannel:
+    match channel:
+        case SubsetSelection():
+            return SubsetSelection(channel.inputs, channel.size, _held(channel, share))
+        case SetLevels():
+            sizes = [oracle.size for oracle in channel.oracles]
+            held = [_held(oracle, share) for oracle in channel.oracles]
+            return SetLevels(channel.nesting, channel.shares, sizes, held)
+        case Unary():
+            return Unary(
+                channel.inputs, _between(channel.held, Fraction(channel.other), share), channel.other
+            )
+        case _:
+            raise ParameterError(f"a set channel must have a cover law, got {type(channel).__name__}")
+
+
+def _held(channel: SubsetSelection, share: Fraction) -> int:
+    """In how many of 2^32 draws the true value is in; an even draw of d of K values holds it in d/K."""
+    return _between(channel.held, Fraction(channel.size * WORD, channel.inputs), share)
+
+
+def _between(held: int, cover: Fraction, share: Fraction) -> int:
+    mixed = floor(share * held + (1 - share) * cover)
+    if mixed <= cover:
+        raise ParameterError("participation must leave something that a coin of so few bits can tell")
+    return mixed

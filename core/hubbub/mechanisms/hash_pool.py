@@ -1,0 +1,188 @@
+"""A small public pool of hash functions under which any two inputs collide equally often.
+
+Inputs are points x of the affine space F^d over the field F of q elements, their digits in base q. A seed is
+a direction a in F^d whose first digit that is not 0, from the highest place, is 1; its hash is the cell
+
+    h_a(x) = a . x = sum over the digits of a_i x_i,     computed in F.
+
+There are S = (q^d - 1)/(q - 1) such directions, and for x != x' exactly (q^(d-1) - 1)/(q - 1) of them have
+a . (x - x') = 0: no pair is luckier than another, so that estimates over the whole pool are unbiased with no
+appeal to a random hash. The cells of all seeds are the hyperplanes of the space, each seed's parallel to
+each other (a resolvable block design). When K = q^d no pool is smaller: a seed tells its q cells apart, which
+is q - 1 numbers beside the total, so that K shares need (K - 1)/(q - 1) seeds.
+
+Sums over cells and over cells that hold an input are discrete Radon transforms. The characters of one seed's
+cells are the multiples of one direction among the characters of the space, each but 0 met once, so that two
+Fourier transforms replace S K hashes.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import ParameterError
+
+MAX_SYMBOLS: Final = 2**20
+"""Cells of all seeds: the numbers of one round's counts, 8 MiB."""
+
+_IRREDUCIBLE: Final = {
+    4: 0x7,
+    8: 0xB,
+    16: 0x13,
+    32: 0x25,
+    64: 0x43,
+    128: 0x83,
+    256: 0x11B,
+    512: 0x203,
+    1024: 0x409,
+    2048: 0x805,
+    4096: 0x1009,
+    8192: 0x201B,
+    16384: 0x4021,
+    32768: 0x8003,
+    65536: 0x1002B,
+    131072: 0x20009,
+}
+"""The least irreducible polynomial of each degree over the field of two, bit i for x^i."""
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class HashPool:
+    """All directions of the least affine space over a field that has room for the inputs.
+
+    Attributes:
+        inputs: K.
+        buckets: q, the cells of a hash: a prime, or a power of two.
+        dimensions: d, the least with q^d >= K.
+        points: q^d.
+        seeds: S.
+        together: Under how many seeds any two different inputs share a cell.
+    """
+
+    def __init__(self, inputs: int, buckets: int) -> None:
+        """Sets the sizes.
+
+        Raises:
+            ParameterError: If there is no field of so many elements here, or the pool is too large.
+        """
+        if not 2 <= buckets <= MAX_SYMBOLS or not (buckets in _IRREDUCIBLE or _is_prime(buckets)):
+            raise ParameterError(
+                f"buckets must be a prime, or a power of two up to {max(_IRREDUCIBLE)}, got {buckets}"
+            )
+        self.inputs, self.buckets, self.dimensions = inputs, buckets, 1
+        while buckets**self.dimensions < inputs:
+            self.dimensions += 1
+        self.points: int = buckets**self.dimensions
+        self.seeds: int = (self.points - 1) // (buckets - 1)
+        self.together = (self.points // buckets - 1) // (buckets - 1)
+        if self.symbols > MAX_SYMBOLS:
+            raise ParameterError(
+                f"buckets must leave at most {MAX_SYMBOLS} cells of all seeds, got {self.symbols} "
+                f"from {buckets} for {inputs} inputs"
+            )
+        self._modulus = _IRREDUCIBLE.get(buckets)
+        self._base = buckets if self._modulus is None else 2
+
+    @property
+    def symbols(self) -> int:
+        """How many pairs of a seed and a cell there are: cell y of seed s is the symbol s q + y."""
+        return self.seeds * self.buckets
+
+    def cell(self, seeds: Any, values: Any) -> Integers:  # noqa: ANN401 - whatever broadcasts as integers
+        """Gives the cell of values under seeds, both broadcast against each other, int64.
+
+        Args:
+            seeds: 0..S-1, in the order of their directions read as numbers in base q.
+            values: 0..q^d - 1.
+        """
+        q = self.buckets
+        direction, point = self._directions[np.asarray(seeds)], np.asarray(values, dtype=np.int64)
+        found = np.zeros(np.broadcast_shapes(direction.shape, point.shape), dtype=np.int64)
+        for _ in range(self.dimensions):
+            product = self._times(direction % q, point % q)
+            found = (found + product) % q if self._modulus is None else found ^ product
+            direction, point = direction // q, point // q
+        return found
+
+    def held(self, numbers: Floats) -> Floats:
+        """Gives the sum of numbers over the inputs of every cell, shape (S q,), from shape (K,)."""
+        space = np.zeros(self.points)
+        space[: self.inputs] = numbers
+        spectrum = np.fft.fftn(space.reshape(self._shape(self.points))).ravel()[self._characters]
+        cells = np.fft.ifftn(spectrum.reshape(self.seeds, *self._shape(self.buckets)), axes=self._axes)
+        return np.ascontiguousarray(cells.real).reshape(self.symbols)
+
+    def supports(self, counts: Floats) -> Floats:
+        """Gives the sum of counts over the cells that hold every input, shape (K,), from shape (S q,)."""
+        cells = np.asarray(counts, dtype=np.float64).reshape(self.seeds, *self._shape(self.buckets))
+        spectrum = np.fft.fftn(cells, axes=self._axes).reshape(self.seeds, self.buckets)
+        space = np.zeros(self.points, dtype=np.complex128)
+        space[self._characters] = spectrum
+        space[0] = spectrum[:, 0].sum()
+        sums = np.fft.ifftn(space.reshape(self._shape(self.points))).real.ravel()
+        return np.asarray(sums[: self.inputs] * (self.points / self.buckets))
+
+    @cached_property
+    def _directions(self) -> Integers:
+        q = self.buckets
+        return np.concatenate([np.arange(q**j, 2 * q**j, dtype=np.int64) for j in range(self.dimensions)])
+
+    @cached_property
+    def _characters(self) -> Integers:
+        """Which character of the space each character of each seed's cells is, shape (S, q)."""
+        cells = np.arange(self.buckets)
+        found = np.zeros((self.seeds, self.buckets), dtype=np.int64)
+        place = 1
+        while place < self.points:
+            found += self._phase(cells, self.cell(np.arange(self.seeds), place)[:, None]) * place
+            place *= self._base
+        return found
+
+    def _phase(self, one: Integers, other: Integers) -> Integers:
+        """What character `one` of a cell's additive group makes of cell `other`, in turns of 1/base."""
+        if self._modulus is None:
+            return np.asarray(one * other % self.buckets)
+        return np.asarray(np.bitwise_count(one & other).astype(np.int64) & 1)
+
+    def _shape(self, size: int) -> tuple[int, ...]:
+        """The additive group of the field or the space, as that many places of the same base."""
+        places = 0
+        while self._base**places < size:
+            places += 1
+        return (self._base,) * places
+
+    @property
+    def _axes(self) -> tuple[int, ...]:
+        return tuple(range(1, len(self._shape(self.buckets)) + 1))
+
+    def _times(self, one: Integers, other: Integers) -> Integers:
+        """The product in the field."""
+        if self._modulus is None:
+            return one * other % self.buckets
+        product = np.zeros(np.broadcast_shapes(one.shape, other.shape), dtype=np.int64)
+        for bit in range(self.buckets.bit_length() - 1):
+            product ^= one * (other >> bit & 1)
+            one = one << 1
+            one = np.where(one & self.buckets, one ^ self._modulus, one)
+        return product
+
+
+def field_orders(limit: int) -> Integers:
+    """Gives the sizes of the fields that pools are built over, up to a limit >= 4, in order, shape (n,)."""
+    prime = np.ones(limit + 1, dtype=np.bool_)
+    prime[:2] = False
+    for divisor in range(2, math.isqrt(limit) + 1):
+        prime[divisor * divisor :: divisor] = False
+    prime[[size for size in _IRREDUCIBLE if size <= limit]] = True
+    return np.flatnonzero(prime)
+
+
+def _is_prime(number: int) -> bool:
+    return bool((number % np.arange(2, math.isqrt(number) + 1)).all())
