@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -44,6 +45,7 @@ RoundKey: TypeAlias = tuple[bytes, int]
 # Decoded columns of this size lie in a second-level cache; larger groups count more slowly.
 _CACHED_BYTES: Final = 1 << 18
 
+_ID: Final = np.dtype((np.void, ID_BYTES))
 _NO_COUNTS: Final[Counts] = np.zeros(0, dtype=np.int64)
 _NO_KEYS: Final[Keys] = np.zeros(0, dtype=np.uint64)
 
@@ -262,14 +264,21 @@ def valid_symbols(symbols: NDArray[np.unsignedinteger], channel: Channel) -> NDA
 
 @dataclass(slots=True)
 class _RoundDraft:
-    """What the records of a group hold for one round, columns not yet counted."""
+    """What the records of a group hold for one round, columns not yet counted.
+
+    Attributes:
+        known: The round before the group.
+        accounting: Tallies up to the seal, but of what waits.
+        afterwards: Tallies after it.
+        sealed_at: The seal's offset where the group holds the first one.
+        waiting: Segments whose reports may count; their symbols were not looked at yet.
+    """
 
     known: RoundState
     accounting: Accounting = NOTHING
     afterwards: Accounting = NOTHING
     sealed_at: int | None = None
-    ids: list[bytes] = field(default_factory=list)
-    symbols: list[NDArray[np.unsignedinteger]] = field(default_factory=list)
+    waiting: list[Segment] = field(default_factory=list)
 
     @property
     def is_sealed(self) -> bool:
@@ -338,26 +347,22 @@ class _Draft:
                 self._segment(survey, segment, minute=record.minute)
 
     def _segment(self, survey: Survey, segment: Segment, *, minute: int) -> None:
-        n, ids, symbols = len(segment), segment.ids, segment.symbols
         if not 0 <= segment.round < survey.rounds:
             draft = self._round((segment.digest, NO_ROUND))
-            draft.accounting += _refused(segment, invalid=n)
+            draft.accounting += _refused(segment, invalid=len(segment))
             return
         draft = self._round((segment.digest, segment.round))
-        valid = valid_symbols(symbols, survey.channel)
-        kept = n if valid is None else int(np.count_nonzero(valid))
-        early = late = 0
-        if survey.round_start_s(segment.round) > 60 * (minute + 1) + survey.skew_s:
-            early = kept
-        elif draft.is_sealed:
-            late = kept
-        elif kept:
-            if valid is not None:
-                column = np.frombuffer(ids, dtype=np.dtype((np.void, ID_BYTES)))
-                ids, symbols = column[valid].tobytes(), symbols[valid]
-            draft.ids.append(ids)
-            draft.symbols.append(symbols)
-        tally = _refused(segment, invalid=n - kept, early=early, late=late)
+        is_early = survey.round_start_s(segment.round) > 60 * (minute + 1) + survey.skew_s
+        if not is_early and not draft.is_sealed:
+            draft.waiting.append(segment)
+            return
+        valid = valid_symbols(segment.symbols, survey.channel)
+        kept = len(segment) if valid is None else int(np.count_nonzero(valid))
+        invalid = len(segment) - kept
+        if is_early:
+            tally = _refused(segment, invalid=invalid, early=kept)
+        else:
+            tally = _refused(segment, invalid=invalid, late=kept)
         if draft.is_sealed:
             draft.afterwards += tally
         else:
@@ -374,30 +379,56 @@ class _Draft:
         )
 
     def _counted(self, key: RoundKey, draft: _RoundDraft) -> RoundChange:
-        if not draft.symbols:
+        if not draft.waiting:
             return RoundChange(_NO_COUNTS, draft.accounting, draft.sealed_at, draft.afterwards)
         survey = self._survey(key[0])
         assert survey is not None  # noqa: S101 - _segment saw it
-        symbols = draft.symbols[0] if len(draft.symbols) == 1 else np.concatenate(draft.symbols)
+        ids, symbols = _valid(draft.waiting, survey.channel)
+        n, attempted = len(symbols), sum(len(segment) for segment in draft.waiting)
+        accounting = draft.accounting + _refused(*draft.waiting, invalid=attempted - n)
+        if not n:
+            return RoundChange(_NO_COUNTS, accounting, draft.sealed_at, draft.afterwards)
         seen = draft.known.seen if draft.known.seen is not None else self._state.id_set()
-        fresh = seen.fresh(draft.ids)
-        n = len(symbols)
+        fresh = seen.fresh(ids)
         if fresh.mask is not None:
             symbols = symbols[fresh.mask]
         counts = count_symbols(symbols, survey.channel)
-        verdicts = Accounting(accepted=len(symbols), duplicate=n - len(symbols))
-        return RoundChange(
-            counts, draft.accounting + verdicts, draft.sealed_at, draft.afterwards, seen, fresh
-        )
+        accounting += Accounting(accepted=len(symbols), duplicate=n - len(symbols))
+        return RoundChange(counts, accounting, draft.sealed_at, draft.afterwards, seen, fresh)
 
 
-def _refused(segment: Segment, *, invalid: int = 0, early: int = 0, late: int = 0) -> Accounting:
-    """The segment's attempts, what the gateway refused and what is refused here; the rest is yet to judge."""
-    refused = segment.refused
-    return Accounting(
-        attempts=segment.attempts,
-        early=refused.get("early", 0) + early,
-        late=refused.get("late", 0) + late,
-        invalid=refused.get("invalid", 0) + invalid,
-        over_quota=refused.get("over_quota", 0),
-    )
+def _valid(segments: Iterable[Segment], channel: Channel) -> tuple[list[bytes], NDArray[np.unsignedinteger]]:
+    """The ids and symbols of all reports, in their order, whose symbols the channel can send."""
+    ids: list[bytes] = []
+    columns: list[NDArray[np.unsignedinteger]] = []
+    # Numbers and sets of several widths cannot lie in one column; of them a channel sends only one kind.
+    for _, group in groupby(segments, lambda segment: segment.symbols.shape[1:]):
+        alike = list(group)
+        symbols = _joined([segment.symbols for segment in alike])
+        valid = valid_symbols(symbols, channel)
+        if valid is None:
+            ids += [segment.ids for segment in alike]
+            columns.append(symbols)
+        elif valid.any():
+            column = np.frombuffer(b"".join([segment.ids for segment in alike]), dtype=_ID)
+            ids.append(column[valid].tobytes())
+            columns.append(symbols[valid])
+    return ids, _joined(columns) if columns else np.empty(0, dtype=np.uint8)
+
+
+def _joined(columns: list[NDArray[np.unsignedinteger]]) -> NDArray[np.unsignedinteger]:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def _refused(*segments: Segment, invalid: int = 0, early: int = 0, late: int = 0) -> Accounting:
+    """The segments' attempts, what the gateway refused and what is refused here; the rest is yet to judge."""
+    attempts = over_quota = 0
+    for segment in segments:
+        attempts += segment.attempts
+        # Almost every segment comes without refusals.
+        if refused := segment.refused:
+            early += refused.get("early", 0)
+            late += refused.get("late", 0)
+            invalid += refused.get("invalid", 0)
+            over_quota += refused.get("over_quota", 0)
+    return Accounting(attempts=attempts, early=early, late=late, invalid=invalid, over_quota=over_quota)

@@ -13,12 +13,15 @@ choose ids that crowd one place. The drawn number decides where a key lies, neve
 Cells follow the order of the multiplied keys; a sorted group of keys then walks memory in one direction, and
 a shard that grows is laid out anew in a few vector operations.
 
-Memory: a large table is 16 shards that grow by 1.4 at different times, one at a time, so that the whole stays
-near 14 bytes per id and below 16 while growing. A table below 65,536 cells (512 KB) is one shard.
+Memory: a large table is 64 shards side by side, each with slack behind it, in memory of its own that the
+system takes back when the table goes. It grows by 1.36 at its end, and the shards move apart in it, the last
+one first: 8 bytes a cell, at most 0.72 of them full, and never two copies, make 11.1 to 15.2 bytes per id,
+and half a byte more while it grows. A table below 65,536 cells (512 KB) is one shard.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
@@ -29,16 +32,17 @@ from numpy.typing import NDArray
 KEY_BYTES: Final = 8
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
 
-# One shard costs one round of NumPy calls, sixteen bound what growing takes beside the table.
-_SHARD_BITS: Final = 4
+# What is moved at a time when a table grows: a 64th of it.
+_SHARD_BITS: Final = 6
 _SPLIT_CELLS: Final = 1 << 16
 # At seven tenths full an absent key looks at six cells on average: mostly one window.
 _MAX_LOAD: Final = 0.72
-_GROWTH: Final = 1.4
+_GROWTH: Final = 1.36
 _MIN_CELLS: Final = 64
 # One cache line of cells is compared at a time; eight booleans then read as one 64-bit integer.
 _WINDOW: Final = 8
-# Keys pushed past the last cell find room here instead of wrapping round, which keeps cells in order.
+# Keys pushed past a shard's last cell find room here instead of wrapping round, which keeps cells in order;
+# at this load one in 10^27 shards needs more.
 _SLACK: Final = 128
 
 Keys = NDArray[np.uint64]
@@ -104,27 +108,27 @@ class _Trail(NamedTuple):
     table: IdTable
     held: int
     ascending: Keys
-    position: NDArray[np.intp]
+    position: NDArray[np.int64]
 
 
 class IdTable:
-    """An exact set of 64-bit keys: linear-probing shards whose cells follow the order of the keys."""
+    """An exact set of 64-bit keys: linear probing in cells that follow the order of the multiplied keys."""
 
-    __slots__ = ("_bits", "_cells", "_held", "_salt")
+    __slots__ = ("_bits", "_cells", "_held", "_memory", "_salt", "_size")
 
     def __init__(self) -> None:
         self._salt = _drawn()
-        self._bits = 0
-        self._cells = [_empty(_MIN_CELLS)]
-        self._held = [0]
+        self._bits, self._size, self._held = 0, _MIN_CELLS, 0
+        self._memory: mmap.mmap | None = None
+        self._cells: Keys = np.zeros(_MIN_CELLS + _SLACK, dtype=np.uint64)
 
     def __len__(self) -> int:
-        return sum(self._held)
+        return self._held
 
     @property
     def nbytes(self) -> int:
         """Bytes of all cells, empty ones included."""
-        return sum(cells.nbytes for cells in self._cells)
+        return self._cells.nbytes
 
     def fresh(self, columns: Sequence[bytes]) -> Fresh:
         """Which of the ids were never seen; of equal ids the first is. Changes nothing."""
@@ -133,23 +137,16 @@ class IdTable:
     def fresh_keys(self, keys: Keys) -> Fresh:
         """The same for keys, shape (n,), none of them 0; the answer's keys come in the table's order."""
         placed = keys * self._salt
-        order = np.argsort(placed)
-        ascending = placed[order]
-        repeated = ascending[1:] == ascending[:-1]
-        if repeated.any():
-            # Only now does it matter which of equal keys comes first: the first report counts.
-            order = np.argsort(placed, kind="stable")
-            ascending = placed[order]
-        new = np.empty(len(keys), dtype=np.bool_)
-        position = np.empty(len(keys), dtype=np.intp)
-        for shard, low, high in self._slices(ascending):
-            new[low:high], position[low:high] = _search(self._cells[shard], ascending[low:high], self._bits)
-        new[1:] &= ~repeated
-        if new.all():
-            return Fresh(None, keys[order], _Trail(self, len(self), ascending, position))
+        ascending = np.sort(placed)
+        absent, position = _search(self._cells, ascending, _homes(ascending, self._size, self._bits))
+        absent[1:] &= ascending[1:] != ascending[:-1]
+        if absent.all():
+            return Fresh(None, self._keys(ascending), _Trail(self, self._held, ascending, position))
+        # Only now does it matter where each key came from, and which of equal keys is the first: it counts.
         mask = np.empty(len(keys), dtype=np.bool_)
-        mask[order] = new
-        return Fresh(mask, keys[order[new]], _Trail(self, len(self), ascending[new], position[new]))
+        mask[np.argsort(placed, kind="stable")] = absent
+        ascending, position = ascending[absent], position[absent]
+        return Fresh(mask, self._keys(ascending), _Trail(self, self._held, ascending, position))
 
     def add(self, fresh: Fresh) -> None:
         """Remembers the keys that `fresh` returned.
@@ -158,61 +155,81 @@ class IdTable:
             ValueError: If another table made the answer, or keys were added to this one since.
         """
         trail = fresh.trail
-        if not isinstance(trail, _Trail) or trail.table is not self or trail.held != len(self):
+        if not isinstance(trail, _Trail) or trail.table is not self or trail.held != self._held:
             raise ValueError("fresh must be this table's answer about its present contents")
-        ascending = trail.ascending
-        position: NDArray[np.intp] | None = trail.position
-        if not self._bits and len(self) + len(ascending) > _MAX_LOAD * _SPLIT_CELLS:
-            self._split()
-            position = None
-        for shard, low, high in self._slices(ascending):
-            part, cells = ascending[low:high], self._cells[shard]
-            held = self._held[shard] + len(part)
-            crowded = held > _MAX_LOAD * (len(cells) - _SLACK)
-            start = _homes(part, len(cells), self._bits) if position is None else position[low:high]
-            if crowded or not _insert(cells, part, start):
-                rebuilt = _rebuilt(cells, part, held, self._bits)
-                if rebuilt is None:
-                    # Some of the ascending keys may lie in the cells already.
-                    self._fill(
-                        np.unique(np.concatenate((*(old[old != 0] for old in self._cells), ascending)))
-                    )
-                    return
-                self._cells[shard] = rebuilt
-            self._held[shard] = held
+        held, size, ascending, position = self._held + len(trail.ascending), self._size, *trail[2:]
+        while held > _MAX_LOAD * (size << self._bits):
+            size = int(size * _GROWTH)
+        if size > self._size:
+            self._grow(size)
+            # Growing may have drawn another multiplier.
+            ascending = np.sort(fresh.keys * self._salt)
+            position = _homes(ascending, self._size, self._bits)
+        if not _insert(self._cells, ascending, position) or self._is_crowded():
+            self._lay_anew(np.concatenate((self._cells[self._cells != 0], ascending)), self._size)
+        self._held = held
 
-    def _split(self) -> None:
-        """Goes from one shard to sixteen, each f^(1/16) larger than the last: they fill one after another."""
-        ascending = self._cells[0][self._cells[0] != 0]
-        ascending.sort()
-        self._bits, shards = _SHARD_BITS, 1 << _SHARD_BITS
-        self._cells = [_empty(int(_SPLIT_CELLS / shards * _GROWTH ** (j / shards))) for j in range(shards)]
-        self._fill(ascending)
+    def _keys(self, ascending: Keys) -> Keys:
+        """What was multiplied."""
+        return ascending * np.uint64(pow(int(self._salt), -1, 1 << 64))
 
-    def _fill(self, ascending: Keys) -> None:
-        """Lays all keys anew, given in their order; where they crowd, under another multiplier."""
-        while True:
-            filled = [(_empty(len(cells) - _SLACK), 0) for cells in self._cells]
-            crowded = False
-            for shard, low, high in self._slices(ascending):
-                cells = _rebuilt(filled[shard][0], ascending[low:high], high - low, self._bits)
-                crowded |= cells is None
-                if cells is not None:
-                    filled[shard] = cells, high - low
-            if not crowded:
-                self._cells, self._held = [cells for cells, _ in filled], [held for _, held in filled]
+    def _is_crowded(self) -> bool:
+        """Whether a shard has reached its last cells: they stay empty, so that it keeps to itself."""
+        ends = self._cells.reshape(1 << self._bits, -1)[:, -2 * _WINDOW :]
+        return bool(ends.any())
+
+    def _grow(self, size: int) -> None:
+        """Lays every shard anew with `size` cells, from the last to the first within the same memory."""
+        if not self._bits:
+            self._lay_anew(self._cells[self._cells != 0], size)
+            return
+        old, new = self._size + _SLACK, size + _SLACK
+        self._stretch(new << self._bits)
+        for shard in reversed(range(1 << self._bits)):
+            # Here it begins at or after its old place: what lies before is not overwritten yet.
+            part = self._cells[shard * old : (shard + 1) * old]
+            keys = part[part != 0]
+            keys.sort(kind="stable")  # nearly in order already: quicker than the default sort
+            if not _lay(self._cells[shard * new : (shard + 1) * new], keys, self._bits):
+                self._lay_anew(np.concatenate((self._cells[self._cells != 0], keys)), size)
                 return
-            keys = ascending * np.uint64(pow(int(self._salt), -1, 1 << 64))
+        self._size = size
+
+    def _lay_anew(self, placed: Keys, size: int) -> None:
+        """Lays multiplied keys, in any order, into new cells; where they crowd, under another multiplier."""
+        ascending = np.unique(placed)
+        if not self._bits and size > _SPLIT_CELLS:
+            self._bits, size = _SHARD_BITS, -(-size >> _SHARD_BITS)
+        while True:
+            self._allocate((size + _SLACK) << self._bits)
+            shards = self._cells.reshape(1 << self._bits, -1)
+            starts = np.arange(len(shards), dtype=np.uint64) << np.uint64(64 - self._bits)
+            parts = np.split(ascending, np.searchsorted(ascending, starts[1:]))
+            if all(_lay(cells, part, self._bits) for cells, part in zip(shards, parts, strict=True)):
+                self._size = size
+                return
+            keys = self._keys(ascending)
             self._salt = _drawn()
             ascending = np.sort(keys * self._salt)
 
-    def _slices(self, ascending: Keys) -> list[tuple[int, int, int]]:
-        """(shard, low, high) for every shard that some of the ascending keys belong to by their top bits."""
-        if not self._bits:
-            return [(0, 0, len(ascending))] if len(ascending) else []
-        starts = np.arange(1 << self._bits, dtype=np.uint64) << np.uint64(64 - self._bits)
-        bounds = [*np.searchsorted(ascending, starts).tolist(), len(ascending)]
-        return [(j, bounds[j], bounds[j + 1]) for j in range(len(starts)) if bounds[j] < bounds[j + 1]]
+    def _allocate(self, cells: int) -> None:
+        """Takes new memory in place of the old; a large table's is its own, given back as a whole."""
+        if self._bits:
+            self._memory = _mapped(cells)
+            self._cells = np.frombuffer(self._memory, dtype=np.uint64)
+        else:
+            self._cells = np.zeros(cells, dtype=np.uint64)
+
+    def _stretch(self, cells: int) -> None:
+        """Adds empty cells at the end, without a copy where the system can do that."""
+        assert self._memory is not None  # noqa: S101 - there is more than one shard
+        self._cells = _NONE  # memory that is looked at cannot be stretched
+        try:
+            self._memory.resize(KEY_BYTES * cells)
+        except (SystemError, BufferError):
+            old, self._memory = self._memory, _mapped(cells)
+            self._memory.write(old)
+        self._cells = np.frombuffer(self._memory, dtype=np.uint64)
 
 
 def _drawn() -> np.uint64:
@@ -220,17 +237,24 @@ def _drawn() -> np.uint64:
     return np.uint64(int.from_bytes(os.urandom(KEY_BYTES), "little") | 1)
 
 
-def _empty(cells: int) -> Keys:
-    return np.zeros(cells + _SLACK, dtype=np.uint64)
+def _mapped(cells: int) -> mmap.mmap:
+    """Memory for so many cells, all empty; the kind that may be stretched."""
+    memory = mmap.mmap(-1, KEY_BYTES * cells, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        # Every look-up is a random access: with large pages the processor finds them a tenth sooner.
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
 
 
-def _homes(ascending: Keys, cells: int, bits: int) -> NDArray[np.intp]:
-    """Where each key would like to lie, non-decreasing, in [0, cells - _SLACK)."""
+def _homes(ascending: Keys, size: int, bits: int) -> NDArray[np.int64]:
+    """Where each key would like to lie, non-decreasing: shards of `size` cells, each with slack behind it."""
     homes = ascending << np.uint64(bits)
     homes >>= np.uint64(32)
-    homes *= np.uint64(cells - _SLACK)
+    homes *= np.uint64(size)
     homes >>= np.uint64(32)
-    return homes.view(np.int64).astype(np.intp, copy=False)
+    if bits:
+        homes += (ascending >> np.uint64(64 - bits)) * np.uint64(size + _SLACK)
+    return homes.view(np.int64)
 
 
 def _windows(cells: Keys) -> Keys:
@@ -254,82 +278,63 @@ def _passed(empty: Keys) -> NDArray[np.uint8]:
     return bits
 
 
-def _search(cells: Keys, ascending: Keys, bits: int) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Which keys are not in the cells, and for those the first empty cell after their home.
+def _search(
+    cells: Keys, ascending: Keys, homes: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which keys are not in the cells, and for those the first empty cell from their home on.
 
     Nothing is ever removed, so a key lies before the first empty cell.
     """
-    windows = _windows(cells)
-    position = _homes(ascending, len(cells), bits)
-    rows = windows[position]
-    empty = _words(rows == 0)
-    absent = _words(rows == ascending[:, None]) == 0
-    position += _passed(empty)
-    index = np.flatnonzero(absent & (empty == 0))
+    windows, position = _windows(cells), homes
+    absent = np.ones(len(ascending), dtype=np.bool_)
+    index = np.flatnonzero(cells[position])
     while len(index):
-        start = position[index]
+        start, sought = position[index], ascending[index]
         rows = windows[start]
         empty = _words(rows == 0)
-        missing = _words(rows == ascending[index, None]) == 0
+        missing = _words(rows == sought[:, None]) == 0
         absent[index] = missing
         position[index] = start + _passed(empty)
         index = index[missing & (empty == 0)]
     return absent, position
 
 
-def _insert(cells: Keys, ascending: Keys, position: NDArray[np.intp]) -> bool:
+def _insert(cells: Keys, ascending: Keys, position: NDArray[np.int64]) -> bool:
     """Puts absent keys into empty cells from `position` on; False if room ran out, with some put already.
 
-    Between a key's home and its cell none may stay empty, or a search would stop early. Neighbours that
-    find the same empty cell take it and those after it, by rank; whoever finds those taken looks further.
+    Between a key's home and its cell none may stay empty, or a search would stop early. Here keys that want
+    one cell share it and those behind it out among themselves; whoever finds its cell taken looks further.
     """
     windows = _windows(cells)
-    last = len(cells) - 2 * _WINDOW  # the cells after it stay empty: every search ends
     while len(ascending):
-        index = np.arange(len(position))
-        first = np.empty(len(position), dtype=np.bool_)
-        first[0] = True
-        np.not_equal(position[1:], position[:-1], out=first[1:])
-        position = position + (index - np.maximum.accumulate(index * first))
-        if position.max() > last:
+        position = _spread(position)
+        if position[-1] > len(cells) - 2 * _WINDOW:
             return False
         free = cells[position] == 0
         cells[position[free]] = ascending[free]
-        left = np.flatnonzero(cells[position] != ascending)
-        position, ascending = position[left], ascending[left]
+        taken = ~free
+        position, ascending = position[taken], ascending[taken]
         position += _passed(_words(windows[position] == 0))
     return True
 
 
-def _rebuilt(cells: Keys, ascending: Keys, held: int, bits: int) -> Keys | None:
-    """New cells with the old keys and the ascending ones, sized by the growth steps for `held` keys.
-
-    None if one size more than they need is not room enough: growing further would not part such keys.
-    """
-    old = cells[cells != 0]
-    # After an insert that ran out of room some of the new keys lie in the old cells already.
-    keys = np.concatenate((old, ascending))
-    if len(keys) > held:
-        keys = np.unique(keys)
-    del old  # what growing takes for a moment counts too
-    keys.sort(kind="stable")  # nearly in order already: quicker than the default sort
-    size = len(cells) - _SLACK
-    while held > _MAX_LOAD * size:
-        size = int(size * _GROWTH)
-    laid = _laid(keys, size, bits)
-    return _laid(keys, int(size * _GROWTH), bits) if laid is None else laid
-
-
-def _laid(keys: Keys, size: int, bits: int) -> Keys | None:
-    """Cells that hold ascending keys, each at its home or just after the one before; None without room."""
-    cells = _empty(size)
-    # This is linear probing in closed form: position_i = i + max over j <= i of (home_j - j).
-    position = _homes(keys, len(cells), bits)
-    index = np.arange(len(keys), dtype=np.intp)
-    position -= index
+def _spread(homes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The cells that linear probing gives to keys with these ascending homes where all cells are empty."""
+    # In closed form: position_i = i + max over j <= i of (home_j - j).
+    index = np.arange(len(homes))
+    position = homes - index
     np.maximum.accumulate(position, out=position)
     position += index
+    return position
+
+
+def _lay(cells: Keys, ascending: Keys, bits: int) -> bool:
+    """Makes a shard hold just these ascending keys; False without room."""
+    cells[:] = 0
+    if not len(ascending):
+        return True
+    position = _spread(_homes(ascending << np.uint64(bits), len(cells) - _SLACK, 0))
     if position[-1] > len(cells) - 2 * _WINDOW:
-        return None
-    cells[position] = keys
-    return cells
+        return False
+    cells[position] = ascending
+    return True

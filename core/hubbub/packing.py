@@ -1,9 +1,10 @@
 """MessagePack that nobody vouches for: read within the memory of its own length, then checked type by type.
 
 A decoder that trusts announced lengths can be made to reserve gigabytes by a hundred bytes of nested
-array headers. Here the bytes are first walked without building anything; only when every announced element
-is really there is the value built, so that memory stays proportional to the bytes received (64 times them at
-worst, for nothing but empty arrays).
+array headers. Here arrays of a few elements are built at once: no nesting of them reserves much. Where more
+is announced, the bytes are first walked without building anything, and the value is built only when every
+announced element is really there. So memory stays proportional to the bytes received (64 times them at worst,
+for nothing but empty arrays).
 
 Every function and method here but `pack` raises WireError where what it reads breaks the rule that it states.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgpack  # type: ignore[import-untyped]  # msgpack ships no annotations; this module is where Any stops
 
@@ -20,6 +21,8 @@ from hubbub.errors import WireError
 
 # A valid message nests less than this; without a limit of ours the two implementations of msgpack differ.
 _BROKEN: Final = (msgpack.UnpackException, ValueError, TypeError, OverflowError, RecursionError)
+# Both implementations nest at most 1,024 deep: what such arrays announce and lack reserves 128 KiB at most.
+_FEW: Final = 16
 
 
 def pack(value: object) -> bytes:
@@ -37,6 +40,15 @@ def unpack(data: bytes, subject: str) -> object:
     Raises:
         WireError: If `data` is cut short, holds more than one value, or is not MessagePack.
     """
+    try:
+        few: object = msgpack.unpackb(data, max_array_len=_FEW, max_map_len=0, max_ext_len=0)
+    except _BROKEN:
+        return _walked(data, subject)
+    return few
+
+
+def _walked(data: bytes, subject: str) -> object:
+    """The value of any number of elements, or what is wrong with it."""
     if element_end(data, 0, subject) != len(data):
         raise WireError(f"{subject} must be exactly one MessagePack value, got bytes after it")
     try:
@@ -115,7 +127,10 @@ def integer(value: object, subject: str, low: int, high: int) -> int:
 def integers(value: object, subject: str, low: int, high: int) -> list[int]:
     """`value` as a list of ints, each in [low, high]."""
     items = array(value, subject)
-    return [integer(item, f"{subject}[{i}]", low, high) for i, item in enumerate(items)]
+    for i, item in enumerate(items):
+        if type(item) is not int or not low <= item <= high:
+            integer(item, f"{subject}[{i}]", low, high)
+    return cast(list[int], items)
 
 
 def binary(value: object, subject: str, length: int | None = None) -> bytes:

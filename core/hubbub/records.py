@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ MAX_TALLY: Final = 2**53 - 1
 MAX_MINUTE: Final = 2**32 - 1
 
 _SURVEY, _REPORTS, _SEAL = 0, 1, 2
+_NO_REFUSALS: Final[Mapping[str, int]] = MappingProxyType({})
 _WIDTHS: Final[dict[int, np.dtype[np.unsignedinteger]]] = {
     1: np.dtype("u1"),
     2: np.dtype("<u2"),
@@ -50,9 +52,11 @@ class SealRecord:
     round: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Segment:
-    """The reports of one survey and round within one batch, and what was refused beside them.
+    """The reports of one survey and round within one batch, and what was refused beside them; never changed.
+
+    Not frozen: that would double the time it takes to make one, and every record that is read makes one.
 
     Attributes:
         digest: Which survey, 16 bytes.
@@ -235,7 +239,7 @@ def _segment(fields: list[object]) -> Segment:
         ids,
         np.frombuffer(column, dtype=_WIDTHS[kind]) if kind > 0 else _sets(column, width),
         attempts,
-        dict(zip(REFUSALS, refused, strict=True)),
+        dict(zip(REFUSALS, refused, strict=True)) if attempts > n else _NO_REFUSALS,
     )
 
 

@@ -8,7 +8,7 @@ import surveys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub import Survey, SurveyError, WireError
+from hubbub import Survey, SurveyError, WireError, packing
 from hubbub.records import (
     MAX_MINUTE,
     NO_ROUND,
@@ -145,6 +145,18 @@ def survives(read, data):
         return read(data)
     except WireError:
         return None
+
+
+@settings(max_examples=300, deadline=None)
+@given(junk | mutations(plain) | records.map(encode_record) | mutations(records.map(encode_record)))
+def test_short_way_of_reading_takes_and_gives_what_the_long_way_does(data):
+    def read(way):
+        try:
+            return repr(way(data, "value"))  # NaN is not equal to itself
+        except WireError as error:
+            return error.args
+
+    assert read(packing.unpack) == read(packing._walked)
 
 
 @settings(max_examples=1500, deadline=None)
