@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hubbub.accounting.composition import MAX_TIMES, Composition, loss_distribution, loss_grid
+from hubbub.accounting.loss_sum import LossSum
 from hubbub.accounting.profile import (
     AbsoluteRegion,
     BoostedNoise,
@@ -49,6 +50,40 @@ def test_different_gaussians_compose_to_the_root_sum_of_squares():
     parts = [(gaussian(sigma), i % 5 + 1) for i, sigma in enumerate(sigmas)]
     for delta in (1e-4, 1e-12):
         assert within(Composition(parts).epsilon(delta), gaussian(together).epsilon(delta))
+
+
+def test_a_thousand_different_laws_compose_as_tightly_as_one():
+    sigmas = [20.0 + 0.03 * i for i in range(1000)]
+    together = 1 / math.sqrt(sum(sigma**-2 for sigma in sigmas))
+    found = Composition([(gaussian(sigma), 1) for sigma in sigmas]).epsilon(1e-6)
+    assert within(found, gaussian(together).epsilon(1e-6))
+
+
+def test_laws_of_several_kinds_cost_what_a_grid_ten_times_finer_says():
+    """No closed form is known: the finer grid is no bound from below, but nearer to the exact value."""
+    kinds = [
+        lambda s: BoostedNoise(Gaussian(s), AbsoluteRegion(1.0), 0.2),
+        lambda s: BoostedNoise(Laplace(s), AbsoluteRegion(2.0), 0.1),
+        lambda s: BoostedNoise(LaplaceMixture((1 / s, 3 / s), (0.5, 0.5))),
+        lambda s: BoostedNoise(GammaLaplace(2.0, 0.5 / s)),
+    ]
+    parts = [(Profile(kinds[i % 4](10.0 * 1.05**i), 1.0), 1 + i % 3) for i in range(40)]
+    composition = Composition(parts)
+    extents = composition._extents(1e-6)
+    finer = LossSum(composition._grids(extents, 0.1 * composition._first_interval(extents))).epsilon(1e-6)
+    assert within(composition.epsilon(1e-6), finer)
+
+
+def test_a_coarser_grid_is_the_one_made_at_twice_the_interval():
+    for part in (gaussian(1.0), Profile(BoostedNoise(Laplace(0.7), AbsoluteRegion(0.5), 0.6), 1.0)):
+        for interval in (0.05, 0.07):
+            coarse, made = loss_grid(part, interval).coarser(), loss_grid(part, 2 * interval)
+            low = max(coarse.lowest, made.lowest)
+            for grid in (coarse, made):
+                assert grid.masses.sum() + grid.infinite == pytest.approx(1.0, abs=1e-12)
+            size = min(coarse.masses.size - (low - coarse.lowest), made.masses.size - (low - made.lowest))
+            here, there = (grid.masses[low - grid.lowest :][:size] for grid in (coarse, made))
+            np.testing.assert_allclose(here, there, atol=1e-12)
 
 
 def test_a_thousand_laplace_reports_cost_what_the_reference_says():

@@ -125,6 +125,29 @@ def test_renyi_is_brute_force_quadrature_to_a_billionth(kernel, order):
         assert found == pytest.approx(wanted, rel=1e-9)
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: type(kernel).__name__)
+def test_many_epsilons_at_once_give_what_each_gives_alone(kernel):
+    epsilons = np.linspace(-7.0, 7.0, 113)
+    for region, boost in ((None, 0.0), *((region, 0.7) for region in REGIONS)):
+        for x, other in PAIRS:
+            pair = PairLoss(BoostedNoise(kernel, region, boost), x, other)
+            alone = [pair.delta(epsilon) for epsilon in epsilons]
+            np.testing.assert_allclose(pair.deltas(epsilons), alone, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("cut", [1e-2, 1e-6, 1e-12])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: type(kernel).__name__)
+def test_losses_within_hold_all_but_the_cut(kernel, cut):
+    for region in REGIONS:
+        for x, other in PAIRS:
+            pair = PairLoss(BoostedNoise(kernel, region, 0.6), x, other)
+            low, high = pair.within(cut)
+            assert pair.smallest <= low <= high
+            above = pair.masses_above(high)[0] - pair.infinite
+            below = 1.0 - pair.masses_above(low - 1e-12)[0]
+            assert max(above, 0.0) + max(below, 0.0) <= cut * (1 + 1e-6) + 1e-12
+
+
 def test_renyi_of_plain_noise_is_the_closed_form_up_to_order_100():
     for order in (1.01, 2.0, 10.0, 100.0):
         for sigma, shift in ((1.0, 1.0), (2.0, 4.0), (0.2, 3.0)):

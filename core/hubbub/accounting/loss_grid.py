@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
@@ -18,10 +18,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting.pair import PairLoss
-from hubbub.accounting.profile import MAX_EPSILON, Profile
+from hubbub.accounting.profile import Profile
 from hubbub.errors import ParameterError
 
-__all__ = ["MAX_POINTS", "LossGrid", "extent", "loss_distribution", "loss_grid", "worst_pairs"]
+__all__ = [
+    "MAX_POINTS",
+    "Extent",
+    "LossGrid",
+    "extent",
+    "grid_of",
+    "loss_distribution",
+    "loss_grid",
+    "worst_pairs",
+]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """What a grid is made from.
+
+    Attributes:
+        curve: delta(epsilon), for ascending epsilons of both signs.
+        low: The least loss, <= 0, but for a share of the outputs that was allowed to be cut off.
+        high: The largest, >= 0.
+        distance: delta(0), the total variation distance of the worst pair.
+    """
+
+    curve: Callable[[Floats], Floats]
+    low: float
+    high: float
+    distance: float
+
 
 MAX_POINTS: Final = 1 << 16
 """Points of one grid, half a megabyte."""
@@ -37,29 +66,43 @@ class LossGrid:
     Attributes:
         interval: Grid step in nats.
         lowest: Index of the first mass: its loss is lowest * interval.
+        deltas: delta(loss) at each loss, what the masses are made of, shape (n,), float64, never rising.
         masses: Probability of each loss, shape (n,), float64, >= 0.
         infinite: Probability of an infinite loss.
     """
 
     interval: float
     lowest: int
-    masses: NDArray[np.float64]
-    infinite: float
+    deltas: Floats
+    masses: Floats = field(init=False)
+    infinite: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        falls = -np.diff(self.deltas)
+        grown = math.expm1(self.interval)
+        masses = np.zeros(self.deltas.size)
+        # a fall of delta between two grid points is a line in e^epsilon, that is, mass on the two points
+        masses[1:] += falls * (1.0 + 1.0 / grown)
+        masses[:-1] -= falls / grown
+        masses[0] += 1.0 - self.deltas[0]
+        object.__setattr__(self, "masses", np.maximum(masses, 0.0))
+        object.__setattr__(self, "infinite", float(self.deltas[-1]))
 
     @property
-    def losses(self) -> NDArray[np.float64]:
+    def losses(self) -> Floats:
         """The loss of each mass, shape (n,)."""
         return np.arange(self.lowest, self.lowest + self.masses.size, dtype=np.float64) * self.interval
 
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the finite losses."""
-        total = float(self.masses.sum())
-        if total <= 0.0:
-            return 0.0
-        share = self.masses / total
-        mean = float(share @ self.losses)
-        return math.sqrt(float(share @ (self.losses - mean) ** 2))
+    def coarser(self) -> LossGrid:
+        """The same curve on every second point: on multiples of twice the interval."""
+        deltas, lowest = self.deltas, self.lowest
+        if lowest % 2:
+            # below the lowest loss, delta(e) = 1 - e^e E'[1], E' under the alternative
+            below = 1.0 - math.exp(-self.interval) * (1.0 - float(deltas[0]))
+            deltas, lowest = np.insert(deltas, 0, below), lowest - 1
+        if deltas.size % 2 == 0:
+            deltas = np.append(deltas, deltas[-1])
+        return LossGrid(2.0 * self.interval, lowest // 2, deltas[::2])
 
 
 def loss_grid(part: Profile | PairLoss, interval: float, *, cut: float = 1e-18) -> LossGrid:
@@ -77,25 +120,28 @@ def loss_grid(part: Profile | PairLoss, interval: float, *, cut: float = 1e-18) 
         raise ParameterError(f"the interval of a loss grid must be a positive number, got {interval!r}")
     if not 0.0 < cut < 1.0:
         raise ParameterError(f"cut must be strictly between 0 and 1, got {cut!r}")
-    curve, low, high = extent(part, cut)
-    lowest, highest = (
-        math.floor(low / interval),
-        max(math.ceil(high / interval), math.floor(low / interval) + 1),
-    )
+    return grid_of(extent(part, cut), interval)
+
+
+def grid_of(known: Extent, interval: float) -> LossGrid:
+    """`loss_grid` of a part whose extent is known.
+
+    Args:
+        known: What `extent` gave.
+        interval: Grid step in nats, > 0.
+
+    Raises:
+        ParameterError: The interval is too small for the losses to fit a grid.
+    """
+    lowest = math.floor(known.low / interval)
+    highest = max(math.ceil(known.high / interval), lowest + 1)
     if highest - lowest > MAX_POINTS:
         raise ParameterError(
-            f"the interval of a loss grid must be >= {(high - low) / MAX_POINTS:g} here, got {interval!r}"
+            f"the interval of a loss grid must be >= {(known.high - known.low) / MAX_POINTS:g} here, "
+            f"got {interval!r}"
         )
-    deltas = np.array([curve(i * interval) for i in range(lowest, highest + 1)])
-    deltas = np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
-    falls = -np.diff(deltas)
-    grown = math.expm1(interval)
-    masses = np.zeros(deltas.size)
-    # a fall of delta between two grid points is a line in e^epsilon, that is, mass on the two points
-    masses[1:] += falls * (1.0 + 1.0 / grown)
-    masses[:-1] -= falls / grown
-    masses[0] += 1.0 - deltas[0]
-    return LossGrid(interval, lowest, np.maximum(masses, 0.0), float(deltas[-1]))
+    deltas = known.curve(np.arange(lowest, highest + 1, dtype=np.float64) * interval)
+    return LossGrid(interval, lowest, np.minimum.accumulate(deltas))
 
 
 def loss_distribution(part: Profile | PairLoss, interval: float, *, cut: float = 1e-18) -> Any:  # noqa: ANN401 - the class is the other library's
@@ -122,22 +168,24 @@ def loss_distribution(part: Profile | PairLoss, interval: float, *, cut: float =
     return pld.PrivacyLossDistribution(pmf)
 
 
-@lru_cache(maxsize=256)
-def extent(part: Profile | PairLoss, cut: float) -> tuple[Callable[[float], float], float, float]:
+def extent(part: Profile | PairLoss, cut: float) -> Extent:
     """The curve delta(epsilon) of a part, for both signs, and the losses that hold all but `cut` of it."""
     if isinstance(part, Profile) and part.translates:
         return extent(part.worst(lambda pair: 0.0)[0], cut)
     if isinstance(part, PairLoss):
-        return part.delta, *_bounds(part, cut)
+        low, high = part.within(cut)
+        return Extent(part.deltas, min(low, 0.0), max(high, 0.0), part.delta(0.0))
     pairs, highest, excess = _ridge(part, cut)
 
-    def curve(epsilon: float) -> float:
+    def curve(epsilons: Floats) -> Floats:
         # neighbours are symmetric, and delta(-e) of a pair is 1 - e^-e + e^-e delta(e) of the swapped pair
-        size = abs(epsilon)
-        above = min(1.0, excess * max(pair.delta(size) for pair in pairs))
-        return above if epsilon >= 0.0 else -math.expm1(-size) + math.exp(-size) * above
+        sizes, places = np.unique(np.abs(epsilons), return_inverse=True)
+        largest = np.max([pair.deltas(sizes) for pair in pairs], axis=0)[places]
+        above = np.minimum(1.0, excess * largest)
+        shrunk = np.exp(np.minimum(epsilons, 0.0))
+        return np.asarray(1.0 - shrunk + shrunk * above)
 
-    return curve, -highest, highest
+    return Extent(curve, -highest, highest, float(curve(np.zeros(1))[0]))
 
 
 def worst_pairs(profile: Profile, cut: float) -> list[PairLoss]:
@@ -159,7 +207,7 @@ def _ridge(profile: Profile, cut: float) -> tuple[tuple[PairLoss, ...], float, f
     Every second pair of a walk along the worst ones is left out at first, to see how much of delta the
     others miss. With all of them a quarter is left, as it falls with the square of the step; half is allowed.
     """
-    top = profile.worst(lambda pair: _bounds(pair, cut)[1])[1]
+    top = max(0.0, profile.worst(lambda pair: pair.within(cut)[1])[1])
     walk = profile.ridge(top, _SCANNED)
     kept = tuple({pair for _, pair, _ in walk[::2]})
     missed = 0.0
@@ -167,25 +215,3 @@ def _ridge(profile: Profile, cut: float) -> tuple[tuple[PairLoss, ...], float, f
         if delta > cut:
             missed = max(missed, delta / max(pair.delta(epsilon) for pair in kept) - 1.0)
     return tuple({pair for _, pair, _ in walk}), top, 1.0 + 0.5 * missed
-
-
-def _bounds(pair: PairLoss, cut: float) -> tuple[float, float]:
-    """Finite losses above and below which at most `cut` of the finite ones lies."""
-    high, low = pair.largest, pair.smallest
-    if math.isinf(high) or pair.masses_above(0.5 * high)[0] <= cut:
-        high = _edge(lambda loss: pair.masses_above(loss)[0] - pair.infinite <= cut)
-    if math.isinf(low):
-        back = pair.swapped
-        low = -_edge(lambda loss: back.masses_above(loss)[1] <= cut)
-    return min(low, 0.0), max(high, 0.0)
-
-
-def _edge(beyond: Callable[[float], bool]) -> float:
-    """A loss >= 0 at which a falling tail has been cut, within a hundredth."""
-    low, high = 0.0, 1e-6
-    while not beyond(high) and high < MAX_EPSILON:
-        low, high = high, 2.0 * high
-    for _ in range(7):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if beyond(middle) else (middle, high)
-    return high

@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.accounting.boost import BoostedNoise
 from hubbub.errors import ParameterError
@@ -153,6 +154,62 @@ class PairLoss:
         """
         here, there = self.masses_above(epsilon)
         return min(1.0, max(0.0, here - math.exp(epsilon) * there)) if there else here
+
+    def deltas(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`delta` of many epsilons at once.
+
+        Args:
+            epsilons: Ascending and finite, of either sign, shape (n,).
+
+        Returns:
+            Shape (n,), float64.
+        """
+        if self._shift == 0.0:
+            return np.maximum(-np.expm1(epsilons), 0.0)
+        kernel, shift = self.law.kernel, self._shift
+        here, there = np.zeros(epsilons.size), np.zeros(epsilons.size)
+        cut: list[tuple[_Piece, slice, bool]] = []
+        points: list[NDArray[np.float64]] = [np.zeros(0)]
+        for piece in self._pieces:
+            low, high = piece.low, piece.high
+            whole, some = epsilons.searchsorted((piece.least, piece.most)).tolist()
+            here[:whole] += piece.here * kernel.mass(low, high)
+            there[:whole] += piece.there * kernel.mass(low - shift, high - shift)
+            if whole < some:
+                rising = kernel.log_ratio(high, shift) > kernel.log_ratio(low, shift)
+                cut.append((piece, slice(whole, some), rising))
+                points.append(kernel.crossings(epsilons[whole:some] - piece.offset, low, high, shift))
+        at = np.concatenate(points)
+        for shifted, sums in ((0.0, here), (shift, there)):
+            sides, start = kernel.sides(at - shifted), 0
+            for piece, where, rising in cut:
+                stop = start + where.stop - where.start
+                weight = piece.here if sums is here else piece.there
+                end = (piece.high if rising else piece.low) - shifted
+                # what lies between a cut and an end, from the tail of the end's own side
+                side = end > 0.0 if rising else end >= 0.0
+                known = kernel.mass(end, math.inf) if side else kernel.mass(-math.inf, end)
+                sums[where] += weight * np.abs(sides[side][start:stop] - known)
+                start = stop
+        with np.errstate(over="ignore"):
+            return np.clip(np.where(there > 0.0, here - np.exp(epsilons) * there, here), 0.0, 1.0)
+
+    def within(self, cut: float) -> tuple[float, float]:
+        """The least and the largest finite loss, but for outputs whose probability under x is at most `cut`.
+
+        Args:
+            cut: In (0, 1); the kernel's two tails of that mass are left aside.
+        """
+        if self._shift == 0.0:
+            return 0.0, 0.0
+        reach = self.law.kernel.reach(0.5 * cut * self.law.normaliser(self.x))
+        losses: list[float] = []
+        for piece in self._pieces:
+            low, high = max(piece.low, -reach), min(piece.high, reach)
+            if low < high and piece.there > 0.0:
+                probe = _inside(low, high)
+                losses += [self._limit(end, probe) + piece.offset for end in (low, high)]
+        return (min(losses), max(losses)) if losses else (0.0, 0.0)
 
     def renyi(self, order: float) -> float:
         """The Renyi divergence of this order, by Gauss-Legendre quadrature between all breaks, in logarithms.
