@@ -28,7 +28,9 @@ def main(kind: str, bootstrap: str, topic: str, redis_url: str) -> int:
 
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    plain.count(log, Assignment(store, end=log.end, clock=time.monotonic), stop, read_records=8)
+    plain.count(
+        log, Assignment(store, begin=log.begin, end=log.end, clock=time.monotonic), stop, read_records=8
+    )
     return 0
 
 

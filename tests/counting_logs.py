@@ -49,6 +49,7 @@ class MemoryLog:
     def __init__(self, partitions: int = 2, identity: str = "memory-log") -> None:
         self.partitions, self.identity = partitions, identity
         self.records: dict[int, list[bytes]] = {p: [] for p in range(partitions)}
+        self.begins = dict.fromkeys(self.records, 0)
 
     def append(self, records: Mapping[int, Sequence[bytes]]) -> None:
         for partition, new in records.items():
@@ -59,6 +60,9 @@ class MemoryLog:
 
     def read(self, partition: int, offset: int, limit: int) -> list[tuple[int, bytes]]:
         return list(enumerate(self.records[partition]))[offset : offset + limit]
+
+    def begin(self, partition: int) -> int:
+        return self.begins[partition]
 
     def end(self, partition: int) -> int:
         return len(self.records[partition])
@@ -74,7 +78,7 @@ class MemoryStore:
 
     def load(self, partition: int) -> PartitionState:
         kept = self._states.get(partition, PartitionState())
-        state = PartitionState(kept.offset, dict(kept.surveys), {}, kept.unknown, kept.dead)
+        state = PartitionState(kept.offset, dict(kept.surveys), {}, kept.unknown, kept.dead, kept.lost)
         for key, known in kept.rounds.items():
             loaded = state.rounds[key] = copy.copy(known)
             keys = self._keys.get((partition, key))
@@ -102,6 +106,7 @@ class MemoryStore:
                 self._keys.pop((partition, key))
         state.surveys.update(change.surveys)
         state.unknown, state.dead = state.unknown + change.unknown, state.dead + change.dead
+        state.lost += change.lost
         state.offset = change.offset
 
     def load_steps(self) -> dict[RoundKey, Steps]:

@@ -11,7 +11,7 @@ from surveys import LABELS, VISITS
 
 from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
-from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.counting import PartitionState, adopt, apply_many
 from hubbub_aggregator.errors import StoreConflict
 from hubbub_aggregator.provisional import Steps, Tally
 from hubbub_aggregator.store import Store
@@ -85,6 +85,23 @@ class StoreContract:
         loaded = reopen().load(0)
         assert loaded.offset == 2
         assert loaded.rounds[HEALTH.digest, 0].accounting.accepted == 10
+
+    def test_what_was_given_up_comes_back(self, reopen: Opener) -> None:
+        state = PartitionState()
+        change = apply_many(state, enumerate([announcement(HEALTH), some(HEALTH, 0, 10)]))
+        for _ in range(3):
+            reopen().save(1, change)
+            state.commit(change)
+            last, change = change, adopt(state, state.offset + 5, [HEALTH, VISITED], now_s=1_800_000_000)
+        with pytest.raises(StoreConflict):
+            reopen().save(1, last)
+        loaded = reopen().load(1)
+        assert loaded.lost == state.lost
+        assert [(lost.first, lost.end) for lost in loaded.lost] == [(2, 7), (7, 12)]
+        assert loaded.offset == 12
+        assert loaded.surveys.keys() == {HEALTH.digest, VISITED.digest}
+        assert counted(loaded) == counted(state)
+        assert reopen().load(0).lost == ()
 
     def test_steps_come_back_and_are_forgotten_on_request(self, reopen: Opener) -> None:
         one = Tally({0: 5, 1: 7}, np.array([3, 0, 4], dtype=np.int64), 7)

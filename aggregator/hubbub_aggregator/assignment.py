@@ -14,7 +14,7 @@ from typing import Final
 
 from hubbub_aggregator.counting import PartitionState, apply_many
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
-from hubbub_aggregator.errors import Ahead, Gap
+from hubbub_aggregator.errors import Ahead, Gap, Lost
 from hubbub_aggregator.store import Store
 
 # What was fetched before a rebalance is worked off in less; a record that was lost never comes.
@@ -38,6 +38,7 @@ class Assignment:
     Args:
         store: Where counts are kept; it decides where to read on.
         end: The log's end in a partition.
+        begin: The first offset that the log still has; a log without it keeps everything.
         clock: Seconds that only grow, to wait for a record that is missing.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
     """
@@ -47,11 +48,12 @@ class Assignment:
         store: Store,
         *,
         end: Callable[[int], int],
+        begin: Callable[[int], int] = lambda _: 0,
         clock: Callable[[], float],
         dead_letters: DeadLetters | None = None,
     ) -> None:
         self._dead_letters = dead_letters or Unkept()
-        self._store, self._end, self._clock = store, end, clock
+        self._store, self._begin, self._end, self._clock = store, begin, end, clock
         self._states: dict[int, PartitionState] = {}
         self._missing_since: dict[int, float] = {}
         # A load that overlaps a save would begin where the partition no longer is.
@@ -62,13 +64,14 @@ class Assignment:
 
         Raises:
             Ahead: If the store has applied records that the log does not hold.
+            Lost: If the log does not hold what comes next any more.
             StoreError: If the store cannot be trusted.
         """
         with self._lock:
             self._let_go()
             for partition in partitions:
                 state = self._store.load(partition)
-                self._check_end(partition, state.offset)
+                self._check_log(partition, state.offset)
                 self._states[partition] = state
             return {partition: state.offset for partition, state in self._states.items()}
 
@@ -131,18 +134,28 @@ class Assignment:
         Raises:
             Gap: If a missing record has not come for GAP_PATIENCE_S.
             Ahead: If the log ends before what was applied: it was cut, or made again.
+            Lost: If retention took what comes next.
         """
         with self._lock:
             offsets = {partition: state.offset for partition, state in self._states.items()}
             for partition in self._missing_since:
                 self._check_patience(partition)
         for partition, offset in offsets.items():
-            self._check_end(partition, offset)
+            self._check_log(partition, offset)
 
-    def _check_end(self, partition: int, offset: int) -> None:
+    def _check_log(self, partition: int, offset: int) -> None:
         end = self._end(partition)
         if offset > end:
-            raise Ahead(f"partition {partition}: offset must be at most the log's {end}, got {offset}")
+            raise Ahead(
+                f"partition {partition}: offset must be at most the log's {end}, got {offset}: the log was "
+                "cut, and only another namespace counts what is left of it"
+            )
+        begin = self._begin(partition)
+        if offset < begin:
+            raise Lost(
+                f"partition {partition}: offset {offset} must come next, and the log begins at {begin}; "
+                f"`hubbub adopt SETTINGS --partition {partition} --from {begin}` gives up what is in between"
+            )
 
 
 def contiguous(records: Sequence[tuple[int, bytes]], offset: int) -> list[tuple[int, bytes]]:

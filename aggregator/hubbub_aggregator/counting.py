@@ -35,6 +35,7 @@ from hubbub.records import NO_ROUND, ReportsRecord, SealRecord, Segment, SurveyR
 from hubbub.survey import Survey
 from hubbub.wire import ID_BYTES
 from hubbub_aggregator.accounting import NOTHING, Accounting
+from hubbub_aggregator.adoption import LostRange, new_surveys
 from hubbub_aggregator.dead_letters import DeadLetter, Reason
 from hubbub_aggregator.dedup import Fresh, IdSet, IdTable, Keys, Unchecked
 from hubbub_aggregator.errors import Gap
@@ -111,6 +112,7 @@ class Change:
         rounds: What changes per (digest, round).
         unknown: Reports of unannounced digests.
         dead_letters: One for every record that did not decode, whole or in part.
+        lost: What an operator has given up for good.
     """
 
     previous: int
@@ -119,6 +121,7 @@ class Change:
     rounds: Mapping[RoundKey, RoundChange]
     unknown: int
     dead_letters: tuple[DeadLetter, ...] = ()
+    lost: tuple[LostRange, ...] = ()
 
     @property
     def dead(self) -> int:
@@ -136,6 +139,7 @@ class PartitionState:
         rounds: By (digest, round); NO_ROUND collects what lies outside the schedule.
         unknown: Reports of digests that no Survey record announced.
         dead: Records that did not decode, whole or in part.
+        lost: Offsets that were never counted, by an operator's word.
         id_set: Makes the set that remembers a round's ids.
     """
 
@@ -144,6 +148,7 @@ class PartitionState:
     rounds: dict[RoundKey, RoundState] = field(default_factory=dict)
     unknown: int = 0
     dead: int = 0
+    lost: tuple[LostRange, ...] = ()
     id_set: Callable[[], IdSet] = IdTable
 
     def counted(self, key: RoundKey) -> bool:
@@ -175,6 +180,7 @@ class PartitionState:
         self.surveys.update(change.surveys)
         self.unknown += change.unknown
         self.dead += change.dead
+        self.lost += change.lost
         self.offset = change.offset
 
 
@@ -215,6 +221,30 @@ def apply_many(state: PartitionState, records: Iterable[tuple[int, bytes]]) -> C
         draft.take(offset, data)
         offset += 1
     return draft.change(offset)
+
+
+def adopt(state: PartitionState, offset: int, announced: Iterable[Survey], *, now_s: int) -> Change:
+    """The change that goes on at `offset` without the records before it; `state` is left as it is.
+
+    Args:
+        state: The partition so far.
+        offset: The next offset to apply.
+        announced: Surveys whose records may be among what is lost.
+        now_s: The time of the operator's word, seconds since 1970.
+
+    Raises:
+        ValueError: If nothing lies between the state's offset and this one.
+    """
+    if offset <= state.offset:
+        raise ValueError(f"offset must be past {state.offset}, which comes next, got {offset}")
+    return Change(
+        previous=state.offset,
+        offset=offset,
+        surveys=new_surveys(state.surveys, announced),
+        rounds={},
+        unknown=0,
+        lost=(LostRange(state.offset, offset, now_s),),
+    )
 
 
 def count_only(survey: Survey, records: Iterable[bytes]) -> Counts:

@@ -2,6 +2,7 @@
 
 AggregatorError
 ├── Gap              a record is missing between what was applied and what was read
+├── Lost             the log begins after what was applied: retention took what is in between
 ├── StoreError       the store cannot be trusted with this state
 │   ├── StoreConflict  another writer moved the partition's offset first
 │   ├── ForeignStore   the store belongs to another log, layout or schema
@@ -24,6 +25,10 @@ class AggregatorError(Exception):
 
 class Gap(AggregatorError):  # noqa: N818 - the word the design uses for the event
     """The next record's offset is past the one expected: something in between was not seen."""
+
+
+class Lost(AggregatorError):  # noqa: N818 - names the finding
+    """Records that were not counted are no longer in the log; only an operator may say to go on."""
 
 
 class StoreError(AggregatorError):

@@ -62,7 +62,9 @@ def create_app(
         group_records: The most records that are applied and saved together.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
     """
-    assignment = Assignment(store, end=log.end, clock=time.monotonic, dead_letters=dead_letters)
+    assignment = Assignment(
+        store, begin=log.begin, end=log.end, clock=time.monotonic, dead_letters=dead_letters
+    )
 
     class StoreConsumer(Consumer):
         """Reads on from where the store says."""

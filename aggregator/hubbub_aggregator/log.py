@@ -27,6 +27,10 @@ class Log(Protocol):
         """At most `limit` records from `offset` on, as (offset, bytes)."""
         ...
 
+    def begin(self, partition: int, /) -> int:
+        """The first offset that is still there; the end where none is."""
+        ...
+
     def end(self, partition: int, /) -> int:
         """The offset that the next record will have."""
         ...

@@ -7,6 +7,7 @@ one script may touch them together::
     {..}:surveys                 hash: digest -> canonical bytes
     {..}:rounds                  hash: digest and round -> outputs, 0 until the first report is accepted
     {..}:seals                   hash: digest and round -> offset of the seal
+    {..}:lost                    list: first, end and time of every range that was given up
     {..}:round:<digest>:<round>  string of big-endian 64-bit integers: the seven tallies up to the seal, the
                                  seven after it, then the counts per symbol
     {..}:ids:<digest>:<round>    list of blocks of 8-byte keys; gone once the round is sealed
@@ -32,6 +33,7 @@ from hubbub.errors import HubbubError
 from hubbub.packing import pack, unpack
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING, Accounting
+from hubbub_aggregator.adoption import LostRange
 from hubbub_aggregator.counting import Change, PartitionState, RoundChange, RoundKey, RoundState
 from hubbub_aggregator.dedup import IdTable
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict, StoreError
@@ -195,7 +197,8 @@ class RedisStore:
         with self._redis.pipeline(transaction=True) as reads:
             for name in ("head", "surveys", "rounds", "seals"):
                 reads.hgetall(self._key(partition, name))
-            head, surveys, rounds, seals = reads.execute()
+            reads.lrange(self._key(partition, "lost"), 0, -1)
+            head, surveys, rounds, seals, lost = reads.execute()
         if b"broken" in head:
             raise ValueError(f"a save failed half-way: {head[b'broken']!r}")
         if not head and (surveys or rounds or seals):
@@ -207,6 +210,7 @@ class RedisStore:
             surveys={digest: Survey.from_canonical(canonical) for digest, canonical in surveys.items()},
             unknown=int(head.get(b"unknown", 0)),
             dead=int(head.get(b"dead", 0)),
+            lost=tuple(LostRange(*map(int, entry.split())) for entry in lost),
         )
         if any(survey.digest != digest for digest, survey in state.surveys.items()):
             raise ValueError("a survey must lie under its own digest")
@@ -257,6 +261,9 @@ class RedisStore:
         for name, number in (("unknown", change.unknown), ("dead", change.dead)):
             if number:
                 command("HINCRBY", head, name, number)
+        for lost in change.lost:
+            keys.append(self._key(partition, "lost"))
+            command("RPUSH", len(keys), f"{lost.first} {lost.end} {lost.adopted_s}")
         for digest, survey in change.surveys.items():
             command("HSET", surveys, digest, survey.canonical)
         for key, new in change.rounds.items():

@@ -1,8 +1,8 @@
 """From the counts of a sealed round to what is published: pure, the same bytes from the same counts.
 
 A release holds the raw unbiased estimates with errors and intervals, a consistent view, the exact epsilon,
-the cut (the seal's offset in every partition) and the accounting up to it. Below the survey's minimum cohort
-it holds the accounting alone.
+the cut (the seal's offset in every partition), the accounting up to it, and what is lost for good. Below the
+survey's minimum cohort it holds no estimates.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
 
@@ -21,6 +21,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation import AnyEstimator, Estimate
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING, Accounting
+from hubbub_aggregator.adoption import lost_of
 from hubbub_aggregator.counting import PartitionState, RoundKey
 from hubbub_aggregator.errors import AccountingError
 from hubbub_aggregator.provisional import Tally
@@ -38,7 +39,8 @@ class Release:
         round: The round.
         stage: Whether the round is sealed: "sealed" releases are final.
         tally: The counts that the estimates come from, and their cut.
-        accounting: What became of every attempt.
+        accounting: What became of every attempt that was read.
+        lost: Offsets that the round may have lost, by an operator's word; see `adoption`.
     """
 
     survey: Survey
@@ -46,6 +48,7 @@ class Release:
     stage: Literal["sealed", "provisional"]
     tally: Tally
     accounting: Accounting
+    lost: list[dict[str, int]] = field(default_factory=list)
 
     @property
     def is_suppressed(self) -> bool:
@@ -72,6 +75,7 @@ class Release:
             "sealed": self.stage == "sealed",
             "cut": {str(partition): offset for partition, offset in sorted(self.tally.cut.items())},
             "accounting": self.accounting.as_dict(),
+            "lost": self.lost,
             "epsilon": {"declared": survey.epsilon, "certified": survey.channel.epsilon},
             "devices": self.tally.n,
             "level": LEVEL,
@@ -121,7 +125,9 @@ def release(survey: Survey, number: int, states: Mapping[int, PartitionState]) -
         AccountingError: If the accounting does not hold at the cut.
     """
     gathered = gather((survey.digest, number), states)
-    return None if gathered is None else Release(survey, number, "sealed", *gathered)
+    if gathered is None:
+        return None
+    return Release(survey, number, "sealed", *gathered, lost_of(survey, number, states))
 
 
 def canonical_bytes(document: Document) -> bytes:

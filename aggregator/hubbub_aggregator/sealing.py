@@ -48,6 +48,10 @@ class Sealer:
         self._log = log
         self._written: set[RoundKey] = set()
 
+    def forget(self) -> None:
+        """Writes seals again that were written before: some may be lost."""
+        self._written.clear()
+
     def seal(self, pairs: Iterable[RoundKey]) -> int:
         """Appends a seal for each (digest, round) to every partition, all or none; how many were new here.
 

@@ -18,6 +18,7 @@ import numpy as np
 from hubbub.errors import HubbubError
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING, Accounting
+from hubbub_aggregator.adoption import LostRange
 from hubbub_aggregator.counting import Change, Counts, PartitionState, RoundChange, RoundKey, RoundState
 from hubbub_aggregator.dedup import IdTable
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict
@@ -63,6 +64,13 @@ CREATE TABLE step (
     PRIMARY KEY (digest, round, stage)
 );
 """
+# Added later, to stores that are there too.
+_LOST: Final = """
+CREATE TABLE IF NOT EXISTS lost (
+    partition INTEGER, first INTEGER NOT NULL, end INTEGER NOT NULL, adopted_s INTEGER NOT NULL,
+    PRIMARY KEY (partition, first)
+)
+"""
 
 
 class SqliteStore:
@@ -105,6 +113,7 @@ class SqliteStore:
             found = dict(self._db.execute("SELECT key, value FROM meta")) if "meta" in tables else None
         if tables and found != identity:
             raise ForeignStore(f"{self._path} must be the store of {identity}, got {found}")
+        self._db.execute(_LOST)
 
     def close(self) -> None:
         """Closes the file."""
@@ -135,6 +144,8 @@ class SqliteStore:
                     state.offset, state.unknown, state.dead = offset, unknown, dead
                 for digest, canonical in self._rows("SELECT digest, canonical FROM survey", partition):
                     state.surveys[digest] = Survey.from_canonical(canonical)
+                ranges = self._rows("SELECT first, end, adopted_s FROM lost", partition)
+                state.lost = tuple(LostRange(*row) for row in ranges)
                 self._load_rounds(partition, state)
         except (HubbubError, KeyError, ValueError, TypeError, sqlite3.DatabaseError) as error:
             raise CorruptStore(f"{self._path}, partition {partition}: {error!r}") from error
@@ -191,6 +202,9 @@ class SqliteStore:
                 raise StoreConflict(f"partition {partition}: offset must be {change.previous}, got {stored}")
             for digest, survey in change.surveys.items():
                 self._db.execute("INSERT INTO survey VALUES (?, ?, ?)", (partition, digest, survey.canonical))
+            for lost in change.lost:
+                row = (partition, lost.first, lost.end, lost.adopted_s)
+                self._db.execute("INSERT INTO lost VALUES (?, ?, ?, ?)", row)
             for (digest, number), new in change.rounds.items():
                 self._save_round((partition, digest, number), new, change.offset)
 

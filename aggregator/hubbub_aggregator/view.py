@@ -35,6 +35,9 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
       "cut": {"0": 12, "1": 11},                 partition -> offset up to which the estimates read;
                                                  of a sealed round: the offset of its seal
       "accounting": ACCOUNTING,                  sealed: at the cut; open: now (it moves between steps)
+      "lost": [{"partition": 0, "from": 3, "until": 9}, ...],
+                                                 offsets given up by an operator in which reports of this
+                                                 round may have lain; empty: nothing is missing
       "epsilon": {"declared": 2.0, "certified": 1.9999999999},
       "devices": 400,                            n of the estimates (equal to as_of)
       "level": 0.95,

@@ -92,5 +92,7 @@ class Watcher(Worker):
             return 0
         state = self._states[partition] = self._counts.load(partition)
         self._look(state.rounds)
+        if state.lost != known.lost:
+            self._sealer.forget()
         self._total = total_of(self._states.values())
         return state.offset - known.offset

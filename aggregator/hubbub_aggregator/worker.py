@@ -16,6 +16,7 @@ from typing import Final
 from hubbub.estimation import AnyEstimator
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING
+from hubbub_aggregator.adoption import lost_of
 from hubbub_aggregator.archive import Archive
 from hubbub_aggregator.counting import PartitionState, RoundKey, RoundState, apply_many
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
@@ -179,8 +180,13 @@ class Worker:
             finished = release(surveys[digest], number, self._states) if digest in surveys else None
             if finished is None:
                 continue
-            document = finished.document(self._estimator(surveys[digest]))
-            self._archive.put(key, canonical_bytes(document))
+            archived = self._archive.get(key) if finished.lost else None
+            if archived is not None:
+                # Counted anew without what is lost: the first release is of more, and stands.
+                document = json.loads(archived)
+            else:
+                document = finished.document(self._estimator(surveys[digest]))
+                self._archive.put(key, canonical_bytes(document))
             self._forget_steps(self._steps.keys() & {key})
             self._provisional.pop(key, None)
             self._released[key] = _shown(document)
@@ -216,7 +222,10 @@ class Worker:
                 self._steps[key] = changed[key] = steps
             if key not in self._provisional or steps is not known:
                 self._provisional[key] = self._provisional_document(surveys[digest], number, steps)
-            rounds[key] = self._provisional[key] | {"accounting": accounting.as_dict()}
+            rounds[key] = self._provisional[key] | {
+                "accounting": accounting.as_dict(),
+                "lost": lost_of(surveys[digest], number, self._states),
+            }
         # Saved before they are seen: after a crash the next step is still a cohort away.
         self._store.save_steps(changed)
         ends = {partition: self._log.end(partition) for partition in self._states}

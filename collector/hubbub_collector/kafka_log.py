@@ -116,23 +116,33 @@ class KafkaLog:
         if key in self._announced():
             return False
         self.append(dict.fromkeys(range(self._partitions), (record,)))
-        self._send([(companion(self._topic), 0, key, b"")])
+        self._send([(companion(self._topic), 0, key, record)])
         return True
+
+    def announced(self) -> list[bytes]:
+        """Every record that was announced in this topic, whatever its retention has taken.
+
+        Raises:
+            LogError: If they cannot be read.
+        """
+        prefix = self._identity.encode() + b"/"
+        return [record for key, record in self._announced().items() if key.startswith(prefix)]
 
     def _send(self, records: Sequence[tuple[str, int, bytes | None, bytes]]) -> list[int]:
         self._check_open()
         self._check_identity()
         return self._sender.send(records, minute_ms=60_000 * int(self._clock() // 60))
 
-    def _announced(self) -> set[bytes]:
+    def _announced(self) -> dict[bytes, bytes]:
         self._check_open()
         name = companion(self._topic)
         begin, end = ends(self._asker, name, 0)
         if begin == end:
-            return set()
+            return {}
         reader = Reader(self._bootstrap, name, 0)
         try:
-            return {message.key() or b"" for message in reader.messages(OFFSET_BEGINNING, end - begin, 2**31)}
+            found = reader.messages(OFFSET_BEGINNING, end - begin, 2**31)
+            return {message.key() or b"": message.value() or b"" for message in found}
         finally:
             reader.close()
 
@@ -155,6 +165,12 @@ class KafkaLog:
         count = min(limit, self.end(partition) - offset)
         found = reader.messages(offset, count, MAX_READ_BYTES)
         return [(offset_of(message), message.value() or b"") for message in found]
+
+    def begin(self, partition: int) -> int:
+        """The first offset that retention has left; the end where it has left none."""
+        self._check_partition(partition)
+        self._check_open()
+        return ends(self._asker, self._topic, partition)[0]
 
     def end(self, partition: int) -> int:
         """The offset after the last record that all copies in sync have."""

@@ -56,6 +56,13 @@ class Log(Protocol):
             LogError: If there is no such partition, `offset` is negative or `limit` is not positive.
         """
 
+    def begin(self, partition: int) -> int:
+        """The first offset that is still there; the end where none is.
+
+        Raises:
+            LogError: If there is no such partition.
+        """
+
     def end(self, partition: int) -> int:
         """The offset that the partition's next record will have.
 

@@ -168,6 +168,16 @@ class SqliteLog:
                     break
         return found
 
+    def begin(self, partition: int) -> int:
+        """The offset of the first record; the end where there is none."""
+        self._check_partition(partition)
+        base = partition << _OFFSET_BITS
+        with self._reading() as con:
+            (position,) = con.execute(
+                "SELECT min(position) FROM record WHERE position BETWEEN ? AND ?", (base, base + _OFFSET_MASK)
+            ).fetchone()
+        return self.end(partition) if position is None else int(position & _OFFSET_MASK)
+
     def end(self, partition: int) -> int:
         """The stored next offset: it does not depend on which records are still there."""
         self._check_partition(partition)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 import tomllib
 import traceback
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -21,7 +22,9 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from hubbub import Survey
-from hubbub_aggregator import api, faust_app
+from hubbub.errors import HubbubError
+from hubbub.records import SurveyRecord, decode_record
+from hubbub_aggregator import api, counting, faust_app
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.errors import AggregatorError
@@ -178,6 +181,42 @@ def dead_letters(settings: ClusterSettings) -> list[dict[str, object]]:
             return in_order(dead.records().values())
         except CollectorError as error:
             raise DeployError(str(error)) from error
+
+
+def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
+    """Goes on counting a partition at `offset`, without the records before it, and says what is lost.
+
+    Raises:
+        DeployError: If the record that comes next is there, `offset` is not a place to go on, or another
+            process moved the partition meanwhile.
+    """
+    with _log(settings) as log, _store(settings, log) as store:
+        try:
+            state = store.load(partition)
+            begin, end = log.begin(partition), log.end(partition)
+            if not max(begin, state.offset + 1) <= offset <= end:
+                raise DeployError(
+                    f"--from must be past {state.offset}, which comes next, and in [{begin}, {end}], which "
+                    f"the log has, got {offset}"
+                )
+            if begin <= state.offset and log.read(partition, state.offset, 1):
+                raise DeployError(
+                    f"partition {partition}: the record at {state.offset}, which comes next, is there; "
+                    "nothing is lost"
+                )
+            records = [decode_record(record) for record in log.announced()]
+            surveys = [
+                Survey.from_canonical(record.canonical)
+                for record in records
+                if isinstance(record, SurveyRecord)
+            ]
+            store.save(partition, counting.adopt(state, offset, surveys, now_s=int(time.time())))
+        except (AggregatorError, CollectorError, HubbubError) as error:
+            raise DeployError(str(error)) from error
+        return (
+            f"partition {partition}: offsets {state.offset} to {offset - 1} are given up; "
+            "releases that may miss reports of them will say so"
+        )
 
 
 def collect(settings: ClusterSettings, surveys: tuple[Survey, ...], *, host: str, port: int) -> int:

@@ -49,6 +49,18 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     dead.set_defaults(run=_dead)
 
+    adopt = commands.add_parser("adopt", help="go on counting where records are gone for good")
+    _settings(adopt)
+    adopt.add_argument("--partition", type=int, required=True)
+    adopt.add_argument(
+        "--from",
+        type=int,
+        required=True,
+        dest="offset",
+        help="the first offset to count; all before it is lost",
+    )
+    adopt.set_defaults(run=_adopt)
+
 
 def _settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("settings", type=Path, metavar="SETTINGS", help="the cluster's settings (TOML)")
@@ -91,6 +103,13 @@ def _dashboard(options: argparse.Namespace) -> int:
     from hubbub_deploy import cluster  # noqa: PLC0415 - see above
 
     return cluster.dashboard(_load(options), data_dir=options.data, host=options.host, port=options.port)
+
+
+def _adopt(options: argparse.Namespace) -> int:
+    from hubbub_deploy import cluster  # noqa: PLC0415 - see above
+
+    print(cluster.adopt(_load(options), options.partition, options.offset))
+    return 0
 
 
 def _dead(options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from kafka_nursery import Broker, bootstrap_or_skip, new_topic_name
 from redis_nursery import RedisServer, needs_redis, running
 from surveys import VISITS
 
-from hubbub.records import ReportsRecord, Segment, SurveyRecord, encode_record
+from hubbub.records import ReportsRecord, Segment, SurveyRecord, decode_record, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.redis_store import RedisStore
@@ -28,6 +28,8 @@ from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.watcher import Watcher
 from hubbub_collector.kafka_log import KafkaLog
 from hubbub_collector.kafka_topic import create_topic
+from hubbub_deploy.cluster import ClusterSettings, adopt
+from hubbub_deploy.errors import DeployError
 
 pytestmark = [pytest.mark.integration, needs_redis]
 
@@ -330,9 +332,40 @@ def test_worker_whose_records_are_gone_ends_and_says_so(setting: Setting, kind: 
     _, worker = setting.workers[0]
     assert worker.wait(PATIENCE_S) == 1
     said = (setting.folder / "workers.txt").read_text()
-    assert "Gap: partition 1: offset 0 must come next" in said if kind == "faust" else "LogError" in said
+    assert "Lost: partition 1: offset 0 must come next, and the log begins at 5" in said
     store = setting.store()
     assert store.offset(1) == 0
+    store.close()
+
+
+def test_operator_may_go_on_without_what_is_gone_and_the_release_says_so(
+    setting: Setting, archive: Callable[[], SqliteArchive]
+) -> None:
+    crowd = Crowd(8)
+    setting.send(crowd.records[:400])
+    admin = AdminClient({"bootstrap.servers": setting.bootstrap})
+    for future in admin.delete_records([TopicPartition(setting.topic, 1, 5)]).values():
+        future.result(10)
+    settings = ClusterSettings(kafka=setting.bootstrap, redis=setting.redis.url, topic=setting.topic)
+    for partition, offset, word in ((0, 3, "is there"), (1, 4, r"in \[5, "), (1, 10**6, r"in \[5, ")):
+        with pytest.raises(DeployError, match=word):
+            adopt(settings, partition, offset)
+    assert "partition 1: offsets 0 to 4 are given up" in adopt(settings, 1, 5)
+    with pytest.raises(DeployError, match="past 5, which comes next"):
+        adopt(settings, 1, 5)
+    setting.start("faust")
+    setting.wait_for(setting.sent())
+    document = json.loads(setting.release(archive()))
+    assert document["lost"] == [{"partition": 1, "from": 0, "until": 5}]
+    # The survey's record was among them; its reports are known all the same. Every attempt has its verdict.
+    kept = [record for partition, record in crowd.records[:400] if partition != 1]
+    kept += [record for partition, record in crowd.records[:400] if partition == 1][4:]
+    tally = document["accounting"]
+    assert tally["late"] == 396
+    assert tally["attempts"] == sum(decode_record(record).segments[0].attempts for record in kept)
+    assert tally["attempts"] == sum(tally[verdict] for verdict in tally if verdict != "attempts")
+    store = setting.store()
+    assert [store.load(partition).unknown for partition in range(PARTITIONS)] == [0] * 4
     store.close()
 
 

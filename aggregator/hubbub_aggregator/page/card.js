@@ -153,7 +153,7 @@ export class Card {
     const stage = stageOf(round);
     this.element.dataset.stage = stage;
     setText(this.badge, stage === "sealed" ? "Sealed" : stage === "withheld" ? "Withheld" : stage === "collecting" ? "Collecting" : "Provisional");
-    setText(this.state, this.#sentence(round, stage));
+    setText(this.state, this.#sentence(round, stage) + lostIn(round));
     const accepted = round.accounting.accepted;
     const planned = survey.planned_devices;
     setText(this.devices.main, count(round.suppressed ? accepted : round.devices));
@@ -203,6 +203,11 @@ export class Card {
     setText(this.news, later ? `Round ${later.round + 1}: ${stateOf(later)}.` : "");
     show(this.news, Boolean(later));
   }
+}
+
+function lostIn(round) {
+  const lost = (round.lost ?? []).reduce((sum, range) => sum + range.until - range.from, 0);
+  return lost ? ` It is incomplete: up to ${plural(lost, "record", "records")} of it were lost before they were counted.` : "";
 }
 
 function stageOf(round) {
