@@ -11,13 +11,15 @@ from hubbub.mechanisms.boosted import Absolute, Fixed, Relative, boosted
 from hubbub.mechanisms.grr import grr
 from hubbub.mechanisms.kernels import KernelName
 from hubbub.mechanisms.one_number import duchi, hybrid, piecewise, square_wave
-from hubbub.mechanisms.r2dp import r2dp
+from hubbub.mechanisms.r2dp import METRICS, Metric, r2dp
 from hubbub.survey_rules import Rules
+from hubbub.survey_scale_law import scale_law
 
 GRID_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "boosted": (
         "points",
         "kernel",
+        "law",
         "region",
         "half_width",
         "share",
@@ -26,7 +28,7 @@ GRID_KEYS: Final[dict[str, tuple[str, ...]]] = {
         "kernel_epsilon",
         "boost",
     ),
-    "r2dp": ("points", "within"),
+    "r2dp": ("points", "within", "metric", "law"),
     "square_wave": ("points",),
     "piecewise": ("points",),
     "hybrid": ("points",),
@@ -42,7 +44,7 @@ _REGION_KEYS: Final = {
     "relative": ("share", "half_width"),
     "fixed": ("low", "high"),
 }
-_KERNELS: Final[tuple[KernelName, ...]] = ("laplace", "uniform", "gaussian", "staircase")
+_KERNELS: Final[tuple[KernelName, ...]] = ("laplace", "uniform", "gaussian", "staircase", "r2dp")
 
 # A width of so many steps is meant to be whole: the division that found it has rounded.
 _WHOLE: Final = 1e-9
@@ -63,23 +65,46 @@ def grid_channel(
     if name == "grr":
         return grr(points + 1, epsilon=epsilon)
     if name == "r2dp":
-        if "within" not in keys:
-            rules.refuse("mechanism.within", "must be given", "nothing")
-        within = rules.real("mechanism.within", keys["within"], 0.0, domain.high - domain.low)
-        return r2dp(points, epsilon=epsilon, within=_steps(within, step), missing="input")
+        return _random_scale(rules, domain, keys, points, epsilon)
     published = {"square_wave": square_wave, "piecewise": piecewise, "hybrid": hybrid, "duchi": duchi}
     if name in published:
         return published[name](points, epsilon=epsilon, missing="input")
     chosen = rules.choice("mechanism.kernel", keys.get("kernel", "uniform"), _KERNELS)
+    law = scale_law(rules, keys)
+    if (law is None) == (chosen == "r2dp"):
+        rules.refuse(
+            "mechanism.law", "must be given for the kernel r2dp, and only there", keys.get("law", "nothing")
+        )
     return boosted(
         points,
         epsilon=epsilon,
         kernel=next(kernel for kernel in _KERNELS if kernel == chosen),
+        law=law,
         region=_region(rules, keys, domain, step),
         kernel_epsilon=_optional(rules, keys, "kernel_epsilon", epsilon),
         boost=_optional(rules, keys, "boost", 1.0),
         missing="input",
     )
+
+
+def _random_scale(
+    rules: Rules, domain: NumberDomain, keys: Mapping[str, object], points: int, epsilon: float
+) -> Channel:
+    law = scale_law(rules, keys)
+    metric: Metric = "usefulness"
+    if "metric" in keys:
+        if law is not None:
+            rules.refuse("mechanism.metric", "must be absent where a law is given", keys["metric"])
+        chosen = rules.choice("mechanism.metric", keys["metric"], METRICS)
+        metric = next(name for name in METRICS if name == chosen)
+    if "within" not in keys and law is None and metric == "usefulness":
+        rules.refuse("mechanism.within", "must be given for the metric usefulness", "nothing")
+    if "within" in keys and (law is not None or metric != "usefulness"):
+        rules.refuse("mechanism.within", "must be absent unless a law is searched for it", keys["within"])
+    within = _optional(rules, keys, "within", domain.high - domain.low)
+    if within is not None:
+        within = _steps(within, (domain.high - domain.low) / (points - 1))
+    return r2dp(points, epsilon=epsilon, law=law, within=within, metric=metric, missing="input")
 
 
 def grid_points(rules: Rules, keys: Mapping[str, object], default: int | None = None) -> int:

@@ -16,6 +16,7 @@ def changed(text: str, old: str, new: str) -> str:
 
 
 # (text, key, part of the rule, part of the value)
+R2DP = DISEASES.split("[mechanism]")[0] + '[mechanism]\nname = "r2dp"\npoints = 9\n'
 WRONG = {
     "unknown key": (changed(LABELS, "epsilon", "epsilom"), "epsilom", "known key", "1.0"),
     "unknown key in a table": (changed(LABELS, "skew", "skwe"), "schedule.skwe", "known key", "5m"),
@@ -230,6 +231,72 @@ WRONG = {
         changed(DISEASES, '"absolute"', '"relative"'),
         "mechanism.share",
         "must be given for a region that is relative",
+        "nothing",
+    ),
+    "r2dp with a law and a metric": (
+        R2DP + 'law = { name = "gamma", shape = 2 }\nmetric = "l1"',
+        "mechanism.metric",
+        "must be absent where a law is given",
+        "'l1'",
+    ),
+    "r2dp with an unknown metric": (
+        R2DP + 'metric = "l3"',
+        "mechanism.metric",
+        "must be one of usefulness, l1, l2, entropy",
+        "'l3'",
+    ),
+    "r2dp within for another metric": (
+        R2DP + 'metric = "l2"\nwithin = 3.0',
+        "mechanism.within",
+        "must be absent unless a law is searched for it",
+        "3.0",
+    ),
+    "r2dp with an unknown law": (
+        R2DP + 'law = { name = "cauchy" }',
+        "mechanism.law.name",
+        "must be one of two_point, gamma, uniform, truncated_gaussian",
+        "'cauchy'",
+    ),
+    "r2dp with a law that is a name": (
+        R2DP + 'law = "gamma"',
+        "mechanism.law",
+        "must be a table such as",
+        "'gamma'",
+    ),
+    "r2dp law without its shape": (
+        R2DP + 'law = { name = "gamma" }',
+        "mechanism.law.shape",
+        "must be given for gamma",
+        "nothing",
+    ),
+    "r2dp law with another's key": (
+        R2DP + 'law = { name = "gamma", shape = 2, mean = 1 }',
+        "mechanism.law.mean",
+        "must be one of shape for gamma",
+        "1",
+    ),
+    "r2dp law whose ends are reversed": (
+        R2DP + 'law = { name = "two_point", slow = 3, fast = 1, share = 0.5 }',
+        "mechanism.law.fast",
+        "must be a finite number from 3 to",
+        "1",
+    ),
+    "r2dp law of no width": (
+        R2DP + 'law = { name = "uniform", slow = 3, fast = 3 }',
+        "mechanism.law.fast",
+        "must be above mechanism.law.slow 3",
+        "3.0",
+    ),
+    "r2dp law with a share that is none": (
+        R2DP + 'law = { name = "two_point", slow = 1, fast = 3, share = 1.5 }',
+        "mechanism.law.share",
+        "must be a finite number from 0 to 1",
+        "1.5",
+    ),
+    "boosted r2dp without a law": (
+        R2DP.replace('"r2dp"', '"boosted"') + 'kernel = "r2dp"',
+        "mechanism.law",
+        "must be given for the kernel r2dp",
         "nothing",
     ),
     "r2dp without within": (

@@ -8,6 +8,7 @@ import surveys
 
 from hubbub import Survey
 from hubbub import mechanisms as m
+from hubbub.mechanisms.kernels import Kernel
 
 NUMBER = surveys.DISEASES.split("[mechanism]")[0]
 NUMBERS = {
@@ -22,7 +23,21 @@ BOOSTED = {
     "gaussian": 'kernel = "gaussian"',
     "staircase": 'kernel = "staircase"\nhalf_width = 12.0',
     "laplace, relative": 'kernel = "laplace"\nregion = "relative"\nshare = 0.25\nhalf_width = 5.0',
+    "r2dp": 'kernel = "r2dp"\nhalf_width = 10.0\nlaw = { name = "gamma", shape = 3.0 }',
     "gaussian, fixed": 'kernel = "gaussian"\nregion = "fixed"\nlow = 20.0\nhigh = 40.0\nboost = 0.3',
+}
+LAWS = {
+    "two points": ('{ name = "two_point", slow = 1, fast = 3.0, share = 0.2 }', m.TwoPoint(3.0, 1.0, 0.2)),
+    "gamma": ('{ name = "gamma", shape = 3 }', m.Gamma(3.0, 1.0)),
+    "uniform": ('{ name = "uniform", slow = 0, fast = 2 }', m.Uniform(0.0, 2.0)),
+    "truncated gaussian": (
+        '{ name = "truncated_gaussian", mean = 2, sigma = 1, slow = 0.5, fast = 9 }',
+        m.TruncatedGaussian(2.0, 1.0, 0.5, 9.0),
+    ),
+    "truncated gaussian below": (
+        '{ name = "truncated_gaussian", mean = -2, sigma = 1, slow = 0.5 }',
+        m.TruncatedGaussian(-2.0, 1.0, 0.5),
+    ),
 }
 WINDOW = surveys.VISITS.replace(
     'name = "pbgrr"\nboost_epsilon = 2.0', 'name = "neighbourhood"\nboost_epsilon = 2.0\nwindow = 2'
@@ -36,6 +51,14 @@ TEXTS = {
     **{
         name: f'{NUMBER}[mechanism]\nname = "boosted"\npoints = 13\n{keys}\n'
         for name, keys in BOOSTED.items()
+    },
+    **{
+        f"r2dp, {name}": f'{NUMBER}[mechanism]\nname = "r2dp"\npoints = 9\nlaw = {law}\n'
+        for name, (law, _) in LAWS.items()
+    },
+    **{
+        f"r2dp, {metric}": f'{NUMBER}[mechanism]\nname = "r2dp"\npoints = 9\nmetric = "{metric}"\n'
+        for metric in ("l1", "l2", "entropy")
     },
     "neighbourhood, window": WINDOW,
     "neighbourhood, pairs": PAIRS,
@@ -55,6 +78,13 @@ def test_survey_compiles_travels_and_estimates_its_mean_without_bias(name):
     if survey.points is not None:
         truth = survey.points[:-1] @ shares[:-1] / shares[:-1].sum()
         assert found.mean == pytest.approx(truth, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_law_of_a_random_scale_is_the_one_described(name):
+    survey = Survey.parse(TEXTS[f"r2dp, {name}"])
+    assert survey.channel.design.kernel == Kernel("r2dp", LAWS[name][1])
+    assert survey.channel == m.r2dp(9, epsilon=survey.epsilon, law=LAWS[name][1], missing="input")
 
 
 def test_window_is_one_of_values_whatever_the_order_of_inputs():
