@@ -26,13 +26,16 @@ from hubbub_client.outcomes import (
     Status,
     UploadOutcome,
 )
+from hubbub_client.owner import Account, Asked, Part, Refused
 from hubbub_client.policy import Policy
 from hubbub_client.schedule import Enrolment
 from hubbub_client.uploader import Limits
 
 __all__ = [
+    "Account",
     "Agent",
     "Answer",
+    "Asked",
     "Attribute",
     "AttributeRefused",
     "BudgetFixed",
@@ -53,7 +56,9 @@ __all__ = [
     "LedgerTooNew",
     "Limits",
     "ListRefused",
+    "Part",
     "Policy",
+    "Refused",
     "SentReport",
     "Status",
     "UploadCounts",

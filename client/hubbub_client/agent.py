@@ -29,6 +29,7 @@ from hubbub_client.history import sent_reports
 from hubbub_client.ledger import Ledger
 from hubbub_client.ledger_file import Counter
 from hubbub_client.outcomes import EnrolmentStatus, SentReport, Status, UploadOutcome
+from hubbub_client.owner import Account, account_of
 from hubbub_client.policy import Policy, subject_of
 from hubbub_client.schedule import (
     readable,
@@ -226,6 +227,24 @@ class Agent(Device):
         """
         with self._lock:
             return sent_reports(self._ledger.answers(), self._ledger.transcript(), self._surveys)
+
+    def account(self) -> Account:
+        """What was asked and sent, what can have been learned from it, and what is left: for the owner.
+
+        Unlike `status`, it says nothing of an answer that waits, and counts it at its worst.
+        """
+        with self._lock:
+            return account_of(
+                closed=self._ledger.closed(),
+                rows=self._ledger.transcript(),
+                surveys=self._surveys,
+                states={digest: stored.state for digest, stored in self._enrolments.items()},
+                answers=self._ledger.answers(),
+                refusals=self._ledger.refusals(),
+                budget=self._ledger.budget,
+                waiting=self._ledger.waiting(),
+                paused=self._ledger.paused(),
+            )
 
     def run_background(self, *, poll_s: float = 60.0) -> None:
         """Answers and uploads in a daemon thread until `close`; it never raises into the host.

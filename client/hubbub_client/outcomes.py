@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hubbub import wire
+from hubbub.channel import Symbol
 from hubbub_client.schedule import Refusal
 
 
@@ -134,3 +135,8 @@ class SentReport:
     data: bytes
     outcome: wire.Outcome
     loss: float
+
+    @property
+    def symbol(self) -> Symbol:
+        """What the report says."""
+        return wire.decode_report(self.data).symbol

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from pathlib import Path
 from typing import Any
 
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
-from hubbub.survey import Survey
-from hubbub_client import Agent, ClientError, CollectorError, Status
+from hubbub_client import Account, Agent, ClientError, CollectorError, words
 from hubbub_client.transport import Response
 from hubbub_deploy.errors import DeployError
 
@@ -129,106 +127,111 @@ def _value(attribute: Attribute, text: str) -> object:
 
 def _status(options: argparse.Namespace) -> int:
     with _open(options) as agent:
-        facts = account(agent)
+        account = agent.account()
     if options.json:
-        print(json.dumps(facts, ensure_ascii=False))
+        print(json.dumps(facts(account), ensure_ascii=False))
         return 0
-    print(facts["learned"])
+    print(words.learned(account.loss, "From everything this device ever answered"))
     print(
-        f"Budget {facts['budget']:g} for life: {facts['loss']:.3f} spent, "
-        f"{facts['reserved']:.3f} reserved, {facts['left']:.3f} left."
+        f"Budget {account.budget:g} for life: {account.loss:.3f} spent, "
+        f"{account.reserved:.3f} reserved, {account.left:.3f} left."
     )
-    if facts["paused"]:
+    if account.forgotten:
+        print(f"{account.forgotten:.3f} of it was spent before you had it forgotten.")
+    if account.paused:
         print("Paused: nothing is answered or sent until `hubbub agent resume`.")
-    for survey in facts["surveys"]:
-        print(f"\n{survey['title']} ({survey['id']} version {survey['version']}, {survey['state']})")
-        print(f"  asked: {survey['asked']}")
-        print(f"  {survey['learned']}")
+    for asked in account.surveys:
+        survey = asked.survey
+        print(f"\n{survey.title} ({survey.id} version {survey.version}, {asked.state})")
+        print(f"  asked: {words.asked(survey)}")
+        print(f"  how: {words.mechanism(survey)}")
+        print(f"  when: {words.schedule(survey)}")
+        print(f"  {words.progress(asked)}")
+    for refused in account.refusals:
+        print(f"\nRefused: {refused.title} ({refused.survey_id} version {refused.version})")
+        print(f"  {words.refused(refused)}")
+    if account.waiting:
+        print(f"\n{account.waiting} wait to be sent; they count at their worst until they were.")
     return 0
 
 
-def account(agent: Agent) -> dict[str, Any]:
-    """What an owner may know: what was asked, what was sent, what can have been learned, what is left."""
-    status, sent = agent.status(), agent.sent()
-    surveys = []
-    for enrolled, survey in zip(status.enrolments, agent.surveys(), strict=True):
-        reports = [report for report in sent if report.digest == enrolled.digest]
-        loss = sum(report.loss for report in reports)
-        surveys.append(
-            {
-                "id": survey.id,
-                "version": survey.version,
-                "digest": survey.digest.hex(),
-                "title": survey.title,
-                "asked": _asked(survey),
-                "epsilon": survey.channel.epsilon,
-                "state": enrolled.state,
-                "rounds": survey.rounds,
-                "answered": enrolled.answered,
-                "sent": len(reports),
-                "bytes": sum(len(report.data) for report in reports),
-                "loss": loss,
-                "learned": f"{len(reports)} sent in {survey.rounds} rounds"
-                + (". " + _learned(loss, "From these alone") if reports else ", as far as is remembered."),
-            }
-        )
-    return {**_totals(status), "surveys": surveys}
-
-
-def _totals(status: Status) -> dict[str, Any]:
+def facts(account: Account) -> dict[str, Any]:
+    """The account as JSON has it; the bytes that were sent are `sent`'s."""
     return {
-        "budget": status.budget,
-        "loss": status.loss,
-        "reserved": max(0.0, status.committed - status.loss),
-        "left": max(0.0, status.budget - status.committed),
-        "paused": status.paused,
-        "waiting": status.waiting,
-        "learned": _learned(status.loss, "From everything this device ever answered"),
+        "budget": account.budget,
+        "loss": account.loss,
+        "reserved": account.reserved,
+        "left": account.left,
+        "forgotten": account.forgotten,
+        "paused": account.paused,
+        "waiting": account.waiting,
+        "learned": words.learned(account.loss, "From everything this device ever answered"),
+        "parts": [{"attributes": list(part.attributes), "loss": part.loss} for part in account.parts],
+        "surveys": [
+            {
+                "id": asked.survey.id,
+                "version": asked.survey.version,
+                "digest": asked.survey.digest.hex(),
+                "title": asked.survey.title,
+                "asked": words.asked(asked.survey),
+                "how": words.mechanism(asked.survey),
+                "when": words.schedule(asked.survey),
+                "epsilon": asked.survey.channel.epsilon,
+                "state": asked.state,
+                "rounds": asked.survey.rounds,
+                "answered": asked.answered,
+                "sent": len(asked.sent),
+                "bytes": sum(len(report.data) for report in asked.sent),
+                "loss": asked.loss,
+                "learned": words.progress(asked),
+            }
+            for asked in account.surveys
+        ],
+        "refused": [
+            {
+                "id": refused.survey_id,
+                "version": refused.version,
+                "title": refused.title,
+                "reason": refused.reason,
+                "epsilon": refused.epsilon,
+                "headroom": refused.headroom,
+                "at": words.moment(refused.at_s),
+            }
+            for refused in account.refusals
+        ],
     }
-
-
-def _asked(survey: Survey) -> str:
-    attribute, domain = survey.attribute, survey.attribute.domain
-    if isinstance(domain, NumberDomain | IntegerDomain):
-        values = f"a number from {domain.low:g} to {domain.high:g}"
-    else:
-        values = f"one of {attribute.size} labels"
-    how = "once, the same noisy answer every round" if attribute.kind == "static" else "anew every round"
-    return f"{attribute.id}, {values}, {how}, epsilon {survey.channel.epsilon:.3f}"
-
-
-def _learned(loss: float, where: str) -> str:
-    """A realised loss in words: it bounds the factor between prior and posterior odds of any two records."""
-    if loss <= 0:
-        return f"{where}, nobody has learned anything."
-    factor = math.exp(min(loss, 700.0))
-    text = f"{factor:.2f}" if factor < 100 else f"{factor:.3g}"
-    return f"{where}, the odds between any two things about you change by a factor of at most {text}."
 
 
 def _sent(options: argparse.Namespace) -> int:
     with _open(options) as agent:
-        reports = agent.sent()
-        waiting = agent.status().waiting
+        account = agent.account()
+    rows: list[dict[str, Any]] = [
+        {
+            "survey": report.survey_id,
+            "round": report.round,
+            "report": report.id.hex(),
+            "bytes": report.data.hex(),
+            "digest": report.digest.hex(),
+            "says": words.symbol(asked.survey, report.symbol),
+            "outcome": report.outcome,
+            "loss": report.loss,
+        }
+        for asked in account.surveys
+        for report in asked.sent
+    ]
     if options.json:
-        rows = [
-            {
-                "survey": report.survey_id,
-                "round": report.round,
-                "report": report.id.hex(),
-                "bytes": report.data.hex(),
-                "outcome": report.outcome,
-                "loss": report.loss,
-            }
-            for report in reports
-        ]
-        print(json.dumps({"sent": rows, "waiting": waiting}))
+        print(json.dumps({"sent": rows, "waiting": account.waiting}, ensure_ascii=False))
         return 0
-    for report in reports:
-        print(f"{report.survey_id} round {report.round}: {report.outcome}")
-        print(f"  {report.data.hex()}")
-    if waiting:
-        print(f"{waiting} more wait to be sent; they are shown when they were.")
+    for row in rows:
+        print(f"{row['survey']} round {row['round']}: {words.fate(row['outcome'])}")
+        print(f"  bytes   {row['bytes']}")
+        print(f"  survey  {row['digest']}")
+        print(f"  report  {row['report']}")
+        print(f"  says    {row['says']}")
+    if not rows:
+        print("Nothing was sent since the last forget.")
+    if account.waiting:
+        print(f"{account.waiting} more wait to be sent; they are shown when they were.")
     return 0
 
 

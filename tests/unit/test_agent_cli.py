@@ -9,8 +9,8 @@ from surveys import LABELS, VISITS
 
 from hubbub import wire
 from hubbub.survey import Survey
+from hubbub_client import words
 from hubbub_client.transport import Response
-from hubbub_deploy import agent_cli
 from hubbub_deploy.cli import main
 
 LONG = LABELS.replace("rounds = 3", "rounds = 3000").replace("epsilon = 1.0", "epsilon = 0.001")
@@ -75,8 +75,16 @@ def test_status_says_in_words_what_can_have_been_learned(hubbub, collector) -> N
 
 
 def test_no_value_is_printed(hubbub, collector) -> None:
-    told = hubbub("answer", *ANSWER, "--join", HEALTH.id)[1] + hubbub("status")[1] + hubbub("sent")[1]
+    told = hubbub("answer", *ANSWER, "--join", HEALTH.id)[1] + hubbub("status")[1]
     assert "good" not in told
+    # What is printed of an answer follows from the bytes that were sent, whatever the value was.
+    (row,) = json.loads(hubbub("sent", "--json")[1])["sent"]
+    symbol = wire.decode_report(bytes.fromhex(row["bytes"])).symbol
+    assert row["says"] == words.symbol(HEALTH, symbol)
+    assert "".join(hubbub("sent")[1].split()) == "".join(
+        f"{HEALTH.id} round {row['round']}: accepted bytes {row['bytes']} survey {HEALTH.digest.hex()} "
+        f"report {row['report']} says {row['says']}".split()
+    )
     code, _, err = hubbub("answer", "--collector", "http://c.invalid", "--set", "secret77")
     assert code == 1 and "secret77" not in err
 
@@ -118,5 +126,5 @@ def test_what_is_not_there_is_an_error_in_one_line(hubbub, collector) -> None:
 
 
 def test_a_loss_in_words() -> None:
-    assert agent_cli._learned(0.0, "From it") == "From it, nobody has learned anything."
-    assert agent_cli._learned(1.0, "From it").endswith("by a factor of at most 2.72.")
+    assert words.learned(0.0, "From it") == "From it, nobody has learned anything."
+    assert words.learned(1.0, "From it").endswith("by a factor of at most 2.72.")

@@ -122,8 +122,10 @@ def test_a_collector_that_is_not_there_cannot_be_reached(server: Server) -> None
 
 def test_the_public_names_of_the_client_are_these() -> None:
     assert hubbub_client.__all__ == [
+        "Account",
         "Agent",
         "Answer",
+        "Asked",
         "Attribute",
         "AttributeRefused",
         "BudgetFixed",
@@ -143,7 +145,10 @@ def test_the_public_names_of_the_client_are_these() -> None:
         "LedgerMissing",
         "LedgerTooNew",
         "Limits",
+        "ListRefused",
+        "Part",
         "Policy",
+        "Refused",
         "SentReport",
         "Status",
         "UploadCounts",
