@@ -126,6 +126,11 @@ class Admission:
             self._taken[key] += 1
         return Verdict("accepted", key)
 
+    def withdraw(self, digests: Iterable[bytes]) -> None:
+        """Takes no more reports of some surveys: they are unknown from now on."""
+        for digest in digests:
+            self._terms.pop(digest, None)
+
     def give_back(self, verdicts: Iterable[Verdict]) -> None:
         """Returns the quota of an upload that did not reach the log."""
         for verdict in verdicts:

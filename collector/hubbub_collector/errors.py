@@ -2,6 +2,7 @@
 
 CollectorError
 ├── SettingsError      a setting breaks a rule: also a ValueError
+├── ListFileError      the signed list of surveys cannot be served as it is
 ├── NotDurable         an upload whose record did not reach the log; the device must send it again
 └── LogError           the log could not do what was asked; of a refused append nothing is kept
     ├── LogLocked      another owner has the log open
@@ -19,6 +20,10 @@ class CollectorError(Exception):
 
 class SettingsError(CollectorError, ValueError):
     """A setting breaks a rule; the message names the setting, the rule and the value."""
+
+
+class ListFileError(CollectorError):
+    """The signed list of surveys cannot be read, or does not fit what the gateway serves."""
 
 
 class NotDurable(CollectorError):  # noqa: N818  # it names what the upload is, not a fault of the caller

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Final, TypeAlias
 
 from starlette.applications import Starlette
@@ -26,6 +27,7 @@ from hubbub.wire import decode_upload, encode_response, encode_surveys
 from hubbub_collector.admission import Admission, Terms, index_surveys
 from hubbub_collector.batcher import ByteBudget
 from hubbub_collector.errors import NotDurable
+from hubbub_collector.list_file import ListFile
 from hubbub_collector.log import Log
 from hubbub_collector.metrics import Metrics
 from hubbub_collector.settings import GatewaySettings
@@ -47,6 +49,7 @@ class Gateway:
         settings: Bounds and waits.
         clock: Seconds since 1970.
         source: Randomness of the order within a batch.
+        survey_list: File of the signed list to serve; None to serve a plain one.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Gateway:
         settings: GatewaySettings,
         clock: Callable[[], float],
         source: Source,
+        survey_list: Path | None,
     ) -> None:
         self._log = log
         self._surveys = index_surveys(surveys)
@@ -64,10 +68,13 @@ class Gateway:
         self._clock = clock
         self._source = source
         self._admission = Admission({digest: Terms.of(survey) for digest, survey in self._surveys.items()})
+        self._signed = None if survey_list is None else ListFile(survey_list, self._surveys)
+        if self._signed is not None:
+            self._admission.withdraw(self._signed.cancelled)
         self._bytes = ByteBudget(settings.max_pending_bytes)
         self.metrics = Metrics()
         self._writer: Writer | None = None
-        self._survey_list = encode_surveys([survey.canonical for survey in self._surveys.values()])
+        self._plain = encode_surveys([survey.canonical for survey in self._surveys.values()])
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -163,8 +170,13 @@ class Gateway:
         return ((b"retry-after", b"%d" % self._settings.retry_after_s),)
 
     async def surveys(self, _: Request) -> Response:
-        """GET /v1/surveys: the canonical bytes of every survey served, as docs/wire.md describes."""
-        return Response(self._survey_list, media_type=MSGPACK)
+        """GET /v1/surveys: the signed list as it is, or a plain one of every survey served (docs/wire.md)."""
+        if self._signed is None:
+            return Response(self._plain, media_type=MSGPACK)
+        body = self._signed.current
+        # Devices that read this list send no more of what it cancels; what others send is not taken either.
+        self._admission.withdraw(self._signed.cancelled)
+        return Response(body, media_type=MSGPACK)
 
     async def health(self, _: Request) -> Response:
         """GET /healthz: 200 while the log takes uploads, else 503."""
@@ -283,6 +295,7 @@ def create_app(
     settings: GatewaySettings | None = None,
     clock: Callable[[], float] = time.time,
     source: Source = SYSTEM,
+    survey_list: Path | None = None,
 ) -> Starlette:
     """The gateway as an ASGI application; its lifespan publishes the surveys and, at the end, drains.
 
@@ -292,11 +305,19 @@ def create_app(
         settings: Bounds and waits; the defaults if absent.
         clock: Seconds since 1970.
         source: Randomness of the order within a batch; the operating system's but in tests.
+        survey_list: File of the signed list to serve, read anew when it is replaced; None for a plain one.
 
     Raises:
-        CollectorError: If two surveys share an id and a version.
+        CollectorError: If two surveys share an id and a version, or the list does not fit the surveys.
     """
-    gateway = Gateway(log, surveys, settings=settings or GatewaySettings(), clock=clock, source=source)
+    gateway = Gateway(
+        log,
+        surveys,
+        settings=settings or GatewaySettings(),
+        clock=clock,
+        source=source,
+        survey_list=survey_list,
+    )
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

@@ -49,7 +49,8 @@ def _open(options: argparse.Namespace) -> Agent:
 
 def _answer(options: argparse.Namespace) -> int:
     values = dict(_pair(text) for text in options.set)
-    with Agent(options.ledger, options.collector, budget=options.budget) as agent:
+    keys = options.survey_key or None
+    with Agent(options.ledger, options.collector, budget=options.budget, survey_key=keys) as agent:
         listed = agent.fetch_surveys()
         unknown = set(options.join) - {survey.id for survey in listed}
         if unknown:
@@ -296,6 +297,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
             parser.add_argument("--yes", action="store_true", help="really")
         if verb == "answer":
             parser.add_argument("--collector", required=True, metavar="URL", help="where surveys are served")
+            parser.add_argument(
+                "--survey-key",
+                action="append",
+                metavar="KEY",
+                help="take only lists that this public key signed; may be repeated",
+            )
             parser.add_argument("--budget", type=float, help="lifetime epsilon of a new ledger; fixed by it")
             parser.add_argument(
                 "--set", action="append", default=[], metavar="ATTRIBUTE=VALUE", help="may be repeated"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError
-from hubbub_deploy import agent_cli, cluster_cli
+from hubbub_deploy import agent_cli, cluster_cli, survey_cli
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
     node = commands.add_parser("node", help="collector, aggregator and dashboard in one process on SQLite")
     node.add_argument("surveys", nargs="+", type=Path, metavar="SURVEY", help="survey files (TOML)")
+    node.add_argument("--list", type=Path, help="signed list of surveys to serve, from `hubbub survey sign`")
     node.add_argument("--data", type=Path, required=True, help="folder of the log, the store and the archive")
     node.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     node.add_argument("--port", type=_port, default=DEFAULT_PORT, help="default: %(default)s; 0 for any")
@@ -106,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("--json", action="store_true", help="print the result as JSON")
     replay.set_defaults(run=_replay)
 
-    survey = commands.add_parser("survey", help="check and compile surveys")
+    survey = commands.add_parser("survey", help="begin, check, compile and sign surveys")
     verbs = survey.add_subparsers(title="verbs", required=True, metavar="VERB")
     check = verbs.add_parser("check", help="compile it and say what a device would be asked for")
     check.add_argument("file", type=Path)
@@ -130,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     compiled.add_argument("--out", type=Path, required=True, help="file to write")
     compiled.set_defaults(run=_survey_compile)
 
+    survey_cli.add_to(verbs)
     agent_cli.add_to(commands)
     cluster_cli.add_to(commands)
     return parser
@@ -193,6 +195,7 @@ def _node(options: argparse.Namespace) -> int:
         NodeSettings(
             surveys=surveys,
             data_dir=options.data,
+            survey_list=options.list,
             host=options.host,
             port=options.port,
             partitions=options.partitions,

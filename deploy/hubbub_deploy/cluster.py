@@ -219,15 +219,22 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
         )
 
 
-def collect(settings: ClusterSettings, surveys: tuple[Survey, ...], *, host: str, port: int) -> int:
-    """Runs a gateway on the topic until SIGINT or SIGTERM.
+def collect(
+    settings: ClusterSettings,
+    surveys: tuple[Survey, ...],
+    *,
+    host: str,
+    port: int,
+    survey_list: Path | None = None,
+) -> int:
+    """Runs a gateway on the topic until SIGINT or SIGTERM; it serves the signed list, or a plain one.
 
     Raises:
         DeployError: If the topic cannot be used or the address cannot be listened on.
     """
     with _log(settings) as log, listen(host, port) as listener:
         try:
-            ingest = gateway.create_app(log, surveys)
+            ingest = gateway.create_app(log, surveys, survey_list=survey_list)
         except CollectorError as error:
             raise DeployError(str(error)) from error
         server = create_server(ingest, host=host, port=port)

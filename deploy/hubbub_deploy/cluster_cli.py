@@ -27,6 +27,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     collector = commands.add_parser("collector", help="a gateway that writes into Kafka")
     _settings(collector)
     collector.add_argument("surveys", nargs="+", type=Path, metavar="SURVEY", help="survey files (TOML)")
+    collector.add_argument(
+        "--list", type=Path, help="signed list of surveys to serve, from `hubbub survey sign`"
+    )
     _address(collector, COLLECTOR_PORT)
     collector.set_defaults(run=_collector)
 
@@ -90,7 +93,9 @@ def _collector(options: argparse.Namespace) -> int:
     from hubbub_deploy import cluster  # noqa: PLC0415 - see above
 
     surveys = tuple(Survey.load(path) for path in options.surveys)
-    return cluster.collect(_load(options), surveys, host=options.host, port=options.port)
+    return cluster.collect(
+        _load(options), surveys, survey_list=options.list, host=options.host, port=options.port
+    )
 
 
 def _aggregator(options: argparse.Namespace) -> int:

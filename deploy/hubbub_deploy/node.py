@@ -57,6 +57,8 @@ class NodeSettings:
         gateway: Bounds and waits of the gateway.
         dead_letter_payload: Whether a dead letter holds the record's bytes: "none" or "whole".
         clock: Seconds since 1970, for admission and seals.
+        survey_list: File of the signed list that devices are served, read anew when it is replaced; None to
+            serve a plain one.
     """
 
     surveys: tuple[Survey, ...]
@@ -68,6 +70,7 @@ class NodeSettings:
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     dead_letter_payload: Literal["none", "whole"] = "none"
     clock: Callable[[], float] = time.time
+    survey_list: Path | None = None
 
 
 @contextlib.contextmanager
@@ -135,7 +138,11 @@ def serve(
         try:
             _refuse_changed(settings.surveys, view)
             ingest = gateway.create_app(
-                log, settings.surveys, settings=settings.gateway, clock=settings.clock
+                log,
+                settings.surveys,
+                settings=settings.gateway,
+                clock=settings.clock,
+                survey_list=settings.survey_list,
             )
         except CollectorError as error:
             raise DeployError(str(error)) from error
