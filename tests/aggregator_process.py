@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
-import threading
 import time
 
 from hubbub_aggregator.assignment import Assignment
@@ -26,11 +26,20 @@ def main(kind: str, bootstrap: str, topic: str, redis_url: str) -> int:
         return run(app)
     from hubbub_aggregator import plain
 
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    plain.count(
-        log, Assignment(store, begin=log.begin, end=log.end, clock=time.monotonic), stop, read_records=8
-    )
+    async def count() -> None:
+        stop = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+        assignment = Assignment(store, begin=log.begin, end=log.end, clock=time.monotonic)
+        await plain.count(
+            assignment,
+            bootstrap=bootstrap,
+            topic=topic,
+            partitions=log.partitions,
+            stop=stop,
+            group_records=8,
+        )
+
+    asyncio.run(count())
     return 0
 
 

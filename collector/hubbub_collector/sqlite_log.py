@@ -45,7 +45,8 @@ class SqliteLog:
 
     Args:
         path: The database file; made, with its identity, if absent. Its folder must exist.
-        partitions: How many partitions a new log gets; an existing one must have exactly that many.
+        partitions: How many partitions a new log gets; an existing one must have exactly that many. None
+            opens an existing one, however many it has.
 
     Raises:
         LogLocked: If another owner, in this process or another, has the log open.
@@ -53,10 +54,13 @@ class SqliteLog:
         LogError: If the file is something else, has another number of partitions, or cannot be opened.
     """
 
-    def __init__(self, path: str | os.PathLike[str], partitions: int = 4) -> None:
-        if type(partitions) is not int or not 1 <= partitions <= MAX_PARTITIONS:
-            raise LogError(f"partitions must be an integer in [1, {MAX_PARTITIONS}], got {partitions!r}")
+    def __init__(self, path: str | os.PathLike[str], partitions: int | None = 4) -> None:
         self._path = Path(path).resolve()
+        if partitions is None:
+            if not self._path.exists():
+                raise LogError(f"log {self._path} must exist, got none")
+        elif type(partitions) is not int or not 1 <= partitions <= MAX_PARTITIONS:
+            raise LogError(f"partitions must be an integer in [1, {MAX_PARTITIONS}], got {partitions!r}")
         self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
         with contextlib.ExitStack() as undo:
             self._ownership = _own(self._path)
@@ -64,21 +68,22 @@ class SqliteLog:
             with _as_log_error(self._path):
                 self._writer = _connect(self._path)
                 undo.callback(self._writer.close)
-                self._identity = self._prepare(partitions)
+                self._identity, self._partitions = self._prepare(partitions)
                 self._reader = _connect(self._path)
                 undo.callback(self._reader.close)
                 self._reader.execute("PRAGMA query_only = ON")
             undo.pop_all()
-        self._partitions = partitions
         self._closed = False
 
-    def _prepare(self, partitions: int) -> str:
-        """Makes or checks the schema; gives back the log's identity."""
+    def _prepare(self, partitions: int | None) -> tuple[str, int]:
+        """Makes or checks the schema; gives back the log's identity and how many partitions it has."""
         con = self._writer
         (application,) = con.execute("PRAGMA application_id").fetchone()
         (version,) = con.execute("PRAGMA user_version").fetchone()
         (tables,) = con.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         fresh = (application, version, tables) == (0, 0, 0)
+        if fresh and partitions is None:
+            raise LogError(f"log {self._path} must be a Hubbub log, got an empty file")
         if not fresh and application != APPLICATION_ID:
             raise LogError(f"log {self._path} must be a Hubbub log, got another application's database")
         if version > SCHEMA_VERSION:
@@ -94,7 +99,7 @@ class SqliteLog:
         # Where fsync does not reach the platter (macOS), ask for the flush that does; elsewhere no effect.
         con.execute("PRAGMA fullfsync = ON")
         con.execute("PRAGMA checkpoint_fullfsync = ON")
-        if fresh:
+        if fresh and partitions is not None:
             with self._transaction():
                 for statement in _SCHEMA.split(";")[:-1]:
                     con.execute(statement)
@@ -103,9 +108,9 @@ class SqliteLog:
                 con.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 con.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         identity, stored = con.execute("SELECT identity, partitions FROM log").fetchone()
-        if stored != partitions:
+        if partitions not in (None, stored):
             raise LogError(f"log {self._path} has {stored} partitions, which never changes; got {partitions}")
-        return str(identity)
+        return str(identity), int(stored)
 
     @property
     def identity(self) -> str:

@@ -89,10 +89,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     node.set_defaults(run=_node)
 
-    replay = commands.add_parser("replay", help="the same code offline on a CSV: error against the truth")
-    replay.add_argument("csv", type=Path, metavar="CSV", help="one device per row, with a header")
+    replay = commands.add_parser(
+        "replay", help="the same code offline: a CSV against its truth, or a log counted again"
+    )
     replay.add_argument(
-        "--survey", type=Path, action="append", required=True, help="survey file (TOML); may be repeated"
+        "source",
+        metavar="CSV|FOLDER|TOPIC",
+        help="one device per row, with a header; a node's folder; or kafka://host:port/topic",
+    )
+    replay.add_argument(
+        "--survey",
+        type=Path,
+        action="append",
+        default=[],
+        help="survey file (TOML); may be repeated; a log holds its surveys, a CSV needs one",
+    )
+    replay.add_argument(
+        "--archive", type=Path, help="compare a log's releases with those in this folder, byte for byte"
     )
     replay.add_argument(
         "--column",
@@ -105,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("--out", type=Path, help="write the plots and the releases into this folder")
     replay.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
     replay.add_argument("--json", action="store_true", help="print the result as JSON")
-    replay.set_defaults(run=_replay)
+    replay.set_defaults(run=_replay, misuse=replay.error)
 
     survey = commands.add_parser("survey", help="begin, check, compile and sign surveys")
     verbs = survey.add_subparsers(title="verbs", required=True, metavar="VERB")
@@ -206,8 +219,23 @@ def _node(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
+    from hubbub_deploy import log_replay  # noqa: PLC0415
     from hubbub_deploy.replay import ReplaySettings, run  # noqa: PLC0415
 
+    if log_replay.is_log(options.source):
+        return log_replay.run(
+            log_replay.LogReplaySettings(
+                source=options.source,
+                surveys=tuple(options.survey),
+                archive=options.archive,
+                out=options.out,
+                output="json" if options.json else "table",
+            )
+        )
+    if not options.survey:
+        options.misuse("the following arguments are required: --survey")
+    if options.archive is not None:
+        options.misuse("--archive is compared with a log's releases, and a CSV has none")
     columns = {}
     for pair in options.column:
         attribute, found, column = pair.partition("=")
@@ -216,7 +244,7 @@ def _replay(options: argparse.Namespace) -> int:
         columns[attribute] = column
     return run(
         ReplaySettings(
-            csv=options.csv,
+            csv=Path(options.source),
             surveys=tuple(options.survey),
             columns=columns,
             seed=options.seed,

@@ -20,7 +20,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Adds the commands."""
     topic = commands.add_parser("topic", help="make the Kafka topic of a new cluster")
     _settings(topic)
-    topic.add_argument("--partitions", type=int, required=True, help="how many; they never change")
+    size = topic.add_mutually_exclusive_group(required=True)
+    size.add_argument("--partitions", type=int, help="how many; they never change")
+    size.add_argument("--from", type=Path, dest="node", help="a stopped node's folder: copy its log as it is")
     topic.add_argument("--replication", type=int, default=1, help="copies of each (default: %(default)s)")
     topic.set_defaults(run=_topic)
 
@@ -81,8 +83,12 @@ def _load(options: argparse.Namespace) -> ClusterSettings:
 
 
 def _topic(options: argparse.Namespace) -> int:
-    from hubbub_deploy import cluster  # noqa: PLC0415 - see above
+    from hubbub_deploy import cluster, moving  # noqa: PLC0415 - see above
 
+    if options.node is not None:
+        copied = moving.move(options.node, _load(options), replication=options.replication)
+        print(f"{copied} records copied")
+        return 0
     made = cluster.make_topic(_load(options), partitions=options.partitions, replication=options.replication)
     print(f"{made.partitions} partitions, identity {made.identity}")
     return 0

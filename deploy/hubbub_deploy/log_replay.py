@@ -1,0 +1,238 @@
+"""A log counted again, offline: a node's folder or a Kafka topic, from its first record to its last.
+
+Nothing is written but what the caller asks for: counts live in memory, and the log is only read. Every round
+that all partitions have sealed is released, by the code and with the bytes of the first time; an archive of
+that time is compared byte for byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from rich.console import Console
+from rich.table import Table
+
+from hubbub import Survey
+from hubbub_aggregator import plain
+from hubbub_aggregator.archive import SqliteArchive
+from hubbub_aggregator.assignment import Assignment
+from hubbub_aggregator.counting import Change, PartitionState, RoundKey, apply_many
+from hubbub_aggregator.errors import AggregatorError
+from hubbub_aggregator.provisional import Steps
+from hubbub_aggregator.release import canonical_bytes, release
+from hubbub_collector.errors import CollectorError
+from hubbub_collector.kafka_log import KafkaLog
+from hubbub_collector.sqlite_log import SqliteLog
+from hubbub_deploy.cluster import ARCHIVE_FILE
+from hubbub_deploy.errors import DeployError
+from hubbub_deploy.node import LOG_FILE
+from hubbub_deploy.tables import print_json
+
+SCHEME: Final = "kafka"
+_READ_RECORDS: Final = 64
+
+States = dict[int, PartitionState]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReplaySettings:
+    """What to count again.
+
+    Attributes:
+        source: A node's folder, or kafka://host:port/topic (several brokers: kafka://host:port,host:port/topic).
+        surveys: Only these surveys are released; none given, all that the log has announced.
+        archive: Folder of an archive to compare with; None compares a node's folder with its own, if any.
+        out: Folder for the releases, one file each; None writes none.
+        output: Table for people, JSON for programs.
+    """
+
+    source: str
+    surveys: tuple[Path, ...] = ()
+    archive: Path | None = None
+    out: Path | None = None
+    output: str = "table"
+
+
+def is_log(source: str) -> bool:
+    """Whether a source names a log and not a file of values."""
+    return urlsplit(source).scheme == SCHEME or Path(source).is_dir()
+
+
+def run(settings: LogReplaySettings) -> int:
+    """Replays the log and prints one line per sealed round; 1 if the archive holds anything else, else 0.
+
+    Raises:
+        SurveyError: If a survey cannot be compiled.
+        DeployError: If the log or the archive cannot be read, or the log has no such survey.
+    """
+    began = time.perf_counter()
+    states = counted(settings.source)
+    surveys = _chosen(states, settings)
+    found = releases(states, surveys)
+    seconds = time.perf_counter() - began
+    archived = _archived(settings, found)
+    talk = Console(stderr=True, highlight=False)
+    records = sum(state.offset for state in states.values())
+    talk.print(f"{records:,} records, {len(found)} sealed rounds in {seconds:.2f} s")
+    if settings.out is not None:
+        _write(found, surveys, settings.out, talk)
+    if settings.output == "json":
+        print_json([json.loads(data) for data in found.values()])
+    else:
+        Console(highlight=False).print(_table(found, surveys, archived))
+    differing = [key for key, kept in archived.items() if kept is not None and kept != found.get(key)]
+    for digest, number in differing:
+        talk.print(f"survey {surveys[digest].id!r}, round {number}: the archive holds another release")
+    return 1 if differing else 0
+
+
+def counted(source: str) -> States:
+    """The state of every partition after the log's last record.
+
+    Raises:
+        DeployError: If the log cannot be read, or has lost its first records.
+    """
+    try:
+        if urlsplit(source).scheme == SCHEME:
+            return asyncio.run(_topic(*_address(source)))
+        with SqliteLog(Path(source) / LOG_FILE, partitions=None) as log:
+            return {partition: _counted(log, partition) for partition in range(log.partitions)}
+    except (CollectorError, AggregatorError) as error:
+        raise DeployError(f"{source}: {error}") from error
+
+
+def _counted(log: SqliteLog, partition: int) -> PartitionState:
+    state = PartitionState()
+    while records := log.read(partition, state.offset, _READ_RECORDS):
+        state.commit(apply_many(state, records))
+    return state
+
+
+def _address(source: str) -> tuple[str, str]:
+    """The brokers and the topic of kafka://host:port/topic."""
+    parts = urlsplit(source)
+    topic = parts.path.removeprefix("/")
+    if not parts.netloc or not topic or "/" in topic or parts.query or parts.fragment:
+        raise DeployError(f"a topic must be given as kafka://host:port/topic, got {source!r}")
+    return parts.netloc, topic
+
+
+async def _topic(bootstrap: str, topic: str) -> States:
+    # Retention and the like do not matter to who only reads; what is gone is a Gap.
+    log = await asyncio.to_thread(KafkaLog, bootstrap, topic, check="identity")
+    with log:
+        store, stop = _Memory(), asyncio.Event()
+        assignment = Assignment(store, begin=log.begin, end=log.end, clock=time.monotonic)
+        stop.set()
+        await plain.count(assignment, bootstrap=bootstrap, topic=topic, partitions=log.partitions, stop=stop)
+    return store.states
+
+
+class _Memory:
+    """A Store that keeps nothing but the states it has given away: whoever counts commits to them."""
+
+    def __init__(self) -> None:
+        self.states: States = {}
+
+    def load(self, partition: int) -> PartitionState:
+        return self.states.setdefault(partition, PartitionState())
+
+    def save(self, partition: int, change: Change) -> None:
+        """Has nothing to do."""
+
+    def load_steps(self) -> dict[RoundKey, Steps]:
+        return {}
+
+    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
+        """Has nothing to do."""
+
+
+def releases(states: States, surveys: Mapping[bytes, Survey]) -> dict[RoundKey, bytes]:
+    """The canonical bytes of the release of every round that all partitions have sealed, in order.
+
+    Args:
+        states: Every partition of the log.
+        surveys: The surveys to release, by digest.
+    """
+    keys = sorted({key for state in states.values() for key in state.rounds if key[0] in surveys})
+    estimators = {digest: survey.estimator() for digest, survey in surveys.items()}
+    found = {}
+    for digest, number in keys:
+        finished = release(surveys[digest], number, states)
+        if finished is not None:
+            found[digest, number] = canonical_bytes(finished.document(estimators[digest]))
+    return found
+
+
+def _chosen(states: States, settings: LogReplaySettings) -> dict[bytes, Survey]:
+    known = {digest: survey for state in states.values() for digest, survey in state.surveys.items()}
+    if not settings.surveys:
+        return known
+    chosen = {}
+    for path in settings.surveys:
+        survey = Survey.load(path)
+        if survey.digest not in known:
+            raise DeployError(f"{path}: {settings.source} must hold this survey, got none of its digest")
+        chosen[survey.digest] = survey
+    return chosen
+
+
+def _archived(settings: LogReplaySettings, found: Mapping[RoundKey, bytes]) -> dict[RoundKey, bytes | None]:
+    """What an archive holds of the rounds found, None where nothing; empty without an archive."""
+    folder = settings.archive
+    if folder is None and (Path(settings.source) / ARCHIVE_FILE).exists():
+        folder = Path(settings.source)
+    if folder is None:
+        return {}
+    if not (folder / ARCHIVE_FILE).exists():
+        raise DeployError(f"{folder}: {ARCHIVE_FILE} must be there to be compared with, got none")
+    try:
+        with contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)) as archive:
+            return {key: archive.get(key) for key in found}
+    except AggregatorError as error:
+        raise DeployError(str(error)) from error
+
+
+def _table(
+    found: Mapping[RoundKey, bytes],
+    surveys: Mapping[bytes, Survey],
+    archived: Mapping[RoundKey, bytes | None],
+) -> Table:
+    table = Table("survey", "round", "devices", "attempts", "archive")
+    for (digest, number), data in found.items():
+        document, survey = json.loads(data), surveys[digest]
+        if (digest, number) not in archived:
+            said = ""
+        elif (kept := archived[digest, number]) is None:
+            said = "absent"
+        else:
+            said = "the same bytes" if kept == data else "[bold red]differs[/bold red]"
+        devices, attempts = document["devices"], document["accounting"]["attempts"]
+        table.add_row(f"{survey.id} v{survey.version}", str(number), f"{devices:,}", f"{attempts:,}", said)
+    return table
+
+
+def _write(
+    found: Mapping[RoundKey, bytes], surveys: Mapping[bytes, Survey], folder: Path, talk: Console
+) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in _named(found, surveys):
+            (folder / name).write_bytes(data)
+    except OSError as error:
+        raise DeployError(f"{folder}: cannot be written: {error.strerror}") from None
+    talk.print(f"wrote {len(found)} releases into {folder}")
+
+
+def _named(found: Mapping[RoundKey, bytes], surveys: Mapping[bytes, Survey]) -> Iterator[tuple[str, bytes]]:
+    for (digest, number), data in found.items():
+        survey = surveys[digest]
+        yield f"{survey.id}-v{survey.version}-round-{number}.json", data

@@ -1,0 +1,160 @@
+"""One log in three settings - embedded, through Kafka, offline - releases the same bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic, sleep
+
+import numpy as np
+import pytest
+from counting_logs import MINUTE, announcement
+from kafka_nursery import bootstrap_or_skip, new_topic_name
+from redis_nursery import needs_redis, running
+from surveys import LABELS, VISITS
+
+from hubbub.records import ReportsRecord, SealRecord, Segment, encode_record
+from hubbub.survey import Survey
+from hubbub_aggregator.archive import SqliteArchive
+from hubbub_aggregator.redis_store import RedisStore
+from hubbub_aggregator.sqlite_store import SqliteStore
+from hubbub_aggregator.view import LiveView
+from hubbub_aggregator.watcher import Watcher
+from hubbub_aggregator.worker import Worker
+from hubbub_collector.kafka_log import KafkaLog
+from hubbub_collector.sqlite_log import SqliteLog
+from hubbub_deploy.node import ARCHIVE_FILE, LOG_FILE, STORE_FILE
+
+pytestmark = pytest.mark.integration
+
+SURVEYS = (Survey.parse(LABELS), Survey.parse(VISITS))
+PARTITIONS, DAY = 3, 1440
+PROCESS = Path(__file__).parents[1] / "aggregator_process.py"
+PATIENCE_S = 60.0
+
+
+def hubbub(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hubbub_deploy.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+def releases(archive: SqliteArchive) -> dict[tuple[bytes, int], bytes]:
+    return {key: archive.get(key) or b"" for key in archive.rounds()}
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a node that has counted and released two rounds of two surveys, and stopped."""
+    folder, rng = tmp_path_factory.mktemp("node"), np.random.default_rng(11)
+    with (
+        SqliteLog(folder / LOG_FILE, partitions=PARTITIONS) as log,
+        contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)) as archive,
+    ):
+        store = SqliteStore(folder / STORE_FILE, log_identity=log.identity, partitions=PARTITIONS)
+        for survey in SURVEYS:
+            log.announce(survey.digest, announcement(survey))
+        for number in range(2):
+            for place in range(40):
+                segments = []
+                for survey in SURVEYS:
+                    symbols = rng.integers(0, survey.channel.outputs + 1, 50).astype(np.uint8)
+                    column = rng.bytes(16 * 50)
+                    segments.append(Segment(survey.digest, number, column, symbols, 51, {"late": 1}))
+                record = encode_record(ReportsRecord(MINUTE + number * DAY, tuple(segments), 1))
+                # Every seventh is there twice: its reports are duplicates.
+                log.append({place % PARTITIONS: [record] * (2 if place % 7 == 0 else 1)})
+            seals = [encode_record(SealRecord(survey.digest, number)) for survey in SURVEYS]
+            log.append(dict.fromkeys(range(PARTITIONS), seals))
+        log.append({0: [b"nobody's"]})
+        worker = Worker(log, store, archive=archive, view=LiveView(), clock=lambda: 0.0)
+        while worker.step():
+            pass
+        store.close()
+        assert len(archive.rounds()) == 4
+    return folder
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Iterator[tuple[Path, str, str, str]]:
+    kafka, topic = bootstrap_or_skip(), new_topic_name()
+    (tmp_path / "redis").mkdir()
+    with running(tmp_path / "redis") as redis:
+        path = tmp_path / "cluster.toml"
+        path.write_text(f"kafka = '{kafka}'\nredis = '{redis.url}'\ntopic = '{topic}'\n")
+        yield path, kafka, topic, redis.url
+
+
+@needs_redis
+def test_embedded_log_through_kafka_and_topic_offline_release_the_same_bytes(
+    node: Path, settings: tuple[Path, str, str, str], tmp_path: Path
+) -> None:
+    path, kafka, topic, redis_url = settings
+    moved = hubbub("topic", path, "--from", node)
+    assert moved.returncode == 0, moved.stderr
+    with contextlib.closing(SqliteArchive(node / ARCHIVE_FILE)) as archive:
+        embedded = releases(archive)
+
+    worker = subprocess.Popen([sys.executable, str(PROCESS), "faust", kafka, topic, redis_url])
+    try:
+        with (
+            KafkaLog(kafka, topic) as log,
+            contextlib.closing(SqliteArchive(":memory:")) as archive,
+            contextlib.closing(
+                RedisStore.connect(redis_url, log_identity=log.identity, partitions=PARTITIONS)
+            ) as store,
+        ):
+            watcher = Watcher(log, store, archive=archive, view=LiveView(), clock=lambda: 0.0)
+            deadline = monotonic() + PATIENCE_S
+            while len(archive.rounds()) < len(embedded):
+                assert monotonic() < deadline
+                assert worker.poll() is None
+                watcher.step()
+                sleep(0.05)
+            assert releases(archive) == embedded
+    finally:
+        worker.terminate()
+        assert worker.wait(20) == 0
+
+    out = tmp_path / "out"
+    source = f"kafka://{kafka}/{topic}"
+    offline = hubbub("replay", source, "--archive", node, "--out", out, "--json")
+    assert offline.returncode == 0, offline.stderr
+    assert sorted(file.read_bytes() for file in out.iterdir()) == sorted(embedded.values())
+    assert [json.dumps(found, sort_keys=True) for found in json.loads(offline.stdout)] == [
+        json.dumps(json.loads(data), sort_keys=True) for data in embedded.values()
+    ]
+
+
+def test_replay_of_a_folder_notices_an_archive_that_differs(node: Path, tmp_path: Path) -> None:
+    same = hubbub("replay", node)
+    assert same.returncode == 0, same.stderr
+    assert same.stdout.count("the same bytes") == 4
+    copy = tmp_path / ARCHIVE_FILE
+    copy.write_bytes((node / ARCHIVE_FILE).read_bytes())
+    with contextlib.closing(sqlite3.connect(copy)) as db:
+        changed = "CAST(replace(CAST(document AS TEXT), '\"round\":1', '\"round\":2') AS BLOB)"
+        db.execute(f"UPDATE release SET document = {changed}")  # noqa: S608 - of this test's own words
+        db.commit()
+    other = hubbub("replay", node, "--archive", tmp_path)
+    assert other.returncode == 1
+    assert other.stdout.count("differs") == 2
+    assert other.stderr.count("the archive holds another release") == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("kafka://127.0.0.1:1", "must be given as kafka://host:port/topic"),
+        (".", "must exist, got none"),
+    ],
+)
+def test_what_is_no_log_is_refused_in_one_line(source: str, said: str, tmp_path: Path) -> None:
+    run = hubbub("replay", tmp_path if source == "." else source)
+    assert run.returncode == 1
+    assert said in run.stderr
+    assert len(run.stderr.splitlines()) == 1
