@@ -89,6 +89,39 @@ def _parser() -> argparse.ArgumentParser:
     )
     node.set_defaults(run=_node)
 
+    _add_replay(commands)
+
+    survey = commands.add_parser("survey", help="begin, check, compile and sign surveys")
+    verbs = survey.add_subparsers(title="verbs", required=True, metavar="VERB")
+    check = verbs.add_parser("check", help="compile it and say what a device would be asked for")
+    check.add_argument("file", type=Path)
+    check.add_argument("--json", action="store_true", help="print the facts as JSON")
+    check.set_defaults(run=_survey_check)
+    design = verbs.add_parser("design", help="what it buys: every mechanism that fits, by exact variance")
+    design.add_argument("file", type=Path)
+    design.add_argument(
+        "--objective",
+        choices=("value", "category", "both", "mean", "cdf"),
+        help="what mechanisms are judged by (default: the mean for numbers; values, and categories if any)",
+    )
+    design.add_argument("--plot", type=Path, help="draw the trade-offs here (.png, .svg, .pdf, .html)")
+    design.add_argument(
+        "--write", type=Path, help="write the survey with the best mechanism in place of its own here"
+    )
+    design.add_argument("--json", action="store_true", help="print the design as JSON")
+    design.set_defaults(run=_survey_design)
+    compiled = verbs.add_parser("compile", help="write the canonical bytes that devices and servers agree on")
+    compiled.add_argument("file", type=Path)
+    compiled.add_argument("--out", type=Path, required=True, help="file to write")
+    compiled.set_defaults(run=_survey_compile)
+
+    survey_cli.add_to(verbs)
+    agent_cli.add_to(commands)
+    cluster_cli.add_to(commands)
+    return parser
+
+
+def _add_replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     replay = commands.add_parser(
         "replay", help="the same code offline: a CSV against its truth, or a log counted again"
     )
@@ -119,35 +152,6 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
     replay.add_argument("--json", action="store_true", help="print the result as JSON")
     replay.set_defaults(run=_replay, misuse=replay.error)
-
-    survey = commands.add_parser("survey", help="begin, check, compile and sign surveys")
-    verbs = survey.add_subparsers(title="verbs", required=True, metavar="VERB")
-    check = verbs.add_parser("check", help="compile it and say what a device would be asked for")
-    check.add_argument("file", type=Path)
-    check.add_argument("--json", action="store_true", help="print the facts as JSON")
-    check.set_defaults(run=_survey_check)
-    design = verbs.add_parser("design", help="what it buys: every mechanism that fits, by exact variance")
-    design.add_argument("file", type=Path)
-    design.add_argument(
-        "--objective",
-        choices=("value", "category", "both", "mean", "cdf"),
-        help="what mechanisms are judged by (default: the mean for numbers; values, and categories if any)",
-    )
-    design.add_argument("--plot", type=Path, help="draw the trade-offs here (.png, .svg, .pdf, .html)")
-    design.add_argument(
-        "--write", type=Path, help="write the survey with the best mechanism in place of its own here"
-    )
-    design.add_argument("--json", action="store_true", help="print the design as JSON")
-    design.set_defaults(run=_survey_design)
-    compiled = verbs.add_parser("compile", help="write the canonical bytes that devices and servers agree on")
-    compiled.add_argument("file", type=Path)
-    compiled.add_argument("--out", type=Path, required=True, help="file to write")
-    compiled.set_defaults(run=_survey_compile)
-
-    survey_cli.add_to(verbs)
-    agent_cli.add_to(commands)
-    cluster_cli.add_to(commands)
-    return parser
 
 
 def _positive(text: str) -> int:
