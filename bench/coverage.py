@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     path, survey = Path(arguments[0]), Survey.load(arguments[1])
     runs = int(arguments[2]) if len(arguments) == 3 else 100
     column = survey.attribute.id
-    values = [value_of(survey, text) for text in read_columns(path, [column])[column]]
+    values = [value_of(survey.attribute, text) for text in read_columns(path, [column])[column]]
     hits: dict[str, list[bool]] = defaultdict(list)
     scores: dict[str, list[float]] = defaultdict(list)
     squares: dict[str, list[float]] = defaultdict(list)

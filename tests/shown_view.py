@@ -104,7 +104,7 @@ def survey_of(
     facts = {"id": name, "version": 1, "digest": digest, "title": title}
     return {
         **facts,
-        "attribute": {"id": name, "kind": "static"},
+        "attributes": [{"id": name, "kind": "static"}],
         "epsilon": {"declared": 2.0, "certified": 1.9999999999854481},
         "minimum_cohort": minimum_cohort,
         "planned_devices": planned_devices,

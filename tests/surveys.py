@@ -1,4 +1,4 @@
-"""Three small surveys for tests: labels by GRR, an integer by PB-GRR (unequal categories), a boosted number.
+"""Small surveys for tests: labels by GRR, an integer by PB-GRR (unequal categories), a boosted number.
 
 All start at 2026-01-01T00:00:00Z (START_S); build others from these texts with `str.replace`.
 """
@@ -102,5 +102,46 @@ region = "absolute"
 half_width = 12.0
 points = 31
 """
+
+AGE_BY_SEX: Final = """\
+id = "age-by-sex"
+version = 1
+title = "Age by sex"
+epsilon = 2.0
+minimum_cohort = 100
+planned_devices = 20000
+
+[schedule]
+start = 2026-01-01T00:00:00Z
+round = "1d"
+rounds = 2
+lateness = "1h"
+skew = "5m"
+
+[[attribute]]
+id = "age"
+kind = "static"
+type = "integer"
+low = 10
+high = 19
+
+[[attribute.category]]
+name = "child"
+range = [10, 13]
+
+[[attribute.category]]
+name = "youth"
+values = [14, 15, 16, 17, 18, 19]
+
+[[attribute]]
+id = "sex"
+kind = "static"
+type = "label"
+labels = ["f", "m"]
+
+[mechanism]
+name = "grr"
+"""
+"""Two static attributes at once, the first by category: 3 x 3 inputs, missing in each included."""
 
 ALL: Final = {"labels": LABELS, "visits": VISITS, "diseases": DISEASES}

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.estimation import AnyEstimator, Estimate
+from hubbub.estimation import Estimate
 from hubbub.survey import Survey
+from hubbub.survey_forms import AnyEstimator
 from hubbub_aggregator.accounting import NOTHING, Accounting
 from hubbub_aggregator.adoption import lost_of
 from hubbub_aggregator.counting import PartitionState, RoundKey
@@ -157,8 +158,12 @@ def _estimates(survey: Survey, tally: Tally, estimator: AnyEstimator) -> Documen
     values = _cells(
         survey.input_labels, estimate.values, estimate.value_errors, spans.values_low, spans.values_high
     )
-    for cell, category in zip(values, survey.category_of.tolist(), strict=True):
-        cell["category"] = names[category]
+    if survey.category_of.ndim == 1:
+        for cell, category in zip(values, survey.category_of.tolist(), strict=True):
+            cell["category"] = names[category]
+    else:  # in a cross table a cell is in a category of every attribute: its own label says which
+        for cell in values:
+            cell["category"] = None
     mean = None
     if estimate.mean is not None and math.isfinite(estimate.mean):
         parts = (estimate.mean, estimate.mean_error, spans.mean_low, spans.mean_high)

@@ -8,7 +8,7 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
         {
           "id": "outpatient-visits", "version": 1, "title": "...",
           "digest": "32 hex digits",
-          "attribute": {"id": "visits", "kind": "static"},
+          "attributes": [{"id": "visits", "kind": "static"}],    several: a cross table or a score of them
           "epsilon": {"declared": 2.0, "certified": 1.9999999999},
           "minimum_cohort": 100, "planned_devices": 20000,
           "schedule": {"start": "2026-01-01T00:00:00Z", "round_s": 86400, "rounds": 1},
@@ -167,7 +167,7 @@ def _describe(survey: Survey, rounds: list[Document]) -> dict[str, Any]:
         "version": survey.version,
         "title": survey.title,
         "digest": survey.digest.hex(),
-        "attribute": {"id": survey.attribute.id, "kind": survey.attribute.kind},
+        "attributes": [{"id": attribute.id, "kind": attribute.kind} for attribute in survey.attributes],
         "epsilon": {"declared": survey.epsilon, "certified": survey.channel.epsilon},
         "minimum_cohort": survey.minimum_cohort,
         "planned_devices": survey.planned_devices,

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from hubbub.estimation import AnyEstimator
 from hubbub.survey import Survey
+from hubbub.survey_forms import AnyEstimator
 from hubbub_aggregator.accounting import NOTHING
 from hubbub_aggregator.adoption import lost_of
 from hubbub_aggregator.archive import Archive

@@ -1,9 +1,10 @@
 """The privacy ledgers of many simulated devices at once, as columns.
 
-Every number comes from `hubbub.accounting.BayesianFilter` itself: devices whose answers on a coordinate are
-the same have the same state there, so the filter is asked once for each different run of answers. Its results
-are whole quanta of 2^-40 nats, exact in float64, so sums over coordinates are exact in any order, and a
-device's decisions and totals are those that an agent with the same answers would come to.
+Every number comes from `hubbub.accounting.BayesianFilter` itself: devices whose answers on a coordinate, or
+on coordinates that a query has joined, are the same have the same state there, so the filter is asked once
+for each different run of answers. Its results are whole quanta of 2^-40 nats, exact in float64, so sums over
+coordinates are exact in any order, and a device's decisions and totals are those that an agent with the same
+answers would come to.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting import BayesianFilter, Query
+from hubbub.accounting import BayesianFilter, Joint, Query
 from hubbub.accounting.divergence import QUANTA_PER_NAT
 from hubbub.accounting.filter import MAX_BUDGET
 from hubbub.channel import Channel, Symbol
@@ -30,17 +31,19 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(slots=True)
-class _Coordinate:
-    """One coordinate of every device.
+class _Component:
+    """One coordinate of every device, or several that queries have joined.
 
     Attributes:
-        queries: What was reserved on it, oldest first.
+        keys: Its coordinates.
+        queries: What was reserved on them, oldest first.
         answers: Symbol of every device for each query, shape (n,), int64; or _WAITING, or _ABSENT: not asked.
         sets: The packed sets that a query's symbols number, where it has such; else None.
         loss: Realised loss of every device, shape (n,).
         worst: The same with what is pending at its worst.
     """
 
+    keys: tuple[Hashable, ...]
     queries: list[Query]
     answers: list[NDArray[np.int64]]
     sets: list[list[bytes] | None]
@@ -64,7 +67,7 @@ class Accounts:
         self._uses = 0
         # The agent's filter compares whole quanta with the budget's whole quanta; so does this.
         self._limit = math.floor(Fraction(BayesianFilter(budget).budget) * QUANTA_PER_NAT) / QUANTA_PER_NAT
-        self._coordinates: dict[Hashable, _Coordinate] = {}
+        self._components: dict[Hashable, _Component] = {}
         # One answer on a coordinate of its own is by far the commonest case, and repeats in every round.
         self._single: dict[tuple[int, int, object], tuple[float, float, Query]] = {}
         self._zero = np.zeros(devices)
@@ -75,19 +78,19 @@ class Accounts:
         """Which of the devices can set aside a whole schedule; for those it is now set aside.
 
         Args:
-            queries: Every answer that the schedule asks for, each on a coordinate of its own.
+            queries: Every answer that the schedule asks for, none on a coordinate of another.
             among: Devices that ask, shape (n,).
 
         Returns:
             Shape (n,), bool.
         """
         asking = np.where(among, _WAITING, _ABSENT).astype(np.int64)
-        trial: list[tuple[Query, _Coordinate | None, Floats]] = []
+        trial: list[tuple[Query, list[_Component], Floats]] = []
         extra = np.zeros_like(self.committed)
         fresh: dict[tuple[int, int], Floats] = {}
         for query in queries:
-            state = self._coordinates.get(query.coordinate)
-            if state is None:
+            parts = self._parts(query)
+            if not parts:
                 key = (id(query.channel), id(query.mapping))
                 if key not in fresh:
                     fresh[key] = self._evaluate([query], [asking], [None])[1]
@@ -95,26 +98,30 @@ class Accounts:
                 extra += worst
             else:
                 worst = self._evaluate(
-                    [*state.queries, query], [*state.answers, asking], [*state.sets, None]
+                    [*(each for part in parts for each in part.queries), query],
+                    [*(each for part in parts for each in part.answers), asking],
+                    [*(each for part in parts for each in part.sets), None],
                 )[1]
-                extra += worst - state.worst
-            trial.append((query, state, worst))
+                extra += worst - sum(part.worst for part in parts)
+            trial.append((query, parts, worst))
         accepted: NDArray[np.bool_] = among & (self.committed + extra <= self._limit)
         column = np.where(accepted, _WAITING, _ABSENT).astype(np.int64)
         self.committed += np.where(accepted, extra, 0.0)
         shared: dict[int, Floats] = {}
-        for query, state, worst in trial:
+        for query, parts, worst in trial:
             kept = shared.get(id(worst))  # every round of one survey shares one array
             if kept is None:
-                kept = np.where(accepted, worst, 0.0 if state is None else state.worst)
+                kept = np.where(accepted, worst, sum((part.worst for part in parts), start=self._zero))
                 shared[id(worst)] = kept
-            if state is None:
-                self._coordinates[query.coordinate] = _Coordinate([query], [column], [None], self._zero, kept)
-            else:
-                state.queries.append(query)
-                state.answers.append(column)
-                state.sets.append(None)
-                state.worst = kept
+            joined = _Component(
+                tuple(dict.fromkeys((*(key for part in parts for key in part.keys), *query.keys))),
+                [*(each for part in parts for each in part.queries), query],
+                [*(each for part in parts for each in part.answers), column],
+                [*(each for part in parts for each in part.sets), None],
+                sum((part.loss for part in parts), start=self._zero),
+                kept,
+            )
+            self._components.update(dict.fromkeys(joined.keys, joined))
         return accepted
 
     def record(
@@ -133,7 +140,7 @@ class Accounts:
             symbols: Their answers, shape (k,), or packed sets, shape (k, bytes of one).
             last: Whether this coordinate is never asked again, so that only its totals need be kept.
         """
-        state = self._coordinates[query.coordinate]
+        state = self._components[query.keys[0]]
         index = next(i for i, known in enumerate(state.queries) if known.channel is query.channel)
         column = state.answers[index].copy()
         if (column[devices] != _WAITING).any():
@@ -150,7 +157,13 @@ class Accounts:
         self.committed += worst - state.worst
         state.loss, state.worst = loss, worst
         if last and not (column == _WAITING).any():
-            del self._coordinates[query.coordinate]
+            for key in state.keys:
+                del self._components[key]
+
+    def _parts(self, query: Query) -> list[_Component]:
+        """The components that a query reads, none twice."""
+        found = (self._components.get(key) for key in query.keys)
+        return list({id(part): part for part in found if part is not None}.values())
 
     def _evaluate(
         self,
@@ -158,7 +171,7 @@ class Accounts:
         answers: Sequence[NDArray[np.int64]],
         sets: Sequence[list[bytes] | None],
     ) -> tuple[Floats, Floats]:
-        """Loss and committed of every device on one coordinate, shape (n,) each."""
+        """Loss and committed of every device on one component, shape (n,) each."""
         if len(queries) == 1:
             different, inverse = np.unique(answers[0], return_inverse=True)
             found = [self._single_answer(queries[0], _named(each, sets[0])) for each in different.tolist()]
@@ -186,7 +199,7 @@ class Accounts:
         return known[:2]
 
     def _ask(self, queries: Sequence[Query], symbols: Iterable[Symbol]) -> tuple[float, float]:
-        """Loss and committed of one run of answers, on a fresh coordinate of a filter kept for that."""
+        """Loss and committed of one run of answers, on fresh coordinates of a filter kept for that."""
         taken = [(query, symbol) for query, symbol in zip(queries, symbols, strict=True) if symbol != _ABSENT]
         if not taken:
             return 0.0, 0.0
@@ -195,7 +208,7 @@ class Accounts:
             loss, committed = scratch.loss, scratch.committed
             self._uses += 1
             tickets = scratch.reserve_all(
-                [Query(self._uses, query.channel, query.mapping) for query, _ in taken]
+                [Query(self._fresh(query), query.channel, query.mapping) for query, _ in taken]
             )
             if tickets is not None:
                 for ticket, (_, symbol) in zip(tickets, taken, strict=True):
@@ -204,6 +217,11 @@ class Accounts:
                 return scratch.loss - loss, scratch.committed - committed
             self._scratch = BayesianFilter(MAX_BUDGET)  # the old one is full
         return math.inf, math.inf  # beyond any budget there is
+
+    def _fresh(self, query: Query) -> Hashable:
+        """A query's coordinate under a name that the filter has not met."""
+        names = [(self._uses, key) for key in query.keys]
+        return names[0] if len(names) == 1 else Joint(*names)
 
 
 def _named(symbol: int, sets: list[bytes] | None) -> Symbol:

@@ -31,9 +31,7 @@ from hubbub_client.ledger_file import Counter
 from hubbub_client.outcomes import EnrolmentStatus, SentReport, Status, UploadOutcome
 from hubbub_client.owner import Account, account_of
 from hubbub_client.policy import Policy, subject_of
-from hubbub_client.schedule import (
-    readable,
-)
+from hubbub_client.schedule import asks_for, readable
 from hubbub_client.sender import Sender
 from hubbub_client.survey_lists import pinned, unverified
 from hubbub_client.transport import HttpTransport, Transport
@@ -147,7 +145,7 @@ class Agent(Device):
             leave = [
                 digest
                 for digest, survey in self._surveys.items()
-                if (survey == asked if isinstance(asked, Survey) else survey.attribute.id == asked)
+                if (survey == asked if isinstance(asked, Survey) else asks_for(survey, asked))
             ]
             self._ledger.set_consents({subject_of(asked): False}, leave=leave)
             self._enrolments = {stored.digest: stored for stored in self._ledger.enrolments()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from hubbub import packing, wire
 from hubbub.channel import Symbol
@@ -22,11 +22,15 @@ from hubbub_client.outcomes import Answer, Correction
 from hubbub_client.policy import Policy, consent
 from hubbub_client.reading import Reading, channel_input, pack_reading, read, unpack_reading
 from hubbub_client.schedule import (
+    PINNED,
     Enrolment,
     Refusal,
+    asks_for,
     due,
     first_round,
     floor_at,
+    generation_of,
+    is_static,
     screen,
     slot_of,
     slot_query,
@@ -158,7 +162,7 @@ class Device:
         found: list[tuple[Survey, int]] = []
         for digest, stored in self._enrolments.items():
             survey = self._surveys[digest]
-            if stored.state == "active" and attribute_id in {None, survey.attribute.id}:
+            if stored.state == "active" and (attribute_id is None or asks_for(survey, attribute_id)):
                 number = due(survey, stored.floor, self._answered[digest], now_s)
                 if number is not None:
                     found.append((survey, number))
@@ -190,12 +194,13 @@ class Device:
                 return Correction(attribute_id, "refused", "clock_not_trusted")
             generation = stored.generation + 1
             wanted = [
-                (survey, slot)
+                (survey, PINNED, self._generation(survey, {attribute_id: generation}))
                 for digest, survey in self._surveys.items()
-                if survey.attribute.id == attribute_id and self._enrolments[digest].state == "active"
-                for slot in (() if first_round(survey, now_s) is None else slots(survey, -1))
+                if asks_for(survey, attribute_id) and self._enrolments[digest].state == "active"
+                # What a round reads with an evolving attribute is a value of its own, whichever was pinned.
+                if is_static(survey) and first_round(survey, now_s) is not None
             ]
-            rows = self._reserve(wanted, generation)
+            rows = self._reserve(wanted)
             if rows is None:
                 return Correction(attribute_id, "refused", "over_budget")
             self._ledger.repin(attribute_id, generation, pinned, rows)
@@ -203,20 +208,25 @@ class Device:
             self._book.reserved(rows)
             return Correction(attribute_id, "corrected")
 
-    def _reserve(self, wanted: list[tuple[Survey, int]], generation: int) -> list[Row] | None:
+    def _generation(self, survey: Survey, anew: Mapping[str, int] | None = None) -> int:
+        """The pin generation that a survey's answers are reserved for, `anew` being about to be pinned."""
+        pinned = {stored.id: stored.generation for stored in self._attributes.values()} | dict(anew or {})
+        return generation_of([pinned[attribute.id] for attribute in survey.attributes])
+
+    def _reserve(self, wanted: list[tuple[Survey, int, int]]) -> list[Row] | None:
         """Sets all of it aside, or None.
 
         The filter in memory is ahead of the file until the rows are written; if that fails, the ledger is
         closed for good and a new agent rebuilds the filter from what the file says.
         """
         tickets = self._book.filter.reserve_all(
-            [slot_query(survey, slot, generation=generation) for survey, slot in wanted]
+            [slot_query(survey, slot, generation=generation) for survey, slot, generation in wanted]
         )
         if tickets is None:
             return None
         return [
             Row("reserve", ticket, survey.digest, slot, generation)
-            for (survey, slot), ticket in zip(wanted, tickets, strict=True)
+            for (survey, slot, generation), ticket in zip(wanted, tickets, strict=True)
         ]
 
     def _take_list(self, data: bytes, keys: tuple[bytes, ...]) -> tuple[bytes, ...]:
@@ -283,13 +293,14 @@ class Device:
             if now_s is None or refusal is not None:
                 return self._refused(survey, refusal, now_s)
             floor = max(floor_at(survey, now_s), -1 if known is None else known.floor)
-            generation = self._attributes[survey.attribute.id].generation
-            wanted = [
-                (survey, slot)
-                for slot in slots(survey, floor)
-                if self._book.generations.get((survey.digest, slot)) != generation
-            ]
-            rows = self._reserve(wanted, generation)
+            generation = self._generation(survey)
+            served = {
+                slot
+                for (digest, slot), pinned in self._book.generations.items()
+                if digest == survey.digest and (pinned == generation or not is_static(survey))
+            }
+            wanted = [(survey, slot, generation) for slot in slots(survey, floor) if slot not in served]
+            rows = self._reserve(wanted)
             if rows is None:
                 return self._refused(survey, "over_budget", now_s)
             high_water = floor if known is None else max(floor, known.high_water)
@@ -321,8 +332,8 @@ class Device:
             return "cancelled"
         if now_s is None:
             return "clock_not_trusted"
-        stored = self._attributes.get(survey.attribute.id)
-        registered = None if stored is None else _attribute(stored)
+        known = (self._attributes.get(attribute.id) for attribute in survey.attributes)
+        registered = {stored.id: _attribute(stored) for stored in known if stored is not None}
         largest = self._policy.max_epsilon
         largest = self._ledger.budget if largest is None else largest
         return screen(survey, registered, max_epsilon=largest, now_s=now_s) or consent(
@@ -348,61 +359,67 @@ class Device:
         key = (survey.digest, slot_of(survey, round_number))
         symbol = self._book.recorded.get(key)
         record: Row | None = None
-        pin: tuple[str, bytes] | None = None
+        pins: list[tuple[str, bytes]] = []
         generation = self._book.generations.get(key)
         if generation is None:
             return None  # nothing was reserved for it
         if symbol is None:
-            if generation != self._attributes[survey.attribute.id].generation:
+            if is_static(survey) and generation != self._generation(survey):
                 # Reserved for a value that was corrected since: on its coordinate the new one would merge
                 # wrongly. It stays forfeited, even if the clock is set back into the survey's last round.
                 return None
             ticket = self._book.open[key][0]
-            reading, pin = self._reading(survey.attribute, now_s)
-            symbol = self._perturb(survey, reading)
+            readings = [self._reading(attribute, now_s, pins) for attribute in survey.attributes]
+            symbol = self._perturb(survey, readings)
             record = Row("record", ticket, *key, generation, symbol)
         report_id = os.urandom(wire.ID_BYTES)
         report = wire.encode_report(wire.Report(survey.digest, round_number, report_id, symbol))
-        last_use = survey.attribute.id in self._kept and len(self._due(now_s, survey.attribute.id)) == 1
+        spent = [
+            attribute.id
+            for attribute in survey.attributes
+            if attribute.id in self._kept and len(self._due(now_s, attribute.id)) == 1
+        ]
         self._ledger.add_answer(
             digest=survey.digest,
             round_number=round_number,
             report_id=report_id,
             report=report,
             record=record,
-            pin=pin,
+            pins=pins,
             generation=generation,
-            spent_reading=survey.attribute.id if last_use else None,
+            spent_readings=spent,
         )
         # From here on the answer exists; before, it did not, and the symbol was shown to nobody.
         self._answered[survey.digest].add(round_number)
         if record is not None:
             self._book.record(record)
-        if pin is not None:
+        if pins:
             self._refresh_attributes()
-            self._readings.pop(survey.attribute.id, None)
-        if last_use:
-            del self._kept[survey.attribute.id]
+        for attribute_id, _ in pins:
+            self._readings.pop(attribute_id, None)
+        for attribute_id in spent:
+            del self._kept[attribute_id]
         return Answer(survey.id, survey.digest, round_number, report_id)
 
-    def _reading(self, attribute: Attribute, now_s: float) -> tuple[Reading, tuple[str, bytes] | None]:
-        """The reading to answer with, and what to pin along with the answer."""
+    def _reading(self, attribute: Attribute, now_s: float, pins: list[tuple[str, bytes]]) -> Reading:
+        """The reading to answer with; what to pin along with the answer is added to `pins`."""
         pinned = self._attributes[attribute.id].pinned
         if pinned is not None:
-            return unpack_reading(attribute, pinned), None
+            return unpack_reading(attribute, pinned)
         reading = self._readings.get(attribute.id, read(attribute, None))
         if attribute.kind == "evolving":
             kept = self._kept.get(attribute.id)
             if attribute.id not in self._readings and kept and kept.since_s <= now_s < kept.until_s:
                 reading = unpack_reading(attribute, kept.value)
-            return reading, None
+            return reading
         # Missing is pinned too: a later survey that read another value on this coordinate would merge
         # wrongly.
-        return reading, (attribute.id, pack_reading(reading))
+        pins.append((attribute.id, pack_reading(reading)))
+        return reading
 
-    def _perturb(self, survey: Survey, reading: Reading) -> Symbol:
-        """One symbol for a reading, drawn from the operating system's generator."""
-        return survey.channel.perturb(channel_input(survey, reading))
+    def _perturb(self, survey: Survey, readings: Sequence[Reading]) -> Symbol:
+        """One symbol for a reading per attribute, drawn from the operating system's generator."""
+        return survey.channel.perturb(channel_input(survey, readings))
 
     def _refresh_attributes(self) -> None:
         self._attributes = {stored.id: stored for stored in self._ledger.attributes()}

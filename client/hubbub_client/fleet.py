@@ -175,9 +175,7 @@ class Fleet:
         if before is not None:
             accepted[before.devices] = True
             return FleetEnrolment(accepted, None if accepted.all() else "over_budget")
-        refusal = screen(
-            survey, self._attributes.get(survey.attribute.id), max_epsilon=self._max_epsilon, now_s=now_s
-        )
+        refusal = screen(survey, self._attributes, max_epsilon=self._max_epsilon, now_s=now_s)
         if refusal is not None:
             return FleetEnrolment(accepted, refusal)
         floor = floor_at(survey, now_s)
@@ -210,7 +208,7 @@ class Fleet:
                 self._accounts.record(query, devices, symbols, last=slot != PINNED)
                 if slot == PINNED:
                     enrolled.memo = symbols
-                    self._pinned.add(survey.attribute.id)
+                self._pinned.update(each.id for each in survey.attributes if each.kind == "static")
             enrolled.answered.add(round_number)
             identifiers = np.frombuffer(
                 self._source.token_bytes(wire.ID_BYTES * devices.size), dtype=np.uint8
@@ -222,8 +220,8 @@ class Fleet:
         return tuple(made)
 
     def _perturb(self, survey: Survey, devices: NDArray[np.intp]) -> NDArray[np.unsignedinteger[Any]]:
-        readings = self._readings[survey.attribute.id][devices]
-        inputs = channel_inputs(survey, readings, source=self._source)
+        columns = [self._readings[attribute.id][devices] for attribute in survey.attributes]
+        inputs = channel_inputs(survey, columns, source=self._source)
         return survey.channel.perturb(inputs, source=self._source)
 
     def drain(self) -> tuple[Column, ...]:

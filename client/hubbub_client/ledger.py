@@ -260,9 +260,9 @@ class Ledger(Database):
         report_id: bytes,
         report: bytes,
         record: Row | None,
-        pin: tuple[str, bytes] | None,
+        pins: Iterable[tuple[str, bytes]],
         generation: int = 0,
-        spent_reading: str | None = None,
+        spent_readings: Iterable[str] = (),
     ) -> None:
         """Writes one answer or nothing: pin, consumed reservation and memo, high-water mark, outbox.
 
@@ -273,14 +273,14 @@ class Ledger(Database):
             report: The finished report, sent as it is at every attempt.
             record: The transcript row that consumes the reservation; None when a memoised symbol is sent
                 again.
-            pin: Attribute id and encoded value to pin, if this is its first use.
+            pins: Attribute id and encoded value of each that is used for the first time.
             generation: Pin generation of what it answers for.
-            spent_reading: The attribute whose kept value no survey needs any more.
+            spent_readings: Attributes whose kept values no survey needs any more.
         """
         with self._transaction() as db:
-            if pin is not None:
+            for attribute_id, value in pins:
                 pinned = db.execute(
-                    "UPDATE attribute SET pinned = ? WHERE id = ? AND pinned IS NULL", (pin[1], pin[0])
+                    "UPDATE attribute SET pinned = ? WHERE id = ? AND pinned IS NULL", (value, attribute_id)
                 )
                 if pinned.rowcount != 1:
                     raise LedgerCorrupt("an answer must read the pinned value, and another one is pinned")
@@ -295,8 +295,8 @@ class Ledger(Database):
                 (round_number, digest),
             )
             db.execute("INSERT INTO outbox (id, report) VALUES (?, ?)", (report_id, report))
-            if spent_reading is not None:
-                db.execute("DELETE FROM reading WHERE attribute = ?", (spent_reading,))
+            for attribute_id in spent_readings:
+                db.execute("DELETE FROM reading WHERE attribute = ?", (attribute_id,))
         self._chain = chain
 
     def repin(self, attribute_id: str, generation: int, pinned: bytes, reservations: Iterable[Row]) -> None:

@@ -173,7 +173,7 @@ def account_of(
 
 def _ids(survey: Survey) -> set[str]:
     """The attributes that a survey reads."""
-    return {survey.attribute.id}
+    return {attribute.id for attribute in survey.attributes}
 
 
 def _parts(surveys: Iterable[Survey]) -> list[tuple[str, ...]]:

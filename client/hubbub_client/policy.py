@@ -21,8 +21,8 @@ class Policy:
     Attributes:
         max_epsilon: Largest epsilon of one answer; None for no limit but the budget.
         attributes: Ids of attributes that surveys may ask for; None for every registered one.
-        require_opt_in: "yes": the owner must have said yes to the survey or to its attribute. "no": the host
-            vouches that the owner agreed in another way; a no is heeded all the same.
+        require_opt_in: "yes": the owner must have said yes to the survey or to every attribute that it asks
+            for. "no": the host vouches that the owner agreed in another way; a no is heeded all the same.
 
     Raises:
         ClientError: If the largest epsilon is not above 0.
@@ -53,11 +53,13 @@ def consent(survey: Survey, policy: Policy, said: Mapping[str, bool]) -> Refusal
         policy: The host's limits.
         said: Subject to yes or no.
     """
-    if policy.attributes is not None and survey.attribute.id not in policy.attributes:
+    asked = [attribute.id for attribute in survey.attributes]
+    if policy.attributes is not None and not policy.attributes.issuperset(asked):
         return "not_allowed"
-    words = [said.get(subject_of(survey)), said.get(subject_of(survey.attribute.id))]
-    if False in words:
+    to_survey = said.get(subject_of(survey))
+    to_attributes = [said.get(subject_of(attribute_id)) for attribute_id in asked]
+    if False in (to_survey, *to_attributes):
         return "opted_out"
-    if policy.require_opt_in == "yes" and True not in words:
+    if policy.require_opt_in == "yes" and not (to_survey or all(to_attributes)):
         return "not_opted_in"
     return None

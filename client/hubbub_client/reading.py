@@ -75,21 +75,27 @@ def unpack_reading(attribute: Attribute, data: bytes) -> Reading:
     raise LedgerCorrupt("a pinned value in the ledger is not of its attribute")
 
 
-def channel_input(survey: Survey, reading: Reading, *, source: Source = SYSTEM) -> int:
-    """The channel's input for one reading; a number is rounded to the survey's grid by a fresh exact draw."""
+def channel_input(survey: Survey, readings: Sequence[Reading], *, source: Source = SYSTEM) -> int:
+    """The channel's input for one reading per attribute.
+
+    A number is rounded to the survey's grid by a fresh exact draw.
+    """
     if survey.mapping is None:
-        return survey.input_of(reading, source=source)
-    assert isinstance(reading, int)  # noqa: S101 - a survey with a map has a discrete attribute
-    return int(survey.mapping[reading])
+        return survey.input_of(*readings, source=source)
+    return int(survey.mapping[tuple(readings)])  # type: ignore[arg-type]  # indices: its domains are discrete
 
 
-def channel_inputs(survey: Survey, readings: Readings, *, source: Source = SYSTEM) -> NDArray[np.intp]:
-    """The channel's inputs for many readings, shape (n,), for simulation.
+def channel_inputs(
+    survey: Survey, columns: Sequence[Readings], *, source: Source = SYSTEM
+) -> NDArray[np.intp]:
+    """The channel's inputs for a column of many readings per attribute, shape (n,), for simulation.
 
     The law of each is that of `channel_input`; for numbers within 2^-50, because the draw is made in floats.
     """
     if survey.mapping is not None:
-        return survey.mapping[readings.astype(np.intp)]
+        found: NDArray[np.intp] = survey.mapping[tuple(column.astype(np.intp) for column in columns)]
+        return found
+    (readings,) = columns
     domain = survey.attribute.domain
     assert isinstance(domain, NumberDomain)  # noqa: S101 - only a number's survey has no map
     inputs = np.full(readings.shape, survey.missing_input, dtype=np.intp)

@@ -1,22 +1,25 @@
 """What a device may be asked, and when it answers: decisions shared by the agent and the fleet.
 
-A survey's schedule is a list of slots, one for every answer that costs budget. A static attribute has one
-slot for the whole survey, because its one report is memoised and sent again under fresh ids. An evolving
-attribute has one slot per round, each a coordinate of its own: fresh noise, and losses add.
+A survey's schedule is a list of slots, one for every answer that costs budget. A survey of static attributes
+has one slot in all, because its one report is memoised and sent again under fresh ids. One that asks for an
+evolving attribute has one slot per round, each a coordinate of its own: fresh noise, and losses add.
 
 Every decision here reads public facts and the device's clock, never a value and never an output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from hubbub.accounting import Query
+from hubbub.accounting import Joint, Query
 from hubbub.domain import Attribute
 from hubbub.errors import HubbubError
 from hubbub.survey import Survey
+from hubbub_client.errors import LedgerError
+
+_GENERATION_BITS: Final = 62
 
 PINNED: Final = -1
 """The one slot of a survey on a static attribute; rounds are numbered from 0."""
@@ -54,10 +57,10 @@ class Enrolment:
 
     The reasons: cancelled, a signed list has ended it for good; unknown_attribute, the host registered none
     of that id; domain_mismatch, it registered another domain or kind; over_policy, the survey's epsilon is
-    larger than the device accepts; not_allowed, its attribute is not among those that may be asked for;
-    not_opted_in, the owner has not said yes to it; opted_out, the owner said no; expired, its last round has
-    ended; clock_not_trusted, so that its rounds are not known; over_budget, some outputs of what is reserved
-    could exceed the lifetime budget.
+    larger than the device accepts; not_allowed, it asks for an attribute that may not be asked for;
+    not_opted_in, the owner has said yes neither to it nor to every attribute of it; opted_out, the owner said
+    no to it or to one of them; expired, its last round has ended; clock_not_trusted, so that its rounds are
+    not known; over_budget, some outputs of what is reserved could exceed the lifetime budget.
     """
 
     survey_id: str
@@ -89,7 +92,7 @@ def readable(canonicals: Iterable[bytes]) -> tuple[Survey, ...]:
         except HubbubError:
             left -= UNREADABLE
         else:
-            left -= max(survey.channel.inputs, 0 if survey.mapping is None else len(survey.mapping))
+            left -= max(survey.channel.inputs, 0 if survey.mapping is None else survey.mapping.size)
             if left >= 0:
                 found.append(survey)
         if left < 0:
@@ -105,19 +108,20 @@ def first_round(survey: Survey, now_s: float) -> int | None:
 
 
 def screen(
-    survey: Survey, registered: Attribute | None, *, max_epsilon: float, now_s: float
+    survey: Survey, registered: Mapping[str, Attribute], *, max_epsilon: float, now_s: float
 ) -> Refusal | None:
     """Why a survey is refused before the budget is asked, None if it is not.
 
     Args:
         survey: The survey.
-        registered: The attribute of that id as the host registered it, None without one.
+        registered: The attributes that the host registered, by id.
         max_epsilon: Largest epsilon of one answer that this device accepts.
         now_s: Clock time, epoch seconds.
     """
-    if registered is None:
+    known = [registered.get(attribute.id) for attribute in survey.attributes]
+    if None in known:
         return "unknown_attribute"
-    if registered != survey.attribute:
+    if known != list(survey.attributes):
         return "domain_mismatch"
     # The declared epsilon is the promise that was read; the certified one is what the integers do.
     if not max(survey.epsilon, survey.channel.epsilon) <= max_epsilon:  # a policy of nan accepts nothing
@@ -140,7 +144,17 @@ def slots(survey: Survey, floor: int) -> tuple[int, ...]:
     first = floor + 1
     if first >= survey.rounds:
         return ()
-    return (PINNED,) if survey.attribute.kind == "static" else tuple(range(first, survey.rounds))
+    return (PINNED,) if is_static(survey) else tuple(range(first, survey.rounds))
+
+
+def asks_for(survey: Survey, attribute_id: str) -> bool:
+    """Whether an attribute is among those of a survey."""
+    return any(attribute.id == attribute_id for attribute in survey.attributes)
+
+
+def is_static(survey: Survey) -> bool:
+    """Whether one answer serves the whole survey: every attribute of it is static."""
+    return all(attribute.kind == "static" for attribute in survey.attributes)
 
 
 def floor_at(survey: Survey, now_s: float) -> int:
@@ -151,7 +165,27 @@ def floor_at(survey: Survey, now_s: float) -> int:
 
 def slot_of(survey: Survey, round_number: int) -> int:
     """The slot that an answer in this round belongs to."""
-    return PINNED if survey.attribute.kind == "static" else round_number
+    return PINNED if is_static(survey) else round_number
+
+
+def generation_of(generations: Sequence[int]) -> int:
+    """The pin generations of a survey's attributes as the one number that the ledger keeps.
+
+    One attribute's is itself. Several share the bits of an SQLite integer evenly, the first one's lowest.
+
+    Raises:
+        LedgerError: A value was pinned anew more often than those bits count.
+    """
+    bits = _GENERATION_BITS // len(generations)
+    if max(generations) >> bits:
+        raise LedgerError(f"an attribute must be pinned anew fewer than {1 << bits} times in such a survey")
+    return sum(generation << i * bits for i, generation in enumerate(generations))
+
+
+def generations_of(generation: int, attributes: int) -> tuple[int, ...]:
+    """The pin generations that `generation_of` joined."""
+    bits = _GENERATION_BITS // attributes
+    return tuple(generation >> i * bits & (1 << bits) - 1 for i in range(attributes))
 
 
 def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
@@ -159,21 +193,26 @@ def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
 
     The coordinate names the stored value that the channel reads. Likelihoods of several surveys merge only on
     one pinned value of a static attribute, so only there is the coordinate shared, over the attribute's whole
-    domain. A rounded number is a draw of its own for every survey, an evolving value one for every round.
+    domain; a survey of several static attributes joins theirs. A rounded number is a draw of its own for
+    every survey. Where an attribute is evolving, what the round reads of all of them together is a value of
+    its own: the losses add, which is sound whatever the values have to do with each other.
 
     Args:
         survey: The survey.
         slot: One of its slots.
-        generation: Pin generation of the attribute: a value pinned anew is another value.
+        generation: Pin generation of its attributes, see `generation_of`: a value pinned anew is another.
     """
-    coordinate: Hashable
-    attribute = survey.attribute
-    if attribute.kind != "static":
-        return Query(("round", attribute.id, survey.digest, slot), survey.channel, None)
-    if survey.mapping is None:
-        return Query(("rounded", attribute.id, generation, survey.digest), survey.channel, None)
-    coordinate = ("pinned", attribute.id, generation)
-    return Query(coordinate, survey.channel, survey.mapping)
+    attributes, mapping = survey.attributes, survey.mapping
+    if slot != PINNED:
+        named = attributes[0].id if len(attributes) == 1 else tuple(each.id for each in attributes)
+        return Query(("round", named, survey.digest, slot), survey.channel, None)
+    if mapping is None:
+        return Query(("rounded", attributes[0].id, generation, survey.digest), survey.channel, None)
+    coordinates: list[Hashable] = [
+        ("pinned", attribute.id, pinned)
+        for attribute, pinned in zip(attributes, generations_of(generation, len(attributes)), strict=True)
+    ]
+    return Query(coordinates[0] if len(coordinates) == 1 else Joint(*coordinates), survey.channel, mapping)
 
 
 def due(survey: Survey, floor: int, answered: Container[int], now_s: float) -> int | None:

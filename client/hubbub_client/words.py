@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 
 from hubbub.channel import Symbol
-from hubbub.domain import IntegerDomain, NumberDomain
+from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.survey import Survey
 from hubbub_client.owner import Asked, Refused
-from hubbub_client.schedule import Refusal
+from hubbub_client.schedule import Refusal, is_static
 
 _NAMED: Final = 4
 """Values that a sentence lists before it counts the others."""
@@ -55,13 +55,17 @@ _FATES: Final = {
 
 def asked(survey: Survey) -> str:
     """What a survey asks for, how often, and its epsilon."""
-    attribute, domain = survey.attribute, survey.attribute.domain
+    each = [f"{attribute.id}, {_values(attribute)}" for attribute in survey.attributes]
+    what = each[0] if len(each) == 1 else f"at once: {'; '.join(each)}"
+    how = "once, the same noisy answer every round" if is_static(survey) else "anew every round"
+    return f"{what}, {how}, epsilon {survey.channel.epsilon:.3f}"
+
+
+def _values(attribute: Attribute) -> str:
+    domain = attribute.domain
     if isinstance(domain, NumberDomain | IntegerDomain):
-        values = f"a number from {domain.low:g} to {domain.high:g}"
-    else:
-        values = f"one of {attribute.size} labels"
-    how = "once, the same noisy answer every round" if attribute.kind == "static" else "anew every round"
-    return f"{attribute.id}, {values}, {how}, epsilon {survey.channel.epsilon:.3f}"
+        return f"a number from {domain.low:g} to {domain.high:g}"
+    return f"one of {attribute.size} labels"
 
 
 def mechanism(survey: Survey) -> str:

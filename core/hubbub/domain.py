@@ -10,6 +10,7 @@ import numbers
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -214,6 +215,16 @@ def _whole(value: object) -> int | None:
     except OverflowError:  # a fraction beyond every float is beyond every domain
         return None
     return int(number) if number.is_integer() else None
+
+
+def exact_number(value: object) -> Fraction | None:
+    """`value` as the exact number that it is, or None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    number = float(value)
+    return Fraction(number) if math.isfinite(number) else None
 
 
 def attribute_from_spec(spec: object) -> Attribute:

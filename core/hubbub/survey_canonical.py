@@ -14,15 +14,24 @@ from hubbub import packing
 from hubbub.channel import Channel, channel_from_spec
 from hubbub.domain import MAX_SIZE, Attribute, attribute_from_spec
 from hubbub.errors import WireError
+from hubbub.survey_forms import Form
 from hubbub.survey_rules import MAX_CANONICAL_BYTES, MAX_NAME_CHARACTERS, MAX_TITLE_CHARACTERS
+from hubbub.survey_single import Single
+from hubbub.survey_table import FORM as TABLE
+from hubbub.survey_table import table_from_spec
 
 if TYPE_CHECKING:
     from hubbub.survey import Survey
 
 # The first element keeps these bytes, and hence their digest, apart from anything else that is ever signed.
 MAGIC: Final = "hubbub-survey"
-LAYOUT_VERSION: Final = 1
-_FIELDS: Final = 16
+SINGLE_LAYOUT: Final = 1
+"""Of a survey that asks for one attribute."""
+
+FORM_LAYOUT: Final = 2
+"""Of any other: its form is a field, in the place of mapping and categories."""
+
+_FIELDS: Final = {SINGLE_LAYOUT: 16, FORM_LAYOUT: 15}
 _LARGEST: Final = 2**63 - 1
 
 
@@ -32,12 +41,9 @@ class Parts(TypedDict):
     id: str
     version: int
     title: str
-    attribute: Attribute
+    form: Form
     epsilon: float
     channel: Channel
-    category_names: tuple[str, ...]
-    category_of: NDArray[np.intp]
-    mapping: NDArray[np.intp] | None
     start_s: int
     round_s: int
     rounds: int
@@ -50,22 +56,24 @@ class Parts(TypedDict):
 
 def encode(survey: Survey) -> bytes:
     """The canonical bytes of a survey whose parts have been checked."""
-    sizes = np.bincount(survey.category_of).tolist()
-    mapping = survey.mapping
-    # Nil where the order of the domain is the order of the inputs, and for grid points.
-    plain = mapping is None or np.array_equal(mapping, np.arange(len(mapping)))
+    form = survey.form
+    attributes: object
+    if isinstance(form, Single):
+        layout, attributes, asked = SINGLE_LAYOUT, form.attribute.to_spec(), _single(form)
+    else:
+        layout, attributes = FORM_LAYOUT, [each.to_spec() for each in form.attributes]
+        asked = [form.to_spec()]
     return packing.pack(
         [
             MAGIC,
-            LAYOUT_VERSION,
+            layout,
             survey.id,
             survey.version,
             survey.title,
-            survey.attribute.to_spec(),
+            attributes,
             float(survey.epsilon),
             dict(sorted(survey.channel.to_spec().items())),
-            None if mapping is None or plain else mapping.tolist(),
-            [[name, size] for name, size in zip(survey.category_names, sizes, strict=True)],
+            *asked,
             [survey.start_s, survey.round_s, survey.rounds],
             survey.lateness_s,
             survey.skew_s,
@@ -74,6 +82,18 @@ def encode(survey: Survey) -> bytes:
             survey.quota,
         ]
     )
+
+
+def _single(form: Single) -> list[object]:
+    """The mapping and the categories of one attribute."""
+    sizes = np.bincount(form.category_of).tolist()
+    mapping = form.mapping
+    # Nil where the order of the domain is the order of the inputs, and for grid points.
+    plain = mapping is None or np.array_equal(mapping, np.arange(len(mapping)))
+    return [
+        None if mapping is None or plain else mapping.tolist(),
+        [[name, size] for name, size in zip(form.category_names, sizes, strict=True)],
+    ]
 
 
 def decode(data: bytes) -> Parts:
@@ -88,25 +108,29 @@ def decode(data: bytes) -> Parts:
     fields = packing.array(packing.unpack(data, "survey"), "survey")
     if len(fields) < 2 or fields[0] != MAGIC:
         raise WireError(f"a survey must be an array that begins with {MAGIC!r} and its version")
-    packing.version(fields[1], "survey", (LAYOUT_VERSION,))
-    packing.array(fields, "survey", _FIELDS)
-    attribute = attribute_from_spec(fields[5])
+    layout = packing.version(fields[1], "survey", tuple(_FIELDS))
+    packing.array(fields, "survey", _FIELDS[layout])
     if not isinstance(fields[7], dict):
         raise WireError(f"a survey's channel must be a map, got {type(fields[7]).__name__}")
     channel = channel_from_spec(fields[7])
-    start_s, round_s, rounds = _numbers(packing.array(fields[10], "schedule", 3), "schedule")
-    lateness_s, skew_s, cohort, devices = _numbers(fields[11:15], "survey terms")
-    names, sizes = _categories(fields[9], channel.inputs)
+    form: Form
+    if layout == SINGLE_LAYOUT:
+        attribute = attribute_from_spec(fields[5])
+        names, sizes = _categories(fields[9], channel.inputs)
+        category_of = np.repeat(np.arange(len(sizes)), sizes)
+        form = Single(attribute, channel.inputs, _mapping(fields[8], attribute, channel), names, category_of)
+    else:
+        form = _form(fields[5], fields[8])
+    schedule, *terms = fields[-6:]
+    start_s, round_s, rounds = _numbers(packing.array(schedule, "schedule", 3), "schedule")
+    lateness_s, skew_s, cohort, devices = _numbers(terms[:4], "survey terms")
     return Parts(
         id=packing.text(fields[2], "survey id", MAX_NAME_CHARACTERS),
         version=_numbers([fields[3]], "survey version")[0],
         title=packing.text(fields[4], "survey title", MAX_TITLE_CHARACTERS),
-        attribute=attribute,
+        form=form,
         epsilon=packing.real(fields[6], "epsilon"),
         channel=channel,
-        category_names=names,
-        category_of=np.repeat(np.arange(len(sizes)), sizes),
-        mapping=_mapping(fields[8], attribute, channel),
         start_s=start_s,
         round_s=round_s,
         rounds=rounds,
@@ -114,8 +138,17 @@ def decode(data: bytes) -> Parts:
         skew_s=skew_s,
         minimum_cohort=cohort,
         planned_devices=devices,
-        quota=None if fields[15] is None else _numbers([fields[15]], "quota")[0],
+        quota=None if terms[4] is None else _numbers([terms[4]], "quota")[0],
     )
+
+
+def _form(specs: object, fields: object) -> Form:
+    """What a survey of another form than one attribute asks for."""
+    attributes = tuple(map(attribute_from_spec, packing.array(specs, "attributes")))
+    parts = packing.array(fields, "form")
+    if not parts or parts[0] != TABLE:
+        raise WireError(f"a form must be {TABLE}, got {parts[:1]!r:.80}")
+    return table_from_spec(attributes, parts)
 
 
 def require_same(data: bytes, canonical: bytes) -> None:

@@ -23,13 +23,18 @@ from hubbub.mechanisms.neighbourhood import neighbourhood
 from hubbub.mechanisms.pbgrr import pbgrr
 from hubbub.mechanisms.subset import subset_selection
 from hubbub.mechanisms.unary import unary
+from hubbub.survey_forms import Form
 from hubbub.survey_grid import DEFAULT_POINTS, GRID_KEYS, grid_channel, grid_points
-from hubbub.survey_rules import MISSING, Rules
+from hubbub.survey_rules import MISSING, Rules, check_attributes
+from hubbub.survey_single import Single
+from hubbub.survey_table import MAX_ATTRIBUTES, Table, check_size
 
 # The one category beside missing where a survey declares none: the share of devices that have a value.
 ANSWERED: Final = "answered"
 # The smallest share of reports that a level can have: a level that hardly anyone reports about says nothing.
 LEAST_SHARE: Final = 1e-3
+# Those that know single inputs only: a table has no categories that partition its inputs.
+_TABLE_MECHANISMS: Final = ("grr", "subset", "unary")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +63,23 @@ class Mechanism:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """An attribute as declared, and the categories of its values.
+
+    Attributes:
+        key: Where it stands in the file, for messages.
+        attribute: The attribute.
+        categories: Its categories, () without any.
+    """
+
+    key: str
+    attribute: Attribute
+    categories: Sequence[Category]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """A compiled channel and how a domain and its categories relate to the inputs, as in Survey."""
+    """A compiled channel and how a domain and its categories relate to the inputs, as in `Single`."""
 
     channel: Channel
     mapping: NDArray[np.intp] | None
@@ -69,42 +89,121 @@ class Plan:
 
 def compile_survey(
     rules: Rules,
-    attribute: Attribute,
-    categories: Sequence[Category],
+    asked: Asked | Sequence[Asked],
     mechanism: Mechanism,
     *,
     epsilon: float,
     devices: int,
     participation: object,
-) -> Plan:
-    """The compiled plan of one survey, without its participation coin, which "auto" reckons with.
+) -> tuple[Form, Channel]:
+    """The form and the channel of one survey, without its participation coin, which "auto" reckons with.
+
+    Args:
+        rules: How to refuse.
+        asked: One attribute, or several for a cross table.
+        mechanism: As declared.
+        epsilon: Declared.
+        devices: How many the design counts on.
+        participation: As declared, unchecked.
 
     Raises:
         SurveyError: If the categories do not partition the domain, the mechanism's keys break a rule, or no
             channel of integers keeps the declared epsilon.
     """
     try:
-        if mechanism.name == "auto":
-            mechanism = chosen_mechanism(
-                rules,
-                attribute,
-                categories,
-                mechanism.keys,
-                epsilon=epsilon,
-                devices=devices,
-                participation=rules.real("mechanism.participation", participation, 0.0, 1.0),
+        if not isinstance(asked, Asked):
+            return _table(
+                rules, asked, mechanism, epsilon=epsilon, devices=devices, participation=participation
             )
-        if isinstance(attribute.domain, NumberDomain):
-            return _grid(rules, attribute.domain, categories, mechanism, epsilon)
-        if mechanism.name in GRID_KEYS:
-            rules.refuse(
-                "attribute.type", f"must be number for {mechanism.name}", type(attribute.domain).__name__
-            )
-        return _discrete(rules, attribute, categories, mechanism, epsilon=epsilon, devices=devices)
+        plan = _single(rules, asked, mechanism, epsilon=epsilon, devices=devices, participation=participation)
     except SurveyError:
         raise
     except ParameterError as error:
         raise SurveyError(rules.file, "mechanism", f"must compile ({error})", mechanism.name) from None
+    form = Single(asked.attribute, plan.channel.inputs, plan.mapping, plan.category_names, plan.category_of)
+    return form, plan.channel
+
+
+def _single(
+    rules: Rules,
+    asked: Asked,
+    mechanism: Mechanism,
+    *,
+    epsilon: float,
+    devices: int,
+    participation: object,
+) -> Plan:
+    attribute, categories = asked.attribute, asked.categories
+    if mechanism.name == "auto":
+        mechanism = chosen_mechanism(
+            rules,
+            attribute,
+            categories,
+            mechanism.keys,
+            epsilon=epsilon,
+            devices=devices,
+            participation=rules.real("mechanism.participation", participation, 0.0, 1.0),
+        )
+    if isinstance(attribute.domain, NumberDomain):
+        return _grid(rules, attribute.domain, categories, mechanism, epsilon)
+    if mechanism.name in GRID_KEYS:
+        rules.refuse(
+            "attribute.type", f"must be number for {mechanism.name}", type(attribute.domain).__name__
+        )
+    return _discrete(rules, attribute, categories, mechanism, epsilon=epsilon, devices=devices)
+
+
+def _table(
+    rules: Rules,
+    asked: Sequence[Asked],
+    mechanism: Mechanism,
+    *,
+    epsilon: float,
+    devices: int,
+    participation: object,
+) -> tuple[Table, Channel]:
+    """The cross table of several attributes: every combination of readings is an input."""
+    attributes = tuple(each.attribute for each in asked)
+    check_attributes(rules, attributes, 2, MAX_ATTRIBUTES)
+    readings, names = [], []
+    for each in asked:
+        if isinstance(each.attribute.domain, NumberDomain):
+            rules.refuse(f"{each.key}.type", "must be integer or label in a table", "number")
+        if len(each.categories) == 1:
+            rules.refuse(f"{each.key}.category", "must be two or more", each.categories[0].name)
+        own = _owners(rules, each) if each.categories else np.arange(each.attribute.size)
+        readings.append(np.append(own, own.max() + 1))
+        names.append(tuple(category.name for category in each.categories) or None)
+    form = Table(attributes, tuple(readings), tuple(names))
+    check_size(rules, attributes, form.shape)
+    allowed = ("auto", *_TABLE_MECHANISMS)
+    if mechanism.name not in allowed:
+        rules.refuse("mechanism.name", f"must be one of {', '.join(allowed)} in a table", mechanism.name)
+    for key, value in mechanism.keys.items():
+        if key != "variant":
+            rules.refuse(f"mechanism.{key}", "must be absent in a table", value)
+    if mechanism.name == "auto":
+        coin = rules.real("mechanism.participation", participation, 0.0, 1.0)
+        mechanism = _chosen_in_table(form.inputs, epsilon, devices, coin)
+    return form, _flat(rules, mechanism, form.inputs, epsilon)
+
+
+def _chosen_in_table(inputs: int, epsilon: float, devices: int, participation: float) -> Mechanism:
+    """The mechanism whose combinations have the least exact variance, all of them equally common."""
+    from hubbub.design.comparison import compare  # noqa: PLC0415 - only an author's machine designs
+    from hubbub.design.question import Question  # noqa: PLC0415
+
+    question = Question.uniform(
+        kind="labels",
+        epsilon=epsilon,
+        category_of=np.append(np.zeros(inputs - 1, dtype=np.intp), 1),
+        devices=devices,
+        points=None,
+        objective=None,
+        participation=participation,
+    )
+    best = next(found for found in compare(question) if found.mechanism in _TABLE_MECHANISMS)
+    return Mechanism(best.mechanism, dict(best.parameters))
 
 
 def chosen_mechanism(
@@ -134,7 +233,11 @@ def chosen_mechanism(
     elif "points" in keys:
         rules.refuse("mechanism.points", "must be absent unless the attribute is a number", keys["points"])
     else:
-        owners = _owners(rules, attribute, categories) if categories else np.zeros(attribute.size, np.intp)
+        owners = (
+            _owners(rules, Asked("attribute", attribute, categories))
+            if categories
+            else np.zeros(attribute.size, np.intp)
+        )
     category_of = np.append(np.sort(owners), owners.max() + 1)
     objective = None
     if "objective" in keys:
@@ -206,7 +309,11 @@ def _discrete(
         )
     size = attribute.size
     names = (*(category.name for category in categories), MISSING) if categories else (ANSWERED, MISSING)
-    owners = _owners(rules, attribute, categories) if categories else np.zeros(size, dtype=np.intp)
+    owners = (
+        _owners(rules, Asked("attribute", attribute, categories))
+        if categories
+        else np.zeros(size, dtype=np.intp)
+    )
     mapping = np.empty(size + 1, dtype=np.intp)
     mapping[size] = size
     mapping[np.argsort(owners, kind="stable")] = np.arange(size)
@@ -325,9 +432,9 @@ def _pairs(rules: Rules, attribute: Attribute, value: object) -> list[tuple[int,
     return found
 
 
-def _owners(rules: Rules, attribute: Attribute, categories: Sequence[Category]) -> NDArray[np.intp]:
+def _owners(rules: Rules, asked: Asked) -> NDArray[np.intp]:
     """The category of every value of a discrete domain, shape (size,), if they partition it."""
-    size = attribute.size
+    attribute, categories, size = asked.attribute, asked.categories, asked.attribute.size
     owners = np.full(size, -1, dtype=np.intp)
     for number, category in enumerate(categories):
         indices = _indices(rules, attribute, category)
@@ -339,7 +446,8 @@ def _owners(rules: Rules, attribute: Attribute, categories: Sequence[Category]) 
             owners[index] = number
     if (owners < 0).any():
         missed = attribute.label_of(int(np.argmin(owners)))
-        rules.refuse("category", "must cover the whole domain", f"no category for {missed}")
+        key = categories[0].key.partition("category")[0] + "category"
+        rules.refuse(key, "must cover the whole domain", f"no category for {missed}")
     return owners
 
 

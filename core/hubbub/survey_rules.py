@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from hubbub.domain import IDENTIFIER, IDENTIFIER_RULE
+from hubbub.domain import IDENTIFIER, IDENTIFIER_RULE, Attribute
 from hubbub.errors import SurveyError
 from hubbub.exact import MAX_EPSILON, MIN_EPSILON
 
@@ -111,3 +111,22 @@ class Rules:
         self.integer("planned_devices", planned_devices, 1, MAX_DEVICES)
         if quota is not None:
             self.integer("quota", quota, 1, MAX_QUOTA)
+
+
+def check_names(rules: Rules, key: str, names: Sequence[str]) -> None:
+    """Refuses names of categories that are not text, not different, or not "missing" last and only there."""
+    for i, name in enumerate(names):
+        rules.text(f"{key}[{i}].name", name, MAX_NAME_CHARACTERS)
+        if (name == MISSING) != (i == len(names) - 1):
+            rules.refuse(f"{key}[{i}].name", f'must be "{MISSING}" for the last category only', name)
+    if len(set(names)) != len(names):
+        rules.refuse(key, "must have names that differ", list(names))
+
+
+def check_attributes(rules: Rules, attributes: Sequence[Attribute], least: int, most: int) -> None:
+    """Refuses attributes of one survey that are too few or too many, or of one name."""
+    if not least <= len(attributes) <= most:
+        rules.refuse("attribute", f"must be {least} to {most} [[attribute]] tables", len(attributes))
+    for i, attribute in enumerate(attributes):
+        if any(attribute.id == other.id for other in attributes[:i]):
+            rules.refuse(f"attribute[{i}].id", "must be its own in the survey", attribute.id)

@@ -16,6 +16,7 @@ from hubbub.domain import (
     MAX_LABEL_CHARACTERS,
     MAX_SIZE,
     Attribute,
+    Domain,
     IntegerDomain,
     Kind,
     LabelDomain,
@@ -23,7 +24,7 @@ from hubbub.domain import (
 )
 from hubbub.errors import SurveyError
 from hubbub.survey_canonical import Parts
-from hubbub.survey_compile import Category, Mechanism, compile_survey
+from hubbub.survey_compile import Asked, Category, Mechanism, compile_survey
 from hubbub.survey_cover import KEY as COVER_KEY
 from hubbub.survey_cover import covered
 from hubbub.survey_grid import GRID_KEYS
@@ -122,9 +123,8 @@ def parse(text: str, file: str) -> Parts:
     )
 
     schedule = top.table("schedule", ("start", "round", "rounds", "lateness", "skew"))
-    attribute = _attribute(rules, top.table("attribute", None))
+    asked = _asked(rules, top)
     epsilon = rules.epsilon(top.get("epsilon"))
-    categories = _categories(rules, top.get("category", []))
     quota = top.get("quota", None)
     # What is cheap to check is checked before what is costly to compile.
     terms = {
@@ -140,10 +140,9 @@ def parse(text: str, file: str) -> Parts:
         "planned_devices": rules.integer("planned_devices", top.get("planned_devices"), 1, MAX_DEVICES),
         "quota": None if quota is None else rules.integer("quota", quota, 1, MAX_QUOTA),
     }
-    plan = compile_survey(
+    form, channel = compile_survey(
         rules,
-        attribute,
-        categories,
+        asked,
         mechanism,
         epsilon=epsilon,
         devices=cast(int, terms["planned_devices"]),
@@ -153,12 +152,9 @@ def parse(text: str, file: str) -> Parts:
         Parts,
         {
             **terms,
-            "attribute": attribute,
+            "form": form,
             "epsilon": epsilon,
-            "channel": covered(rules, plan.channel, mechanism_table.get(COVER_KEY, 1)),
-            "category_names": plan.category_names,
-            "category_of": plan.category_of,
-            "mapping": plan.mapping,
+            "channel": covered(rules, channel, mechanism_table.get(COVER_KEY, 1)),
         },
     )
 
@@ -200,50 +196,71 @@ class Table:
         return Table(self.rules, f"{self.prefix}{key}.", value, known)
 
 
-def _attribute(rules: Rules, table: Table) -> Attribute:
-    kind_of_domain = rules.choice("attribute.type", table.get("type"), tuple(_ENDS))
-    table.refuse_unknown(("id", "kind", "type", *_ENDS[kind_of_domain]))
-    identifier = rules.identifier("attribute.id", table.get("id"))
-    kind = cast(Kind, rules.choice("attribute.kind", table.get("kind"), KINDS))
-    if kind_of_domain == "label":
-        return Attribute(identifier, kind, LabelDomain(_labels(rules, table.get("labels"))))
-    if kind_of_domain == "integer":
-        low = rules.integer("attribute.low", table.get("low"), -MAX_INTEGER, MAX_INTEGER)
-        high = rules.integer("attribute.high", table.get("high"), -MAX_INTEGER, MAX_INTEGER)
+def _asked(rules: Rules, top: Table) -> Asked | list[Asked]:
+    """The attribute of an [attribute] table, or those of several [[attribute]] tables."""
+    value = top.get("attribute")
+    if isinstance(value, list):
+        if "category" in top:
+            rules.refuse(
+                "category", "must be [[attribute.category]] below its own [[attribute]]", "[[category]]"
+            )
+        if not all(isinstance(item, dict) for item in value):
+            rules.refuse("attribute", "must be [attribute], or several [[attribute]] tables", value)
+        return [
+            _one(rules, Table(rules, f"attribute[{i}].", item, None), f"attribute[{i}]", ("category",))
+            for i, item in enumerate(value)
+        ]
+    asked = _one(rules, top.table("attribute", None), "attribute", ())
+    return Asked("attribute", asked.attribute, _categories(rules, "category", top.get("category", [])))
+
+
+def _one(rules: Rules, table: Table, key: str, known: tuple[str, ...]) -> Asked:
+    kind_of_domain = rules.choice(f"{key}.type", table.get("type"), tuple(_ENDS))
+    table.refuse_unknown(("id", "kind", "type", *_ENDS[kind_of_domain], *known))
+    categories = _categories(rules, f"{key}.category", table.get("category", []))
+    identifier = rules.identifier(f"{key}.id", table.get("id"))
+    kind = cast(Kind, rules.choice(f"{key}.kind", table.get("kind"), KINDS))
+    return Asked(key, Attribute(identifier, kind, _domain(rules, table, key, kind_of_domain)), categories)
+
+
+def _domain(rules: Rules, table: Table, key: str, kind: str) -> Domain:
+    if kind == "label":
+        return LabelDomain(_labels(rules, key, table.get("labels")))
+    if kind == "integer":
+        low = rules.integer(f"{key}.low", table.get("low"), -MAX_INTEGER, MAX_INTEGER)
+        high = rules.integer(f"{key}.high", table.get("high"), -MAX_INTEGER, MAX_INTEGER)
         if not low < high:
             rules.refuse(
-                "attribute.high", f"must be above attribute.low {low}: a domain has two values or more", high
+                f"{key}.high", f"must be above {key}.low {low}: a domain has two values or more", high
             )
         if high - low >= MAX_SIZE:
-            rules.refuse(
-                "attribute.high", f"must leave at most {MAX_SIZE} values, not {high - low + 1}", high
-            )
-        return Attribute(identifier, kind, IntegerDomain(low, high))
-    low_f = rules.real("attribute.low", table.get("low"), -1e300, 1e300)
-    high_f = rules.real("attribute.high", table.get("high"), -1e300, 1e300)
+            rules.refuse(f"{key}.high", f"must leave at most {MAX_SIZE} values, not {high - low + 1}", high)
+        return IntegerDomain(low, high)
+    low_f = rules.real(f"{key}.low", table.get("low"), -1e300, 1e300)
+    high_f = rules.real(f"{key}.high", table.get("high"), -1e300, 1e300)
     if not low_f < high_f:
-        rules.refuse("attribute.high", f"must be above attribute.low {low_f!r}", high_f)
-    return Attribute(identifier, kind, NumberDomain(low_f, high_f))
+        rules.refuse(f"{key}.high", f"must be above {key}.low {low_f!r}", high_f)
+    return NumberDomain(low_f, high_f)
 
 
-def _labels(rules: Rules, value: object) -> tuple[str, ...]:
+def _labels(rules: Rules, key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not 2 <= len(value) <= MAX_SIZE:
-        rules.refuse("attribute.labels", f"must be a list of 2 to {MAX_SIZE} labels", value)
+        rules.refuse(f"{key}.labels", f"must be a list of 2 to {MAX_SIZE} labels", value)
     seen: dict[str, int] = {}
     for i, item in enumerate(value):
-        label = rules.text(f"attribute.labels[{i}]", item, MAX_LABEL_CHARACTERS)
+        label = rules.text(f"{key}.labels[{i}]", item, MAX_LABEL_CHARACTERS)
         if label in seen:
-            rules.refuse(f"attribute.labels[{i}]", f"must differ from attribute.labels[{seen[label]}]", label)
+            rules.refuse(f"{key}.labels[{i}]", f"must differ from {key}.labels[{seen[label]}]", label)
         seen[label] = i
     return tuple(seen)
 
 
-def _categories(rules: Rules, value: object) -> list[Category]:
+def _categories(rules: Rules, where: str, value: object) -> list[Category]:
     if not isinstance(value, list):
-        rules.refuse("category", "must be written as [[category]] tables", value)
+        rules.refuse(where, "must be written as [[category]] tables", value)
     found: list[Category] = []
     for i, item in enumerate(value):
-        key = f"category[{i}]"
+        key = f"{where}[{i}]"
         if not isinstance(item, dict):
             rules.refuse(key, "must be a [[category]] table", item)
         table = Table(rules, f"{key}.", item, ("name", "values", "range"))

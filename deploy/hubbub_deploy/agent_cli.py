@@ -55,7 +55,7 @@ def _answer(options: argparse.Namespace) -> int:
         unknown = set(options.join) - {survey.id for survey in listed}
         if unknown:
             raise DeployError(f"--join must name a survey that the collector serves, got {min(unknown)!r}")
-        by_attribute = {survey.attribute.id: survey.attribute for survey in listed}
+        by_attribute = {attribute.id: attribute for survey in listed for attribute in survey.attributes}
         for attribute_id, text in values.items():
             if attribute_id not in by_attribute:
                 raise DeployError(
@@ -67,9 +67,10 @@ def _answer(options: argparse.Namespace) -> int:
         for survey in listed:
             if survey.id in options.join:
                 agent.opt_in(survey)
-                if survey.attribute.id not in values:
+                unset = [each.id for each in survey.attributes if each.id not in values]
+                for attribute_id in unset:
                     print(
-                        f"hubbub: {survey.id} is joined without --set {survey.attribute.id}=...: "
+                        f"hubbub: {survey.id} is joined without --set {attribute_id}=...: "
                         "unless a value was pinned before, it is answered as missing",
                         file=sys.stderr,
                     )

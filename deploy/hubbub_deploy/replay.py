@@ -12,13 +12,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from rich.console import Console
 
 from hubbub import Survey
-from hubbub.domain import IntegerDomain, NumberDomain
+from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.randomness import SYSTEM, Source
 from hubbub.records import ReportsRecord, SealRecord, Segment, SurveyRecord, encode_record
 from hubbub.testing import seeded
@@ -68,14 +68,19 @@ def run(settings: ReplaySettings) -> int:
     """
     surveys = [Survey.load(path) for path in settings.surveys]
     columns = {
-        survey.attribute.id: settings.columns.get(survey.attribute.id, survey.attribute.id)
+        attribute.id: settings.columns.get(attribute.id, attribute.id)
         for survey in surveys
+        for attribute in survey.attributes
     }
     texts = read_columns(settings.csv, sorted(set(columns.values())))
     source = SYSTEM if settings.seed is None else seeded(settings.seed)
     talk, evaluations = Console(stderr=True, highlight=False), []
     for survey in surveys:
-        values = [value_of(survey, text) for text in texts[columns[survey.attribute.id]]]
+        each = [
+            [value_of(attribute, text) for text in texts[columns[attribute.id]]]
+            for attribute in survey.attributes
+        ]
+        values: list[object] = each[0] if len(each) == 1 else list(zip(*each, strict=True))
         began = time.perf_counter()
         evaluations.append(replay(survey, values, source=source))
         seconds = time.perf_counter() - began
@@ -94,7 +99,7 @@ def replay(survey: Survey, values: Sequence[object], *, source: Source = SYSTEM)
 
     Args:
         survey: The survey.
-        values: One per device; None is missing.
+        values: One per device, or a tuple of one per attribute; None is missing.
         source: Where the fleet's randomness comes from.
 
     Raises:
@@ -104,8 +109,12 @@ def replay(survey: Survey, values: Sequence[object], *, source: Source = SYSTEM)
         raise DeployError("a replay needs at least one device, got none")
     now_s = float(survey.start_s)
     fleet = Fleet(len(values), budget=survey.epsilon * survey.rounds, source=source)
-    fleet.register(survey.attribute)
-    fleet.set(survey.attribute.id, values)
+    columns = (
+        [values] if len(survey.attributes) == 1 else zip(*cast(Sequence[tuple[object]], values), strict=True)
+    )
+    for attribute, held in zip(survey.attributes, columns, strict=True):
+        fleet.register(attribute)
+        fleet.set(attribute.id, held)
     fleet.enrol(survey, now_s=now_s)
     (column,) = fleet.answer(now_s=now_s)
     states = {}
@@ -172,11 +181,11 @@ def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
     return columns
 
 
-def value_of(survey: Survey, text: str) -> object:
+def value_of(attribute: Attribute, text: str) -> object:
     """What a host application would hold for a field of a CSV file; None where it is no value."""
     if text in _MISSING:
         return None
-    domain = survey.attribute.domain
+    domain = attribute.domain
     try:
         if isinstance(domain, IntegerDomain):
             number = float(text)

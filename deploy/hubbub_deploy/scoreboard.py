@@ -49,6 +49,8 @@ class Row:
 def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
     """Returns the true frequencies of `values` (one entry per device; None is missing).
 
+    Where a survey asks for several attributes an entry is a tuple of their values.
+
     A number counts at the grid points around it in the proportions of its stochastic rounding, which is
     what the channel's inputs are on average; the mean is that of the numbers themselves.
     """
@@ -57,7 +59,7 @@ def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
     numbers: list[float] = []
     if survey.points is None or survey.mapping is not None:
         for value in values:
-            chosen = survey.input_of(value)
+            chosen = survey.input_of(*value) if isinstance(value, tuple) else survey.input_of(value)
             shares[chosen] += 1.0
             if survey.points is not None and chosen != survey.missing_input:
                 numbers.append(float(survey.points[chosen]))
@@ -75,7 +77,8 @@ def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
             numbers.append(float(value))
     shares /= max(len(values), 1)
     categories = np.zeros(len(survey.category_names), dtype=np.float64)
-    np.add.at(categories, survey.category_of, shares)
+    for margin in np.atleast_2d(survey.category_of):
+        np.add.at(categories, margin, shares)
     mean = float(np.mean(numbers)) if survey.points is not None and numbers else None
     return Truth(shares, categories, mean)
 

@@ -31,8 +31,8 @@ class SeededAgent(Agent):
 
     source: Source
 
-    def _perturb(self, survey, reading):
-        return survey.channel.perturb(channel_input(survey, reading, source=self.source), source=self.source)
+    def _perturb(self, survey, readings):
+        return survey.channel.perturb(channel_input(survey, readings, source=self.source), source=self.source)
 
 
 class NoCollector:

@@ -199,9 +199,9 @@ def test_a_static_value_is_pinned_by_its_first_answer(open_agent) -> None:
 class Watched(Agent):
     """Keeps the readings that were perturbed."""
 
-    def _perturb(self, survey, reading):
-        self.__dict__.setdefault("readings", []).append(reading)
-        return super()._perturb(survey, reading)
+    def _perturb(self, survey, readings):
+        self.__dict__.setdefault("readings", []).extend(readings)
+        return super()._perturb(survey, readings)
 
 
 def test_a_missing_value_is_answered_as_missing_and_pinned_as_such(tmp_path, clock, collector) -> None:

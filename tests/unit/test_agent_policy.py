@@ -178,9 +178,9 @@ def test_random_jumps_never_spend_twice(open_agent, clock, collector, seed) -> N
 class Watched(Agent):
     """Keeps the readings that were perturbed."""
 
-    def _perturb(self, survey, reading):
-        self.__dict__.setdefault("read", []).append(reading)
-        return super()._perturb(survey, reading)
+    def _perturb(self, survey, readings):
+        self.__dict__.setdefault("read", []).extend(readings)
+        return super()._perturb(survey, readings)
 
 
 def watched(tmp_path: Path, clock: Clock, collector: Collector) -> Watched:

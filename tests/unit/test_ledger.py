@@ -32,7 +32,7 @@ def filled(path: Path) -> None:
     ledger.add_attribute("age", b"spec")
     ledger.add_enrolment(StoredEnrolment(DIGEST, b"canonical", -1, -1), RESERVE)
     ledger.add_answer(
-        digest=DIGEST, round_number=0, report_id=ID, report=b"bytes", record=RECORD, pin=("age", b"\x05")
+        digest=DIGEST, round_number=0, report_id=ID, report=b"bytes", record=RECORD, pins=[("age", b"\x05")]
     )
     ledger.close()
 
@@ -307,7 +307,12 @@ def test_an_answer_that_would_pin_over_a_pinned_value_is_not_written(path: Path)
     ledger = Ledger(path, budget=1.0)
     with pytest.raises(LedgerCorrupt, match="another one is pinned"):
         ledger.add_answer(
-            digest=DIGEST, round_number=1, report_id=b"j" * 16, report=b"", record=None, pin=("age", b"\x06")
+            digest=DIGEST,
+            round_number=1,
+            report_id=b"j" * 16,
+            report=b"",
+            record=None,
+            pins=[("age", b"\x06")],
         )
     ledger = Ledger(path, budget=1.0)
     assert [a.round for a in ledger.answers()] == [0]
@@ -343,7 +348,7 @@ def test_what_was_written_is_in_the_main_file_alone(path: Path, tmp_path: Path) 
     """A copy without the write-ahead log, taken while the ledger is open, holds every answer."""
     ledger = Ledger(path, budget=1.0)
     ledger.add_enrolment(StoredEnrolment(DIGEST, b"canonical", -1, -1), RESERVE)
-    ledger.add_answer(digest=DIGEST, round_number=0, report_id=ID, report=b"bytes", record=RECORD, pin=None)
+    ledger.add_answer(digest=DIGEST, round_number=0, report_id=ID, report=b"bytes", record=RECORD, pins=[])
     copy = tmp_path / "copy.db"
     copy.write_bytes(path.read_bytes())
     ledger.close()
@@ -388,7 +393,7 @@ def test_a_ledger_is_made_where_there_are_no_hard_links(path: Path, monkeypatch:
 def test_an_answer_that_fails_leaves_nothing_behind_and_closes_the_ledger(path: Path) -> None:
     filled(path)
     ledger = Ledger(path, budget=1.0)
-    again = {"digest": DIGEST, "report": b"other", "record": None, "pin": None}
+    again = {"digest": DIGEST, "report": b"other", "record": None, "pins": []}
     with pytest.raises(LedgerError):  # the same report id twice
         ledger.add_answer(round_number=1, report_id=ID, **again)
     with pytest.raises(LedgerError, match="opened again"):

@@ -4,6 +4,7 @@ from hubbub.estimation.choice import AnyEstimator, estimator_for
 from hubbub.estimation.consistency import Consistent
 from hubbub.estimation.estimate import Estimate, Intervals
 from hubbub.estimation.estimator import Estimator
+from hubbub.estimation.margins import MarginsEstimator
 from hubbub.estimation.poison import PoisonMargin
 from hubbub.estimation.tree_estimator import TreeEstimator
 
@@ -13,6 +14,7 @@ __all__ = [
     "Estimate",
     "Estimator",
     "Intervals",
+    "MarginsEstimator",
     "PoisonMargin",
     "TreeEstimator",
     "estimator_for",

@@ -20,7 +20,8 @@ class Consistent:
 
     Attributes:
         values: Frequencies, shape (K,), >= 0, summing within each category to its entry; nan where hidden.
-        categories: Frequencies, shape (m,), >= 0, summing to one; nan where hidden.
+        categories: Frequencies, shape (m,), >= 0, summing to one (each margin of a cross table by itself);
+            nan where hidden.
     """
 
     values: NDArray[np.float64]
@@ -66,8 +67,11 @@ def consistent_view(
     Args:
         values: Raw value frequencies, shape (K,); nan where hidden.
         categories: Raw category frequencies, shape (m,); nan where hidden.
-        category_of: Category of every value, shape (K,).
+        category_of: Category of every value, shape (K,); for a cross table one row per margin, shape (k, K):
+            then the values come first, and the margins are their sums.
     """
+    if category_of.ndim == 2:
+        return _cross_view(values, category_of, len(categories))
     if np.isnan(categories).any():
         return Consistent(np.full(len(values), np.nan), np.full(len(categories), np.nan))
     one = np.zeros(len(categories), dtype=np.intp)
@@ -75,3 +79,13 @@ def consistent_view(
     hidden = np.isin(category_of, category_of[np.isnan(values)])
     below = norm_sub(np.where(hidden, 0.0, values), category_of, tops)
     return Consistent(np.where(hidden, np.nan, below), tops)
+
+
+def _cross_view(values: NDArray[np.float64], margins: NDArray[Any], categories: int) -> Consistent:
+    if np.isnan(values).any():
+        return Consistent(np.full(len(values), np.nan), np.full(categories, np.nan))
+    cells = norm_sub(values, np.zeros(len(values), dtype=np.intp), np.ones(1))
+    sums = np.zeros(categories)
+    for margin in margins:
+        np.add.at(sums, margin, cells)
+    return Consistent(cells, sums)

@@ -56,7 +56,8 @@ class Estimate:
         values: Frequency of every input, shape (K,). nan where the channel hides the value inside its
             category (boost_epsilon = 0): no number of reports would reveal it.
         value_errors: Standard errors, shape (K,); inf where hidden.
-        categories: Frequency of every category, shape (m,); nan where hidden.
+        categories: Frequency of every category, shape (m,); nan where hidden. Of a cross table: the margins
+            of its attributes, one after the other.
         category_errors: Standard errors, shape (m,); inf where hidden.
         mean: Mean over the devices that have a value (missing left out), None without numbers. A ratio of
             two unbiased estimates: its bias is of order 1/n, at most its own standard error times the
@@ -121,9 +122,7 @@ class Estimate:
             ParameterError: The level is not in (0, 1), or the estimator does not know what one report can do.
         """
         z = _quantile(level, 1)
-        if self._reach is None:
-            raise ParameterError("a poison margin needs an estimator that knows the reach of one report")
-        reach = self._reach()
+        reach = self.reach()
         return PoisonMargin(
             level,
             forged_reports(self.values, z * self.value_errors, reach.values_low, reach.values_high, self.n),
@@ -135,6 +134,16 @@ class Estimate:
                 self.n,
             ),
         )
+
+    def reach(self) -> Reach:
+        """Give the least and the largest that one report can add to every value and category.
+
+        Raises:
+            ParameterError: The estimator does not know.
+        """
+        if self._reach is None:
+            raise ParameterError("a poison margin needs an estimator that knows the reach of one report")
+        return self._reach()
 
     def covariance(self) -> Floats:
         """Give the estimated covariance of `values`, shape (K, K), over the randomisation given the data.

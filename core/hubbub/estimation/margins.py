@@ -1,0 +1,75 @@
+"""Estimates of a cross table: every combination, and every attribute's margin, from the same counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channel import Channel
+from hubbub.estimation.choice import estimator_for
+from hubbub.estimation.estimate import Estimate, Floats
+from hubbub.estimation.poison import Reach
+
+
+class MarginsEstimator:
+    """The unbiased estimator of a channel whose inputs are grouped in several ways.
+
+    A margin is one grouping of all inputs, so the estimator of a single grouping gives it with its exact
+    errors; what differs between margins are the categories alone.
+
+    Args:
+        channel: The channel whose reports were counted.
+        margins: Category of every input, one row per grouping, shape (k, K); row j numbers its categories
+            from where row j - 1 ended.
+
+    Raises:
+        ParameterError: A row is no grouping, or the channel takes only some.
+    """
+
+    def __init__(self, channel: Channel, *, margins: NDArray[np.integer[Any]]) -> None:
+        self.channel = channel
+        self.category_of = margins
+        self._parts = [estimator_for(channel, category_of=row - row.min()) for row in margins]
+
+    def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
+        """Estimate frequencies from one round's counts; see `Estimator`.
+
+        Raises:
+            ParameterError: The shape, the type or the sum of the counts is wrong.
+        """
+        return self._joined([part(counts, n) for part in self._parts])
+
+    def foresee(self, shares: Floats, n: int) -> Estimate:
+        """Give what to expect of n devices before any has reported; see `Estimator`.
+
+        Raises:
+            ParameterError: Shares or n break their rule.
+        """
+        return self._joined([part.foresee(shares, n) for part in self._parts])
+
+    def _joined(self, parts: list[Estimate]) -> Estimate:
+        first = parts[0]
+
+        def reach() -> Reach:
+            reaches = [part.reach() for part in parts]
+            return Reach(
+                reaches[0].values_low,
+                reaches[0].values_high,
+                np.concatenate([each.categories_low for each in reaches]),
+                np.concatenate([each.categories_high for each in reaches]),
+            )
+
+        return Estimate(
+            n=first.n,
+            values=first.values,
+            value_errors=first.value_errors,
+            categories=np.concatenate([part.categories for part in parts]),
+            category_errors=np.concatenate([part.category_errors for part in parts]),
+            mean=None,
+            mean_error=None,
+            _category_of=self.category_of,
+            _covariance=first.covariance,
+            _reach=reach,
+        )

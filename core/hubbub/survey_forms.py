@@ -1,0 +1,16 @@
+"""The forms that a survey can have: what it asks for, and how the answer becomes an input of its channel."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from hubbub import estimation
+from hubbub.estimation import MarginsEstimator
+from hubbub.survey_single import Single
+from hubbub.survey_table import Table
+
+Form: TypeAlias = Single | Table
+"""One attribute, or the cross table of several."""
+
+AnyEstimator: TypeAlias = estimation.AnyEstimator | MarginsEstimator
+"""Whatever `Survey.estimator` gives: called with counts and n, it gives an Estimate."""

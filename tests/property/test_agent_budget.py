@@ -1,0 +1,135 @@
+"""What an agent promises of all its surveys together, against an adversary who tries everything.
+
+The adversary serves surveys of one attribute and of several, in any order, whenever it likes, and sees every
+answer. Whatever it does, and whatever the agent accepts, no transcript may be more than e^budget times as
+probable under one record as under another.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from exponentials import exp_bounds
+from memory_ledger import MemoryLedger
+
+from hubbub import Survey
+from hubbub_client import Policy
+from hubbub_client.device import Device
+
+NOW_S = 1767225610.0
+TERMS = """\
+id = "{id}"
+version = 1
+title = "A survey"
+epsilon = {epsilon}
+minimum_cohort = 1
+planned_devices = 1000
+[schedule]
+start = 2026-01-01T00:00:00Z
+round = "1d"
+rounds = 1
+lateness = "1h"
+skew = "5m"
+"""
+SEX = 'id = "sex"\nkind = "static"\ntype = "label"\nlabels = ["f", "m"]\n'
+OLD = 'id = "old"\nkind = "static"\ntype = "integer"\nlow = 0\nhigh = 1\n'
+MOOD = 'id = "mood"\nkind = "evolving"\ntype = "label"\nlabels = ["good", "bad"]\n'
+GRR = '[mechanism]\nname = "grr"\n'
+
+
+def survey(name: str, epsilon: float, *attributes: str) -> Survey:
+    tables = (
+        f"[attribute]\n{attributes[0]}"
+        if len(attributes) == 1
+        else "".join(f"[[attribute]]\n{attribute}" for attribute in attributes)
+    )
+    return Survey.parse(TERMS.format(id=name, epsilon=epsilon) + tables + GRR)
+
+
+SURVEYS = (
+    survey("sex", 0.7, SEX),
+    survey("sex-and-old", 0.9, SEX, OLD),
+    survey("old-and-mood", 0.5, OLD, MOOD),
+)
+ATTRIBUTES = {attribute.id: attribute for each in SURVEYS for attribute in each.attributes}
+RECORDS = [dict(zip(ATTRIBUTES, values, strict=True)) for values in product(range(3), repeat=len(ATTRIBUTES))]
+"""Every record: the index of each attribute's value, 2 for missing."""
+
+
+class Chosen(Device):
+    """A device whose answers the test chooses: whatever its channels may send can come up."""
+
+    chosen: dict[bytes, int]
+
+    def _perturb(self, asked: Survey, readings: object) -> int:
+        return self.chosen[asked.digest]
+
+
+def row(asked: Survey, symbol: int) -> list[int]:
+    """The weight of a symbol under every record."""
+    assert asked.mapping is not None
+    column = asked.channel.column(symbol)
+    cells = (tuple(record[attribute.id] for attribute in asked.attributes) for record in RECORDS)
+    return [int(column[asked.mapping[cell]]) for cell in cells]
+
+
+def explore(budget: float) -> dict[str, int]:
+    """Plays every game: any surveys in any order, answered at once or after others were enrolled too.
+
+    Before every enrolment the device is made anew from its ledger, so that a replayed account decides.
+    """
+    rows = {
+        (each.digest, symbol): row(each, symbol) for each in SURVEYS for symbol in range(each.channel.outputs)
+    }
+    ceiling = exp_bounds(Fraction(budget))[0]
+    met = {"refused": 0, "all accepted": 0, "near the budget": 0, "positions": 0}
+
+    def check(weights: list[int], loss: float) -> None:
+        reached = Fraction(max(weights), min(weights))
+        assert reached <= ceiling
+        assert reached <= exp_bounds(Fraction(loss))[1]  # the odometer is never below the truth
+        met["positions"] += 1
+        met["near the budget"] += reached > ceiling * Fraction(9, 10)
+
+    def play(
+        ledger: MemoryLedger, left: tuple[Survey, ...], pending: tuple[Survey, ...], weights: list[int]
+    ) -> None:
+        if pending:  # all that is pending is answered now, in every way
+            for symbols in product(*(range(each.channel.outputs) for each in pending)):
+                if len(set(weights)) == 1 and symbols[0]:
+                    continue  # the first answer of all: the others are this one with values renamed
+                after, book = weights, ledger.copy()
+                device = Chosen(book, Policy(require_opt_in="no"), lambda: NOW_S)  # type: ignore[arg-type]
+                device.chosen = dict(zip((each.digest for each in pending), symbols, strict=True))
+                assert len(device.answer()) == len(pending)
+                for step in device.chosen.items():
+                    after = [a * b for a, b in zip(after, rows[step], strict=True)]
+                check(after, device._book.loss)
+                play(book, left, (), after)
+        for asked in left:
+            book = ledger.copy()
+            device = Chosen(book, Policy(require_opt_in="no"), lambda: NOW_S)  # type: ignore[arg-type]
+            rest = tuple(each for each in left if each is not asked)
+            if device.enrol(asked).accepted:
+                met["all accepted"] += not rest
+                play(book, rest, (*pending, asked), weights)
+            else:
+                met["refused"] += 1
+                play(ledger, rest, pending, weights) if not pending else None
+
+    first = MemoryLedger(budget)
+    device = Chosen(first, Policy(require_opt_in="no"), lambda: NOW_S)  # type: ignore[arg-type]
+    for attribute in ATTRIBUTES.values():
+        device.register(attribute)
+    play(first, SURVEYS, (), [1] * len(RECORDS))
+    return met
+
+
+@pytest.mark.parametrize("budget", [1.45, 2.11])
+def test_no_adaptive_adversary_gets_beyond_the_budget(budget: float) -> None:
+    met = explore(budget)
+    assert met["positions"] > 50
+    assert met["near the budget"]
+    assert met["all accepted"] if budget > 2.1 else met["refused"]
