@@ -14,6 +14,7 @@ the score whose curve is farthest below that replacement makes the two agree in 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
@@ -28,6 +29,10 @@ _ROUNDING: Final = 2.0**-48
 
 _SMOOTH: Final = (1e-1, 5e-3, 2e-4, 1e-5, 4e-7, 1e-8, 5e-10)
 """Weights of the barrier that keeps a point inside the box, from far inside to almost on it."""
+
+_PLENTY: Final = 10.0
+"""Once a node's bound is so many times farther above the best point than smoothing may account for, a sharper
+price is not worth its time: to split the node is."""
 
 _NEWTON: Final = 25
 """Steps for each weight; two or three are the rule."""
@@ -142,9 +147,12 @@ class Search:
 
     def _bound(self, node: _Node, near: Floats) -> None:
         self.nodes += 1
-        point, prices = self._relax(node, near)
-        self.offer(point)
-        value = min(self._dual(node, prices), node.bound)
+        value = node.bound
+        for point, prices, doubt in self._relax(node, near):
+            self.offer(point)
+            value = min(value, self._dual(node, prices))
+            if value <= self.best or value - self.best > _PLENTY * doubt:
+                break
         if value > self.best:
             heapq.heappush(self._heap, (-value, self.nodes, replace(node, bound=value), point))
 
@@ -187,8 +195,8 @@ class Search:
             slope = slope * first
         return value, slope, bend
 
-    def _relax(self, node: _Node, near: Floats) -> tuple[Floats, Floats]:
-        """A nearly best point of the concave problem, and the slopes there."""
+    def _relax(self, node: _Node, near: Floats) -> Iterator[tuple[Floats, Floats, float]]:
+        """Ever better points of the concave problem, the slopes there, and what smoothing may still cost."""
         curves = self._curves
         free = np.flatnonzero(node.reach > 0.0)
         inside = np.where(
@@ -199,14 +207,14 @@ class Search:
         base = curves.slopes @ node.centre + curves.offsets
         scale = float(curves.rise.max()) + 1e-12
         for weight in _SMOOTH:
-            z, prices, _ = self._climb(node, z, slopes, base, weight * scale)
-        point = node.centre.copy()
-        point[free] += node.reach[free] * z
-        return point, prices
+            z, prices = self._climb(node, z, slopes, base, weight * scale)
+            point = node.centre.copy()
+            point[free] += node.reach[free] * z
+            yield point, prices, 2.0 * weight * scale * free.size
 
     def _climb(
         self, node: _Node, z: Floats, slopes: Floats, base: Floats, weight: float
-    ) -> tuple[Floats, Floats, float]:
+    ) -> tuple[Floats, Floats]:
         def look(z: Floats) -> tuple[float, Floats, Floats]:
             t = base + slopes @ z
             value, slope, bend = self._lifted(node, t, weight)
@@ -239,9 +247,9 @@ class Search:
             else:
                 break
             z, (value, slope, bend) = trial, found
-            if gain < 1e-3 * weight:
+            if gain < 3e-2 * weight:
                 break
-        return z, slope, value
+        return z, slope
 
     def _walls(self, node: _Node, t: Floats, weight: float) -> tuple[Floats, Floats, Floats]:
         """What keeps scores within the intervals that were cut: steep slopes outside, rounded at the foot."""
