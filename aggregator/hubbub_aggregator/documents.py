@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 Document = Mapping[str, Any]
@@ -37,6 +38,7 @@ _CSV_COLUMNS = (
     "low",
     "high",
     "level",
+    "bias_bound",
 )
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
@@ -62,13 +64,16 @@ def without_suppressed(round_document: Document) -> dict[str, Any]:
     if document.get("suppressed"):
         empty: dict[str, Any] = {"values": [], "categories": []}
         document |= {**empty, "mean": None, "consistent": empty, "poison_margin": None}
+        if document.get("enrolment"):
+            document["enrolment"] = {**document["enrolment"], "bias": None}
     return document
 
 
 def to_csv(round_document: Document) -> bytes:
     """Return one round as CSV: a row per value, per category, and one for the mean.
 
-    Frequencies are raw and unclamped, as fractions of 1; the mean is in the attribute's own unit. A
+    Frequencies are raw and unclamped, as fractions of 1; the mean is in the attribute's own unit. The bias
+    bound is that of the round's enrolment, empty where none is known. A
     suppressed round has a header and no rows. A label that a spreadsheet would take for a formula gets a
     leading apostrophe.
     """
@@ -85,7 +90,7 @@ def to_csv(round_document: Document) -> bytes:
         "true" if document.get("sealed") else "false",
         document.get("devices"),
     ]
-    for kind, row in _rows(document):
+    for kind, row, bias in _rows(document):
         writer.writerow(
             [
                 *facts,
@@ -94,6 +99,7 @@ def to_csv(round_document: Document) -> bytes:
                 _cell(row.get("category")),
                 *(row.get(key) for key in ("estimate", "error", "low", "high")),
                 document.get("level"),
+                bias,
             ]
         )
     return out.getvalue().encode("utf-8")
@@ -106,14 +112,15 @@ def csv_name(round_document: Document) -> str:
     return f"{name[:80]}-v{int(survey.get('version', 0))}-round-{int(round_document.get('round', 0))}.csv"
 
 
-def _rows(document: Document) -> Iterator[tuple[str, Document]]:
-    for row in document.get("values") or ():
-        yield "value", row
-    for row in document.get("categories") or ():
-        yield "category", row
+def _rows(document: Document) -> Iterator[tuple[str, Document, float | None]]:
+    """Every row with its kind, and its bias bound where there is one."""
+    bias = (document.get("enrolment") or {}).get("bias") or {}
+    for kind, rows in (("value", "values"), ("category", "categories")):
+        for row, bound in zip_longest(document.get(rows) or (), bias.get(rows) or ()):
+            yield kind, row, bound
     mean = document.get("mean")
     if mean:
-        yield "mean", mean
+        yield "mean", mean, None
 
 
 def _cell(value: object) -> str:
@@ -170,12 +177,21 @@ class Edition:
             if document is not None:
                 document.pop("consistent", None)
                 document.pop("poison_margin", None)
+                _only_largest(document)
                 if len(document.get("values") or ()) > LIVE_VALUES:
                     document["values_omitted"] = len(document["values"])
                     document["values"] = None
             shown.append({**facts, "shown": document})
         rest = {key: value for key, value in self.snapshot.items() if key != "surveys"}
         return to_json({**rest, "edition": self.token, "surveys": shown})
+
+
+def _only_largest(document: dict[str, Any]) -> None:
+    """Puts the largest bias bound in the place of all of them: the page says one number."""
+    enrolment = document.get("enrolment")
+    if enrolment and enrolment.get("bias"):
+        largest = max(bound for bounds in enrolment["bias"].values() for bound in bounds)
+        document["enrolment"] = {**enrolment, "bias": {"largest": largest}}
 
 
 def _line(survey: Document, document: Document) -> dict[str, Any]:

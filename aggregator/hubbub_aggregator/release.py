@@ -24,11 +24,15 @@ from hubbub.survey_forms import AnyEstimator
 from hubbub_aggregator.accounting import NOTHING, Accounting
 from hubbub_aggregator.adoption import lost_of
 from hubbub_aggregator.counting import PartitionState, RoundKey
+from hubbub_aggregator.enrolment import Enrolment
 from hubbub_aggregator.errors import AccountingError
 from hubbub_aggregator.provisional import Tally
 
 LEVEL: Final = 0.95
 Document: TypeAlias = dict[str, Any]
+
+_SAME: Final = 1e-9
+"""Estimates closer than this are the same: one report among 10^8 moves an estimate by more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +46,7 @@ class Release:
         tally: The counts that the estimates come from, and their cut.
         accounting: What became of every attempt that was read.
         lost: Offsets that the round may have lost, by an operator's word; see `adoption`.
+        enrolment: How many of the devices asked are in it; None while it is open.
     """
 
     survey: Survey
@@ -50,6 +55,7 @@ class Release:
     tally: Tally
     accounting: Accounting
     lost: list[dict[str, int]] = field(default_factory=list)
+    enrolment: Enrolment | None = None
 
     @property
     def is_suppressed(self) -> bool:
@@ -86,9 +92,12 @@ class Release:
             "consistent": {"values": [], "categories": []},
             "poison_margin": None,
             "suppressed": self.is_suppressed,
+            "enrolment": None,
         }
         if not self.is_suppressed:
             document.update(_estimates(survey, self.tally, estimator or survey.estimator()))
+        if self.enrolment is not None:
+            document["enrolment"] = self.enrolment.document(document["values"], document["categories"])
         return document
 
 
@@ -129,6 +138,31 @@ def release(survey: Survey, number: int, states: Mapping[int, PartitionState]) -
     if gathered is None:
         return None
     return Release(survey, number, "sealed", *gathered, lost_of(survey, number, states))
+
+
+def same_facts(one: Document, other: Document) -> bool:
+    """Whether two releases of a round say the same, however each is rendered.
+
+    The facts are what was counted up to which cut, and the estimates that follow. An older release may lack
+    keys that came later, or state another fleet; the last digits of a float may be those of another build.
+    """
+    keys = ("round", "cut", "accounting", "devices", "suppressed", "epsilon")
+    return (
+        all(one.get(key) == other.get(key) for key in keys)
+        and one["survey"]["digest"] == other["survey"]["digest"]
+        and all(_same_cells(one[kind], other[kind]) for kind in ("values", "categories"))
+    )
+
+
+def _same_cells(one: list[Document], other: list[Document]) -> bool:
+    return [cell["label"] for cell in one] == [cell["label"] for cell in other] and all(
+        a["estimate"] == b["estimate"]
+        or (
+            None not in (a["estimate"], b["estimate"])
+            and math.isclose(a["estimate"], b["estimate"], rel_tol=_SAME, abs_tol=_SAME)
+        )
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 def canonical_bytes(document: Document) -> bytes:

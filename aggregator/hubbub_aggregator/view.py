@@ -49,6 +49,16 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
       "poison_margin": {"values": [67.0, null, ...], "categories": [...]} or null,
                                                  forged reports that would move a cell out of its interval;
                                                  null: no number is enough, or not identifiable
+      "enrolment": {                             null while the round is open
+        "enrolled": 400,                         most reports in one round so far
+        "asked": 500, "budget": 4.0,             devices it was offered to and their lifetime epsilon, as the
+                                                 operator states them; null: not stated
+        "absent": 0.2,                           share of those asked that is not in this round; null: unknown
+        "bias": {"values": [0.02, ...], "categories": [...]} or null
+                                                 by how much at most a cell's share among all asked differs
+                                                 from that among those counted, if those absent were refused
+                                                 within their budgets (see `enrolment`)
+      } or null,
       "suppressed": false                        true: fewer than the minimum cohort; values, categories and
                                                  consistent are empty, mean is null
     }

@@ -11,6 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from hubbub.survey import Survey
@@ -20,10 +21,18 @@ from hubbub_aggregator.adoption import lost_of
 from hubbub_aggregator.archive import Archive
 from hubbub_aggregator.counting import PartitionState, RoundKey, RoundState, apply_many
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
-from hubbub_aggregator.errors import Ahead
+from hubbub_aggregator.enrolment import Fleet
+from hubbub_aggregator.errors import Ahead, Diverged
 from hubbub_aggregator.log import Log
 from hubbub_aggregator.provisional import Steps, Tally, advance
-from hubbub_aggregator.release import Document, Release, canonical_bytes, release, sum_counts
+from hubbub_aggregator.release import (
+    Document,
+    Release,
+    canonical_bytes,
+    release,
+    same_facts,
+    sum_counts,
+)
 from hubbub_aggregator.sealing import DEFAULT_GRACE_S, Sealer, due
 from hubbub_aggregator.store import Store
 from hubbub_aggregator.view import LiveView, compose, total_of
@@ -46,10 +55,12 @@ class Worker:
         clock: Seconds since 1970; it decides when rounds are sealed and nothing else.
         read_records: The most records of a partition that one step applies and saves together.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
+        fleet: What the operator states about the devices asked; None states nothing.
 
     Raises:
         Ahead: If the store has applied records that the log does not hold.
         CorruptStore: If the store contradicts itself.
+        Diverged: If the archive holds a release of other facts for a round that is counted anew.
     """
 
     def __init__(
@@ -63,11 +74,13 @@ class Worker:
         clock: Callable[[], float] = time.time,
         read_records: int = DEFAULT_READ_RECORDS,
         dead_letters: DeadLetters | None = None,
+        fleet: Fleet | None = None,
     ) -> None:
         self._log, self._store, self._archive, self._view = log, store, archive, view
         self._grace_s, self._clock, self._read_records = grace_s, clock, read_records
         self._sealer = Sealer(log)
         self._dead_letters = dead_letters or Unkept()
+        self._fleet = fleet or Fleet()
         self._states: dict[int, PartitionState] = {}
         for partition in range(log.partitions):
             state = self._states[partition] = store.load(partition)
@@ -80,6 +93,8 @@ class Worker:
         self._steps: dict[RoundKey, Steps] = store.load_steps()
         # What is released is looked at no more, however many rounds there have been.
         self._released: dict[RoundKey, Document] = {}
+        # The most reports of any round released, by digest.
+        self._most: dict[bytes, int] = {}
         self._open = {
             key
             for state in self._states.values()
@@ -99,6 +114,8 @@ class Worker:
             data = archive.get(key)
             if data is not None:
                 self._released[key] = _shown(json.loads(data))
+                accepted = self._released[key]["accounting"]["accepted"]
+                self._most[key[0]] = max(self._most.get(key[0], 0), accepted)
         self._sealing -= self._released.keys()
         self._open -= self._released.keys()
         self._forget_steps(self._steps.keys() & self._released.keys())
@@ -180,13 +197,21 @@ class Worker:
             finished = release(surveys[digest], number, self._states) if digest in surveys else None
             if finished is None:
                 continue
-            archived = self._archive.get(key) if finished.lost else None
-            if archived is not None:
-                # Counted anew without what is lost: the first release is of more, and stands.
-                document = json.loads(archived)
-            else:
-                document = finished.document(self._estimator(surveys[digest]))
+            most = max(self._most.get(digest, 0), finished.tally.n)
+            enrolment = self._fleet.of(surveys[digest].id, counted=finished.tally.n, enrolled=most)
+            document = replace(finished, enrolment=enrolment).document(self._estimator(surveys[digest]))
+            archived = self._archive.get(key)
+            if archived is None:
                 self._archive.put(key, canonical_bytes(document))
+            else:
+                # Counted anew, from a log whose store was lost: what was released stands as it was rendered,
+                # and where records were lost since, it is of more.
+                if not finished.lost and not same_facts(document, json.loads(archived)):
+                    raise Diverged(
+                        f"survey {digest.hex()}, round {number}: another release is archived already"
+                    )
+                document = json.loads(archived)
+            self._most[digest] = max(self._most.get(digest, 0), document["accounting"]["accepted"])
             self._forget_steps(self._steps.keys() & {key})
             self._provisional.pop(key, None)
             self._released[key] = _shown(document)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError
-from hubbub_deploy import agent_cli, cluster_cli, survey_cli
+from hubbub_deploy import agent_cli, cluster_cli, stated_fleet, survey_cli
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     node.add_argument("surveys", nargs="+", type=Path, metavar="SURVEY", help="survey files (TOML)")
     node.add_argument("--list", type=Path, help="signed list of surveys to serve, from `hubbub survey sign`")
     node.add_argument("--data", type=Path, required=True, help="folder of the log, the store and the archive")
+    stated_fleet.add_to(node)
     node.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     node.add_argument("--port", type=_port, default=DEFAULT_PORT, help="default: %(default)s; 0 for any")
     node.add_argument("--partitions", type=_positive, default=4, help="of a new log (default: %(default)s)")
@@ -91,6 +92,13 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_replay(commands)
 
+    _add_survey(commands)
+    agent_cli.add_to(commands)
+    cluster_cli.add_to(commands)
+    return parser
+
+
+def _add_survey(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     survey = commands.add_parser("survey", help="begin, check, compile and sign surveys")
     verbs = survey.add_subparsers(title="verbs", required=True, metavar="VERB")
     check = verbs.add_parser("check", help="compile it and say what a device would be asked for")
@@ -116,9 +124,6 @@ def _parser() -> argparse.ArgumentParser:
     compiled.set_defaults(run=_survey_compile)
 
     survey_cli.add_to(verbs)
-    agent_cli.add_to(commands)
-    cluster_cli.add_to(commands)
-    return parser
 
 
 def _add_replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -213,6 +218,7 @@ def _node(options: argparse.Namespace) -> int:
             surveys=surveys,
             data_dir=options.data,
             survey_list=options.list,
+            fleet=stated_fleet.stated(options),
             host=options.host,
             port=options.port,
             partitions=options.partitions,

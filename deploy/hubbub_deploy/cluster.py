@@ -27,6 +27,7 @@ from hubbub.records import SurveyRecord, decode_record
 from hubbub_aggregator import api, counting, faust_app
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
+from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import AggregatorError
 from hubbub_aggregator.redis_store import RedisStore
 from hubbub_aggregator.sealing import DEFAULT_GRACE_S
@@ -280,7 +281,9 @@ def aggregate(settings: ClusterSettings, *, instance: str | None = None) -> int:
         return faust_app.run(app)
 
 
-def dashboard(settings: ClusterSettings, *, data_dir: Path, host: str, port: int) -> int:
+def dashboard(
+    settings: ClusterSettings, *, data_dir: Path, host: str, port: int, fleet: Fleet | None = None
+) -> int:
     """Seals, releases into `data_dir` and shows, until SIGINT or SIGTERM.
 
     Raises:
@@ -295,7 +298,7 @@ def dashboard(settings: ClusterSettings, *, data_dir: Path, host: str, port: int
         try:
             data_dir.mkdir(parents=True, exist_ok=True)
             archive = stack.enter_context(contextlib.closing(SqliteArchive(data_dir / ARCHIVE_FILE)))
-            watcher = Watcher(log, store, archive=archive, view=view, grace_s=settings.grace_s)
+            watcher = Watcher(log, store, archive=archive, view=view, grace_s=settings.grace_s, fleet=fleet)
         except (AggregatorError, CollectorError, OSError) as error:
             raise DeployError(str(error)) from error
 

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hubbub_deploy import stated_fleet
+
 if TYPE_CHECKING:
     # Commands that need no server library must start without one.
     from hubbub_deploy.cluster import ClusterSettings
@@ -45,6 +47,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     dashboard = commands.add_parser("dashboard", help="seals, releases and the page; one per cluster")
     _settings(dashboard)
     dashboard.add_argument("--data", type=Path, required=True, help="folder of the archive")
+    stated_fleet.add_to(dashboard)
     _address(dashboard, DASHBOARD_PORT)
     dashboard.set_defaults(run=_dashboard)
 
@@ -113,7 +116,13 @@ def _aggregator(options: argparse.Namespace) -> int:
 def _dashboard(options: argparse.Namespace) -> int:
     from hubbub_deploy import cluster  # noqa: PLC0415 - see above
 
-    return cluster.dashboard(_load(options), data_dir=options.data, host=options.host, port=options.port)
+    return cluster.dashboard(
+        _load(options),
+        data_dir=options.data,
+        fleet=stated_fleet.stated(options),
+        host=options.host,
+        port=options.port,
+    )
 
 
 def _adopt(options: argparse.Namespace) -> int:

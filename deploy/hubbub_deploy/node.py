@@ -23,6 +23,7 @@ from hubbub import Survey
 from hubbub_aggregator import api
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
+from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import AggregatorError
 from hubbub_aggregator.sqlite_dead import SqliteDeadTopic
 from hubbub_aggregator.sqlite_store import SqliteStore
@@ -59,6 +60,7 @@ class NodeSettings:
         clock: Seconds since 1970, for admission and seals.
         survey_list: File of the signed list that devices are served, read anew when it is replaced; None to
             serve a plain one.
+        fleet: What is stated in public about the devices asked.
     """
 
     surveys: tuple[Survey, ...]
@@ -71,6 +73,7 @@ class NodeSettings:
     dead_letter_payload: Literal["none", "whole"] = "none"
     clock: Callable[[], float] = time.time
     survey_list: Path | None = None
+    fleet: Fleet = field(default_factory=Fleet)
 
 
 @contextlib.contextmanager
@@ -102,6 +105,7 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
                 view=view,
                 grace_s=settings.grace_s,
                 clock=settings.clock,
+                fleet=settings.fleet,
                 dead_letters=KeyedDeadLetters(
                     dead, log_identity=log.identity, payload=settings.dead_letter_payload
                 ),

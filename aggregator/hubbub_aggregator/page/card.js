@@ -30,6 +30,7 @@ export class Card {
     this.values = new ShareFigure("Value", "Values");
     this.withheld = el("div", { class: "withheld" });
     this.figures = el("div", { class: "figures" }, this.categories.element, this.values.element);
+    this.absence = el("p", { class: "small" });
     this.identity = new Identity();
     this.json = el("a");
     this.csv = el("a");
@@ -41,7 +42,7 @@ export class Card {
     this.element = el("article", { class: "card", id: `survey-${digest}`, "aria-labelledby": this.title.id },
       el("header", {}, el("div", { class: "names" }, this.title, this.origin),
         el("div", { class: "status" }, this.badge, this.choice)),
-      this.state, this.facts, this.withheld, this.figures,
+      this.state, this.facts, this.withheld, this.figures, this.absence,
       el("div", { class: "under" }, el("div", {}, accounting, this.identity.element), this.links), this.news);
   }
 
@@ -172,6 +173,8 @@ export class Card {
     setText(this.window.main, rounds ? `${round.round + 1} of ${count(rounds)}` : String(round.round + 1));
     this.window.box.title = `round ${round.round} in JSON and CSV, which count from 0`;
     setText(this.window.more, `${when(round.start)} – ${when(round.end)} UTC`);
+    setText(this.absence, absenceIn(round));
+    show(this.absence, Boolean(absenceIn(round)));
     this.identity.update(round.accounting);
     this.#drawNews(round);
   }
@@ -208,6 +211,16 @@ export class Card {
 function lostIn(round) {
   const lost = (round.lost ?? []).reduce((sum, range) => sum + range.until - range.from, 0);
   return lost ? ` It is incomplete: up to ${plural(lost, "record", "records")} of it were lost before they were counted.` : "";
+}
+
+// Who was asked and is not counted, and what that can do to the shares.
+function absenceIn(round) {
+  const { absent, asked, bias } = round.enrolment ?? {};
+  if (absent === undefined || absent === null) return "";
+  const points = (share) => `${(100 * share).toFixed(2)} points`;
+  const largest = bias ? bias.largest ?? Math.max(...bias.values, ...bias.categories) : null;
+  const reach = largest === null ? "" : ` If all of them refused to stay within their budgets, no share of those asked is more than ${points(largest)} away from the share shown, sampling error aside; who stayed away for other reasons is not in this bound.`;
+  return `${(100 * absent).toFixed(1)} % of the ${plural(asked, "device", "devices")} asked are not in this round: they refused or were absent, and nobody is told which.${reach}`;
 }
 
 function stageOf(round) {
