@@ -11,12 +11,15 @@ from hubbub.design.direction import (
     most_confidence,
     narrowest_region,
 )
+from hubbub.design.noise_direction import NoiseDesign, NoiseTarget
 from hubbub.design.question import Objective, Quantity, Question
 
 __all__ = [
     "Accuracy",
     "Candidate",
     "Errors",
+    "NoiseDesign",
+    "NoiseTarget",
     "Objective",
     "Quantity",
     "Question",

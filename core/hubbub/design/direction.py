@@ -87,7 +87,7 @@ def least_epsilon(
         ParameterError: If a parameter breaks its rule, or no epsilon up to MAX_EPSILON reaches the
             confidence; the message names the most that one does.
     """
-    wanted = _checked_confidence(confidence)
+    wanted = checked_confidence(confidence)
 
     def at(epsilon: float) -> Target:
         return most_confidence(points, region=region, epsilon=epsilon, kernel=kernel, margin=margin)
@@ -96,7 +96,7 @@ def least_epsilon(
     while found.confidence < wanted:
         if found.epsilon >= MAX_EPSILON:
             raise ParameterError(
-                f"confidence must be at most {_down(found.confidence)} for this region up to epsilon "
+                f"confidence must be at most {rounded_down(found.confidence)} for this region up to epsilon "
                 f"{MAX_EPSILON:g}, got {wanted:.12g}"
             )
         below, found = found, at(min(2.0 * found.epsilon, MAX_EPSILON))
@@ -138,7 +138,7 @@ def narrowest_region(
         ParameterError: If a parameter breaks its rule, or no region within the grid reaches the confidence;
             the message names the most that one does.
     """
-    wanted = _checked_confidence(confidence)
+    wanted = checked_confidence(confidence)
     checked_epsilon(epsilon)
 
     def at(steps: int) -> Target:
@@ -148,8 +148,8 @@ def narrowest_region(
     found = at(high)
     if found.confidence < wanted:
         raise ParameterError(
-            f"confidence must be at most {_down(found.confidence)} for a region within the grid at epsilon "
-            f"{epsilon:g}, got {wanted:g}"
+            f"confidence must be at most {rounded_down(found.confidence)} for a region within the grid "
+            f"at epsilon {epsilon:g}, got {wanted:g}"
         )
     low = -1
     while high - low > 1:
@@ -181,7 +181,7 @@ def least_epsilon_of_categories(sizes: list[int], *, confidence: float, boost_ep
         ParameterError: If a parameter breaks its rule, or no epsilon up to MAX_EPSILON reaches the
             confidence; the message names the most that one does.
     """
-    wanted = _checked_confidence(confidence)
+    wanted = checked_confidence(confidence)
     low = max(boost_epsilon, MIN_EPSILON)
     channel = pbgrr(sizes, epsilon=low, boost_epsilon=boost_epsilon)
     if category_confidence(channel) >= wanted:
@@ -189,7 +189,7 @@ def least_epsilon_of_categories(sizes: list[int], *, confidence: float, boost_ep
     high = low
     while category_confidence(channel) < wanted:
         if high >= MAX_EPSILON:
-            most = _down(category_confidence(channel))
+            most = rounded_down(category_confidence(channel))
             raise ParameterError(f"confidence must be at most {most} for these categories, got {wanted:g}")
         low, high = high, min(max(2.0 * high, SMALLEST), MAX_EPSILON)
         channel = pbgrr(sizes, epsilon=high, boost_epsilon=boost_epsilon)
@@ -215,10 +215,10 @@ def most_boost_of_categories(sizes: list[int], *, epsilon: float, confidence: fl
         ParameterError: If a parameter breaks its rule, or not even boost_epsilon 0 keeps the confidence; the
             message names the most that it does.
     """
-    wanted = _checked_confidence(confidence)
+    wanted = checked_confidence(confidence)
     found = pbgrr(sizes, epsilon=epsilon, boost_epsilon=0.0)
     if category_confidence(found) < wanted:
-        most = _down(category_confidence(found))
+        most = rounded_down(category_confidence(found))
         raise ParameterError(f"confidence must be at most {most} at epsilon {epsilon:g}, got {wanted:g}")
     low, high = MIN_EPSILON, epsilon
     for tried in (high, low):
@@ -258,7 +258,12 @@ def _widened(region: Region, steps: int) -> Region:
     return Absolute(float(steps))
 
 
-def _checked_confidence(confidence: float) -> float:
+def checked_confidence(confidence: float) -> float:
+    """Gives a confidence back if it is one.
+
+    Raises:
+        ParameterError: If it is not a number within (0, 1).
+    """
     if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0.0 < confidence < 1.0:
         nearest = ""
         if isinstance(confidence, int | float) and confidence >= 1.0:
@@ -271,6 +276,6 @@ def _log_odds(share: float) -> float:
     return math.log(share / (1.0 - share)) if 0.0 < share < 1.0 else math.copysign(50.0, share - 0.5)
 
 
-def _down(confidence: float) -> str:
-    """Rounded down to six digits, so that what is named can be reached."""
+def rounded_down(confidence: float) -> str:
+    """Gives six digits, rounded down so that what is named can be reached."""
     return f"{math.floor(confidence * 1e6) / 1e6:.6f}"
