@@ -9,20 +9,20 @@ import time
 
 from hubbub_aggregator.assignment import Assignment
 from hubbub_aggregator.redis_store import RedisStore
-from hubbub_collector.kafka_log import KafkaLog
+from hubbub_collector.growing_log import GrowingLog
 
 
 def main(kind: str, bootstrap: str, topic: str, redis_url: str) -> int:
-    log = KafkaLog(bootstrap, topic)
-    store = RedisStore.connect(redis_url, log_identity=log.identity, partitions=log.partitions)
+    log = GrowingLog(bootstrap, topic, layout_s=1.0)
+    store = RedisStore.connect(
+        redis_url, log_identity=log.identity, partitions=log.partitions, layout=log.layout
+    )
     if kind == "faust":
         from hubbub_aggregator.faust_app import create_app, run
 
         # Killed workers are missed after two seconds, so that tests are quick; groups are small, so that a
         # kill falls between two of them.
-        app = create_app(
-            log, store, bootstrap=bootstrap, topic=topic, group=topic, session_s=2, group_records=8
-        )
+        app = create_app(log, store, bootstrap=bootstrap, group=topic, session_s=2, group_records=8)
         return run(app)
     from hubbub_aggregator import plain
 

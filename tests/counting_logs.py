@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from surveys import START_S
 
+from hubbub.layout import Layout
 from hubbub.records import ReportsRecord, Segment, SurveyRecord, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import Accounting
@@ -48,6 +49,7 @@ class MemoryLog:
 
     def __init__(self, partitions: int = 2, identity: str = "memory-log") -> None:
         self.partitions, self.identity = partitions, identity
+        self.layout = Layout.of(partitions, identity=identity)
         self.records: dict[int, list[bytes]] = {p: [] for p in range(partitions)}
         self.begins = dict.fromkeys(self.records, 0)
 

@@ -39,6 +39,7 @@ class Assignment:
         store: Where counts are kept; it decides where to read on.
         end: The log's end in a partition.
         begin: The first offset that the log still has; a log without it keeps everything.
+        window: The starts of the rounds that lie in a partition.
         clock: Seconds that only grow, to wait for a record that is missing.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
     """
@@ -49,9 +50,11 @@ class Assignment:
         *,
         end: Callable[[int], int],
         begin: Callable[[int], int] = lambda _: 0,
+        window: Callable[[int], tuple[int, float]] = lambda _: (0, float("inf")),
         clock: Callable[[], float],
         dead_letters: DeadLetters | None = None,
     ) -> None:
+        self._window = window
         self._dead_letters = dead_letters or Unkept()
         self._store, self._begin, self._end, self._clock = store, begin, end, clock
         self._states: dict[int, PartitionState] = {}
@@ -71,6 +74,7 @@ class Assignment:
             self._let_go()
             for partition in partitions:
                 state = self._store.load(partition)
+                state.window = self._window(partition)
                 self._check_log(partition, state.offset)
                 self._states[partition] = state
             return {partition: state.offset for partition, state in self._states.items()}

@@ -5,7 +5,8 @@ it. Nothing else decides what counts, so that live, embedded and replayed runs a
 
 Each report gets the first verdict that fits, in this order:
 
-    invalid     its symbol is not one of the channel's, or its round not one of the schedule's
+    invalid     its symbol is not one of the channel's, its round not one of the schedule's, or not of this
+                partition's
     early       its round starts later than its batch's minute allows: start > 60 (minute + 1) + skew
     late        its round is sealed
     duplicate   its id was accepted before in the open round
@@ -140,6 +141,8 @@ class PartitionState:
         unknown: Reports of digests that no Survey record announced.
         dead: Records that did not decode, whole or in part.
         lost: Offsets that were never counted, by an operator's word.
+        window: The starts of the rounds whose reports lie here, seconds since 1970: from the first on, and
+            below the second. Other rounds' repeats would be known elsewhere: here their reports are invalid.
         id_set: Makes the set that remembers a round's ids.
     """
 
@@ -149,6 +152,7 @@ class PartitionState:
     unknown: int = 0
     dead: int = 0
     lost: tuple[LostRange, ...] = ()
+    window: tuple[int, float] = (0, float("inf"))
     id_set: Callable[[], IdSet] = IdTable
 
     def counted(self, key: RoundKey) -> bool:
@@ -376,8 +380,12 @@ class _Draft:
             else:
                 self._segment(survey, segment, minute=record.minute)
 
+    def _is_here(self, survey: Survey, number: int) -> bool:
+        begin, end = self._state.window
+        return begin <= survey.round_start_s(number) < end
+
     def _segment(self, survey: Survey, segment: Segment, *, minute: int) -> None:
-        if not 0 <= segment.round < survey.rounds:
+        if not 0 <= segment.round < survey.rounds or not self._is_here(survey, segment.round):
             draft = self._round((segment.digest, NO_ROUND))
             draft.accounting += _refused(segment, invalid=len(segment))
             return

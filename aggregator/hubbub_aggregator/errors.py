@@ -3,6 +3,7 @@
 AggregatorError
 ├── Gap              a record is missing between what was applied and what was read
 ├── Lost             the log begins after what was applied: retention took what is in between
+├── LayoutGrown      the log has more partitions than this process knows; another one will know them
 ├── StoreError       the store cannot be trusted with this state
 │   ├── StoreConflict  another writer moved the partition's offset first
 │   ├── ForeignStore   the store belongs to another log, layout or schema
@@ -29,6 +30,10 @@ class Gap(AggregatorError):  # noqa: N818 - the word the design uses for the eve
 
 class Lost(AggregatorError):  # noqa: N818 - names the finding
     """Records that were not counted are no longer in the log; only an operator may say to go on."""
+
+
+class LayoutGrown(AggregatorError):  # noqa: N818 - names the finding
+    """The log has grown since this process began; whoever starts it again lets it count all of it."""
 
 
 class StoreError(AggregatorError):

@@ -22,6 +22,7 @@ from faust.types import TP
 
 from hubbub_aggregator.assignment import Assignment
 from hubbub_aggregator.dead_letters import DeadLetters
+from hubbub_aggregator.errors import LayoutGrown
 from hubbub_aggregator.log import Log
 from hubbub_aggregator.store import Store
 
@@ -41,7 +42,6 @@ def create_app(
     store: Store,
     *,
     bootstrap: str,
-    topic: str,
     group: str = "hubbub-aggregator",
     instance: str | None = None,
     session_s: float = DEFAULT_SESSION_S,
@@ -54,7 +54,6 @@ def create_app(
         log: The topic as a log: its partitions and ends.
         store: Where counts are kept.
         bootstrap: Brokers, as host:port,host:port.
-        topic: The topic's name.
         group: Workers of one group share the partitions.
         instance: A name that a restarted worker has again: it then gets its partitions back without a
             rebalance. None for a new member every time.
@@ -63,18 +62,32 @@ def create_app(
         dead_letters: Where letters about what cannot be counted go; None keeps none.
     """
     assignment = Assignment(
-        store, begin=log.begin, end=log.end, clock=time.monotonic, dead_letters=dead_letters
+        store,
+        begin=log.begin,
+        end=log.end,
+        window=log.layout.window,
+        clock=time.monotonic,
+        dead_letters=dead_letters,
     )
+    layout = log.layout
+    names = [span.topic for span in layout.spans]
+    # A topic's partition and its number in the log.
+    numbers = {
+        TP(names[span], local): number
+        for number in range(layout.partitions)
+        for span, local in [layout.place(number)]
+    }
+    places = {number: place for place, number in numbers.items()}
 
     class StoreConsumer(Consumer):
         """Reads on from where the store says."""
 
         async def seek_to_committed(self) -> Mapping[TP, int]:
             try:
-                assigned = sorted(tp.partition for tp in self.assignment() if tp.topic == topic)
+                assigned = sorted(numbers[tp] for tp in self.assignment() if tp in numbers)
                 # Loading may take seconds; heartbeats come from the consumer's own thread meanwhile.
                 loaded = await asyncio.to_thread(assignment.load, assigned)
-                offsets = {TP(topic, partition): offset for partition, offset in loaded.items()}
+                offsets = {places[partition]: offset for partition, offset in loaded.items()}
                 await self.seek_wait(offsets)
             except Exception:
                 _end()
@@ -107,7 +120,7 @@ def create_app(
         topic_disable_leader=True,
         web_enabled=False,
     )
-    records = app.topic(topic, value_type=bytes, value_serializer="raw", key_serializer="raw")
+    records = app.topic(*names, value_type=bytes, value_serializer="raw", key_serializer="raw")
 
     async def count(stream: Any) -> AsyncIterator[None]:  # noqa: ANN401 - Faust's streams have no useful type
         try:
@@ -115,11 +128,12 @@ def create_app(
                 columns: dict[int, list[tuple[int, bytes]]] = {}
                 for event in events:
                     message = event.message
-                    columns.setdefault(message.partition, []).append((message.offset, message.value or b""))
+                    number = numbers[message.tp]
+                    columns.setdefault(number, []).append((message.offset, message.value or b""))
                 for partition, column in columns.items():
                     seek = assignment.take(partition, column)
                     if seek is not None:
-                        await app.consumer.seek_wait({TP(topic, partition): seek.offset})
+                        await app.consumer.seek_wait({places[partition]: seek.offset})
                 yield None
         except Exception:
             _end()
@@ -132,6 +146,10 @@ def create_app(
         try:
             # Asks the broker, and counting goes on meanwhile.
             await asyncio.to_thread(assignment.verify)
+            if log.partitions != layout.partitions:
+                raise LayoutGrown(
+                    f"the log has {log.partitions} partitions, this worker knew {layout.partitions}"
+                )
         except Exception:
             _end()
 

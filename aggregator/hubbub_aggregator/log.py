@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from hubbub.layout import Layout
+
 
 class Log(Protocol):
     """A partitioned log of records, offsets without holes, from 0 in every partition."""
@@ -16,7 +18,12 @@ class Log(Protocol):
 
     @property
     def partitions(self) -> int:
-        """How many partitions it has; it never changes."""
+        """How many partitions it has; it may grow, and a number then still means the same partition."""
+        ...
+
+    @property
+    def layout(self) -> Layout:
+        """Which partitions the reports of a round lie in."""
         ...
 
     def append(self, records: Mapping[int, list[bytes]], /) -> object:

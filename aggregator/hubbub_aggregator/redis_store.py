@@ -30,6 +30,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from hubbub.errors import HubbubError
+from hubbub.layout import Layout
 from hubbub.packing import pack, unpack
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING, Accounting
@@ -92,6 +93,7 @@ class RedisStore:
         client: A connection that gives bytes back and does not retry; see `connect`.
         log_identity: The log that the counts are of.
         partitions: How many partitions that log has.
+        layout: The topics that the log consists of; one if absent.
         namespace: What all keys begin with: several logs may share a Redis.
 
     Raises:
@@ -101,15 +103,20 @@ class RedisStore:
     """
 
     def __init__(
-        self, client: redis.Redis, *, log_identity: str, partitions: int, namespace: str = "hubbub"
+        self,
+        client: redis.Redis,
+        *,
+        log_identity: str,
+        partitions: int,
+        layout: Layout | None = None,
+        namespace: str = "hubbub",
     ) -> None:
         if not namespace or set("{}") & set(namespace):
             raise ForeignStore(f"namespace must be a name without braces, got {namespace!r}")
         # Its answers are typed as either of sync and async; here they are always sync.
         self._redis = cast(Any, client)
         self._partitions, self._namespace = partitions, namespace
-        identity = {"log": log_identity, "partitions": partitions, "schema": SCHEMA_VERSION}
-        self._identity = json.dumps(identity, sort_keys=True).encode()
+        self._layout = layout or Layout.of(partitions, identity=log_identity)
         self._steps = f"{{{namespace}:steps}}:{log_identity}"
         with _as_store_error():
             policy = self._redis.info("memory").get("maxmemory_policy", "noeviction")
@@ -118,14 +125,21 @@ class RedisStore:
             self._save = self._redis.register_script(_SAVE)
             for partition in range(partitions):
                 found = self._redis.hget(self._key(partition, "head"), "identity")
-                if found not in (None, self._identity):
+                expected = self._identity(partition)
+                if found not in (None, expected):
                     raise ForeignStore(
-                        f"{namespace} must be the store of {self._identity.decode()}, got {found.decode()}"
+                        f"{namespace} must be the store of {expected.decode()}, got {found.decode()}"
                     )
 
     @classmethod
     def connect(
-        cls, url: str, *, log_identity: str, partitions: int, namespace: str = "hubbub"
+        cls,
+        url: str,
+        *,
+        log_identity: str,
+        partitions: int,
+        layout: Layout | None = None,
+        namespace: str = "hubbub",
     ) -> RedisStore:
         """The store behind `url`, as in redis://host:6379/0.
 
@@ -141,11 +155,19 @@ class RedisStore:
             )
         except ValueError as error:
             raise StoreError(f"Redis must be given as redis://host:port, got {url!r}: {error}") from error
-        return cls(client, log_identity=log_identity, partitions=partitions, namespace=namespace)
+        return cls(
+            client, log_identity=log_identity, partitions=partitions, layout=layout, namespace=namespace
+        )
 
     def close(self) -> None:
         """Closes the connections."""
         self._redis.close()
+
+    def _identity(self, partition: int) -> bytes:
+        """What a partition's counts are of: a topic, which has more of them or not, and this schema."""
+        span = self._layout.spans[self._layout.place(partition)[0]]
+        identity = {"log": span.identity, "partitions": span.partitions, "schema": SCHEMA_VERSION}
+        return json.dumps(identity, sort_keys=True).encode()
 
     def _key(self, partition: int, *parts: str) -> str:
         return ":".join((f"{{{self._namespace}:{partition}}}", *parts))
@@ -203,8 +225,8 @@ class RedisStore:
             raise ValueError(f"a save failed half-way: {head[b'broken']!r}")
         if not head and (surveys or rounds or seals):
             raise ValueError("there are rounds or surveys but no head")
-        if head and head.get(b"identity") != self._identity:
-            raise ForeignStore(f"partition {partition} must be of {self._identity!r}, got {head}")
+        if head and head.get(b"identity") != self._identity(partition):
+            raise ForeignStore(f"partition {partition} must be of {self._identity(partition)!r}, got {head}")
         state = PartitionState(
             offset=int(head.get(b"offset", 0)),
             surveys={digest: Survey.from_canonical(canonical) for digest, canonical in surveys.items()},
@@ -253,7 +275,7 @@ class RedisStore:
         self._check_partition(partition)
         keys = [self._key(partition, name) for name in ("head", "rounds", "seals", "surveys")]
         head, rounds, seals, surveys = range(1, 5)
-        words: list[Any] = [self._identity, change.previous, change.offset]
+        words: list[Any] = [self._identity(partition), change.previous, change.offset]
 
         def command(name: str, key: int, *rest: str | bytes | int) -> None:
             words.extend((len(rest) + 2, name, key, *rest))
@@ -288,7 +310,9 @@ class RedisStore:
                 f"partition {partition}: offset must be {change.previous}, got {found.decode()}"
             )
         if verdict == b"foreign":
-            raise ForeignStore(f"partition {partition} must be of {self._identity!r}, got {found!r}")
+            raise ForeignStore(
+                f"partition {partition} must be of {self._identity(partition)!r}, got {found!r}"
+            )
         if verdict != b"saved":
             raise StoreError(f"partition {partition}: Redis refused a save: {found.decode()}")
 

@@ -8,7 +8,7 @@ report come after all, it makes the round due at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from hubbub.records import SealRecord, encode_record
@@ -42,10 +42,16 @@ def due(
 
 
 class Sealer:
-    """Writes seals to a log. A seal written twice is a no-op to every reader, so a crash needs no care."""
+    """Writes seals to a log. A seal written twice is a no-op to every reader, so a crash needs no care.
 
-    def __init__(self, log: Log) -> None:
+    Args:
+        log: Where to.
+        home: The partitions of a round; all if absent.
+    """
+
+    def __init__(self, log: Log, home: Callable[[RoundKey], Iterable[int]] | None = None) -> None:
         self._log = log
+        self._home = home or (lambda _: range(log.partitions))
         self._written: set[RoundKey] = set()
 
     def forget(self) -> None:
@@ -53,14 +59,17 @@ class Sealer:
         self._written.clear()
 
     def seal(self, pairs: Iterable[RoundKey]) -> int:
-        """Appends a seal for each (digest, round) to every partition, all or none; how many were new here.
+        """Appends a seal for each (digest, round) to every partition of it; how many were new here.
 
         Thousands go in several appends, so that uploads need not wait for all of them.
         """
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self._written]
         for start in range(0, len(new), _APPEND_SEALS):
             group = new[start : start + _APPEND_SEALS]
-            seals = [encode_record(SealRecord(digest, number)) for digest, number in group]
-            self._log.append({partition: list(seals) for partition in range(self._log.partitions)})
+            seals: dict[int, list[bytes]] = {}
+            for key in group:
+                for partition in self._home(key):
+                    seals.setdefault(partition, []).append(encode_record(SealRecord(*key)))
+            self._log.append(seals)
             self._written.update(group)
         return len(new)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from hubbub_aggregator.counting import Change, PartitionState, RoundKey
-from hubbub_aggregator.errors import StoreError
+from hubbub_aggregator.errors import LayoutGrown, StoreError
 from hubbub_aggregator.log import Log
 from hubbub_aggregator.provisional import Steps
 from hubbub_aggregator.view import total_of
@@ -74,6 +74,10 @@ class Watcher(Worker):
         Returns:
             How many records were applied since the last step.
         """
+        if self._log.partitions != len(self._states):
+            raise LayoutGrown(
+                f"the log has {self._log.partitions} partitions, {len(self._states)} are watched"
+            )
         applied = sum(self._advance(partition) for partition in self._states)
         self._seal_due()
         if applied:

@@ -78,12 +78,13 @@ class Worker:
     ) -> None:
         self._log, self._store, self._archive, self._view = log, store, archive, view
         self._grace_s, self._clock, self._read_records = grace_s, clock, read_records
-        self._sealer = Sealer(log)
+        self._sealer = Sealer(log, self._home)
         self._dead_letters = dead_letters or Unkept()
         self._fleet = fleet or Fleet()
         self._states: dict[int, PartitionState] = {}
         for partition in range(log.partitions):
             state = self._states[partition] = store.load(partition)
+            state.window = log.layout.window(partition)
             end = log.end(partition)
             if state.offset > end:
                 raise Ahead(
@@ -179,6 +180,14 @@ class Worker:
     def _seal_due(self) -> None:
         self._sealer.seal(due(self._open, self._surveys(), self._clock(), self._grace_s))
 
+    def _home(self, key: RoundKey) -> range:
+        """The partitions that a round's reports lie in; all of them as long as nobody knows its survey."""
+        for state in self._states.values():
+            survey = state.surveys.get(key[0])
+            if survey is not None:
+                return self._log.layout.partitions_at(survey.round_start_s(key[1]))
+        return range(self._log.partitions)
+
     def _surveys(self) -> dict[bytes, Survey]:
         return {digest: survey for state in self._states.values() for digest, survey in state.surveys.items()}
 
@@ -194,7 +203,8 @@ class Worker:
         surveys = self._surveys()
         for key in sorted(self._sealing):
             digest, number = key
-            finished = release(surveys[digest], number, self._states) if digest in surveys else None
+            states = {partition: self._states[partition] for partition in self._home(key)}
+            finished = release(surveys[digest], number, states) if digest in surveys else None
             if finished is None:
                 continue
             most = max(self._most.get(digest, 0), finished.tally.n)

@@ -7,7 +7,7 @@ and a minute; nothing of a connection or a request reaches this module.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -47,13 +47,15 @@ class Batch:
 
     Args:
         partitions: How many partitions the log has.
+        home: Which of them the reports of a (digest, round) go to, or those of none; all if absent.
 
     Attributes:
         attempts: How many reports it has taken, refused ones included.
         size: Bytes that its segments need at most, of all partitions together.
     """
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, partitions: int, home: Callable[[Key | None], range] | None = None) -> None:
+        self._home, self._homes = home or (lambda _: range(partitions)), dict[Key | None, range]()
         self._columns: list[dict[Key, _Column]] = [{} for _ in range(partitions)]
         self._unknown = [0] * partitions
         self._minute = 0
@@ -64,12 +66,12 @@ class Batch:
         """Takes the reports of an upload, each with its verdict, judged at `now_s` seconds since 1970."""
         self._minute = max(self._minute, int(now_s // 60))
         self.attempts += len(reports)
-        partitions = len(self._columns)
         for report, verdict in zip(reports, verdicts, strict=True):
             if isinstance(report, Malformed):
-                self._unknown[0] += 1
+                self._unknown[self._home_of(None)[0]] += 1
                 continue
-            partition = partition_of(report.id, partitions)
+            home = self._home_of(verdict.key)
+            partition = home[partition_of(report.id, len(home))]
             if verdict.key is None:
                 self._unknown[partition] += 1
                 continue
@@ -84,6 +86,12 @@ class Batch:
                 self.size += ID_BYTES + (len(symbol) if isinstance(symbol, bytes) else _NUMBER_BYTES)
             else:
                 column.refused[verdict.outcome] += 1
+
+    def _home_of(self, key: Key | None) -> range:
+        home = self._homes.get(key)
+        if home is None:
+            home = self._homes[key] = self._home(key)
+        return home
 
     def records(self, source: Source) -> dict[int, ReportsRecord]:
         """Partition -> its record; reports in an order drawn from `source`, segments by digest and round.

@@ -21,10 +21,10 @@ from starlette.types import Receive, Scope, Send
 
 from hubbub.errors import WireError
 from hubbub.randomness import SYSTEM, Source
-from hubbub.records import SurveyRecord, decode_record, encode_record
+from hubbub.records import NO_ROUND, SurveyRecord, decode_record, encode_record
 from hubbub.survey import Survey
 from hubbub.wire import decode_upload, encode_response, encode_surveys
-from hubbub_collector.admission import Admission, Terms, index_surveys
+from hubbub_collector.admission import Admission, Key, Terms, index_surveys
 from hubbub_collector.batcher import ByteBudget
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.list_file import ListFile
@@ -80,12 +80,20 @@ class Gateway:
     async def running(self) -> AsyncIterator[None]:
         """Publishes the surveys, takes uploads, and on the way out writes what still waits."""
         await asyncio.to_thread(self._prepare)
-        self._writer = Writer(self._log, self._settings, source=self._source, metrics=self.metrics)
+        self._writer = Writer(
+            self._log, self._settings, source=self._source, metrics=self.metrics, home=self._home
+        )
         self._writer.start()
         try:
             yield
         finally:
             await self._writer.stop()
+
+    def _home(self, key: Key | None) -> range:
+        """The partitions in force when a round starts; those in force now for what belongs to none."""
+        if key is None or key[1] == NO_ROUND:
+            return self._log.layout.partitions_at(self._clock())
+        return self._log.layout.partitions_at(self._surveys[key[0]].round_start_s(key[1]))
 
     def _prepare(self) -> None:
         """Puts every survey into every partition before any report of it, and counts quotas used up."""

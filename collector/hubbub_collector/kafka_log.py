@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, Self
 
-from confluent_kafka import OFFSET_BEGINNING
-
+from hubbub.layout import Layout
 from hubbub_collector.errors import LogError
 from hubbub_collector.kafka_producer import DELIVERY_TIMEOUT_S, Sender
 from hubbub_collector.kafka_reader import Reader, consumer, ends, offset_of
@@ -25,6 +24,9 @@ DEFAULT_REBUILD_S: Final = 7 * 86_400
 DEFAULT_IDENTITY_S: Final = 10.0
 # One read returns at most this much (and at least one record), so that a reader's memory is bounded.
 MAX_READ_BYTES: Final = 8 * 2**20
+# What keys in the companion topic begin with, after the identity.
+_SURVEY: Final = b"survey/"
+_OTHER: Final = b"note/"
 _MAX_OFFSET: Final = 2**63
 _MAX_LIMIT: Final = 2**31
 
@@ -70,6 +72,8 @@ class KafkaLog:
                 f"topic {topic} has {found.partitions} partitions, which never changes; got {partitions}"
             )
         self._identity, self._partitions = found.identity, found.partitions
+        # The companion may have served a topic of this name before.
+        self._prefix = self._identity.encode() + b"/"
         self._identity_s, self._identified = identity_s, time.monotonic()
         self._sender = Sender(bootstrap, delivery_timeout_s)
         self._lock = threading.Lock()
@@ -77,6 +81,10 @@ class KafkaLog:
         # Its questions go through a connection of their own: a broker answers one connection's requests in
         # order, and a fetch at the end of a partition waits for news.
         self._asker = consumer(bootstrap)
+        self._companion: Reader | None = None
+        self._noted: dict[bytes, bytes] = {}
+        self._noted_to = 0
+        self._noting = threading.Lock()
         self._closed = False
 
     @property
@@ -88,6 +96,11 @@ class KafkaLog:
     def partitions(self) -> int:
         """How many partitions the topic has."""
         return self._partitions
+
+    @property
+    def layout(self) -> Layout:
+        """This topic alone."""
+        return Layout.of(self._partitions, topic=self._topic, identity=self._identity)
 
     def append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
         """Produces all records, once each, and waits until all copies in sync have them; see Log.append.
@@ -111,12 +124,10 @@ class KafkaLog:
 
         A crash between the two, or two processes at once, repeat the record.
         """
-        # The companion may have served a topic of this name before.
-        key = self._identity.encode() + b"/" + key
-        if key in self._announced():
+        if key in self.announcements():
             return False
         self.append(dict.fromkeys(range(self._partitions), (record,)))
-        self._send([(companion(self._topic), 0, key, record)])
+        self._note(_SURVEY + key, record)
         return True
 
     def announced(self) -> list[bytes]:
@@ -125,26 +136,58 @@ class KafkaLog:
         Raises:
             LogError: If they cannot be read.
         """
-        prefix = self._identity.encode() + b"/"
-        return [record for key, record in self._announced().items() if key.startswith(prefix)]
+        return list(self.announcements().values())
+
+    def announcements(self) -> dict[bytes, bytes]:
+        """The same by key."""
+        return {
+            key.removeprefix(_SURVEY): value
+            for key, value in self._notes().items()
+            if key.startswith(_SURVEY)
+        }
+
+    def note(self, key: bytes, value: bytes) -> None:
+        """Keeps `value` in the companion topic for good; the last one of a key counts.
+
+        Raises:
+            LogError: If it is not known to be stored.
+        """
+        self._note(_OTHER + key, value)
+
+    def notes(self) -> dict[bytes, bytes]:
+        """What `note` has kept.
+
+        Raises:
+            LogError: If it cannot be read.
+        """
+        return {
+            key.removeprefix(_OTHER): value for key, value in self._notes().items() if key.startswith(_OTHER)
+        }
+
+    def _note(self, key: bytes, value: bytes) -> None:
+        self._send([(companion(self._topic), 0, self._prefix + key, value)])
 
     def _send(self, records: Sequence[tuple[str, int, bytes | None, bytes]]) -> list[int]:
         self._check_open()
         self._check_identity()
         return self._sender.send(records, minute_ms=60_000 * int(self._clock() // 60))
 
-    def _announced(self) -> dict[bytes, bytes]:
+    def _notes(self) -> dict[bytes, bytes]:
+        """The last value of every key of this topic in its companion; only what is new there is read."""
         self._check_open()
         name = companion(self._topic)
-        begin, end = ends(self._asker, name, 0)
-        if begin == end:
-            return {}
-        reader = Reader(self._bootstrap, name, 0)
-        try:
-            found = reader.messages(OFFSET_BEGINNING, end - begin, 2**31)
-            return {message.key() or b"": message.value() or b"" for message in found}
-        finally:
-            reader.close()
+        with self._noting:
+            begin, end = ends(self._asker, name, 0)
+            start = max(begin, self._noted_to)
+            if start < end:
+                if self._companion is None:
+                    self._companion = Reader(self._bootstrap, name, 0)
+                for message in self._companion.messages(start, end - start, _MAX_LIMIT):
+                    key = message.key() or b""
+                    if key.startswith(self._prefix):
+                        self._noted[key.removeprefix(self._prefix)] = message.value() or b""
+                self._noted_to = end
+            return dict(self._noted)
 
     def read(self, partition: int, offset: int, limit: int) -> list[tuple[int, bytes]]:
         """Up to `limit` records, and no more than about MAX_READ_BYTES, from `offset` on; see Log.read.
@@ -187,6 +230,8 @@ class KafkaLog:
             self._closed = True
             readers, self._readers = list(self._readers.values()), {}
         self._sender.close()
+        if self._companion is not None:
+            readers.append(self._companion)
         for reader in readers:
             reader.close()
         self._asker.close()

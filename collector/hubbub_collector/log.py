@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from hubbub.layout import Layout
+
 
 class Log(Protocol):
     """A partitioned, append-only sequence of records.
@@ -19,7 +21,11 @@ class Log(Protocol):
 
     @property
     def partitions(self) -> int:
-        """How many partitions there are; fixed when the log was made."""
+        """How many partitions there are; it may grow, and a number then still means the same partition."""
+
+    @property
+    def layout(self) -> Layout:
+        """Which partitions the reports of a round belong to."""
 
     def append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
         """Stores the records of every partition named, all or nothing; on return they survive a power cut.

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+from hubbub.layout import Layout
 from hubbub_collector.errors import LogError, LogLocked, LogVersionError
 
 SCHEMA_VERSION: Final = 1
@@ -121,6 +122,11 @@ class SqliteLog:
     def partitions(self) -> int:
         """How many partitions it has."""
         return self._partitions
+
+    @property
+    def layout(self) -> Layout:
+        """All partitions for every round: this log does not grow."""
+        return Layout.of(self._partitions, identity=self._identity)
 
     def append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
         """Stores all records in one transaction, fsynced before it returns; see Log.append."""

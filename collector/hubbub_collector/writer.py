@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 
 from hubbub.randomness import Source
 from hubbub.records import encode_record
 from hubbub.wire import Malformed, Report
-from hubbub_collector.admission import Verdict
+from hubbub_collector.admission import Key, Verdict
 from hubbub_collector.batcher import Batch
 from hubbub_collector.errors import LogError, NotDurable
 from hubbub_collector.log import Log
@@ -26,8 +26,8 @@ _LOG = logging.getLogger("hubbub.collector")
 class _Pending:
     """A batch that fills up, and the uploads that wait for it."""
 
-    def __init__(self, partitions: int, due: float) -> None:
-        self.batch = Batch(partitions)
+    def __init__(self, batch: Batch, due: float) -> None:
+        self.batch = batch
         self.due = due
         self.waiting: list[asyncio.Future[None]] = []
 
@@ -52,9 +52,19 @@ class Writer:
         settings: Linger and batch size.
         source: Randomness of the order within a batch.
         metrics: Where the writer counts.
+        home: Which partitions the reports of a (digest, round) go to; all if absent.
     """
 
-    def __init__(self, log: Log, settings: GatewaySettings, *, source: Source, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        log: Log,
+        settings: GatewaySettings,
+        *,
+        source: Source,
+        metrics: Metrics,
+        home: Callable[[Key | None], range] | None = None,
+    ) -> None:
+        self._home = home
         self._log, self._settings, self._source, self._metrics = log, settings, source, metrics
         self._queue: deque[_Pending] = deque()
         self._wake = asyncio.Event()
@@ -83,7 +93,8 @@ class Writer:
             future.set_exception(NotDurable("the gateway must be running to take uploads, got a stopped one"))
             return future
         if not self._queue or self._is_full(self._queue[-1].batch):
-            self._queue.append(_Pending(self._log.partitions, loop.time() + self._settings.linger_s))
+            batch = Batch(self._log.partitions, self._home)
+            self._queue.append(_Pending(batch, loop.time() + self._settings.linger_s))
         pending = self._queue[-1]
         pending.batch.add(reports, verdicts, now_s)
         pending.waiting.append(future)

@@ -14,6 +14,7 @@ import tomllib
 import traceback
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Self
 
@@ -23,6 +24,7 @@ from starlette.routing import Mount
 
 from hubbub import Survey
 from hubbub.errors import HubbubError
+from hubbub.layout import Layout
 from hubbub.records import SurveyRecord, decode_record
 from hubbub_aggregator import api, counting, faust_app
 from hubbub_aggregator.archive import SqliteArchive
@@ -35,6 +37,7 @@ from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.watcher import Watcher
 from hubbub_collector import gateway
 from hubbub_collector.errors import CollectorError
+from hubbub_collector.growing_log import GrowingLog, least_start
 from hubbub_collector.kafka_dead import KafkaDeadTopic
 from hubbub_collector.kafka_log import DEFAULT_REBUILD_S, KafkaLog
 from hubbub_collector.kafka_topic import DEFAULT_RETENTION_S, Topic, create_topic
@@ -136,10 +139,53 @@ def make_topic(
         raise DeployError(str(error)) from error
 
 
+def grow(
+    settings: ClusterSettings, *, partitions: int, replication: int, at: datetime | None = None
+) -> Layout:
+    """Adds a topic, in force for rounds that start at or after a moment which every process can know before.
+
+    Args:
+        settings: The cluster.
+        partitions: Of the new topic.
+        replication: Copies of each.
+        at: The moment; None for the earliest there is.
+
+    Raises:
+        DeployError: If the moment is too early, or brokers refuse.
+    """
+    with _log(settings) as log:
+        try:
+            surveys = _announced(log)
+            earliest = least_start(time.time, max((survey.skew_s for survey in surveys), default=0))
+            from_s = earliest if at is None else int(at.timestamp())
+            if from_s < earliest:
+                moment = datetime.fromtimestamp(earliest, UTC).isoformat()
+                raise DeployError(
+                    f"--at must be {moment} or later, so that every process has learnt of it, got {at}"
+                )
+            name = f"{settings.topic}.{len(log.layout.spans) + 1}"
+            create_topic(
+                settings.kafka,
+                name,
+                partitions=partitions,
+                replication=replication,
+                retention_s=max(DEFAULT_RETENTION_S, settings.rebuild_s),
+            )
+            with KafkaLog(settings.kafka, name, partitions, rebuild_s=settings.rebuild_s) as new:
+                return log.grow(new, from_s=from_s)
+        except (CollectorError, HubbubError) as error:
+            raise DeployError(str(error)) from error
+
+
+def _announced(log: GrowingLog) -> list[Survey]:
+    records = [decode_record(record) for record in log.announced()]
+    return [Survey.from_canonical(record.canonical) for record in records if isinstance(record, SurveyRecord)]
+
+
 @contextlib.contextmanager
-def _log(settings: ClusterSettings) -> Iterator[KafkaLog]:
+def _log(settings: ClusterSettings) -> Iterator[GrowingLog]:
     try:
-        log = KafkaLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
+        log = GrowingLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
     except CollectorError as error:
         raise DeployError(str(error)) from error
     with log:
@@ -147,12 +193,13 @@ def _log(settings: ClusterSettings) -> Iterator[KafkaLog]:
 
 
 @contextlib.contextmanager
-def _store(settings: ClusterSettings, log: KafkaLog) -> Iterator[RedisStore]:
+def _store(settings: ClusterSettings, log: GrowingLog) -> Iterator[RedisStore]:
     try:
         store = RedisStore.connect(
             settings.redis,
             log_identity=log.identity,
             partitions=log.partitions,
+            layout=log.layout,
             namespace=settings.namespace,
         )
     except AggregatorError as error:
@@ -205,13 +252,7 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
                     f"partition {partition}: the record at {state.offset}, which comes next, is there; "
                     "nothing is lost"
                 )
-            records = [decode_record(record) for record in log.announced()]
-            surveys = [
-                Survey.from_canonical(record.canonical)
-                for record in records
-                if isinstance(record, SurveyRecord)
-            ]
-            store.save(partition, counting.adopt(state, offset, surveys, now_s=int(time.time())))
+            store.save(partition, counting.adopt(state, offset, _announced(log), now_s=int(time.time())))
         except (AggregatorError, CollectorError, HubbubError) as error:
             raise DeployError(str(error)) from error
         return (
@@ -268,7 +309,6 @@ def aggregate(settings: ClusterSettings, *, instance: str | None = None) -> int:
             log,
             store,
             bootstrap=settings.kafka,
-            topic=settings.topic,
             group=settings.group,
             instance=instance,
             session_s=settings.session_s,

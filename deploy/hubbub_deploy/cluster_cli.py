@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,17 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     size.add_argument("--from", type=Path, dest="node", help="a stopped node's folder: copy its log as it is")
     topic.add_argument("--replication", type=int, default=1, help="copies of each (default: %(default)s)")
     topic.set_defaults(run=_topic)
+
+    grow = commands.add_parser("grow", help="add a Kafka topic with more partitions, for rounds to come")
+    _settings(grow)
+    grow.add_argument("--partitions", type=int, required=True, help="of the new topic")
+    grow.add_argument("--replication", type=int, default=1, help="copies of each (default: %(default)s)")
+    grow.add_argument(
+        "--at",
+        type=_moment,
+        help="for rounds that start then or later, as 2026-01-31T00:00:00Z (default: as soon as may be)",
+    )
+    grow.set_defaults(run=_grow)
 
     collector = commands.add_parser("collector", help="a gateway that writes into Kafka")
     _settings(collector)
@@ -94,6 +106,26 @@ def _topic(options: argparse.Namespace) -> int:
         return 0
     made = cluster.make_topic(_load(options), partitions=options.partitions, replication=options.replication)
     print(f"{made.partitions} partitions, identity {made.identity}")
+    return 0
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be as 2026-01-31T00:00:00Z, got {text!r}") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _grow(options: argparse.Namespace) -> int:
+    from hubbub_deploy import cluster  # noqa: PLC0415 - see above
+
+    layout = cluster.grow(
+        _load(options), partitions=options.partitions, replication=options.replication, at=options.at
+    )
+    span = layout.spans[-1]
+    moment = datetime.fromtimestamp(span.from_s, UTC).isoformat()
+    print(f"rounds that start at {moment} or later: topic {span.topic}, {span.partitions} partitions")
     return 0
 
 

@@ -1,0 +1,185 @@
+"""More partitions while reports flow: every report is counted once, and a round stays where it began."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic, sleep
+
+import numpy as np
+import pytest
+from counting_logs import report_id
+from kafka_nursery import bootstrap_or_skip, new_topic_name
+from redis_nursery import needs_redis, running
+from surveys import LABELS
+from worker_nursery import Workers
+
+from hubbub.records import NO_ROUND, SurveyRecord, encode_record
+from hubbub.survey import Survey
+from hubbub.testing import seeded
+from hubbub.wire import Report
+from hubbub_aggregator.archive import SqliteArchive
+from hubbub_aggregator.errors import LayoutGrown
+from hubbub_aggregator.redis_store import RedisStore
+from hubbub_aggregator.view import LiveView
+from hubbub_aggregator.watcher import Watcher
+from hubbub_collector.admission import Verdict
+from hubbub_collector.batcher import Batch
+from hubbub_collector.errors import LogError
+from hubbub_collector.growing_log import GrowingLog
+from hubbub_collector.kafka_log import KafkaLog
+from hubbub_collector.kafka_topic import create_topic
+from hubbub_deploy.cluster import ClusterSettings, grow
+from hubbub_deploy.errors import DeployError
+
+pytestmark = [pytest.mark.integration, needs_redis]
+
+HEALTH = Survey.parse(LABELS)
+REPORTS, PATIENCE_S = 4_000, 40.0
+
+
+def reports(number: int) -> list[Report]:
+    return [Report(HEALTH.digest, number, report_id(10**6 * number + i), (3 * i) % 5) for i in range(REPORTS)]
+
+
+def collect(log: GrowingLog, some: list[Report]) -> None:
+    """What a gateway makes of uploads."""
+
+    def home(key: tuple[bytes, int] | None) -> range:
+        assert key is not None
+        return log.layout.partitions_at(HEALTH.round_start_s(key[1]))
+
+    for start in range(0, len(some), 100):
+        part = some[start : start + 100]
+        batch = Batch(log.partitions, home)
+        verdicts = [Verdict("accepted", (one.digest, one.round)) for one in part]
+        batch.add(part, verdicts, float(HEALTH.round_start_s(part[0].round)))
+        log.append({p: [encode_record(record)] for p, record in batch.records(seeded(start)).items()})
+
+
+@pytest.fixture
+def logs() -> Iterator[list[GrowingLog]]:
+    """Two collectors on one topic of two partitions."""
+    kafka, topic = bootstrap_or_skip(), new_topic_name()
+    create_topic(kafka, topic, partitions=2)
+    logs = [GrowingLog(kafka, topic, layout_s=0.05) for _ in range(2)]
+    for log in logs:
+        log.announce(HEALTH.digest, encode_record(SurveyRecord(HEALTH.canonical)))
+    yield logs
+    for log in logs:
+        log.close()
+
+
+def test_rounds_in_flight_over_growth_are_counted_once(logs: list[GrowingLog], tmp_path: Path) -> None:
+    kafka, topic = bootstrap_or_skip(), logs[0].layout.spans[0].topic
+    one, other = logs
+    early, later = reports(0), reports(1)
+    (tmp_path / "redis").mkdir()
+    with running(tmp_path / "redis") as redis, Workers(tmp_path, kafka, topic, redis.url) as workers:
+        workers.start("faust")
+        workers.start("faust")
+        collect(one, early[: REPORTS // 2])
+        before = RedisStore.connect(redis.url, log_identity=one.identity, partitions=2)
+        deadline = monotonic() + PATIENCE_S
+        while not before.offset(0):
+            assert monotonic() < deadline, workers.said()
+            sleep(0.05)
+        before.close()
+        create_topic(kafka, f"{topic}.2", partitions=4)
+        with KafkaLog(kafka, f"{topic}.2", 4) as more:
+            one.grow(more, from_s=HEALTH.round_start_s(1))
+        assert (one.partitions, other.layout.partitions) == (6, 2)
+        # The other collector learns of it when it writes; the first round goes on where it began.
+        collect(other, early[REPORTS // 3 :][::-1])
+        assert other.partitions == 6
+        collect(one, later)
+        collect(other, later[::-1])
+        collect(one, early)
+        # Both workers end and are started again, for which `hubbub grow` leaves them time.
+        deadline = monotonic() + PATIENCE_S
+        while len(workers.ended) < 2:
+            workers.supervise()
+            assert monotonic() < deadline, workers.said()
+            sleep(0.05)
+        # Somebody who never learnt of it: not counted, and not in silence.
+        stale = Batch(2)
+        stale.add([later[0]], [Verdict("accepted", (HEALTH.digest, 1))], float(HEALTH.round_start_s(1)))
+        one.append({p: [encode_record(record)] for p, record in stale.records(seeded(1)).items()})
+
+        def store() -> RedisStore:
+            return RedisStore.connect(redis.url, log_identity=one.identity, partitions=6, layout=one.layout)
+
+        archive = SqliteArchive(":memory:")
+        now_s = HEALTH.round_end_s(1) + HEALTH.lateness_s + 60.0
+        counts = store()
+        watcher = Watcher(one, counts, archive=archive, view=LiveView(), clock=lambda: now_s)
+        deadline = monotonic() + PATIENCE_S
+        while sum(counts.offset(p) for p in range(6)) < sum(one.end(p) for p in range(6)):
+            workers.supervise()
+            assert monotonic() < deadline, workers.said()
+            sleep(0.05)
+        while len(archive.rounds()) < 2:
+            workers.supervise()
+            watcher.step()
+            assert monotonic() < deadline, workers.said()
+            sleep(0.05)
+        released = [json.loads(archive.get((HEALTH.digest, number)) or b"") for number in range(2)]
+        states = [counts.load(partition) for partition in range(6)]
+        counts.close()
+        archive.close()
+        assert "LayoutGrown: the log has 6 partitions, this worker knew 2" in workers.said()
+    assert [sorted(document["cut"]) for document in released] == [["0", "1"], ["2", "3", "4", "5"]]
+    truth = np.bincount([one.symbol for one in early], minlength=5)
+    for number in range(2):
+        np.testing.assert_array_equal(
+            sum(
+                state.rounds[HEALTH.digest, number].counts
+                for state in states
+                if (HEALTH.digest, number) in state.rounds
+            ),
+            truth,
+        )
+        assert released[number]["devices"] == REPORTS
+    assert released[0]["accounting"]["duplicate"] == REPORTS // 2 + REPORTS - REPORTS // 3
+    assert released[1]["accounting"]["duplicate"] == REPORTS
+    assert (
+        sum(
+            s.rounds[HEALTH.digest, NO_ROUND].accounting.invalid
+            for s in states[:2]
+            if (HEALTH.digest, NO_ROUND) in s.rounds
+        )
+        == 1
+    )
+    assert [state.unknown for state in states] == [0] * 6
+
+
+def test_process_that_knows_less_than_the_log_ends_or_refuses(logs: list[GrowingLog], tmp_path: Path) -> None:
+    kafka, topic = bootstrap_or_skip(), logs[0].layout.spans[0].topic
+    with running(tmp_path) as redis:
+        settings = ClusterSettings(kafka=kafka, redis=redis.url, topic=topic)
+        with pytest.raises(DeployError, match=r"--at must be .* or later"):
+            grow(settings, partitions=3, replication=1, at=datetime.now(UTC))
+        store = RedisStore.connect(redis.url, log_identity=logs[0].identity, partitions=2)
+        archive = SqliteArchive(":memory:")
+        watcher = Watcher(logs[0], store, archive=archive, view=LiveView())
+        layout = grow(settings, partitions=3, replication=1)
+        assert [span.partitions for span in layout.spans] == [2, 3]
+        sleep(0.1)
+        logs[0].end(0)
+        with pytest.raises(LayoutGrown, match="has 5 partitions, 2 are watched"):
+            watcher.step()
+        archive.close()
+        store.close()
+        # The survey is in the new topic before anybody writes there.
+        assert [len(logs[0].read(partition, 0, 10)) for partition in range(5)] == [1] * 5
+        assert logs[1].announce(HEALTH.digest, b"") is False
+        # Who opens it later finds all of it; a topic of that name that was made anew is another.
+        with GrowingLog(kafka, topic) as late:
+            assert late.layout == layout
+        logs[0]._logs[0].note(b"layout", b'[{"from_s": 0, "topic": "x", "partitions": 1, "identity": "y"}]')
+        sleep(0.1)
+        for use in (lambda: logs[1].append({}), lambda: GrowingLog(kafka, topic)):
+            with pytest.raises(LogError, match="must continue"):
+                use()
