@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import filters
 import msgpack
 import numpy as np
 
 import hubbub
 from hubbub import mechanisms, records, wire
-from hubbub.accounting import BayesianFilter
 from hubbub.estimation import Estimator
 from hubbub_aggregator import counting
 
@@ -171,29 +171,6 @@ def estimation() -> None:
         line(f"estimate and errors by PB-GRR, K = {inputs:,}", f"{seconds * 1e3:.3f} ms", "", target)
 
 
-def filter_step() -> None:
-    """A reservation and its record on one coordinate that has a history."""
-    for inputs, target in ((1_000, "target 20 us"), (100_000, "target 200 us")):
-        channel = mechanisms.pbgrr([10] * (inputs // 10), epsilon=0.01, boost_epsilon=0.005)
-        symbols = channel.perturb(np.full(2_000, 17)).tolist()
-        ledger = BayesianFilter(budget=1000.0)
-        for symbol in symbols[:1_000]:
-            ledger.record(ledger.reserve("age", channel), symbol)
-        steps = symbols[1_000:]
-        took = []
-        for symbol in steps:
-            start = time.perf_counter()
-            ledger.record(ledger.reserve("age", channel), symbol)
-            took.append(time.perf_counter() - start)
-        seconds = float(np.median(took))
-        line(
-            f"filter: reserve + record, PB-GRR, K = {inputs:,}, 1,000+ past",
-            f"{seconds * 1e6:.1f} us",
-            "",
-            target,
-        )
-
-
 def wire_size() -> None:
     """Bytes per report in an upload and in the log, ids included."""
     survey = hubbub.Survey.parse(SURVEY)
@@ -213,7 +190,7 @@ SECTIONS: dict[str, Callable[[], None]] = {
     "sampling": sampling,
     "counting": counting_core,
     "estimation": estimation,
-    "filter": filter_step,
+    "filter": filters.filter_step,
     "wire": wire_size,
 }
 

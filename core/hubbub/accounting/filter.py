@@ -123,7 +123,7 @@ class BayesianFilter:
     @property
     def pending(self) -> tuple[int, ...]:
         """Tickets that are reserved and not recorded, oldest first."""
-        return tuple(self._pending)
+        return tuple(sorted(self._pending))
 
     def reserve(
         self,
@@ -162,7 +162,8 @@ class BayesianFilter:
             ParameterError: A mapping is not one of the channel's inputs, or a coordinate's domain has another
                 size than it had before; nothing has changed.
         """
-        groups, numeric = self._grouping.groups(queries), self._grouping.numbers(queries)
+        groups = self._grouping.groups(queries)
+        numeric = self._grouping.numbers(queries)
         after, limit = self._worst, self._limit - self._tickets - len(queries)
         trials: list[Trial] = []
         for group in groups:
@@ -184,25 +185,23 @@ class BayesianFilter:
             bounds.append(worst)
 
         first = self._tickets
-        tickets = range(first, first + len(queries))
-        places: dict[int, Hashable] = {}
         for trial in trials:
             group, component = trial.group, trial.component
-            own = [first + member for member in group.members]
-            component.reserve(own, group.queries, trial.parts, trial.total, trial.worst)
+            tickets = [first + member for member in group.members]
+            component.reserve(tickets, group.queries, trial.parts, trial.total, trial.worst)
             for key in group.sizes:
                 self._components[key] = component
-            places.update(dict.fromkeys(own, component.keys[0]))
+            for ticket in tickets:
+                self._pending[ticket] = component.keys[0]
         for asked, worst in zip(numeric, bounds, strict=True):
-            own = [first + member for member in asked.members]
-            asked.numbers.reserve(own, asked.queries, worst)
-            key = asked.numbers.keys[0]
-            self._components[key] = asked.numbers
-            places.update(dict.fromkeys(own, key))
-        self._pending.update((ticket, places[ticket]) for ticket in tickets)
+            tickets = [first + member for member in asked.members]
+            asked.numbers.reserve(tickets, asked.queries, worst)
+            self._components[asked.key] = asked.numbers
+            for ticket in tickets:
+                self._pending[ticket] = asked.key
         self._worst = after
         self._tickets += len(queries)
-        return tuple(tickets)
+        return tuple(range(first, self._tickets))
 
     def record(self, ticket: int, symbol: Symbol) -> None:
         """Replaces what was set aside for one answer by what the answer realised; never raises `committed`.

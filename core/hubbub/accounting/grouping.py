@@ -59,6 +59,11 @@ class NumbersGroup:
     members: list[int] = field(default_factory=list)
     queries: list[Regression] = field(default_factory=list)
 
+    @property
+    def key(self) -> Hashable:
+        """The coordinate that names the numbers."""
+        return self.numbers.keys[0]
+
 
 @dataclass(slots=True, eq=False)
 class Trial:
@@ -107,7 +112,7 @@ class Grouping:
             ParameterError: A mapping does not fit its channel, or a coordinate its domain, or it is closed.
         """
         models = self._models(queries)
-        if len(models) == 1 and len(queries) == 1:  # by far the commonest: one query, nothing to join
+        if len(models) == 1:  # by far the commonest: one query, nothing to join
             ((member, model),) = models
             key = queries[member].coordinate
             component = self.components.get(key)
@@ -176,16 +181,14 @@ class Grouping:
             The component to be, or None if its worst case cannot be represented within the limit.
         """
         parts = self._parts(group)
-        if len(parts) == 1 and len(parts[0].keys) == len(group.sizes):
-            component: Component | None = parts[0]
-        else:
-            component = Component.joined(parts, limit=limit)
+        alone = len(parts) == 1 and len(parts[0].keys) == len(group.sizes)
+        component = parts[0] if alone else Component.joined(parts, limit=limit)
         if component is None:
             return None
         found = component.total(group.queries, limit=limit)
         if found is None:
             return None
-        before = sum([part.worst for part in parts])
+        before = component.worst if alone else sum([part.worst for part in parts])
         return Trial(group, component, *found, before, component.worst_with(found[0]))
 
     def _models(self, queries: Sequence[Query]) -> list[tuple[int, Model]]:
