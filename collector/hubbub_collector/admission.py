@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Self, TypeAlias
+from typing import Final, NamedTuple, Self, TypeAlias
 
 from hubbub.channel import Channel
 from hubbub.records import NO_ROUND, Record, ReportsRecord
@@ -20,8 +20,7 @@ Key: TypeAlias = tuple[bytes, int]
 """(digest, round): where a report is tallied. A round that the schedule does not have is NO_ROUND."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What becomes of one report.
 
     Attributes:

@@ -139,13 +139,7 @@ class Gateway:
         if not self._bytes.take(held):
             raise _Refusal(429, "too many uploads wait to be stored; try again", self._retry_after)
         try:
-            try:
-                async with asyncio.timeout(settings.body_timeout_s):
-                    body = await _read(receive, settings.max_upload_bytes)
-            except TimeoutError:
-                raise _Refusal(
-                    408, f"the body must arrive in {settings.body_timeout_s:g} s", _CLOSE
-                ) from None
+            body = await _read_in_time(receive, settings.max_upload_bytes, settings.body_timeout_s)
             self._bytes.give(held - len(body))
             held = len(body)
             self.metrics.upload_bytes += held
@@ -272,6 +266,34 @@ def _announced_length(scope: Scope) -> int | None:
     if length is None:
         raise _Refusal(411, "an upload must say its length", _CLOSE)
     return length
+
+
+async def _read_in_time(receive: Receive, limit: int, timeout_s: float) -> bytes:
+    """The body; what `asyncio.timeout` would do, at a third of its cost.
+
+    Raises:
+        _Refusal: If there is more than `limit` bytes, or not all of it within `timeout_s`.
+        _HungUp: If the sender went.
+    """
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - a coroutine runs in a task
+    asked, late = task.cancelling(), False
+
+    def give_up() -> None:
+        nonlocal late
+        late = True
+        task.cancel()
+
+    timer = asyncio.get_running_loop().call_later(timeout_s, give_up)
+    try:
+        return await _read(receive, limit)
+    except asyncio.CancelledError:
+        # Somebody else may have cancelled too, and more strongly: the server, when it stops.
+        if late and task.uncancel() <= asked:
+            raise _Refusal(408, f"the body must arrive in {timeout_s:g} s", _CLOSE) from None
+        raise
+    finally:
+        timer.cancel()
 
 
 async def _read(receive: Receive, limit: int) -> bytes:

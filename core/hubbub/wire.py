@@ -30,6 +30,7 @@ MAX_OUTCOMES: Final = 65536
 _IDENTITY: Final = DIGEST_BYTES + ID_BYTES
 _REPORT_HEAD: Final = bytes([0x93, 0xC4, _IDENTITY])
 _SMALL_REPORT: Final = len(_REPORT_HEAD) + _IDENTITY + 2
+_UPLOAD_HEAD: Final = 3  # of fewer than 16 reports: two elements, the version, so many reports
 
 Outcome: TypeAlias = Literal["accepted", "invalid", "early", "late", "unknown", "over_quota"]
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
@@ -138,6 +139,12 @@ def decode_upload(data: bytes, *, max_reports: int) -> list[Report | Malformed]:
         WireError: If the frame itself is broken: not MessagePack, cut short, another version, bytes after the
             end, or more than `max_reports` elements.
     """
+    if (reports := _few_small(data)) is not None and len(reports) <= max_reports:
+        return reports
+    return _any_upload(data, max_reports)
+
+
+def _any_upload(data: bytes, max_reports: int) -> list[Report | Malformed]:
     cursor = _open(data, "upload")
     found: list[Report | Malformed] = []
     for _ in range(cursor.array("upload", max_reports)):
@@ -147,6 +154,20 @@ def decode_upload(data: bytes, *, max_reports: int) -> list[Report | Malformed]:
         except WireError as error:
             found.append(Malformed(str(error)))
     cursor.finish()
+    return found
+
+
+def _few_small(data: bytes) -> list[Report | Malformed] | None:
+    """The reports of what almost every upload is, a few in their short form; None for any other upload."""
+    n, rest = divmod(len(data) - _UPLOAD_HEAD, _SMALL_REPORT)
+    if rest or n > 15 or data[:_UPLOAD_HEAD] != bytes((0x92, WIRE_VERSION, 0x90 | n)):
+        return None
+    found: list[Report | Malformed] = []
+    for at in range(_UPLOAD_HEAD, len(data), _SMALL_REPORT):
+        number, symbol = data[at + 35], data[at + 36]
+        if data[at : at + 3] != _REPORT_HEAD or number >= 0x80 or symbol >= 0x80:
+            return None
+        found.append(Report(data[at + 3 : at + 19], number, data[at + 19 : at + 35], symbol))
     return found
 
 

@@ -8,7 +8,7 @@ import surveys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub import Survey, SurveyError, WireError, packing
+from hubbub import Survey, SurveyError, WireError, packing, wire
 from hubbub.records import (
     MAX_MINUTE,
     NO_ROUND,
@@ -145,6 +145,32 @@ def survives(read, data):
         return read(data)
     except WireError:
         return None
+
+
+small_uploads = st.lists(
+    st.builds(
+        Report,
+        st.binary(min_size=16, max_size=16),
+        st.integers(0, 130),
+        st.binary(min_size=16, max_size=16),
+        st.integers(0, 130),
+    ),
+    max_size=18,
+).map(lambda batch: encode_upload([encode_report(report) for report in batch]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(small_uploads | mutations(small_uploads))
+def test_short_way_of_reading_an_upload_gives_what_the_long_way_does(data):
+    found = wire._few_small(data)
+    if found is not None:
+        assert found == wire._any_upload(data, 15)
+
+
+def test_upload_of_few_small_reports_is_read_the_short_way():
+    report = Report(bytes(16), 127, bytes(16), 127)
+    for n in range(16):
+        assert wire._few_small(encode_upload([encode_report(report)] * n)) == [report] * n
 
 
 @settings(max_examples=300, deadline=None)
