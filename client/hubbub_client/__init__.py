@@ -27,6 +27,7 @@ from hubbub_client.outcomes import (
     UploadOutcome,
 )
 from hubbub_client.owner import Account, Asked, Part, Refused
+from hubbub_client.page import OwnerPage
 from hubbub_client.policy import Policy
 from hubbub_client.schedule import Enrolment
 from hubbub_client.uploader import Limits
@@ -56,6 +57,7 @@ __all__ = [
     "LedgerTooNew",
     "Limits",
     "ListRefused",
+    "OwnerPage",
     "Part",
     "Policy",
     "Refused",

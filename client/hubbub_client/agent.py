@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from random import SystemRandom
 from types import TracebackType
 from typing import Final, Self
@@ -30,6 +31,7 @@ from hubbub_client.ledger import Ledger
 from hubbub_client.ledger_file import Counter
 from hubbub_client.outcomes import EnrolmentStatus, SentReport, Status, UploadOutcome
 from hubbub_client.owner import Account, account_of
+from hubbub_client.page import OwnerPage
 from hubbub_client.policy import Policy, subject_of
 from hubbub_client.schedule import asks_for, readable
 from hubbub_client.sender import Sender
@@ -98,6 +100,7 @@ class Agent(Device):
             ledger, self._lock, self._http, limits=limits or Limits(), clock=clock, jitter=jitter
         )
         self._background = Background(self._step)
+        self._page: OwnerPage | None = None
 
     def fetch_surveys(self) -> tuple[Survey, ...]:
         """The surveys that the collector serves; taking part in one is a separate step.
@@ -244,6 +247,22 @@ class Agent(Device):
                 paused=self._ledger.paused(),
             )
 
+    def serve_page(self, *, port: int = 0) -> OwnerPage:
+        """Serves the owner's page on this machine until `close`, and says where; see `page`.
+
+        Args:
+            port: Where to listen on 127.0.0.1; 0 for any free port.
+
+        Raises:
+            OSError: The port is taken.
+            LedgerError: The ledger is closed, or failed.
+        """
+        with self._lock:
+            self._ledger.paused()  # raises where the ledger is closed
+            if self._page is None:
+                self._page = OwnerPage(lambda: nullcontext(self), port=port)
+            return self._page
+
     def run_background(self, *, poll_s: float = 60.0) -> None:
         """Answers and uploads in a daemon thread until `close`; it never raises into the host.
 
@@ -265,6 +284,8 @@ class Agent(Device):
         ends in a LedgerError.
         """
         self._background.stop()
+        if self._page is not None:
+            self._page.close()
         with self._lock:
             self._http.close()
             self._ledger.close()

@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
-from hubbub_client import Account, Agent, ClientError, CollectorError, words
+from hubbub_client import Account, Agent, ClientError, CollectorError, LedgerLocked, OwnerPage, words
 from hubbub_client.transport import Response
 from hubbub_deploy.errors import DeployError
 
@@ -39,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
     """
     try:
         return _VERBS[options.verb](options)
+    except LedgerLocked as error:
+        raise DeployError(f"{error}; while the app runs, ask it: Agent.account, Agent.serve_page") from None
     except ClientError as error:
         raise DeployError(str(error)) from None
 
@@ -237,6 +240,22 @@ def _sent(options: argparse.Namespace) -> int:
     return 0
 
 
+def _page(options: argparse.Namespace) -> int:
+    """Opens the ledger for each request alone, so that the app can have it between two of them."""
+    _open(options).close()  # a ledger that cannot be opened is said here, not in a browser
+    try:
+        page = OwnerPage(lambda: _open(options), port=options.port)
+    except OSError as error:
+        raise DeployError(f"127.0.0.1:{options.port} cannot be listened on: {error.strerror}") from None
+    try:
+        print(json.dumps({"url": page.url}) if options.json else page.url, flush=True)
+        print("hubbub: for you alone; Ctrl-C ends it", file=sys.stderr)
+        threading.Event().wait()
+    finally:
+        page.close()
+    return 0
+
+
 def _pause(options: argparse.Namespace) -> int:
     with _open(options) as agent:
         agent.pause()
@@ -271,6 +290,7 @@ _VERBS = {
     "answer": _answer,
     "status": _status,
     "sent": _sent,
+    "page": _page,
     "pause": _pause,
     "resume": _resume,
     "forget": _forget,
@@ -285,6 +305,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "answer": "answer the surveys that were joined, and send what waits",
         "status": "what was asked, what can have been learned, what is left",
         "sent": "the exact bytes that were sent",
+        "page": "all of that as a page for this machine alone, with buttons; until Ctrl-C",
         "pause": "answer and send nothing until resume",
         "resume": "end a pause",
         "forget": "erase values, answers and what waits; the budget is not renewed",
@@ -296,6 +317,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         parser.set_defaults(run=run)
         if verb == "forget":
             parser.add_argument("--yes", action="store_true", help="really")
+        if verb == "page":
+            parser.add_argument("--port", type=int, default=0, help="of 127.0.0.1 (default: any free one)")
         if verb == "answer":
             parser.add_argument("--collector", required=True, metavar="URL", help="where surveys are served")
             parser.add_argument(

@@ -1,6 +1,10 @@
 """`hubbub agent`: the owner sees what was asked, sent and learned, and has the last word."""
 
 import json
+import os
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -9,7 +13,7 @@ from surveys import LABELS, VISITS
 
 from hubbub import wire
 from hubbub.survey import Survey
-from hubbub_client import words
+from hubbub_client import Agent, words
 from hubbub_client.transport import Response
 from hubbub_deploy.cli import main
 
@@ -128,3 +132,27 @@ def test_what_is_not_there_is_an_error_in_one_line(hubbub, collector) -> None:
 def test_a_loss_in_words() -> None:
     assert words.learned(0.0, "From it") == "From it, nobody has learned anything."
     assert words.learned(1.0, "From it").endswith("by a factor of at most 2.72.")
+
+
+def test_the_page_is_served_from_the_command_line_and_holds_no_ledger(hubbub, collector, tmp_path) -> None:
+    hubbub("answer", *ANSWER, "--join", VISITS_SURVEY.id)
+    command = [sys.executable, "-m", "hubbub_deploy.cli", "agent", "page", "--ledger", tmp_path / "ledger.db"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as page:
+        try:
+            url = page.stdout.readline().decode().strip()
+            assert url.startswith("http://127.0.0.1:")
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                assert "The exact bytes (1)" in answer.read().decode()
+            assert hubbub("pause")[0] == 0
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                assert "Paused" in answer.read().decode()
+        finally:
+            page.terminate()
+
+
+def test_a_ledger_that_the_app_holds_is_an_error_that_says_where_to_look(hubbub, tmp_path) -> None:
+    with Agent(tmp_path / "ledger.db", "", budget=1.0, http=Collector()):
+        for verb in ("page", "status"):
+            code, _, err = hubbub(verb)
+            assert code == 1 and "one process at a time" in err and "Agent.serve_page" in err

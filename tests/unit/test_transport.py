@@ -146,6 +146,7 @@ def test_the_public_names_of_the_client_are_these() -> None:
         "LedgerTooNew",
         "Limits",
         "ListRefused",
+        "OwnerPage",
         "Part",
         "Policy",
         "Refused",
