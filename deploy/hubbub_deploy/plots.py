@@ -10,10 +10,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from hubbub_deploy.scoreboard import Row
-from hubbub_deploy.tables import Evaluation
+from hubbub_deploy.tables import Evaluation, smoothed_by_label
 
 _TRUTH: Final = "#b45309"
 _ESTIMATE: Final = "#1d4ed8"
+_SMOOTHED: Final = "#15803d"
 # More labels than this would run into each other; the axis then shows every tenth or so.
 _MOST_LABELS: Final = 40
 
@@ -39,6 +40,11 @@ def plot(evaluation: Evaluation, path: Path) -> None:
     figure.suptitle(f"{survey.title}: epsilon {survey.epsilon:g}, {devices:,} devices, 95 % intervals")
     for place, (title, rows) in enumerate(panels, start=1):
         _panel(figure, len(panels), place, title, rows)
+        if title == "values" and (views := smoothed_by_label(evaluation)):
+            axes = figure.axes[-1]
+            shares = [100 * views[row.label] for row in rows]
+            axes.plot(np.arange(len(rows)), shares, color=_SMOOTHED, linewidth=1, label="smoothed (biased)")
+            axes.legend(frameon=False)
     figure.savefig(path, dpi=150)
 
 

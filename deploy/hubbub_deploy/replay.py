@@ -19,11 +19,13 @@ from rich.console import Console
 
 from hubbub import Survey
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
+from hubbub.errors import ParameterError
+from hubbub.estimation import Smoothed
 from hubbub.randomness import SYSTEM, Source
 from hubbub.records import ReportsRecord, SealRecord, Segment, SurveyRecord, encode_record
 from hubbub.testing import seeded
 from hubbub_aggregator.counting import PartitionState, apply_many
-from hubbub_aggregator.release import canonical_bytes, release
+from hubbub_aggregator.release import Release, canonical_bytes, release
 from hubbub_client.fleet import Column, Fleet
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.plots import plot
@@ -126,7 +128,17 @@ def replay(survey: Survey, values: Sequence[object], *, source: Source = SYSTEM)
         raise DeployError(
             f"survey {survey.id!r}: every partition holds a seal, but the round did not release"
         )
-    return Evaluation(survey, finished.document(), truth_of(survey, values))
+    return Evaluation(survey, finished.document(), truth_of(survey, values), _smoothed(finished))
+
+
+def _smoothed(finished: Release) -> Smoothed | None:
+    """The smoothed view of a release of numbers; None where there is none or nothing is released."""
+    if finished.is_suppressed or finished.survey.points is None:
+        return None
+    try:
+        return finished.survey.estimator()(finished.tally.counts, finished.tally.n).smoothed()
+    except ParameterError:
+        return None
 
 
 def _log(column: Column, partition: int) -> Iterator[bytes]:

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from hubbub import Survey
+from hubbub.estimation import Smoothed
 from hubbub_deploy.scoreboard import Row, Truth, rows_of
 
 Rows = Literal["most frequent", "all"]
@@ -27,11 +30,13 @@ class Evaluation:
         survey: The survey.
         release: The release's JSON document.
         truth: The true frequencies.
+        smoothed: The biased, smoothed view of the values beside the unbiased one; None where there is none.
     """
 
     survey: Survey
     release: dict[str, Any]
     truth: Truth
+    smoothed: Smoothed | None = None
 
     @property
     def rows(self) -> list[Row]:
@@ -51,7 +56,24 @@ class Evaluation:
                     "rms_error": math.sqrt(sum(squares) / len(rows)),
                     "rms_standard_error": math.sqrt(sum(row.error**2 for row in rows) / len(rows)),
                 }
+        if self.smoothed is not None:
+            found["wasserstein"] = {
+                "unbiased": self._distance(
+                    np.array([row["estimate"] for row in self.release["values"]], dtype=np.float64)
+                ),
+                "smoothed": self._distance(self.smoothed.values),
+            }
         return found
+
+    def _distance(self, values: NDArray[np.float64]) -> float | None:
+        """The Wasserstein distance of the distribution of those who have a number, in its units."""
+        points, missing = self.survey.points, self.survey.missing_input
+        answered, true = 1.0 - values[missing], 1.0 - self.truth.values[missing]
+        if points is None or np.isnan(values).any() or not (answered > 0.0 and true > 0.0):
+            return None
+        order = np.argsort(points[:missing], kind="stable")
+        off = np.cumsum(values[order] / answered - self.truth.values[order] / true)[:-1]
+        return float(np.abs(off) @ np.diff(points[order]))
 
     def as_json(self) -> dict[str, Any]:
         """Survey, release, rows with truth, and the summary, as JSON types."""
@@ -60,6 +82,13 @@ class Evaluation:
             "release": self.release,
             "rows": [asdict(row) | {"hit": row.hit} for row in self.rows],
             "summary": self.summary(),
+            "smoothed": None
+            if self.smoothed is None
+            else {
+                "values": self.smoothed.values.tolist(),
+                "steps": self.smoothed.steps,
+                "settled": self.smoothed.settled,
+            },
         }
 
 
@@ -74,6 +103,8 @@ def show(evaluations: Sequence[Evaluation], *, rows: Rows, console: Console) -> 
             f"{hits} of {total} intervals hold the truth ({hits / total:.1%}; 95 % are meant to).",
             highlight=False,
         )
+    if any(evaluation.smoothed is not None for evaluation in evaluations):
+        console.print("Smoothed shares (expectation maximisation) are biased, and have no intervals.")
 
 
 def print_json(document: object) -> None:
@@ -91,6 +122,9 @@ def _table(evaluation: Evaluation, rows: Rows) -> Table:
     for heading in ("truth", "estimate", "95 % interval"):
         table.add_column(heading, justify="right")
     table.add_column("")
+    if evaluation.smoothed is not None:
+        table.add_column("smoothed", justify="right")
+    views = smoothed_by_label(evaluation)
     values = [row for row in evaluation.rows if row.kind == "value"]
     if rows == "most frequent":
         kept = set(sorted(range(len(values)), key=lambda i: -values[i].truth)[:FREQUENT])
@@ -106,12 +140,21 @@ def _table(evaluation: Evaluation, rows: Rows) -> Table:
             continue
         table.add_section()
         for row in chosen:
-            table.add_row(row.label, *_figures(row), "hit" if row.hit else "[bold red]miss[/bold red]")
+            view = [f"{100 * views[row.label]:.2f} %"] if kind == "value" and row.label in views else []
+            mark = "hit" if row.hit else "[bold red]miss[/bold red]"
+            table.add_row(row.label, *_figures(row), mark, *view)
         if kind == "value" and len(shown) < len(values):
             table.add_row(f"[dim]and {len(values) - len(shown)} rarer values (--all)[/dim]")
     if release["suppressed"]:
         table.add_row(f"fewer than the minimum cohort of {survey.minimum_cohort}: nothing is released")
     return table
+
+
+def smoothed_by_label(evaluation: Evaluation) -> dict[str, float]:
+    """The smoothed shares under the labels of their values; empty without such a view."""
+    if evaluation.smoothed is None:
+        return {}
+    return dict(zip(evaluation.survey.input_labels, evaluation.smoothed.values.tolist(), strict=True))
 
 
 def _figures(row: Row) -> tuple[str, str, str]:

@@ -2,6 +2,7 @@
 
 from hubbub.estimation.choice import AnyEstimator, estimator_for
 from hubbub.estimation.consistency import Consistent
+from hubbub.estimation.em import Smoothed
 from hubbub.estimation.estimate import Estimate, Intervals
 from hubbub.estimation.estimator import Estimator
 from hubbub.estimation.margins import MarginsEstimator
@@ -16,6 +17,7 @@ __all__ = [
     "Intervals",
     "MarginsEstimator",
     "PoisonMargin",
+    "Smoothed",
     "TreeEstimator",
     "estimator_for",
 ]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 from hubbub.estimation.consistency import Consistent, consistent_view
+from hubbub.estimation.em import Smoothed
 from hubbub.estimation.poison import PoisonMargin, Reach, forged_reports
 
 Floats = NDArray[np.float64]
@@ -77,6 +78,7 @@ class Estimate:
     _category_of: NDArray[Any] = field(repr=False)
     _covariance: Callable[[], Floats] = field(repr=False)
     _reach: Callable[[], Reach] | None = field(default=None, repr=False)
+    _smoothed: Callable[[], Smoothed] | None = field(default=None, repr=False)
 
     def intervals(self, level: float = 0.95) -> Intervals:
         """Give an interval per cell that covers the truth with the stated probability, cell by cell.
@@ -111,6 +113,16 @@ class Estimate:
     def consistent(self) -> Consistent:
         """Give a biased view that is non-negative, sums to one, and whose values sum to their categories."""
         return consistent_view(self.values, self.categories, self._category_of)
+
+    def smoothed(self) -> Smoothed:
+        """Give a biased view of a number's distribution that is smooth and non-negative (see `em`).
+
+        Raises:
+            ParameterError: The inputs are not equally spaced numbers, or reports are sets or about levels.
+        """
+        if self._smoothed is None:
+            raise ParameterError("a smoothed view needs reports that are numbers, got sets or levels")
+        return self._smoothed()
 
     def poison_margin(self, level: float = 0.95) -> PoisonMargin:
         """Give how many forged reports would move each estimate out of its interval (see `poison`).

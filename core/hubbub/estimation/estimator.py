@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
+from hubbub.estimation.em import MAX_CELLS, Smoothed, maximise, neighbours
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.inverse import Inverse
 from hubbub.estimation.inversion import invert, own_categories
@@ -54,6 +55,7 @@ class Estimator:
         self.category_of = own_categories(channel) if groups is None else groups
         numbers = Numbers.of(inputs, points=points, missing=missing, rounding=rounding)
         self._mean = None if numbers is None else _Mean(self.inverse, numbers)
+        self._points, self._missing = points, missing
 
     def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
         """Estimate frequencies from one round's counts.
@@ -110,7 +112,14 @@ class Estimator:
             _category_of=self.category_of,
             _covariance=lambda: self._covariance(reports, n),
             _reach=self.inverse.reach,
+            _smoothed=lambda: self._smoothed(reports),
         )
+
+    def _smoothed(self, reports: Floats) -> Smoothed:
+        order, cells = neighbours(self._points, self._missing), self.channel.inputs * self.channel.outputs
+        if cells > MAX_CELLS:
+            raise ParameterError(f"a smoothed view needs K M <= {MAX_CELLS}, got {cells}")
+        return maximise(self.channel.weights() / self.channel.total, reports, order=order)
 
     def _covariance(self, reports: Floats, n: int) -> Floats:
         table = self.inverse.matrix()
