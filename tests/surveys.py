@@ -144,4 +144,44 @@ name = "grr"
 """
 """Two static attributes at once, the first by category: 3 x 3 inputs, missing in each included."""
 
+ACTIVITY: Final = """\
+id = "activity"
+version = 1
+title = "Activity score"
+epsilon = 1.0
+minimum_cohort = 100
+planned_devices = 20000
+
+[schedule]
+start = 2026-01-01T00:00:00Z
+round = "1d"
+rounds = 2
+lateness = "1h"
+skew = "5m"
+
+[[attribute]]
+id = "weight"
+kind = "static"
+type = "number"
+low = 20.0
+high = 120.0
+coefficient = -0.01
+default = 70.0
+
+[[attribute]]
+id = "age"
+kind = "static"
+type = "integer"
+low = 10
+high = 19
+coefficient = 0.05
+default = 15
+
+[mechanism]
+name = "regression"
+score = "logistic"
+intercept = 0.5
+"""
+"""A logistic score of two static numbers, not in the order of their ids."""
+
 ALL: Final = {"labels": LABELS, "visits": VISITS, "diseases": DISEASES}

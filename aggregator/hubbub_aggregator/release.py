@@ -189,9 +189,9 @@ def _estimates(survey: Survey, tally: Tally, estimator: AnyEstimator) -> Documen
     estimate = estimator(tally.counts, tally.n)
     spans, consistent = estimate.intervals(LEVEL), estimate.consistent()
     names = survey.category_names
-    values = _cells(
-        survey.input_labels, estimate.values, estimate.value_errors, spans.values_low, spans.values_high
-    )
+    # A score has a mean alone: what its two inputs stand for is nobody's value.
+    labels = survey.input_labels if estimate.values.size else ()
+    values = _cells(labels, estimate.values, estimate.value_errors, spans.values_low, spans.values_high)
     if survey.category_of.ndim == 1:
         for cell, category in zip(values, survey.category_of.tolist(), strict=True):
             cell["category"] = names[category]

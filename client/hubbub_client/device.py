@@ -211,7 +211,7 @@ class Device:
     def _generation(self, survey: Survey, anew: Mapping[str, int] | None = None) -> int:
         """The pin generation that a survey's answers are reserved for, `anew` being about to be pinned."""
         pinned = {stored.id: stored.generation for stored in self._attributes.values()} | dict(anew or {})
-        return generation_of([pinned[attribute.id] for attribute in survey.attributes])
+        return generation_of(survey, [pinned[attribute.id] for attribute in survey.attributes])
 
     def _reserve(self, wanted: list[tuple[Survey, int, int]]) -> list[Row] | None:
         """Sets all of it aside, or None.

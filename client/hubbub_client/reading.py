@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import packing
-from hubbub.domain import Attribute, NumberDomain
+from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.errors import WireError
 from hubbub.mechanisms.rounding import stochastic_many
 from hubbub.randomness import SYSTEM, Source
 from hubbub.survey import Survey
+from hubbub.survey_score import Score
 from hubbub_client.errors import LedgerCorrupt
 
 Reading: TypeAlias = int | float | None
@@ -78,11 +79,30 @@ def unpack_reading(attribute: Attribute, data: bytes) -> Reading:
 def channel_input(survey: Survey, readings: Sequence[Reading], *, source: Source = SYSTEM) -> int:
     """The channel's input for one reading per attribute.
 
-    A number is rounded to the survey's grid by a fresh exact draw.
+    A number is rounded to the survey's grid, and a score to an end of its output, by a fresh exact draw.
     """
+    if isinstance(survey.form, Score):
+        values = map(_number, survey.attributes, readings)
+        return survey.form.input_of(list(values), source)
     if survey.mapping is None:
         return survey.input_of(*readings, source=source)
     return int(survey.mapping[tuple(readings)])  # type: ignore[arg-type]  # indices: its domains are discrete
+
+
+def _number(attribute: Attribute, reading: Reading) -> float | None:
+    """The number that a reading stands for, None for missing."""
+    domain = attribute.domain
+    if isinstance(domain, IntegerDomain) and reading is not None:
+        return domain.low + reading if reading < attribute.size else None
+    return reading
+
+
+def _numbers(attribute: Attribute, readings: Readings) -> NDArray[np.float64]:
+    """The numbers that readings stand for, shape (n,), nan for missing."""
+    domain = attribute.domain
+    if isinstance(domain, IntegerDomain):
+        return np.where(readings < attribute.size, domain.low + readings.astype(np.float64), np.nan)
+    return readings.astype(np.float64)
 
 
 def channel_inputs(
@@ -92,6 +112,8 @@ def channel_inputs(
 
     The law of each is that of `channel_input`; for numbers within 2^-50, because the draw is made in floats.
     """
+    if isinstance(survey.form, Score):
+        return survey.form.inputs_of(list(map(_numbers, survey.attributes, columns)), source)
     if survey.mapping is not None:
         found: NDArray[np.intp] = survey.mapping[tuple(column.astype(np.intp) for column in columns)]
         return found

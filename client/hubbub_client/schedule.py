@@ -17,6 +17,7 @@ from hubbub.accounting import Joint, Query
 from hubbub.domain import Attribute
 from hubbub.errors import HubbubError
 from hubbub.survey import Survey
+from hubbub.survey_score import Score
 from hubbub_client.errors import LedgerError
 
 _GENERATION_BITS: Final = 62
@@ -168,14 +169,18 @@ def slot_of(survey: Survey, round_number: int) -> int:
     return PINNED if is_static(survey) else round_number
 
 
-def generation_of(generations: Sequence[int]) -> int:
+def generation_of(survey: Survey, generations: Sequence[int]) -> int:
     """The pin generations of a survey's attributes as the one number that the ledger keeps.
 
-    One attribute's is itself. Several share the bits of an SQLite integer evenly, the first one's lowest.
+    One attribute's is itself. Those of a table share the bits of an SQLite integer evenly, the first one's
+    lowest. A score's numbers have one coordinate together, so that it is enough to count how often any of
+    them was pinned anew.
 
     Raises:
-        LedgerError: A value was pinned anew more often than those bits count.
+        LedgerError: A value was pinned anew more often than a table's bits count.
     """
+    if isinstance(survey.form, Score):
+        return sum(generations)
     bits = _GENERATION_BITS // len(generations)
     if max(generations) >> bits:
         raise LedgerError(f"an attribute must be pinned anew fewer than {1 << bits} times in such a survey")
@@ -195,7 +200,9 @@ def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
     one pinned value of a static attribute, so only there is the coordinate shared, over the attribute's whole
     domain; a survey of several static attributes joins theirs. A rounded number is a draw of its own for
     every survey. Where an attribute is evolving, what the round reads of all of them together is a value of
-    its own: the losses add, which is sound whatever the values have to do with each other.
+    its own: the losses add, which is sound whatever the values have to do with each other. A score reads a
+    box of numbers, which is not joined with finite domains: the numbers of one list of attributes are one
+    coordinate together, and the losses add.
 
     Args:
         survey: The survey.
@@ -203,6 +210,12 @@ def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
         generation: Pin generation of its attributes, see `generation_of`: a value pinned anew is another.
     """
     attributes, mapping = survey.attributes, survey.mapping
+    if isinstance(survey.form, Score):
+        numbers = tuple(each.id for each in attributes)
+        place = (
+            ("round", numbers, survey.digest, slot) if slot != PINNED else ("numbers", numbers, generation)
+        )
+        return Query(place, survey.form.regression)
     if slot != PINNED:
         named = attributes[0].id if len(attributes) == 1 else tuple(each.id for each in attributes)
         return Query(("round", named, survey.digest, slot), survey.channel, None)

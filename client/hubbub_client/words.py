@@ -15,6 +15,7 @@ import numpy as np
 from hubbub.channel import Symbol
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.survey import Survey
+from hubbub.survey_score import Score
 from hubbub_client.owner import Asked, Refused
 from hubbub_client.schedule import Refusal, is_static
 
@@ -57,6 +58,8 @@ def asked(survey: Survey) -> str:
     """What a survey asks for, how often, and its epsilon."""
     each = [f"{attribute.id}, {_values(attribute)}" for attribute in survey.attributes]
     what = each[0] if len(each) == 1 else f"at once: {'; '.join(each)}"
+    if isinstance(survey.form, Score):
+        what = f"a score of {'; '.join(each)}"
     how = "once, the same noisy answer every round" if is_static(survey) else "anew every round"
     return f"{what}, {how}, epsilon {survey.channel.epsilon:.3f}"
 
@@ -70,6 +73,18 @@ def _values(attribute: Attribute) -> str:
 
 def mechanism(survey: Survey) -> str:
     """How a survey's answers are made, and how far apart that leaves any two values."""
+    form = survey.form
+    if isinstance(form, Score):
+        terms = " ".join(
+            f"{'-' if weight < 0 else '+'} {abs(weight):g} x {attribute.id}"
+            for attribute, weight in zip(form.attributes, form.coefficients, strict=True)
+        )
+        return (
+            f"The device works out a {form.kind} score, {form.intercept:g} {terms}, from {form.low:g} to "
+            f"{form.high:g}, moves it to one of these ends at random, and says that end or, at random, the "
+            f"other. No answer is more than {factor(survey.channel.epsilon)} times as likely from one record "
+            "as from another."
+        )
     how = _MECHANISMS.get(survey.channel.kind, "The device sends a random answer that depends on yours.")
     return (
         f"{how} No answer is more than {factor(survey.channel.epsilon)} times as likely from one value "

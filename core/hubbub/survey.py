@@ -21,6 +21,7 @@ from hubbub.errors import ParameterError, SurveyError
 from hubbub.randomness import SYSTEM, Source
 from hubbub.survey_forms import AnyEstimator, Form
 from hubbub.survey_rules import MAX_CANONICAL_BYTES, Rules
+from hubbub.survey_single import Single
 from hubbub.wire import DIGEST_BYTES
 
 
@@ -34,7 +35,7 @@ class Survey:
     Attributes:
         id: The survey's name; `version` tells its editions apart.
         title: What people read.
-        form: What it asks for, and how that becomes an input of the channel: `Single` or `Table`.
+        form: What it asks for, and how that becomes an input of the channel: `Single`, `Table` or `Score`.
         epsilon: Declared, per report.
         channel: From inputs 0..K-1 to symbols; the last input means missing.
         start_s: When round 0 begins, seconds since 1970-01-01T00:00Z.
@@ -196,7 +197,8 @@ class Survey:
     @property
     def grid_points(self) -> int | None:
         """How many points the grid of a number survey has, else None."""
-        return self.channel.inputs - 1 if self.mapping is None else None
+        grid = isinstance(self.form, Single) and self.mapping is None
+        return self.channel.inputs - 1 if grid else None
 
     @property
     def input_labels(self) -> tuple[str, ...]:

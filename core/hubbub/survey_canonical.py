@@ -16,6 +16,8 @@ from hubbub.domain import MAX_SIZE, Attribute, attribute_from_spec
 from hubbub.errors import WireError
 from hubbub.survey_forms import Form
 from hubbub.survey_rules import MAX_CANONICAL_BYTES, MAX_NAME_CHARACTERS, MAX_TITLE_CHARACTERS
+from hubbub.survey_score import FORM as SCORE
+from hubbub.survey_score import score_from_spec
 from hubbub.survey_single import Single
 from hubbub.survey_table import FORM as TABLE
 from hubbub.survey_table import table_from_spec
@@ -120,7 +122,7 @@ def decode(data: bytes) -> Parts:
         category_of = np.repeat(np.arange(len(sizes)), sizes)
         form = Single(attribute, channel.inputs, _mapping(fields[8], attribute, channel), names, category_of)
     else:
-        form = _form(fields[5], fields[8])
+        form = _form(fields[5], fields[8], packing.real(fields[6], "epsilon"))
     schedule, *terms = fields[-6:]
     start_s, round_s, rounds = _numbers(packing.array(schedule, "schedule", 3), "schedule")
     lateness_s, skew_s, cohort, devices = _numbers(terms[:4], "survey terms")
@@ -142,13 +144,15 @@ def decode(data: bytes) -> Parts:
     )
 
 
-def _form(specs: object, fields: object) -> Form:
+def _form(specs: object, fields: object, epsilon: float) -> Form:
     """What a survey of another form than one attribute asks for."""
     attributes = tuple(map(attribute_from_spec, packing.array(specs, "attributes")))
     parts = packing.array(fields, "form")
-    if not parts or parts[0] != TABLE:
-        raise WireError(f"a form must be {TABLE}, got {parts[:1]!r:.80}")
-    return table_from_spec(attributes, parts)
+    if parts and parts[0] == TABLE:
+        return table_from_spec(attributes, parts)
+    if parts and parts[0] == SCORE:
+        return score_from_spec(attributes, parts, epsilon)
+    raise WireError(f"a form must be {TABLE} or {SCORE}, got {parts[:1]!r:.80}")
 
 
 def require_same(data: bytes, canonical: bytes) -> None:

@@ -6,14 +6,15 @@ Inputs are numbered category by category and missing comes last: what every mech
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.accounting.regression import MAX_NUMBERS
 from hubbub.channel import Channel
-from hubbub.domain import Attribute, IntegerDomain, NumberDomain
+from hubbub.domain import Attribute, IntegerDomain, LabelDomain, NumberDomain
 from hubbub.errors import ParameterError, SurveyError
 from hubbub.mechanisms.grr import grr
 from hubbub.mechanisms.hash_pool import MAX_SYMBOLS
@@ -26,6 +27,7 @@ from hubbub.mechanisms.unary import unary
 from hubbub.survey_forms import Form
 from hubbub.survey_grid import DEFAULT_POINTS, GRID_KEYS, grid_channel, grid_points
 from hubbub.survey_rules import MISSING, Rules, check_attributes
+from hubbub.survey_score import KINDS, Score, score_channel
 from hubbub.survey_single import Single
 from hubbub.survey_table import MAX_ATTRIBUTES, Table, check_size
 
@@ -33,6 +35,8 @@ from hubbub.survey_table import MAX_ATTRIBUTES, Table, check_size
 ANSWERED: Final = "answered"
 # The smallest share of reports that a level can have: a level that hardly anyone reports about says nothing.
 LEAST_SHARE: Final = 1e-3
+# The mechanism that makes a survey a score.
+REGRESSION: Final = "regression"
 # Those that know single inputs only: a table has no categories that partition its inputs.
 _TABLE_MECHANISMS: Final = ("grr", "subset", "unary")
 
@@ -70,11 +74,13 @@ class Asked:
         key: Where it stands in the file, for messages.
         attribute: The attribute.
         categories: Its categories, () without any.
+        terms: What the mechanism reads of it, by key, unchecked.
     """
 
     key: str
     attribute: Attribute
     categories: Sequence[Category]
+    terms: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,7 @@ def compile_survey(
 
     Args:
         rules: How to refuse.
-        asked: One attribute, or several for a cross table.
+        asked: One attribute, or several for a cross table or a score.
         mechanism: As declared.
         epsilon: Declared.
         devices: How many the design counts on.
@@ -111,6 +117,9 @@ def compile_survey(
             channel of integers keeps the declared epsilon.
     """
     try:
+        if mechanism.name == REGRESSION:
+            several = [asked] if isinstance(asked, Asked) else asked
+            return _score(rules, several, mechanism.keys, epsilon=epsilon, participation=participation)
         if not isinstance(asked, Asked):
             return _table(
                 rules, asked, mechanism, epsilon=epsilon, devices=devices, participation=participation
@@ -151,6 +160,55 @@ def _single(
             "attribute.type", f"must be number for {mechanism.name}", type(attribute.domain).__name__
         )
     return _discrete(rules, attribute, categories, mechanism, epsilon=epsilon, devices=devices)
+
+
+def _score(
+    rules: Rules,
+    asked: Sequence[Asked],
+    keys: Mapping[str, object],
+    *,
+    epsilon: float,
+    participation: object,
+) -> tuple[Score, Channel]:
+    """The score of several numbers, in the order of their ids: one score has one encoding."""
+    if participation != 1:
+        rules.refuse("mechanism.participation", "must be 1 for a regression", participation)
+    check_attributes(rules, [each.attribute for each in asked], 1, MAX_NUMBERS)
+    pairs = {}
+    for each in asked:
+        domain = each.attribute.domain
+        if isinstance(domain, LabelDomain):
+            rules.refuse(f"{each.key}.type", "must be integer or number in a score", "label")
+        if each.categories:
+            rules.refuse(f"{each.key}.category", "must not be given in a score", each.categories[0].name)
+        pairs[each.attribute.id] = (
+            rules.real(f"{each.key}.coefficient", each.terms["coefficient"]),
+            rules.real(f"{each.key}.default", each.terms["default"], float(domain.low), float(domain.high)),
+        )
+    for key in ("score", "intercept"):
+        if key not in keys:
+            rules.refuse(f"mechanism.{key}", "must be given", "nothing")
+    chosen = rules.choice("mechanism.score", keys["score"], KINDS)
+    kind = next(kind for kind in KINDS if kind == chosen)
+    ends = {}
+    for key, fixed in (("low", 0.0), ("high", 1.0)):
+        if kind == "logistic" and key in keys:
+            rules.refuse(f"mechanism.{key}", f"must be absent for a logistic score, {fixed:g}", keys[key])
+        if kind != "logistic" and key not in keys:
+            rules.refuse(f"mechanism.{key}", "must be given", "nothing")
+        ends[key] = rules.real(f"mechanism.{key}", keys.get(key, fixed))
+    attributes = sorted((each.attribute for each in asked), key=lambda attribute: attribute.id)
+    form = Score(
+        tuple(attributes),
+        kind,
+        tuple(pairs[attribute.id][0] for attribute in attributes),
+        rules.real("mechanism.intercept", keys["intercept"]),
+        tuple(pairs[attribute.id][1] for attribute in attributes),
+        ends["low"],
+        ends["high"],
+        epsilon,
+    )
+    return form, score_channel(form.regression)
 
 
 def _table(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from hubbub import estimation
-from hubbub.estimation import MarginsEstimator
+from hubbub.estimation import MarginsEstimator, ScoreEstimator
+from hubbub.survey_score import Score
 from hubbub.survey_single import Single
 from hubbub.survey_table import Table
 
-Form: TypeAlias = Single | Table
-"""One attribute, or the cross table of several."""
+Form: TypeAlias = Single | Table | Score
+"""One attribute, the cross table of several, or a score of several numbers."""
 
-AnyEstimator: TypeAlias = estimation.AnyEstimator | MarginsEstimator
+AnyEstimator: TypeAlias = estimation.AnyEstimator | MarginsEstimator | ScoreEstimator
 """Whatever `Survey.estimator` gives: called with counts and n, it gives an Estimate."""

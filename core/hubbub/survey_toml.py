@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final, cast
@@ -24,7 +24,7 @@ from hubbub.domain import (
 )
 from hubbub.errors import SurveyError
 from hubbub.survey_canonical import Parts
-from hubbub.survey_compile import Asked, Category, Mechanism, compile_survey
+from hubbub.survey_compile import REGRESSION, Asked, Category, Mechanism, compile_survey
 from hubbub.survey_cover import KEY as COVER_KEY
 from hubbub.survey_cover import covered
 from hubbub.survey_grid import GRID_KEYS
@@ -63,6 +63,7 @@ _TOP: Final = (
     "mechanism",
     "category",
 )
+_TERMS: Final = ("coefficient", "default")
 _ENDS: Final = {"integer": ("low", "high"), "number": ("low", "high"), "label": ("labels",)}
 _MECHANISM_KEYS: Final = {
     "auto": ("objective", "category_weight", "of", "points"),
@@ -73,6 +74,7 @@ _MECHANISM_KEYS: Final = {
     "local_hashing": ("reading", "buckets"),
     "levels": ("category_share", "oracles"),
     "neighbourhood": ("boost_epsilon", "window", "pairs"),
+    REGRESSION: ("score", "intercept", "low", "high"),
     **GRID_KEYS,
 }
 
@@ -123,7 +125,7 @@ def parse(text: str, file: str) -> Parts:
     )
 
     schedule = top.table("schedule", ("start", "round", "rounds", "lateness", "skew"))
-    asked = _asked(rules, top)
+    asked = _asked(rules, top, _TERMS if name == REGRESSION else ())
     epsilon = rules.epsilon(top.get("epsilon"))
     quota = top.get("quota", None)
     # What is cheap to check is checked before what is costly to compile.
@@ -196,8 +198,14 @@ class Table:
         return Table(self.rules, f"{self.prefix}{key}.", value, known)
 
 
-def _asked(rules: Rules, top: Table) -> Asked | list[Asked]:
-    """The attribute of an [attribute] table, or those of several [[attribute]] tables."""
+def _asked(rules: Rules, top: Table, terms: tuple[str, ...]) -> Asked | list[Asked]:
+    """The attribute of an [attribute] table, or those of several [[attribute]] tables.
+
+    Args:
+        rules: How to refuse.
+        top: The file.
+        terms: Keys that the mechanism reads of every attribute.
+    """
     value = top.get("attribute")
     if isinstance(value, list):
         if "category" in top:
@@ -207,20 +215,21 @@ def _asked(rules: Rules, top: Table) -> Asked | list[Asked]:
         if not all(isinstance(item, dict) for item in value):
             rules.refuse("attribute", "must be [attribute], or several [[attribute]] tables", value)
         return [
-            _one(rules, Table(rules, f"attribute[{i}].", item, None), f"attribute[{i}]", ("category",))
+            _one(rules, Table(rules, f"attribute[{i}].", item, None), f"attribute[{i}]", terms, ("category",))
             for i, item in enumerate(value)
         ]
-    asked = _one(rules, top.table("attribute", None), "attribute", ())
-    return Asked("attribute", asked.attribute, _categories(rules, "category", top.get("category", [])))
+    asked = _one(rules, top.table("attribute", None), "attribute", terms, ())
+    return replace(asked, categories=_categories(rules, "category", top.get("category", [])))
 
 
-def _one(rules: Rules, table: Table, key: str, known: tuple[str, ...]) -> Asked:
+def _one(rules: Rules, table: Table, key: str, terms: tuple[str, ...], known: tuple[str, ...]) -> Asked:
     kind_of_domain = rules.choice(f"{key}.type", table.get("type"), tuple(_ENDS))
-    table.refuse_unknown(("id", "kind", "type", *_ENDS[kind_of_domain], *known))
+    table.refuse_unknown(("id", "kind", "type", *_ENDS[kind_of_domain], *terms, *known))
     categories = _categories(rules, f"{key}.category", table.get("category", []))
     identifier = rules.identifier(f"{key}.id", table.get("id"))
     kind = cast(Kind, rules.choice(f"{key}.kind", table.get("kind"), KINDS))
-    return Asked(key, Attribute(identifier, kind, _domain(rules, table, key, kind_of_domain)), categories)
+    attribute = Attribute(identifier, kind, _domain(rules, table, key, kind_of_domain))
+    return Asked(key, attribute, categories, {term: table.get(term) for term in terms})
 
 
 def _domain(rules: Rules, table: Table, key: str, kind: str) -> Domain:

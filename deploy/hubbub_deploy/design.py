@@ -27,6 +27,8 @@ from hubbub.design import (
     measured_by_category,
 )
 from hubbub.finite import FiniteChannel
+from hubbub.survey_single import Single
+from hubbub_deploy.design_joint import show
 from hubbub_deploy.errors import DeployError
 
 TIE: Final = 2e-3
@@ -195,7 +197,21 @@ class Design:
 
 
 def run(settings: DesignSettings) -> int:
-    """Prints the design of a survey file, and draws it where asked; returns the exit code."""
+    """Prints the design of a survey file, and draws it where asked; returns the exit code.
+
+    Raises:
+        SurveyError: If the file is no valid survey.
+        DeployError: If a file cannot be written, or more is asked of a survey of several attributes than its
+            own sentence.
+    """
+    survey = Survey.load(settings.file)
+    if not isinstance(survey.form, Single):
+        for name in ("objective", "plot", "write"):
+            if getattr(settings, name) is not None:
+                value = getattr(settings, name)
+                raise DeployError(f"--{name} must be absent for a table or a score, got {value}")
+        show(survey, settings.output)
+        return 0
     design = Design.of(settings.file, settings.objective)
     if settings.plot is not None:
         from hubbub_deploy.design_plot import draw  # noqa: PLC0415 - the table needs no drawing library

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hubbub
+from hubbub.survey_score import Score
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Truth:
     Attributes:
         values: Share of devices per channel input, shape (K,), float64, sums to 1.
         categories: Share of devices per category, shape (m,), float64.
-        mean: Mean of the values that are present, in the attribute's units; None unless numeric.
+        mean: Mean of the values that are present, in the attribute's units, or of the score; None unless
+            numeric.
     """
 
     values: NDArray[np.float64]
@@ -54,6 +56,10 @@ def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
     A number counts at the grid points around it in the proportions of its stochastic rounding, which is
     what the channel's inputs are on average; the mean is that of the numbers themselves.
     """
+    if isinstance(survey.form, Score):
+        held = (value if isinstance(value, tuple) else (value,) for value in values)
+        scores = [survey.form.score(numbers) for numbers in held]
+        return Truth(np.empty(0), np.empty(0), float(np.mean(scores)) if scores else None)
     inputs = len(survey.input_labels)
     shares = np.zeros(inputs, dtype=np.float64)
     numbers: list[float] = []

@@ -99,6 +99,7 @@ SURVEYS = (
     "number-levels",
     "hashing",
     "table",
+    "score",
 )
 
 

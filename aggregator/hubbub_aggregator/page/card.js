@@ -131,9 +131,11 @@ export class Card {
   #draw(round) {
     this.#drawFacts(round);
     const { values, categories } = round;
-    const suppressed = round.suppressed || !values?.length;
+    const meanAlone = !round.suppressed && !values?.length && Boolean(round.mean); // a score has no shares
+    const suppressed = !meanAlone && (round.suppressed || !values?.length);
     show(this.withheld, suppressed);
-    show(this.figures, !suppressed);
+    show(this.figures, !suppressed && !meanAlone);
+    if (meanAlone) return;
     if (suppressed) {
       this.#drawWithheld(round);
       return;

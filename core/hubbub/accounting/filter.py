@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +94,7 @@ class BayesianFilter:
         self._tickets = 0
         self._loss = 0
         self._worst = 0
+        self._has_numbers = False
 
     @property
     def budget(self) -> float:
@@ -162,9 +163,32 @@ class BayesianFilter:
             ParameterError: A mapping is not one of the channel's inputs, or a coordinate's domain has another
                 size than it had before; nothing has changed.
         """
+        return self._reserve(queries, "decide")
+
+    def repeat_all(self, queries: Sequence[Query]) -> tuple[int, ...] | None:
+        """Sets aside again what `reserve_all` granted at this point of the account's life, for its ledger.
+
+        Bounds of regressions come from floats: on another machine, or without the refusals in between, a
+        search may end a little higher. What was granted was proved then, so once regressions take part it is
+        not decided anew: `committed` may exceed the budget by what a bound is higher, and nothing more is
+        granted while it does. Without regressions the decision is exact, and is made again.
+
+        Args:
+            queries: As they were granted together.
+
+        Returns:
+            As `reserve_all`.
+
+        Raises:
+            ParameterError: As `reserve_all`.
+        """
+        return self._reserve(queries, "repeat")
+
+    def _reserve(self, queries: Sequence[Query], what: Literal["decide", "repeat"]) -> tuple[int, ...] | None:
         groups = self._grouping.groups(queries)
         numeric = self._grouping.numbers(queries)
         after, limit = self._worst, self._limit - self._tickets - len(queries)
+        proved = what == "repeat" and (self._has_numbers or bool(numeric))
         trials: list[Trial] = []
         for group in groups:
             trial = self._grouping.trial(group, limit=self._limit)
@@ -172,7 +196,7 @@ class BayesianFilter:
                 return None
             after += trial.worst - trial.before
             trials.append(trial)
-        if after > limit:
+        if after > limit and not proved:
             return None
         # Numbers come last: their bound is worked out only as far as what the others leave asks for.
         bounds: list[int] = []
@@ -180,7 +204,7 @@ class BayesianFilter:
             after -= asked.numbers.worst
             worst = asked.numbers.worst_with(asked.queries, limit - after, detail=self._detail)
             after += worst
-            if after > limit:
+            if after > limit and not proved:
                 return None
             bounds.append(worst)
 
@@ -201,6 +225,7 @@ class BayesianFilter:
                 self._pending[ticket] = asked.key
         self._worst = after
         self._tickets += len(queries)
+        self._has_numbers = self._has_numbers or bool(numeric)
         return tuple(range(first, self._tickets))
 
     def record(self, ticket: int, symbol: Symbol) -> None:

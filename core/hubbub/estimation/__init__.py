@@ -7,6 +7,7 @@ from hubbub.estimation.estimate import Estimate, Intervals
 from hubbub.estimation.estimator import Estimator
 from hubbub.estimation.margins import MarginsEstimator
 from hubbub.estimation.poison import PoisonMargin
+from hubbub.estimation.score import ScoreEstimator
 from hubbub.estimation.tree_estimator import TreeEstimator
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Intervals",
     "MarginsEstimator",
     "PoisonMargin",
+    "ScoreEstimator",
     "Smoothed",
     "TreeEstimator",
     "estimator_for",

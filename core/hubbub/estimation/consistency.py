@@ -82,6 +82,8 @@ def consistent_view(
 
 
 def _cross_view(values: NDArray[np.float64], margins: NDArray[Any], categories: int) -> Consistent:
+    if not len(values):  # of a score, which has a mean alone
+        return Consistent(values, values)
     if np.isnan(values).any():
         return Consistent(np.full(len(values), np.nan), np.full(categories, np.nan))
     cells = norm_sub(values, np.zeros(len(values), dtype=np.intp), np.ones(1))

@@ -105,8 +105,8 @@ class Estimate:
         """
         return self._at(
             level,
-            _quantile(level, len(self.values)),
-            _quantile(level, len(self.categories)),
+            _quantile(level, max(len(self.values), 1)),
+            _quantile(level, max(len(self.categories), 1)),
             _quantile(level, 1),
         )
 

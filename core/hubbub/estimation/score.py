@@ -1,0 +1,78 @@
+"""The mean of a score, from yes-or-no answers about it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import ParameterError
+from hubbub.estimation.estimate import Estimate, Floats
+from hubbub.estimation.questions import checked_shares
+from hubbub.mechanisms.grr import GRR
+
+_NONE = np.empty(0)
+
+
+class ScoreEstimator:
+    """The unbiased estimator of the mean output of a crowd (Pan, eq. 9, with the factor that it lacks).
+
+    A device whose output lies at place g answers 1 with probability p = q + g (1 - 2q), q = u/T. With s the
+    share of answers 1, (s - q)/(1 - 2q) is unbiased for the mean place. Its error is that of n draws of the
+    mean probability, sqrt(s (1 - s)/n)/(1 - 2q): the sum of p (1 - p) over devices is at most that of
+    their mean (Jensen), so the error is never too small on average, and exact where all devices have one
+    score. It is never below what q alone makes unavoidable.
+
+    Args:
+        channel: Randomised response of two inputs, the ends of the output.
+        low: The lower end.
+        high: The upper one.
+    """
+
+    def __init__(self, channel: GRR, *, low: float, high: float) -> None:
+        if channel.inputs != 2 or not low < high:
+            raise ParameterError(f"a score must have two ends, low < high, got {low!r} and {high!r}")
+        self.channel, self._low, self._high = channel, low, high
+        self.category_of = np.empty((0, 2), dtype=np.intp)
+
+    def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
+        """Estimate the mean from one round's counts of the two answers, shape (2,).
+
+        Raises:
+            ParameterError: The shape, the type or the sum is wrong.
+        """
+        tallies = np.asarray(counts)
+        if tallies.shape != (2,) or tallies.dtype.kind not in "iu" or tallies.min() < 0:
+            raise ParameterError(f"counts must be two integers >= 0, got {tallies.dtype} {tallies.shape}")
+        if n < 1 or int(tallies.sum()) != n:
+            raise ParameterError(f"n must be the sum of counts and at least 1, got {n} for {tallies.sum()}")
+        return self._estimate(float(tallies[1]) / n, n)
+
+    def foresee(self, shares: Floats, n: int) -> Estimate:
+        """Give what to expect of n devices, those shares of which are at either end of the output.
+
+        Raises:
+            ParameterError: Shares or n break their rule.
+        """
+        crowd = checked_shares(shares, 2)
+        if n < 1:
+            raise ParameterError(f"n must be at least 1, got {n}")
+        return self._estimate(float(self.channel.expected(crowd)[1]), n)
+
+    def _estimate(self, share: float, n: int) -> Estimate:
+        least = self.channel.u / self.channel.total
+        width = (self._high - self._low) * self.channel.total / (self.channel.t - self.channel.u)
+        spread = min(max(share, least), 1.0 - least)
+        return Estimate(
+            n=n,
+            values=_NONE,
+            value_errors=_NONE,
+            categories=_NONE,
+            category_errors=_NONE,
+            mean=self._low + width * (share - least),
+            mean_error=width * math.sqrt(spread * (1.0 - spread) / n),
+            _category_of=self.category_of,
+            _covariance=lambda: np.empty((0, 0)),
+        )
