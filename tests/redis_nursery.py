@@ -58,6 +58,36 @@ class RedisServer:
 
 
 @contextlib.contextmanager
+def running_cluster(folder: Path, nodes: int = 3) -> Iterator[list[RedisServer]]:
+    """Redis servers that share the slots of a Redis Cluster."""
+    with contextlib.ExitStack() as stack:
+        servers = []
+        for number in range(nodes):
+            (folder / str(number)).mkdir()
+            options = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
+            servers.append(stack.enter_context(running(folder / str(number), *options)))
+        clients = [stack.enter_context(redis.Redis.from_url(server.url)) for server in servers]
+        bounds = [16384 * number // nodes for number in range(nodes + 1)]
+        for client, low, high in zip(clients, bounds, bounds[1:], strict=False):
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", low, high - 1)
+        for number, client in enumerate(clients):
+            # Cluster nodes that never met would each give out what they think is newest.
+            client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+        for server in servers[1:]:
+            bus = int(server._options[-1])
+            clients[0].execute_command("CLUSTER", "MEET", "127.0.0.1", server.port, bus)
+        deadline = monotonic() + _START_S
+        for client in clients:
+            while True:
+                info = client.execute_command("CLUSTER", "INFO")
+                if b"cluster_state:ok" in info and b"cluster_known_nodes:%d" % nodes in info:
+                    break
+                assert monotonic() < deadline, info
+                sleep(0.05)
+        yield servers
+
+
+@contextlib.contextmanager
 def running(folder: Path, *options: str) -> Iterator[RedisServer]:
     server = RedisServer(folder, *options)
     server.start()

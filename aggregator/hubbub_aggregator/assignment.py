@@ -10,9 +10,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
-from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.counting import Change, PartitionState, RoundState, apply_many
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
 from hubbub_aggregator.errors import Ahead, Gap, Lost
 from hubbub_aggregator.store import Store
@@ -39,6 +39,7 @@ class Assignment:
         store: Where counts are kept; it decides where to read on.
         end: The log's end in a partition.
         begin: The first offset that the log still has; a log without it keeps everything.
+        keep: Which rounds' counts stay in memory: "open" where the store has those of sealed ones.
         window: The starts of the rounds that lie in a partition.
         clock: Seconds that only grow, to wait for a record that is missing.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
@@ -50,11 +51,12 @@ class Assignment:
         *,
         end: Callable[[int], int],
         begin: Callable[[int], int] = lambda _: 0,
+        keep: Literal["all", "open"] = "all",
         window: Callable[[int], tuple[int, float]] = lambda _: (0, float("inf")),
         clock: Callable[[], float],
         dead_letters: DeadLetters | None = None,
     ) -> None:
-        self._window = window
+        self._window, self._keep = window, keep
         self._dead_letters = dead_letters or Unkept()
         self._store, self._begin, self._end, self._clock = store, begin, end, clock
         self._states: dict[int, PartitionState] = {}
@@ -118,6 +120,8 @@ class Assignment:
                 self._dead_letters.put(partition, change.dead_letters)
             self._store.save(partition, change)
             state.commit(change)
+            if self._keep == "open":
+                _slim(state, change)
             self._missing_since.pop(partition, None)
         if not records or records[-1][0] < state.offset:
             return None
@@ -160,6 +164,13 @@ class Assignment:
                 f"partition {partition}: offset {offset} must come next, and the log begins at {begin}; "
                 f"`hubbub adopt SETTINGS --partition {partition} --from {begin}` gives up what is in between"
             )
+
+
+def _slim(state: PartitionState, change: Change) -> None:
+    """Lets go of all but the seal of rounds that a change has sealed."""
+    for key, new in change.rounds.items():
+        if new.sealed_at is not None:
+            state.rounds[key] = RoundState(sealed_at=state.rounds[key].sealed_at)
 
 
 def contiguous(records: Sequence[tuple[int, bytes]], offset: int) -> list[tuple[int, bytes]]:

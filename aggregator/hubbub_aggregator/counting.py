@@ -63,6 +63,7 @@ class RoundState:
         sealed_at: The seal's offset, or None while the round is open.
         afterwards: Everything after the seal; no release contains it.
         seen: Ids accepted in the open round; None where none was, and after the seal.
+        is_archived: Whether its counts and tallies were let go of, because an archive has its release.
     """
 
     counts: Counts = field(default_factory=_NO_COUNTS.copy)
@@ -70,6 +71,7 @@ class RoundState:
     sealed_at: int | None = None
     afterwards: Accounting = NOTHING
     seen: IdSet | None = None
+    is_archived: bool = False
 
 
 # Only ever read.
@@ -141,6 +143,7 @@ class PartitionState:
         unknown: Reports of digests that no Survey record announced.
         dead: Records that did not decode, whole or in part.
         lost: Offsets that were never counted, by an operator's word.
+        past: The tallies of rounds that are archived and not kept here any more.
         window: The starts of the rounds whose reports lie here, seconds since 1970: from the first on, and
             below the second. Other rounds' repeats would be known elsewhere: here their reports are invalid.
         id_set: Makes the set that remembers a round's ids.
@@ -152,6 +155,7 @@ class PartitionState:
     unknown: int = 0
     dead: int = 0
     lost: tuple[LostRange, ...] = ()
+    past: Accounting = NOTHING
     window: tuple[int, float] = (0, float("inf"))
     id_set: Callable[[], IdSet] = IdTable
 

@@ -65,6 +65,7 @@ def create_app(
         store,
         begin=log.begin,
         end=log.end,
+        keep="open",
         window=log.layout.window,
         clock=time.monotonic,
         dead_letters=dead_letters,

@@ -80,4 +80,3 @@ async def count(
                 verified = clock()
     finally:
         await consumer.stop()
-

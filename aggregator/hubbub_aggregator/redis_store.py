@@ -5,8 +5,10 @@ one script may touch them together::
 
     {..}:head                    hash: identity, offset, unknown, dead
     {..}:surveys                 hash: digest -> canonical bytes
-    {..}:rounds                  hash: digest and round -> outputs, 0 until the first report is accepted
+    {..}:rounds                  hash: digest and round -> outputs, 0 until the first report is accepted,
+                                 "archived" once its release is kept elsewhere
     {..}:seals                   hash: digest and round -> offset of the seal
+    {..}:past                    seven integers as below: the tallies of archived rounds
     {..}:lost                    list: first, end and time of every range that was given up
     {..}:round:<digest>:<round>  string of big-endian 64-bit integers: the seven tallies up to the seal, the
                                  seven after it, then the counts per symbol
@@ -27,6 +29,7 @@ from typing import Any, Final, cast
 import numpy as np
 import redis
 from redis.backoff import NoBackoff
+from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 
 from hubbub.errors import HubbubError
@@ -45,6 +48,7 @@ SCHEMA_VERSION: Final = 1
 _COUNT: Final = np.dtype(">i8")  # the byte order of BITFIELD
 _KEY: Final = np.dtype("<u8")
 _TALLIES: Final = len(NOTHING)
+_ARCHIVED: Final = b"archived"
 _HEADER: Final = 2 * _TALLIES
 # Arguments that a script hands to one command lie on Lua's stack, which ends at 8,000.
 _INCREMENTS: Final = 1000
@@ -54,6 +58,7 @@ _BLOCKS: Final = 256
 _LOAD_ATTEMPTS: Final = 3
 # Redis answers in microseconds; past this it hangs, and the worker had better end than wait for ever.
 TIMEOUT_S: Final = 10.0
+CLUSTER_SCHEME: Final = "redis+cluster://"
 
 # ARGV: identity, previous offset, new offset, then commands: their number of words, name, key's index, rest.
 _SAVE: Final = """
@@ -86,6 +91,21 @@ return {'saved', ARGV[3]}
 """
 
 
+# KEYS: rounds, seals, the round's integers, past. ARGV: the round's field, how many tallies.
+_FORGET: Final = """
+local n = tonumber(ARGV[2])
+if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 0 then return 0 end
+if redis.call('HGET', KEYS[1], ARGV[1]) == false then return 0 end
+for i = 0, 2 * n - 1 do
+  local found = redis.call('BITFIELD', KEYS[3], 'GET', 'i64', '#' .. i)[1]
+  redis.call('BITFIELD', KEYS[4], 'INCRBY', 'i64', '#' .. (i % n), string.format('%.0f', found))
+end
+redis.call('UNLINK', KEYS[3])
+redis.call('HSET', KEYS[1], ARGV[1], 'archived')
+return 1
+"""
+
+
 class RedisStore:
     """Keeps the counts of one log in Redis; any number of processes, one writer per partition.
 
@@ -104,7 +124,7 @@ class RedisStore:
 
     def __init__(
         self,
-        client: redis.Redis,
+        client: redis.Redis | redis.RedisCluster,
         *,
         log_identity: str,
         partitions: int,
@@ -119,10 +139,11 @@ class RedisStore:
         self._layout = layout or Layout.of(partitions, identity=log_identity)
         self._steps = f"{{{namespace}:steps}}:{log_identity}"
         with _as_store_error():
-            policy = self._redis.info("memory").get("maxmemory_policy", "noeviction")
-            if policy != "noeviction":
-                raise StoreError(f"maxmemory-policy must be noeviction, got {policy}")
+            for policy in _policies(self._redis):
+                if policy != "noeviction":
+                    raise StoreError(f"maxmemory-policy must be noeviction, got {policy}")
             self._save = self._redis.register_script(_SAVE)
+            self._forget = self._redis.register_script(_FORGET)
             for partition in range(partitions):
                 found = self._redis.hget(self._key(partition, "head"), "identity")
                 expected = self._identity(partition)
@@ -141,7 +162,7 @@ class RedisStore:
         layout: Layout | None = None,
         namespace: str = "hubbub",
     ) -> RedisStore:
-        """The store behind `url`, as in redis://host:6379/0.
+        """The store behind `url`: redis://host:6379/0, or redis+cluster://host:6379 for a Redis Cluster.
 
         Raises:
             ForeignStore: As for the class.
@@ -149,15 +170,29 @@ class RedisStore:
         """
         # A save that is sent twice would meet its own offset and look like a second writer.
         never = Retry(NoBackoff(), 0)
+        clustered = url.startswith(CLUSTER_SCHEME)
+        options: dict[str, Any] = {
+            "socket_timeout": TIMEOUT_S,
+            "socket_connect_timeout": TIMEOUT_S,
+            "retry": never,
+        }
         try:
-            client = redis.Redis.from_url(
-                url, retry=never, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
-            )
+            if clustered:
+                address = "redis://" + url.removeprefix(CLUSTER_SCHEME)
+                client: Any = redis.RedisCluster.from_url(address, **options)
+            else:
+                client = redis.Redis.from_url(url, **options)
+        except (redis.RedisError, RedisClusterException) as error:
+            raise StoreError(f"Redis did not do what was asked: {error}") from error
         except ValueError as error:
             raise StoreError(f"Redis must be given as redis://host:port, got {url!r}: {error}") from error
-        return cls(
-            client, log_identity=log_identity, partitions=partitions, layout=layout, namespace=namespace
-        )
+        try:
+            return cls(
+                client, log_identity=log_identity, partitions=partitions, layout=layout, namespace=namespace
+            )
+        except BaseException:
+            client.close()
+            raise
 
     def close(self) -> None:
         """Closes the connections."""
@@ -220,10 +255,11 @@ class RedisStore:
             for name in ("head", "surveys", "rounds", "seals"):
                 reads.hgetall(self._key(partition, name))
             reads.lrange(self._key(partition, "lost"), 0, -1)
-            head, surveys, rounds, seals, lost = reads.execute()
+            reads.get(self._key(partition, "past"))
+            head, surveys, rounds, seals, lost, past = reads.execute()
         if b"broken" in head:
             raise ValueError(f"a save failed half-way: {head[b'broken']!r}")
-        if not head and (surveys or rounds or seals):
+        if not head and (surveys or rounds or seals or past):
             raise ValueError("there are rounds or surveys but no head")
         if head and head.get(b"identity") != self._identity(partition):
             raise ForeignStore(f"partition {partition} must be of {self._identity(partition)!r}, got {head}")
@@ -232,6 +268,7 @@ class RedisStore:
             surveys={digest: Survey.from_canonical(canonical) for digest, canonical in surveys.items()},
             unknown=int(head.get(b"unknown", 0)),
             dead=int(head.get(b"dead", 0)),
+            past=_past(past),
             lost=tuple(LostRange(*map(int, entry.split())) for entry in lost),
         )
         if any(survey.digest != digest for digest, survey in state.surveys.items()):
@@ -242,6 +279,11 @@ class RedisStore:
             key = _round_of(field)
             numbers, ids = self._round_keys(partition, key)
             data = self._redis.get(numbers)
+            if outputs == _ARCHIVED:
+                known = _round_state(data or b"", 0)
+                known.sealed_at, known.is_archived = int(seals[field]), True
+                state.rounds[key] = known
+                continue
             if data is None:
                 raise ValueError(f"round {key[1]} of {key[0].hex()} must have its integers, got none")
             known = _round_state(data, int(outputs))
@@ -316,6 +358,25 @@ class RedisStore:
         if verdict != b"saved":
             raise StoreError(f"partition {partition}: Redis refused a save: {found.decode()}")
 
+    def forget(self, partition: int, key: RoundKey) -> None:
+        """Lets go of the counts of a sealed round whose release is archived; again is harmless.
+
+        Its tallies go into a sum, its seal stays, so that what comes late stays late: some hundred bytes.
+
+        Raises:
+            StoreError: If Redis did not answer.
+        """
+        self._check_partition(partition)
+        numbers, _ = self._round_keys(partition, key)
+        keys = [
+            self._key(partition, "rounds"),
+            self._key(partition, "seals"),
+            numbers,
+            self._key(partition, "past"),
+        ]
+        with _as_store_error():
+            self._forget(keys=keys, args=[_field_of(key), _TALLIES])
+
     def load_steps(self) -> dict[RoundKey, Steps]:
         """The provisional steps of all open rounds.
 
@@ -348,11 +409,22 @@ class RedisStore:
             raise ForeignStore(f"partition must be in [0, {self._partitions}), got {partition}")
 
 
+def _policies(client: Any) -> list[str]:  # noqa: ANN401 - a client of one server, or of a cluster
+    """What each server does when its memory is full."""
+    if isinstance(client, redis.RedisCluster):
+        servers = client.info("memory", target_nodes=redis.RedisCluster.PRIMARIES)
+        # One server answers for itself, several each under its name.
+        found = [servers] if "used_memory" in servers else list(servers.values())
+    else:
+        found = [client.info("memory")]
+    return [memory.get("maxmemory_policy", "noeviction") for memory in found]
+
+
 @contextmanager
 def _as_store_error() -> Iterator[None]:
     try:
         yield
-    except (redis.RedisError, OSError) as error:
+    except (redis.RedisError, RedisClusterException, OSError) as error:
         raise StoreError(f"Redis did not do what was asked: {error}") from error
 
 
@@ -390,6 +462,13 @@ def _round_state(data: bytes, outputs: int) -> RoundState:
         accounting=Accounting(*tallies[:_TALLIES]),
         afterwards=Accounting(*tallies[_TALLIES:]),
     )
+
+
+def _past(data: bytes | None) -> Accounting:
+    numbers = np.zeros(_TALLIES, dtype=np.int64)
+    found = np.frombuffer(data or b"", dtype=_COUNT)
+    numbers[: len(found)] = found
+    return Accounting(*numbers.tolist())
 
 
 def _packed(tally: Tally) -> list[Any]:

@@ -104,6 +104,8 @@ class Release:
 def gather(key: RoundKey, states: Mapping[int, PartitionState]) -> tuple[Tally, Accounting] | None:
     """The counts and the accounting of a round at its seals, or None while a partition has yet to apply one.
 
+    None, too, for a round whose counts were let go of: its release lies in an archive.
+
     Args:
         key: The (digest, round).
         states: Every partition of the log.
@@ -115,7 +117,7 @@ def gather(key: RoundKey, states: Mapping[int, PartitionState]) -> tuple[Tally, 
     cut, columns, total = {}, [], NOTHING
     for partition, state in states.items():
         known = state.rounds.get(key)
-        if known is None or known.sealed_at is None:
+        if known is None or known.sealed_at is None or known.is_archived:
             return None
         if not known.accounting.holds or not state.counted(key):
             raise AccountingError(

@@ -128,8 +128,12 @@ class LiveView:
 
 def total_of(states: Iterable[PartitionState]) -> Accounting:
     """The accounting of everything, reports after a seal included."""
-    parts = (known.accounting + known.afterwards for state in states for known in state.rounds.values())
-    return sum(parts, NOTHING)
+    total = NOTHING
+    for state in states:
+        total = sum(
+            (known.accounting + known.afterwards for known in state.rounds.values()), total + state.past
+        )
+    return total
 
 
 def compose(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from hubbub_aggregator.counting import Change, PartitionState, RoundKey
@@ -28,6 +28,10 @@ class CountsStore(Protocol):
         """The state without ids."""
         ...
 
+    def forget(self, partition: int, key: RoundKey) -> None:
+        """Lets go of the counts of a sealed round whose release is archived; again is harmless."""
+        ...
+
     def load_steps(self) -> dict[RoundKey, Steps]:
         """The provisional steps of all open rounds."""
         ...
@@ -41,7 +45,7 @@ class _Counts:
     """A Store whose counts come from elsewhere: nothing but steps is written to it."""
 
     def __init__(self, store: CountsStore) -> None:
-        self.load, self.offset = store.load_counts, store.offset
+        self.load, self.offset, self.forget = store.load_counts, store.offset, store.forget
         self.load_steps, self.save_steps = store.load_steps, store.save_steps
 
     def save(self, partition: int, change: Change) -> None:
@@ -89,6 +93,14 @@ class Watcher(Worker):
         """Steps until `stop` is set."""
         while not stop.wait(_POLL_S):
             self.step()
+
+    def _let_go(self, keys: Iterable[RoundKey]) -> None:
+        """Frees what the store keeps of archived rounds: memory follows what is open, not what has been."""
+        for key in keys:
+            for partition in self._home(key):
+                known = self._states[partition].rounds.get(key)
+                if known is not None and not known.is_archived:
+                    self._counts.forget(partition, key)
 
     def _advance(self, partition: int) -> int:
         known = self._states[partition]

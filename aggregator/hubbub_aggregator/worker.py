@@ -22,7 +22,7 @@ from hubbub_aggregator.archive import Archive
 from hubbub_aggregator.counting import PartitionState, RoundKey, RoundState, apply_many
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
 from hubbub_aggregator.enrolment import Fleet
-from hubbub_aggregator.errors import Ahead, Diverged
+from hubbub_aggregator.errors import Ahead, ArchiveError, Diverged
 from hubbub_aggregator.log import Log
 from hubbub_aggregator.provisional import Steps, Tally, advance
 from hubbub_aggregator.release import (
@@ -119,6 +119,14 @@ class Worker:
                 self._most[key[0]] = max(self._most.get(key[0], 0), accepted)
         self._sealing -= self._released.keys()
         self._open -= self._released.keys()
+        for partition, state in self._states.items():
+            for (digest, number), known in state.rounds.items():
+                if known.is_archived and (digest, number) not in self._released:
+                    raise ArchiveError(
+                        f"survey {digest.hex()}, round {number}, partition {partition}: its counts were "
+                        "let go of because an archive has its release; this one must be it, and is not"
+                    )
+        self._let_go(self._released)
         self._forget_steps(self._steps.keys() & self._released.keys())
         self._release()
         self._show()
@@ -227,6 +235,10 @@ class Worker:
             self._released[key] = _shown(document)
             self._sealing.discard(key)
             self._open.discard(key)
+            self._let_go([key])
+
+    def _let_go(self, keys: Iterable[RoundKey]) -> None:
+        """What becomes of archived rounds in the store: nothing here, where there is room."""
 
     def _forget_steps(self, keys: Iterable[RoundKey]) -> None:
         """Drops the provisional steps of released rounds."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
-from counting_logs import announcement, counted
-from redis_nursery import RedisServer, needs_redis, running
+from counting_logs import announcement, batch, counted, report_id, segment
+from redis_nursery import RedisServer, needs_redis, running, running_cluster
 from store_contract import HEALTH, HISTORY, VISITED, Opener, StoreContract, some
+from surveys import LABELS
 
-from hubbub.records import SealRecord, encode_record
+from hubbub.records import SealRecord, SurveyRecord, encode_record
+from hubbub.survey import Survey
 from hubbub_aggregator.counting import PartitionState, apply_many
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict, StoreError
 from hubbub_aggregator.redis_store import RedisStore
+from hubbub_aggregator.release import gather
+from hubbub_aggregator.view import total_of
 
 pytestmark = [pytest.mark.integration, needs_redis]
 
@@ -237,6 +243,132 @@ def test_redis_that_is_not_there_is_a_store_error(tmp_path: Path) -> None:
         RedisStore.connect(server.url, log_identity="log", partitions=1)
     with pytest.raises(StoreError, match="redis://"):
         RedisStore.connect("nonsense", log_identity="log", partitions=1)
+
+
+SEAL = encode_record(SealRecord(HEALTH.digest, 0))
+
+
+def test_archived_round_leaves_its_seal_and_its_tallies_and_nothing_else(
+    db: redis.Redis, reopen: Opener
+) -> None:
+    store = reopen()
+    state = fill(store, [[announcement(HEALTH), some(HEALTH, 0, 50, late=2)], [SEAL, some(HEALTH, 90, 3)]])
+    total = total_of([state])
+    for _ in range(2):
+        store.forget(0, (HEALTH.digest, 0))  # type: ignore[attr-defined]  # a RedisStore
+        store.forget(0, (HEALTH.digest, 1))  # type: ignore[attr-defined]  # which is not sealed
+        loaded = reopen().load(0)
+        known = loaded.rounds[HEALTH.digest, 0]
+        assert (known.is_archived, known.sealed_at, len(known.counts)) == (True, 2, 0)
+        assert total_of([loaded]) == total
+        assert not db.keys("*:round:*")
+        assert not db.keys("*:ids:*")
+        assert gather((HEALTH.digest, 0), {0: loaded}) is None
+    # What comes late is late, whoever counts it: with all in memory, or from what is loaded.
+    late = apply_many(loaded, [(loaded.offset, some(HEALTH, 40, 7))])
+    store.save(0, late)
+    state.commit(apply_many(state, [(state.offset, some(HEALTH, 40, 7))]))
+    assert total_of([reopen().load(0)]) == total_of([state])
+    assert total_of([state]).late == total.late + 7
+
+
+def test_memory_follows_open_rounds_and_not_those_that_were(db: redis.Redis, reopen: Opener) -> None:
+    survey = Survey.parse(
+        LABELS.replace('round = "1d"', 'round = "60s"')
+        .replace("rounds = 3", "rounds = 1000")
+        .replace("epsilon = 1.0", "epsilon = 0.01")
+    )
+    store, state = reopen(), PartitionState()
+    record = encode_record(SurveyRecord(survey.canonical))
+    used = []
+    for number in range(1000):
+        minute = survey.round_start_s(number) // 60
+        pairs = [(report_id(50 * number + i), i % 5) for i in range(50)]
+        seal = encode_record(SealRecord(survey.digest, number))
+        records = [record, batch(segment(survey, number, pairs), minute=minute), seal]
+        change = apply_many(state, enumerate(records, start=state.offset))
+        store.save(0, change)
+        state.commit(change)
+        store.forget(0, (survey.digest, number))  # type: ignore[attr-defined]  # a RedisStore
+        if number in (499, 999):
+            keys: Any = db.keys("*")
+            used.append(sum(db.memory_usage(key, samples=0) or 0 for key in keys))  # type: ignore[misc]  # sync
+    assert len(db.keys("*")) == 5  # type: ignore[arg-type]  # always sync
+    # Two fields of hashes per round; with its counts and ids a round of this size takes some 700 bytes.
+    assert (used[1] - used[0]) / 500 < 300
+    loaded = reopen().load(0)
+    assert len(loaded.rounds) == 1000
+    assert total_of([loaded]).accepted == 50_000
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RedisServer]]:
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as servers:
+        yield servers
+
+
+# The library's client of a cluster leaves a socket of its first look at it to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+class TestRedisStoreOnACluster(StoreContract):
+    """Three servers that share the slots: what is saved together lies together, on whichever of them."""
+
+    @pytest.fixture
+    def reopen(self, servers: list[RedisServer]) -> Iterator[Opener]:
+        url = f"redis+cluster://127.0.0.1:{servers[0].port}"
+        for server in servers:
+            with redis.Redis.from_url(server.url) as client:
+                client.flushall()
+        opened: list[RedisStore] = []
+
+        def reopen() -> RedisStore:
+            opened.append(RedisStore.connect(url, log_identity="log", partitions=8, namespace="test"))
+            return opened[-1]
+
+        yield reopen
+        for store in opened:
+            store.close()
+        opened.clear()
+        gc.collect()
+
+    def test_partitions_lie_on_several_servers_and_archived_rounds_go(
+        self, reopen: Opener, servers: list[RedisServer]
+    ) -> None:
+        store = reopen()
+        history = [announcement(HEALTH), some(HEALTH, 0, 40), SEAL]
+        for partition in range(8):
+            store.save(partition, apply_many(PartitionState(), enumerate(history)))
+            store.forget(partition, (HEALTH.digest, 0))  # type: ignore[attr-defined]  # a RedisStore
+            assert reopen().load(partition).past.accepted == 40
+        used = []
+        for server in servers:
+            with redis.Redis.from_url(server.url) as client:
+                used.append(client.dbsize())
+        assert sum(used) == 8 * 5  # head, surveys, rounds, seals, past
+        assert sum(count > 0 for count in used) > 1
+
+    def test_script_that_touches_two_slots_fails_here(self, servers: list[RedisServer]) -> None:
+        """The control: what the store does would fail if keys of a partition lay apart."""
+        said = []
+        for other in ("{test:0}:rounds", "{test:1}:rounds"):
+            for server in servers:
+                with redis.Redis.from_url(server.url) as client, contextlib.suppress(redis.RedisError):
+                    try:
+                        client.eval("return redis.call('GET', KEYS[1])", 2, "{test:0}:none", other)
+                        said.append("OK")
+                    except redis.ResponseError as error:
+                        said.append(str(error))
+        # One server has the slot, the others say who; of two slots every server says that it will not do.
+        assert said[:3].count("OK") == 1
+        assert all("same slot" in word for word in said[3:])
+
+    def test_server_that_may_evict_is_refused(self, reopen: Opener, servers: list[RedisServer]) -> None:
+        with redis.Redis.from_url(servers[2].url) as client:
+            client.config_set("maxmemory-policy", "allkeys-lru")
+            try:
+                with pytest.raises(StoreError, match="must be noeviction, got allkeys-lru"):
+                    reopen()
+            finally:
+                client.config_set("maxmemory-policy", "noeviction")
 
 
 def test_steps_that_are_none_are_refused(db: redis.Redis, reopen: Opener) -> None:

@@ -6,6 +6,7 @@ import pytest
 from counting_logs import MemoryStore, announcement, batch, counted, report_id, segment
 from surveys import LABELS
 
+from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.assignment import GAP_PATIENCE_S, Assignment, SeekTo, contiguous
 from hubbub_aggregator.counting import PartitionState, apply_many
@@ -131,3 +132,22 @@ def test_contiguous_takes_what_follows_and_stops_at_a_hole() -> None:
     assert [offset for offset, _ in contiguous(pairs, 4)] == [4, 5, 6]
     assert contiguous(pairs, 2) == []
     assert contiguous([], 0) == []
+
+
+def test_worker_with_a_store_keeps_of_sealed_rounds_the_seal(setting: Setting) -> None:
+    setting.ends[0] = 33
+    records = [*RECORDS, (31, encode_record(SealRecord(HEALTH.digest, 0))), (32, RECORDS[3][1])]
+    for keep, kept in (("open", 0), ("all", 30)):
+        setting.store = MemoryStore()
+        assignment = Assignment(
+            setting.store,
+            end=setting.ends.__getitem__,
+            clock=lambda: 0.0,
+            keep=keep,  # type: ignore[arg-type]  # both of its words
+        )
+        assignment.load([0])
+        assignment.take(0, records[:32])
+        assignment.take(0, records[32:])
+        assert assignment._states[0].rounds[HEALTH.digest, 0].counts.sum() == kept
+        stored = setting.store.load(0).rounds[HEALTH.digest, 0]
+        assert (stored.accounting.accepted, stored.afterwards.late, stored.sealed_at) == (30, 1, 31)

@@ -9,11 +9,12 @@ import pytest
 from counting_logs import MemoryLog, MemoryStore, announcement, batch, report_id, segment
 from surveys import LABELS
 
+from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.assignment import Assignment
-from hubbub_aggregator.counting import PartitionState, RoundKey
-from hubbub_aggregator.errors import StoreError
+from hubbub_aggregator.counting import PartitionState, RoundKey, RoundState
+from hubbub_aggregator.errors import ArchiveError, StoreError
 from hubbub_aggregator.provisional import Steps
 from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.watcher import Watcher
@@ -28,6 +29,7 @@ class WatchedStore:
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
+        self.forgotten: list[tuple[int, RoundKey]] = []
 
     def offset(self, partition: int) -> int:
         return self._store.load(partition).offset
@@ -37,6 +39,9 @@ class WatchedStore:
         for known in state.rounds.values():
             known.seen = None
         return state
+
+    def forget(self, partition: int, key: RoundKey) -> None:
+        self.forgotten.append((partition, key))
 
     def load_steps(self) -> dict[RoundKey, Steps]:
         return self._store.load_steps()
@@ -141,3 +146,34 @@ def test_who_watches_never_counts(setting: Setting) -> None:
     watcher = setting.watcher()
     with pytest.raises(StoreError, match="counted by its worker"):
         watcher._store.save(0, None)  # type: ignore[arg-type]  # it is not looked at
+
+
+def test_archived_rounds_are_let_go_of_once_their_release_is_kept(setting: Setting) -> None:
+    setting.write(0, 300)
+    setting.count(0, 1)
+    watched = WatchedStore(setting.store)
+
+    def watcher() -> Watcher:
+        return Watcher(setting.log, watched, archive=setting.archive, view=setting.view, clock=lambda: DUE_S)
+
+    first = watcher()
+    first.step()
+    setting.count(0)
+    first.step()
+    assert watched.forgotten == []
+    setting.count(1)
+    first.step()
+    assert watched.forgotten == [(0, (HEALTH.digest, 0)), (1, (HEALTH.digest, 0))]
+    # One that ended between archive and store does it at the next start.
+    watched.forgotten.clear()
+    watcher()
+    assert len(watched.forgotten) == 2
+
+
+def test_archive_without_a_release_whose_counts_are_gone_is_refused(setting: Setting) -> None:
+    setting.write(0, 300)
+    setting.log.everywhere(encode_record(SealRecord(HEALTH.digest, 0)))
+    setting.count(0, 1)
+    setting.store._states[1].rounds[HEALTH.digest, 0] = RoundState(sealed_at=151, is_archived=True)
+    with pytest.raises(ArchiveError, match="round 0, partition 1: its counts were let go of"):
+        setting.watcher()
