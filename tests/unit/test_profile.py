@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -21,13 +22,16 @@ from hubbub.accounting.profile import (
     LaplaceMixture,
     PairLoss,
     Profile,
+    RandomScale,
     RelativeRegion,
     Uniform,
     boost_for,
     gaussian_sigma,
     largest_boost,
+    noise_of,
 )
 from hubbub.errors import ParameterError
+from hubbub.mechanisms import scale_laws
 
 KERNELS = [
     Laplace(1.3),
@@ -35,6 +39,11 @@ KERNELS = [
     Uniform(4.0),
     LaplaceMixture((0.5, 3.0), (0.7, 0.3)),
     GammaLaplace(4.0, 0.4),
+]
+RANDOM_SCALES = [
+    RandomScale(scale_laws.Uniform(0.3, 2.5)),
+    RandomScale(scale_laws.TruncatedGaussian(0.9, 0.7, 0.2, 4.0)),
+    RandomScale(scale_laws.TruncatedGaussian(-1.0, 0.8, 0.3)),
 ]
 REGIONS = [AbsoluteRegion(1.2), RelativeRegion(0.4, 0.9), FixedRegion(-2.5, 1.5)]
 PAIRS = [(0.0, 1.0), (1.0, 0.0), (-0.7, 0.9), (2.0, -0.5)]
@@ -49,10 +58,32 @@ def plain_density(kernel, w):
         return math.exp(-((w / kernel.sigma) ** 2) / 2) / (kernel.sigma * math.sqrt(2 * math.pi))
     if isinstance(kernel, Uniform):
         return (w <= kernel.half_width) / (2 * kernel.half_width)
+    if isinstance(kernel, RandomScale):
+        return plain_mixture(kernel.law, w)
     if isinstance(kernel, LaplaceMixture):
         return sum(p * u * math.exp(-u * w) / 2 for u, p in zip(kernel.rates, kernel.weights, strict=True))
     k, theta = kernel.shape, kernel.rate_scale
     return k * theta * (1 + theta * w) ** (-k - 1) / 2
+
+
+@cache
+def rates_of(law):
+    """Many nodes of u, and their weights times its density: 24 panels of 12 nodes."""
+    high = law.high if isinstance(law, scale_laws.Uniform) else min(law.high, law.mean + 14 * law.sigma)
+    ends = np.linspace(law.low, high, 25)
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    half = np.diff(ends)[:, None] / 2
+    u = (ends[:-1, None] + half * (nodes + 1)).ravel()
+    weights = (half * weights).ravel()
+    if isinstance(law, scale_laws.TruncatedGaussian):
+        weights = weights * np.exp(-(((u - law.mean) / law.sigma) ** 2) / 2)
+    return u, weights / weights.sum()
+
+
+def plain_mixture(law, w):
+    """E[u e^(-u w)] / 2, from its definition."""
+    u, weights = rates_of(law)
+    return float((weights * u * np.exp(-u * w)).sum()) / 2
 
 
 def plain_law(kernel, region, boost, x):
@@ -105,6 +136,74 @@ def test_delta_is_brute_force_quadrature_to_a_billionth(kernel, region):
                 found = PairLoss(law, x, other).delta(epsilon)
                 wanted = brute_delta(law, x, other, epsilon)
                 assert found == pytest.approx(wanted, rel=1e-9, abs=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")
+@pytest.mark.parametrize(
+    ("kernel", "region"), list(zip(RANDOM_SCALES, REGIONS, strict=True)), ids=["uniform", "cut", "half-line"]
+)
+def test_a_random_scale_costs_what_brute_force_finds_to_a_billionth(kernel, region):
+    law = BoostedNoise(kernel, region, 0.35)
+    pair = PairLoss(law, -0.7, 0.9)
+    assert pair.delta(0.4) == pytest.approx(brute_delta(law, -0.7, 0.9, 0.4), rel=1e-9)
+    if kernel is RANDOM_SCALES[1]:
+        return
+    (p, corners), (q, more) = (plain_law(kernel, region, 0.35, x) for x in (-0.7, 0.9))
+    moment = integrated(lambda y: p(y) ** 2 / q(y) if q(y) > 1e-60 else 0.0, {*corners, *more})
+    assert pair.renyi(2.0) == pytest.approx(math.log(moment), rel=1e-9)
+
+
+@pytest.mark.parametrize("kernel", RANDOM_SCALES, ids=["uniform", "cut", "half-line"])
+def test_many_epsilons_of_a_random_scale_give_what_each_gives_alone(kernel):
+    """Among them the very limit of the loss far out, which no output reaches."""
+    pair = PairLoss(BoostedNoise(kernel, FixedRegion(-2.5, 1.5), 0.7), 2.0, -0.5)
+    limits = [piece.least for piece in pair._pieces] + [piece.most for piece in pair._pieces]
+    epsilons = np.sort([-3.0, -0.5, 0.0, 0.3, 1.1, 2.0, *limits])
+    alone = [pair.delta(epsilon) for epsilon in epsilons]
+    np.testing.assert_allclose(pair.deltas(epsilons), alone, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("law", [scale_laws.Uniform(0.0, 2.0), *(k.law for k in RANDOM_SCALES)])
+def test_pure_epsilon_of_a_random_scale_is_the_laws_own(law):
+    for sensitivity in (0.01, 1.0, 30.0):
+        assert Profile(BoostedNoise(noise_of(law)), sensitivity).largest == pytest.approx(
+            law.epsilon(sensitivity), rel=1e-11
+        )
+
+
+def test_a_random_scale_of_next_to_no_width_is_laplace_noise():
+    plain = Profile(BoostedNoise(Laplace(0.5), AbsoluteRegion(1.0), 0.5), 1.0)
+    for law in (scale_laws.Uniform(2 - 1e-9, 2 + 1e-9), scale_laws.TruncatedGaussian(2.0, 1e-9, 1.0)):
+        found = Profile(BoostedNoise(noise_of(law), AbsoluteRegion(1.0), 0.5), 1.0)
+        assert found.delta(1.2) == pytest.approx(plain.delta(1.2), rel=1e-6)
+        assert found.renyi(3.0) == pytest.approx(plain.renyi(3.0), rel=1e-6)
+
+
+def test_tails_far_beyond_where_densities_underflow_keep_their_ratio():
+    """All that is left at w is the least rate's exponential, for a Gaussian times w: a ratio of its own."""
+    for law in (scale_laws.Uniform(0.5, 3.0), scale_laws.TruncatedGaussian(3.0, 0.2, 0.5)):
+        kernel = noise_of(law)
+        assert kernel.log_ratio(1e6, 2.0) == pytest.approx(-2.0 * law.low, rel=1e-5)
+        assert kernel.log_ratio(-1e6, 2.0) == pytest.approx(2.0 * law.low, rel=1e-5)
+        assert kernel.log_ratio(math.inf, 2.0) == -2.0 * law.low
+
+
+def test_every_law_of_r2dp_is_a_kernel():
+    laws = [
+        scale_laws.TwoPoint(3.0, 1.0, 0.2),
+        scale_laws.TwoPoint(3.0, 1.0, 1.0),
+        scale_laws.Gamma(2.0, 0.5),
+        *(kernel.law for kernel in RANDOM_SCALES),
+    ]
+    for law in laws:
+        assert noise_of(law).tail(0.7) == pytest.approx(law.moment(0, 0.7) / 2, rel=1e-13)
+        assert noise_of(law).density(0.7) == pytest.approx(law.moment(1, 0.7) / 2, rel=1e-13)
+        pair = PairLoss(BoostedNoise(noise_of(law), RelativeRegion(0.2, 0.5), 0.3), -2.0, -1.0)
+        assert 0.0 < pair.delta(1.0) < pair.delta(0.5) < 1.0
+    with pytest.raises(ParameterError, match="law must be"):
+        noise_of(3)
+    with pytest.raises(ParameterError, match="law must be uniform or a truncated Gaussian"):
+        RandomScale(laws[0])
 
 
 @pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")

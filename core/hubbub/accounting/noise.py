@@ -6,7 +6,7 @@ and monotone: that is what makes every privacy figure a finite sum of difference
 
 Laplace, Gaussian and uniform are the kernels of budget-recycling-dp section 3 and privacy-boosting section 3.
 The mixtures are Laplace noise of a random inverse scale u (r2dp section III): density E[u e^(-u|w|)] / 2 and
-tail E[e^(-u w)] / 2, with u from finitely many atoms or from a Gamma law.
+tail E[e^(-u w)] / 2, with u from finitely many atoms or from a Gamma law; `random_scale` has two more laws.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hubbub.errors import ParameterError
 __all__ = ["GammaLaplace", "Gaussian", "Kernel", "Laplace", "LaplaceMixture", "Uniform"]
 
 _ROOT2: Final = math.sqrt(2.0)
-_NEGLIGIBLE: Final = 1e-30
+NEGLIGIBLE: Final = 1e-30
 """Panels of a quadrature end where the tail is below this."""
 
 _NODES: Final = 1025
@@ -213,7 +213,7 @@ class Laplace(Kernel):
     def panels(self, shift: float, order: float) -> list[float]:
         """Halvings toward the corners, doublings away from them."""
         reach = [0.5 * self.scale * 2.0**i for i in range(10)]
-        ends = [0.0, shift, *_between(0.0, shift, self.scale / max(2.0 * order, 1.0))]
+        ends = [0.0, shift, *between(0.0, shift, self.scale / max(2.0 * order, 1.0))]
         return sorted({*ends, *(min(0.0, shift) - r for r in reach), *(max(0.0, shift) + r for r in reach)})
 
 
@@ -383,7 +383,7 @@ class LaplaceMixture(Kernel):
         """From the fastest rate to well beyond the slowest."""
         fastest, slowest = max(self.rates), min(self.rates)
         reach = [0.5 / fastest * 2.0**i for i in range(10 + math.ceil(math.log2(fastest / slowest)))]
-        ends = [0.0, shift, *_between(0.0, shift, 1.0 / (fastest * max(2.0 * order, 1.0)))]
+        ends = [0.0, shift, *between(0.0, shift, 1.0 / (fastest * max(2.0 * order, 1.0)))]
         return sorted({*ends, *(min(0.0, shift) - r for r in reach), *(max(0.0, shift) + r for r in reach)})
 
 
@@ -450,10 +450,10 @@ class GammaLaplace(Kernel):
         """Doublings until nothing is left of the tail."""
         reach: list[float] = []
         step = 0.125 / (self.rate_scale * max(self.shape, 1.0))
-        while len(reach) < 400 and (not reach or self.tail(reach[-1]) > _NEGLIGIBLE):
+        while len(reach) < 400 and (not reach or self.tail(reach[-1]) > NEGLIGIBLE):
             reach.append(step)
             step *= 2.0
-        ends = [0.0, shift, *_between(0.0, shift, _step_of(self, order))]
+        ends = [0.0, shift, *between(0.0, shift, _step_of(self, order))]
         return sorted({*ends, *(min(0.0, shift) - r for r in reach), *(max(0.0, shift) + r for r in reach)})
 
 
@@ -462,7 +462,7 @@ def _step_of(kernel: GammaLaplace, order: float) -> float:
     return 1.0 / (kernel.rate_scale * (kernel.shape + 1.0) * max(2.0 * order, 1.0))
 
 
-def _between(low: float, high: float, step: float) -> list[float]:
+def between(low: float, high: float, step: float) -> list[float]:
     """Equally spaced points strictly between two others, at most 256 of them."""
     low, high = min(low, high), max(low, high)
     count = min(256, math.ceil((high - low) / step))

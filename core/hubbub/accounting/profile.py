@@ -34,6 +34,7 @@ from hubbub.accounting.boost import (
 from hubbub.accounting.noise import GammaLaplace, Gaussian, Kernel, Laplace, LaplaceMixture, Uniform
 from hubbub.accounting.pair import PairLoss
 from hubbub.accounting.pair_search import PairSearch
+from hubbub.accounting.random_scale import RandomScale, noise_of
 from hubbub.errors import ParameterError
 
 __all__ = [
@@ -48,12 +49,14 @@ __all__ = [
     "LaplaceMixture",
     "PairLoss",
     "Profile",
+    "RandomScale",
     "Region",
     "RelativeRegion",
     "Uniform",
     "boost_for",
     "gaussian_sigma",
     "largest_boost",
+    "noise_of",
 ]
 
 _VALUES: Final = 17

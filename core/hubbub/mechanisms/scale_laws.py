@@ -174,6 +174,17 @@ class Uniform(ScaleLaw):
         inner = _integral(lambda v: (self.low + v) ** power * np.exp(-v * w[:, None]), 0.0 * w, length)
         return np.asarray(np.exp(-self.low * w) * inner / (self.high - self.low))
 
+    def factored(self, w: Floats) -> tuple[Floats, Floats, Floats]:
+        """Gives E[e^(-u w)] and E[u e^(-u w)], each less a common factor, and the factor's logarithm.
+
+        For w so large that the two underflow; the factor is e^(-low w).
+        """
+        length = np.minimum(self.high - self.low, _REACH / np.maximum(w, 1e-300))
+        half = (length / 2.0)[:, None]
+        v = half * (_NODES + 1.0)
+        share = np.exp(-v * w[:, None]) * _WEIGHTS * half / (self.high - self.low)
+        return share.sum(axis=1), (share * (self.low + v)).sum(axis=1), -self.low * w
+
     def inverse_moment(self, power: int) -> float:  # noqa: D102 - inherited
         if self.low == 0.0:
             return math.inf
@@ -219,6 +230,19 @@ class TruncatedGaussian(ScaleLaw):
 
         inner = _integral(density, start, end)
         return np.asarray(inner * np.exp(self._norm - self._exponent(peak, w)))
+
+    def factored(self, w: Floats) -> tuple[Floats, Floats, Floats]:
+        """Gives E[e^(-u w)] and E[u e^(-u w)], each less a common factor, and the factor's logarithm.
+
+        For w so large that the two underflow; the factor is the tilted density's peak.
+        """
+        start, end = self._window(w)
+        peak = np.clip(self.mean - self.sigma**2 * w, self.low, self.high)
+        top = self._exponent(peak, w)
+        half = ((end - start) / 2.0)[:, None]
+        u = start[:, None] + half * (_NODES + 1.0)
+        share = np.exp(top[:, None] - self._exponent(u, w[:, None])) * _WEIGHTS * half
+        return share.sum(axis=1), (share * u).sum(axis=1), self._norm - top
 
     def inverse_moment(self, power: int) -> float:  # noqa: D102 - inherited
         if self.low == 0.0:
