@@ -1,11 +1,12 @@
 """A participation coin is a channel, p M + (1 - p) C: sampled, certified, reserved, estimated as such."""
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from devices import Clock, Collector, opener
+from devices import AGREED, VISIT_COUNT, Clock, Collector, opener
 from set_contract import Law, levels_law, subset_law, unary_law
 from surveys import LABELS, START_S, VISITS
 
@@ -18,6 +19,7 @@ from hubbub.finite import DenseChannel
 from hubbub.mechanisms.participation import with_cover
 from hubbub.survey import Survey
 from hubbub.testing import seeded
+from hubbub_client import Agent
 
 PLAIN = {
     "grr": m.grr(5, epsilon=1.0),
@@ -230,3 +232,49 @@ def test_an_agent_memoises_the_coin_with_the_symbol_and_pays_for_what_is_seen(tm
         assert len({report.symbol for report in collector.received}) == 1
         assert len(collector.received) == 9
         assert agent.status().loss <= coined.channel.epsilon
+
+
+@pytest.mark.parametrize("kind", ["static", "evolving"])
+def test_a_coin_that_fell_is_not_thrown_again(tmp_path, kind: str) -> None:
+    """Answer, fail to send, restart, send: the same bytes, whatever the coin said; and nothing says what."""
+    coined = survey(0.05, VISITS.replace('kind = "static"', f'kind = "{kind}"'))
+    attribute = replace(VISIT_COUNT, kind=kind)
+    clock, collector = Clock(START_S + 10), Collector()
+    for attempt in range(12):  # of a coin that says cover 19 times in 20
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        collector.bodies.clear()
+        reply, collector.reply = collector.reply, lambda _: None
+        with Agent(folder / "l.db", "", budget=9.0, policy=AGREED, clock=clock, http=collector) as agent:
+            agent.register(attribute)
+            agent.set("visits", 3)
+            assert agent.enrol(coined).accepted
+            reserved = (1 if kind == "static" else 2) * coined.channel.epsilon
+            assert agent.status().committed == pytest.approx(reserved, abs=1e-9)
+            agent.answer()
+            agent.upload()
+            loss = agent.status().loss
+        collector.reply = reply
+        clock.now_s += 3600
+        with Agent(folder / "l.db", "", budget=9.0, policy=AGREED, clock=clock, http=collector) as agent:
+            assert agent.answer() == ()
+            agent.upload()
+            assert agent.status().loss == loss <= coined.channel.epsilon + 1e-9
+        clock.now_s -= 3600
+        first, second = collector.bodies
+        assert first == second
+
+
+def test_a_ledger_has_no_place_for_a_coin(tmp_path) -> None:
+    """Whoever reads the device's file learns the symbol, and not whether it is an answer or cover."""
+    with opener(tmp_path, Clock(START_S + 10), Collector()) as make:
+        coined, plain = survey(0.5), survey(1)
+        agent = make()
+        agent.set("visits", 3)
+        rows = {}
+        for each in (coined, plain):
+            agent.enrol(each)
+            agent.answer()
+            rows[each] = [row for row in agent._ledger.transcript() if row.digest == each.digest]
+        assert [row.kind for row in rows[coined]] == [row.kind for row in rows[plain]]
+        assert all(row.symbol is None or type(row.symbol) is int for row in rows[coined])
