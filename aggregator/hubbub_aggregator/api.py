@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
 
 from anyio import to_thread
 from starlette.applications import Starlette
@@ -54,7 +53,10 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
+# Buffering proxies would hold events back; nginx reads the second header.
+_STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _JSON = "application/json; charset=utf-8"
+_CSV = "text/csv; charset=utf-8; header=present"
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -101,6 +103,8 @@ class _Events:
         self._open = 0
 
     async def respond(self, request: Request) -> Response:
+        if request.method == "HEAD":  # it reads no events, so it holds no stream
+            return Response(headers=_STREAM_HEADERS, media_type="text/event-stream")
         if self._open >= self._max_streams:
             rule = f"must stay below {self._max_streams}"
             return _refusal(503, "open streams", rule, self._open, {"retry-after": "30"})
@@ -134,9 +138,7 @@ class _EventStream(StreamingResponse):
     """A stream that says when it is over, however it ends, even before its first event."""
 
     def __init__(self, events: AsyncIterator[bytes], left: Callable[[], None]) -> None:
-        # Buffering proxies would hold events back; nginx reads the second header.
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        super().__init__(events, headers=headers, media_type="text/event-stream")
+        super().__init__(events, headers=_STREAM_HEADERS, media_type="text/event-stream")
         self._left = left
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -188,18 +190,22 @@ def create_app(
 
     async def surveys(request: Request) -> Response:
         edition = await desk.current()
-        return _document(request, to_json({"edition": edition.token, "surveys": edition.surveys}), _JSON)
+        document = {"edition": edition.token, "surveys": edition.surveys}
+        return await _rendered(request, edition, "surveys", lambda: to_json(document))
 
     async def survey(request: Request) -> Response:
         digest = request.path_params["digest"].lower()
-        found = _find(await desk.current(), digest)
-        return _unknown_survey(digest) if found is None else _document(request, to_json(found), _JSON)
+        edition = await desk.current()
+        found = edition.digests.get(digest)
+        if found is None:
+            return _unknown_survey(digest)
+        return await _rendered(request, edition, digest, lambda: to_json(found))
 
     async def round_(request: Request) -> Response:
         digest, name = request.path_params["digest"].lower(), request.path_params["round"]
         number, as_csv = name.removesuffix(".csv"), name.endswith(".csv")
         edition = await desk.current()
-        if _find(edition, digest) is None:
+        if digest not in edition.digests:
             return _unknown_survey(digest)
         wanted = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
         document = None if wanted is None else edition.rounds.get((digest, wanted))
@@ -212,10 +218,11 @@ def create_app(
             )
             return _refusal(404, f"round of survey {digest}", f"must be {span}", number)
         if as_csv:
-            body = await to_thread.run_sync(to_csv, document)
             disposition = {"content-disposition": f'attachment; filename="{csv_name(document)}"'}
-            return _document(request, body, "text/csv; charset=utf-8; header=present", extra=disposition)
-        return _document(request, await to_thread.run_sync(to_json, document), _JSON)
+            return await _rendered(
+                request, edition, (digest, wanted, "csv"), lambda: to_csv(document), _CSV, extra=disposition
+            )
+        return await _rendered(request, edition, (digest, wanted), lambda: to_json(document))
 
     return Starlette(
         routes=[
@@ -257,8 +264,18 @@ def _page_files() -> dict[str, _PageFile]:
     return files
 
 
-def _find(edition: Edition, digest: str) -> dict[str, Any] | None:
-    return next((s for s in edition.surveys if str(s["digest"]).lower() == digest), None)
+async def _rendered(
+    request: Request,
+    edition: Edition,
+    key: Hashable,
+    render: Callable[[], bytes],
+    media_type: str = _JSON,
+    *,
+    extra: Mapping[str, str] | None = None,
+) -> Response:
+    """A document of an edition, rendered in a thread and once for all who ask for it."""
+    body = await to_thread.run_sync(edition.body, key, render)
+    return _document(request, body, media_type, extra=extra)
 
 
 def _document(

@@ -12,8 +12,10 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any
@@ -22,6 +24,12 @@ Document = Mapping[str, Any]
 
 LIVE_VALUES = 2000
 """Most values of one round in the live document (about 300 kB); the page fetches larger rounds by name."""
+
+LIVE_ROUNDS = 100
+"""Most rounds of one survey that the live document lists (about 30 kB), the newest; /api/surveys has all."""
+
+RENDERED = 64
+"""Most bodies that an edition keeps once they are rendered: the rounds that a crowd of readers looks at."""
 
 _CSV_COLUMNS = (
     "survey",
@@ -141,6 +149,27 @@ class Edition:
 
     token: str
     snapshot: Document
+    _bodies: OrderedDict[Hashable, bytes] = field(default_factory=OrderedDict, compare=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
+
+    def body(self, key: Hashable, render: Callable[[], bytes]) -> bytes:
+        """What `render` gave for this key before, or gives now; the RENDERED bodies used last are kept."""
+        with self._lock:
+            known = self._bodies.get(key)
+            if known is not None:
+                self._bodies.move_to_end(key)
+                return known
+        made = render()
+        with self._lock:
+            self._bodies[key] = made
+            while len(self._bodies) > RENDERED:
+                self._bodies.popitem(last=False)
+        return made
+
+    @cached_property
+    def digests(self) -> dict[str, dict[str, Any]]:
+        """Every survey's facts by digest."""
+        return {str(survey["digest"]).lower(): survey for survey in self.surveys}
 
     @cached_property
     def rounds(self) -> dict[tuple[str, int], dict[str, Any]]:
@@ -164,9 +193,10 @@ class Edition:
 
     @cached_property
     def live(self) -> bytes:
-        """The page's whole content: all surveys, their rounds as lines, one round of each in full, totals.
+        """The page's whole content: all surveys, their newest rounds as lines, one round in full, totals.
 
-        The round shown is the newest that has estimates; before there is one, the newest. Beyond LIVE_VALUES
+        Beyond LIVE_ROUNDS rounds of a survey, `rounds_omitted` says how many older ones are left out. The
+        round shown is the newest that has estimates; before there is one, the newest. Beyond LIVE_VALUES
         values the round comes with `values` null and `values_omitted` saying how many there are.
         """
         shown = []
@@ -181,7 +211,13 @@ class Edition:
                 if len(document.get("values") or ()) > LIVE_VALUES:
                     document["values_omitted"] = len(document["values"])
                     document["values"] = None
-            shown.append({**facts, "shown": document})
+            lines = [
+                line
+                for i, line in enumerate(facts["rounds"], LIVE_ROUNDS - len(facts["rounds"]))
+                if i >= 0 or line["round"] == number
+            ]
+            omitted = len(facts["rounds"]) - len(lines)
+            shown.append({**facts, "rounds": lines, "rounds_omitted": omitted, "shown": document})
         rest = {key: value for key, value in self.snapshot.items() if key != "surveys"}
         return to_json({**rest, "edition": self.token, "surveys": shown})
 

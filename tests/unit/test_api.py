@@ -456,3 +456,77 @@ def test_numbers_that_json_cannot_say_are_a_bug_and_not_served() -> None:
 def test_the_workers_own_view_is_served_from_its_first_moment() -> None:
     live = get(create_app(LiveView()), "/api/live").json
     assert (live["surveys"], live["accounting"]["attempts"]) == ([], 0)
+
+
+def test_the_live_document_lists_the_newest_rounds_and_says_how_many_it_leaves_out(monkeypatch) -> None:
+    monkeypatch.setattr(documents, "LIVE_ROUNDS", 3)
+    few = [round_of(number, suppressed=number > 1) for number in range(8)]
+    app = create_app(ShownView(snapshot_of(survey_of("visits", *few))))
+    (shown,) = get(app, "/api/live").json["surveys"]
+    # Round 1 is the newest with estimates: the page shows it, so its line is there.
+    assert [line["round"] for line in shown["rounds"]] == [1, 5, 6, 7]
+    assert (shown["shown"]["round"], shown["rounds_omitted"]) == (1, 4)
+    (listed,) = get(app, "/api/surveys").json["surveys"]
+    assert len(listed["rounds"]) == 8
+    (all_of_few,) = get(create_app(ShownView(one_survey())), "/api/live").json["surveys"]
+    assert (len(all_of_few["rounds"]), all_of_few["rounds_omitted"]) == (2, 0)
+
+
+def test_a_round_is_rendered_once_for_all_who_ask_until_it_changes(monkeypatch) -> None:
+    made: Counter[str] = Counter()
+    for name in ("to_json", "to_csv"):
+        render = getattr(documents, name)
+
+        def counted(document: Any, name: str = name, render: Callable[[Any], bytes] = render) -> bytes:
+            made[name] += 1
+            return render(document)
+
+        monkeypatch.setattr(f"hubbub_aggregator.api.{name}", counted)
+    view = ShownView(one_survey())
+    app = create_app(view)
+    paths = ["/api/surveys", f"/api/surveys/{DIGEST}", f"/api/surveys/{DIGEST}/rounds/0"]
+    first = [get(app, path).body for path in (*paths, paths[-1] + ".csv")]
+    for _ in range(3):
+        assert [get(app, path).body for path in (*paths, paths[-1] + ".csv")] == first
+    assert made == {"to_json": 3, "to_csv": 1}
+    view.publish(one_survey(mean=4.5))
+    assert get(app, paths[-1]).json == view.snapshot()["surveys"][0]["rounds"][0]
+
+
+def test_an_edition_keeps_a_bounded_number_of_bodies() -> None:
+    edition = documents.Edition("x", snapshot_of())
+    for key in range(3 * documents.RENDERED):
+        assert edition.body(key, lambda key=key: b"%d" % key) == b"%d" % key
+        assert edition.body(0, lambda: b"0") == b"0"  # used all the time, so it stays
+    assert len(edition._bodies) == documents.RENDERED
+    assert edition.body(0, lambda: b"other") == b"0"
+    assert edition.body(1, lambda: b"again") == b"again"
+
+
+def test_a_head_of_the_stream_is_answered_and_holds_no_stream() -> None:
+    app = create_app(ShownView(), poll_s=0.001, max_streams=1)
+
+    async def head() -> Answer:
+        answer = Answer()
+
+        async def receive() -> Message:
+            return {"type": "http.disconnect"}  # a stream, if there were one, would end by itself
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answer.status = message["status"]
+                answer.headers = {k.decode(): v.decode() for k, v in message["headers"]}
+            answer.body += message.get("body", b"")
+
+        await app(_scope("/api/events", "HEAD", {}), receive, send)
+        return answer
+
+    async def run() -> None:
+        async with Listener(app) as listener:  # the only stream there may be
+            assert await listener.event() is not None
+            answer = await head()
+        assert (answer.status, answer.body) == (200, b"")
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        assert answer.headers["x-accel-buffering"] == "no"
+
+    asyncio.run(run())

@@ -6,6 +6,7 @@ import { count, epsilon, isKnown, plural, quantity, when } from "./format.js";
 import { Identity } from "./identity.js";
 
 const NEWEST = "newest";
+const OLDER = "older"; // a line that cannot be chosen: the live document lists the newest rounds only
 
 export class Card {
   constructor(digest) {
@@ -75,6 +76,7 @@ export class Card {
     const texts = rounds.map((line) => [String(line.round), `Round ${line.round + 1} · ${stateOf(line)}`]).reverse();
     if (shown) texts.unshift([NEWEST, `Newest: round ${shown.round + 1}`]);
     const options = [...this.choice.options];
+    if (this.survey.rounds_omitted) texts.push([OLDER, `${count(this.survey.rounds_omitted)} older: /api/surveys`]);
     texts.forEach(([value, text], i) => {
       let option = options[i];
       if (!option) {
@@ -83,6 +85,7 @@ export class Card {
       }
       if (option.value !== value) option.value = value;
       setText(option, text);
+      option.disabled = value === OLDER;
     });
     options.slice(texts.length).forEach((option) => option.remove());
     this.choice.value = this.pinned === null ? NEWEST : String(this.pinned);
