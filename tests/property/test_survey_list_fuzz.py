@@ -1,7 +1,10 @@
 """Any bytes in the place of a list of surveys are refused with a typed reason, and raise nothing else."""
 
+import contextlib
+
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from devices import Clock, Collector, opener
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +19,7 @@ from hubbub.survey_list import (
     public_text,
     read_unverified,
 )
+from hubbub_client import ListRefused
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 PINNED = public_key(public_text(KEY))
@@ -78,3 +82,31 @@ def test_every_list_reads_as_it_was_written(sequence, issued_s, days, surveys, c
     listed = SurveyList(sequence, issued_s, issued_s + days, tuple(surveys), tuple(cancelled))
     opened = open_signed(listed.signed(KEY), [PINNED])
     assert opened.listed == listed
+
+
+def test_a_device_takes_no_bytes_for_a_list_and_raises_nothing_else(tmp_path):
+    """Pinned or not: any bytes are a ListRefused or a list, and nothing that is refused cancels or enrols."""
+    with opener(tmp_path, Clock(15.0), Collector()) as make:
+        agent = make(survey_key=PINNED.hex())
+        before = agent.status()
+
+        @settings(max_examples=60, deadline=None)
+        @given(st.binary(max_size=200) | plain.map(packing.pack), st.booleans())
+        def refused_by_the_device(data, sign):
+            if sign:
+                data = packing.pack([MAGIC, data, KEY.sign(DOMAIN + data)])
+            with pytest.raises(ListRefused):
+                agent.read_surveys(data)
+            assert agent.status() == before
+
+        refused_by_the_device()
+        agent.close()
+        agent = make()
+
+        @settings(max_examples=60, deadline=None)
+        @given(st.binary(max_size=200) | plain.map(packing.pack))
+        def read_without_a_key(data):
+            with contextlib.suppress(ListRefused):
+                agent.read_surveys(data)
+
+        read_without_a_key()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
+import agent_nursery
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from devices import (
@@ -333,3 +335,40 @@ def test_a_copy_from_before_a_tombstone_counts_as_set_back(open_agent, tmp_path:
     (tmp_path / "ledger.db").write_bytes(before)
     with pytest.raises(LedgerForeign, match="older copy"):
         open_agent(counter=counter)
+
+
+@pytest.mark.parametrize("statement", [*range(1, 48), 60, 80])
+def test_a_kill_leaves_a_cancellation_whole_or_not_at_all(
+    tmp_path: Path, clock: Clock, collector: Collector, statement: int
+) -> None:
+    """The process dies before its n-th SQL statement, opening included: some fifty."""
+    path = tmp_path / "ledger.db"
+    with opener(tmp_path, clock, collector) as make:
+        agent = make(survey_key=PINNED)
+        agent.read_surveys(listed(1, HEALTH_SURVEY))
+        agent.enrol(HEALTH_SURVEY)
+        agent.answer()
+        before = agent.status()
+    cancellation = listed(2, cancelled=(HEALTH_SURVEY,))
+    child = os.fork()
+    if child == 0:
+        agent_nursery.die_before_statement(statement)
+        with opener(tmp_path, clock, collector) as make:
+            make(survey_key=PINNED).read_surveys(cancellation)
+        os._exit(0)
+    died = os.waitpid(child, 0)[1] == 9
+    assert died or statement > 40
+    db = sqlite3.connect(path)
+    tombstones = db.execute("SELECT count(*) FROM cancelled").fetchone()[0]
+    (sequence,) = db.execute("SELECT sequence FROM survey_list").fetchone()
+    db.close()
+    with opener(tmp_path, clock, collector) as make:
+        agent = make(survey_key=PINNED)
+        found = agent.status()
+        assert sequence == 1 + tombstones
+        assert found.enrolments[0].state == ("cancelled" if tombstones else "active")
+        assert found.waiting == before.waiting - tombstones
+        assert (found.committed < before.committed - 1.9) == bool(tombstones)
+        agent.read_surveys(cancellation)
+        assert agent.status().committed == pytest.approx(before.loss, abs=1e-9)
+        assert agent.status().enrolments[0].state == "cancelled"
