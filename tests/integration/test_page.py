@@ -20,6 +20,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from shown_view import ShownView, round_of, row, snapshot_of, survey_of
 
+from hubbub_aggregator import documents
 from hubbub_aggregator.api import create_app
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -556,3 +557,24 @@ def test_the_theme_follows_the_system_until_the_reader_chooses(
     opened(browser, site)
     assert (text(browser, "#theme"), ground()) == ("Theme: light", grounds["light"])
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_who_is_missing_of_those_asked_is_said_with_its_bound(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "LIVE_ROUNDS", 2)
+    enrolment = {"enrolled": 900, "asked": 1000, "absent": 0.1, "budget": 2.0}
+    enrolment["bias"] = {"values": [0.0123, 0.05], "categories": [0.004]}
+    rounds = [health(0.31, sealed=True, devices=900) | {"round": number} for number in range(4)]
+    shown = snapshot_of(survey_of("health", *[r | {"enrolment": enrolment} for r in rounds], digest=A))
+    site = open_site(shown)
+    opened(browser, site)
+    small = f"#survey-{A} .absence"
+    until(browser, True, lambda: "10.0 % of the 1,000 devices asked are not in" in text(browser, small))
+    assert "is more than 5.00 points away" in text(browser, small)
+    assert "who stayed away for other reasons is not in this bound" in text(browser, small)
+    choice = Select(browser.find_element(By.CSS_SELECTOR, f"#survey-{A} select"))
+    assert [option.text for option in choice.options][-1] == "2 older: /api/surveys"
+    assert not choice.options[-1].is_enabled()
+    site.view.publish(snapshot_of(survey_of("health", *rounds, digest=A)))
+    until(browser, False, lambda: visible(browser, small))

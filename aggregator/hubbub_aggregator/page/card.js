@@ -31,7 +31,7 @@ export class Card {
     this.values = new ShareFigure("Value", "Values");
     this.withheld = el("div", { class: "withheld" });
     this.figures = el("div", { class: "figures" }, this.categories.element, this.values.element);
-    this.absence = el("p", { class: "small" });
+    this.absence = el("p", { class: "absence small" });
     this.identity = new Identity();
     this.json = el("a");
     this.csv = el("a");
