@@ -16,14 +16,10 @@ from hubbub.accounting.regression import MAX_NUMBERS
 from hubbub.channel import Channel
 from hubbub.domain import Attribute, IntegerDomain, LabelDomain, NumberDomain
 from hubbub.errors import ParameterError, SurveyError
-from hubbub.mechanisms.grr import grr
-from hubbub.mechanisms.hash_pool import MAX_SYMBOLS
 from hubbub.mechanisms.levels import levels
-from hubbub.mechanisms.local_hashing import local_hashing
 from hubbub.mechanisms.neighbourhood import neighbourhood
 from hubbub.mechanisms.pbgrr import pbgrr
-from hubbub.mechanisms.subset import subset_selection
-from hubbub.mechanisms.unary import unary
+from hubbub.survey_flat import FLAT, flat_channel
 from hubbub.survey_forms import Form
 from hubbub.survey_grid import DEFAULT_POINTS, GRID_KEYS, grid_channel, grid_points
 from hubbub.survey_rules import MISSING, Rules, check_attributes
@@ -243,7 +239,7 @@ def _table(
     if mechanism.name == "auto":
         coin = rules.real("mechanism.participation", participation, 0.0, 1.0)
         mechanism = _chosen_in_table(form.inputs, epsilon, devices, coin)
-    return form, _flat(rules, mechanism, form.inputs, epsilon)
+    return form, flat_channel(rules, mechanism.name, mechanism.keys, form.inputs, epsilon)
 
 
 def _chosen_in_table(inputs: int, epsilon: float, devices: int, participation: float) -> Mechanism:
@@ -334,10 +330,12 @@ def _grid(
     mechanism: Mechanism,
     epsilon: float,
 ) -> Plan:
-    if mechanism.name != "grr" and mechanism.name not in GRID_KEYS:
+    if mechanism.name not in FLAT and mechanism.name not in GRID_KEYS:
+        # A grid has no categories, and what a neighbourhood is to labels, boosted noise is to numbers.
         rules.refuse(
             "mechanism.name",
-            f"must be auto, grr, {', '.join(GRID_KEYS)} for an attribute of numbers",
+            f"must be auto, {', '.join((*FLAT, *GRID_KEYS))} for an attribute of numbers, which has no "
+            "categories and whose near values are those of boosted",
             mechanism.name,
         )
     if "reading" in mechanism.keys:
@@ -404,23 +402,8 @@ def _discrete(
             rules.refuse("category", "must be two or more for reading by category", len(categories))
         mapping = np.append(owners, len(categories))
         category_of = np.arange(len(names))
-    return Plan(_flat(rules, mechanism, len(category_of), epsilon), mapping, names, category_of)
-
-
-def _flat(rules: Rules, mechanism: Mechanism, inputs: int, epsilon: float) -> Channel:
-    """The channel of a mechanism that knows no categories."""
-    if mechanism.name == "subset":
-        return subset_selection(inputs, epsilon=epsilon)
-    if mechanism.name == "unary":
-        chosen = mechanism.keys.get("variant", "optimised")
-        variant = rules.choice("mechanism.variant", chosen, ("optimised", "symmetric"))
-        return unary(inputs, epsilon=epsilon, variant="symmetric" if variant == "symmetric" else "optimised")
-    if mechanism.name == "local_hashing":
-        buckets = mechanism.keys.get("buckets")
-        if buckets is not None:
-            buckets = rules.integer("mechanism.buckets", buckets, 2, MAX_SYMBOLS)
-        return local_hashing(inputs, epsilon=epsilon, buckets=buckets)
-    return grr(inputs, epsilon=epsilon)
+    channel = flat_channel(rules, mechanism.name, mechanism.keys, len(category_of), epsilon)
+    return Plan(channel, mapping, names, category_of)
 
 
 def _levels(

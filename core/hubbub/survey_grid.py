@@ -8,10 +8,10 @@ from typing import Final
 from hubbub.channel import MAX_INPUTS, MAX_WEIGHTS, Channel
 from hubbub.domain import NumberDomain
 from hubbub.mechanisms.boosted import Absolute, Fixed, Relative, boosted
-from hubbub.mechanisms.grr import grr
 from hubbub.mechanisms.kernels import KernelName
 from hubbub.mechanisms.one_number import duchi, hybrid, piecewise, square_wave
 from hubbub.mechanisms.r2dp import METRICS, Metric, r2dp
+from hubbub.survey_flat import FLAT, flat_channel
 from hubbub.survey_rules import Rules
 from hubbub.survey_scale_law import scale_law
 
@@ -34,7 +34,7 @@ GRID_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "hybrid": ("points",),
     "duchi": ("points",),
 }
-"""The mechanisms that numbers may have beside grr and auto, and their keys in a survey file."""
+"""The mechanisms that numbers may have beside those of `FLAT` and auto, and their keys in a survey file."""
 
 DEFAULT_POINTS: Final = 33
 """Of a grid that nobody asked for: rounding to it adds under 1 % of the variance at epsilon <= 4."""
@@ -62,8 +62,8 @@ def grid_channel(
     points = grid_points(rules, keys)
     domain.grid(points)  # refuses points that no float tells apart
     step = (domain.high - domain.low) / (points - 1)
-    if name == "grr":
-        return grr(points + 1, epsilon=epsilon)
+    if name in FLAT:
+        return flat_channel(rules, name, keys, points + 1, epsilon)
     if name == "r2dp":
         return _random_scale(rules, domain, keys, points, epsilon)
     published = {"square_wave": square_wave, "piecewise": piecewise, "hybrid": hybrid, "duchi": duchi}

@@ -176,6 +176,39 @@ def test_large_reports_are_listed_with_a_reason_and_not_measured():
     assert found["grr"].refusal == ""
 
 
+def test_very_many_values_are_hashed_in_a_report_of_a_few_bytes():
+    """At K = 20,000 a set takes 2,500 bytes, and randomised response has over a thousand times the error."""
+    asked = Question.uniform(
+        kind="labels",
+        epsilon=1.0,
+        category_of=np.append(np.zeros(20_000, dtype=np.intp), 1),
+        devices=10**6,
+        points=None,
+        objective=Objective("value"),
+    )
+    first, second = compare(asked)[:2]
+    assert (first.mechanism, first.parameters) == ("local_hashing", {"buckets": 4})
+    assert first.accuracy.bytes_per_report <= 42
+    assert second.mechanism == "grr"
+    assert second.cost > 1000 * first.cost
+
+
+def test_numbers_are_compared_with_what_knows_no_order_of_them():
+    asked = Question.uniform(
+        kind="grid",
+        epsilon=1.0,
+        category_of=np.append(np.zeros(9, dtype=np.intp), 1),
+        devices=1000,
+        points=np.append(np.linspace(0.0, 1.0, 9), np.nan),
+        objective=Objective("value"),
+    )
+    listed = {candidate.mechanism: candidate for candidate in compare(asked)}
+    for name in ("subset", "unary", "local_hashing"):
+        assert np.isfinite(listed[name].cost)
+        assert listed[name].parameters["points"] == 9
+        assert listed["boosted"].accuracy.errors.mean < listed[name].accuracy.errors.mean
+
+
 def test_category_is_best_known_when_the_value_is_hidden():
     chosen = choose(asked([10, 10], objective="category"))
     assert chosen.label == "grr (reading category)"

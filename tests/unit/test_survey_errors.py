@@ -198,7 +198,7 @@ WRONG = {
     "mechanism name": (
         changed(LABELS, '"grr"', '"rappor"'),
         "mechanism.name",
-        "auto, grr, pbgrr, subset, unary, local_hashing, levels, neighbourhood, boosted",
+        "auto, grr, pbgrr, subset, unary, local_hashing, levels, neighbourhood, regression, boosted",
         "'rappor'",
     ),
     "mechanism missing": (LABELS.split("[mechanism]")[0], "mechanism", "must be given", "nothing"),
@@ -211,7 +211,7 @@ WRONG = {
     "pbgrr of numbers": (
         DISEASES.split("[mechanism]")[0] + '[mechanism]\nname = "pbgrr"\nboost_epsilon = 1.0',
         "mechanism.name",
-        "must be auto, grr, boosted, r2dp, square_wave",
+        "must be auto, grr, subset, unary, local_hashing, boosted, r2dp, square_wave",
         "'pbgrr'",
     ),
     "reading of numbers": (

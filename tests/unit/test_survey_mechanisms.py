@@ -13,6 +13,9 @@ from hubbub.mechanisms.kernels import Kernel
 NUMBER = surveys.DISEASES.split("[mechanism]")[0]
 NUMBERS = {
     "grr": "points = 9",
+    "subset": "points = 9",
+    "unary": 'points = 9\nvariant = "symmetric"',
+    "local_hashing": "points = 9\nbuckets = 3",
     "square_wave": "points = 9",
     "piecewise": "points = 9",
     "hybrid": "points = 9",

@@ -138,6 +138,12 @@ def _labels(question: Question) -> Iterator[Candidate]:
         if question.objective.quantity != "category":  # hiding the value is then the best boost
             yield _boosted_response(question)
             yield from (_level_sampling(question, oracles) for oracles in ("grr", "best"))
+    yield from _sets_and_hashes(question)
+
+
+def _sets_and_hashes(question: Question) -> Iterator[Candidate]:
+    """What knows no order of the inputs, beside randomised response."""
+    inputs, epsilon = question.inputs, question.epsilon
     yield _tried("subset", {}, question, lambda: mechanisms.subset_selection(inputs, epsilon=epsilon))
     yield _tried(
         "unary", {"variant": "optimised"}, question, lambda: mechanisms.unary(inputs, epsilon=epsilon)
@@ -202,6 +208,9 @@ def _grid(question: Question) -> Iterator[Candidate]:
     ):
         yield _tried(name, {"points": points}, question, _bound(build, points, epsilon))
     yield _tried("grr", {"points": points}, question, lambda: mechanisms.grr(points + 1, epsilon=epsilon))
+    for candidate in _sets_and_hashes(question):
+        candidate.parameters["points"] = points
+        yield candidate
 
 
 def _bound(build: Callable[..., Channel], points: int, epsilon: float) -> Callable[[], Channel]:
