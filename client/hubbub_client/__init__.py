@@ -2,6 +2,7 @@
 
 from hubbub.domain import Attribute
 from hubbub_client.agent import Agent
+from hubbub_client.async_agent import AsyncAgent
 from hubbub_client.errors import (
     AttributeRefused,
     BudgetFixed,
@@ -37,6 +38,7 @@ __all__ = [
     "Agent",
     "Answer",
     "Asked",
+    "AsyncAgent",
     "Attribute",
     "AttributeRefused",
     "BudgetFixed",

@@ -41,7 +41,7 @@ from hubbub_client.uploader import Limits
 
 SURVEYS_PATH: Final = "/v1/surveys"
 
-_JITTER: Final = SystemRandom().random
+JITTER: Final = SystemRandom().random
 
 
 class Agent(Device):
@@ -86,7 +86,7 @@ class Agent(Device):
         counter: Counter | None = None,
         limits: Limits | None = None,
         clock: Callable[[], float | None] = time.time,
-        jitter: Callable[[], float] = _JITTER,
+        jitter: Callable[[], float] = JITTER,
         http: Transport | None = None,
         survey_key: str | Iterable[str] | None = None,
     ) -> None:

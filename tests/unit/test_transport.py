@@ -126,6 +126,7 @@ def test_the_public_names_of_the_client_are_these() -> None:
         "Agent",
         "Answer",
         "Asked",
+        "AsyncAgent",
         "Attribute",
         "AttributeRefused",
         "BudgetFixed",
