@@ -5,6 +5,7 @@ AggregatorError
 ├── Lost             the log begins after what was applied: retention took what is in between
 ├── LayoutGrown      the log has more partitions than this process knows; another one will know them
 ├── StoreError       the store cannot be trusted with this state
+│   ├── LeaseLost      another process seals, releases and shows
 │   ├── StoreConflict  another writer moved the partition's offset first
 │   ├── ForeignStore   the store belongs to another log, layout or schema
 │   ├── CorruptStore   what was loaded contradicts itself
@@ -42,6 +43,10 @@ class StoreError(AggregatorError):
 
 class StoreConflict(StoreError):  # noqa: N818 - names the event
     """The stored offset is not the one this writer started from: another writer is at work."""
+
+
+class LeaseLost(StoreError):  # noqa: N818 - names the event
+    """Another process holds the lease on sealing, releasing and showing."""
 
 
 class ForeignStore(StoreError):  # noqa: N818 - names the finding

@@ -22,8 +22,9 @@ is missing would be noticed on load, and then everything counted since the log's
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, cast
 
 import numpy as np
@@ -40,7 +41,7 @@ from hubbub_aggregator.accounting import NOTHING, Accounting
 from hubbub_aggregator.adoption import LostRange
 from hubbub_aggregator.counting import Change, PartitionState, RoundChange, RoundKey, RoundState
 from hubbub_aggregator.dedup import IdTable
-from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict, StoreError
+from hubbub_aggregator.errors import CorruptStore, ForeignStore, LeaseLost, StoreConflict, StoreError
 from hubbub_aggregator.provisional import Steps, Tally
 from hubbub_aggregator.store import check
 
@@ -58,6 +59,8 @@ _BLOCKS: Final = 256
 _LOAD_ATTEMPTS: Final = 3
 # Redis answers in microseconds; past this it hangs, and the worker had better end than wait for ever.
 TIMEOUT_S: Final = 10.0
+# Who watches looks four times a second; past this another one may take over.
+LEASE_S: Final = 10.0
 CLUSTER_SCHEME: Final = "redis+cluster://"
 
 # ARGV: identity, previous offset, new offset, then commands: their number of words, name, key's index, rest.
@@ -106,6 +109,26 @@ return 1
 """
 
 
+# KEYS: the lease. ARGV: token, milliseconds, 0 to give it back.
+_LEASE: Final = """
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+if ARGV[2] == '0' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+return 1
+"""
+
+# KEYS: steps, lease. ARGV: token, then fields and values, of which an empty one forgets its field.
+_SAVE_STEPS: Final = """
+local holder = redis.call('GET', KEYS[2])
+if holder and holder ~= ARGV[1] then return 1 end
+for i = 2, #ARGV, 2 do
+  if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i])
+  else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+end
+return 0
+"""
+
+
 class RedisStore:
     """Keeps the counts of one log in Redis; any number of processes, one writer per partition.
 
@@ -138,11 +161,15 @@ class RedisStore:
         self._partitions, self._namespace = partitions, namespace
         self._layout = layout or Layout.of(partitions, identity=log_identity)
         self._steps = f"{{{namespace}:steps}}:{log_identity}"
+        self._lease_key, self._token = f"{self._steps}:lease", secrets.token_hex(8)
+        self._holds = False
         with _as_store_error():
             for policy in _policies(self._redis):
                 if policy != "noeviction":
                     raise StoreError(f"maxmemory-policy must be noeviction, got {policy}")
             self._save = self._redis.register_script(_SAVE)
+            self._lease = self._redis.register_script(_LEASE)
+            self._save_steps = self._redis.register_script(_SAVE_STEPS)
             self._forget = self._redis.register_script(_FORGET)
             for partition in range(partitions):
                 found = self._redis.hget(self._key(partition, "head"), "identity")
@@ -195,7 +222,10 @@ class RedisStore:
             raise
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Gives the lease back if it is held, and closes the connections."""
+        if self._holds:
+            with suppress(StoreError):
+                self.release_lease()
         self._redis.close()
 
     def _identity(self, partition: int) -> bytes:
@@ -377,6 +407,24 @@ class RedisStore:
         with _as_store_error():
             self._forget(keys=keys, args=[_field_of(key), _TALLIES])
 
+    def hold_lease(self) -> None:
+        """Takes or keeps the lease on sealing, releasing and showing for LEASE_S.
+
+        Raises:
+            LeaseLost: If another store object holds it.
+            StoreError: If Redis did not answer.
+        """
+        with _as_store_error():
+            held = self._lease(keys=[self._lease_key], args=[self._token, int(1000 * LEASE_S)])
+        if not held:
+            raise LeaseLost("the lease on sealing and releasing must be free, another process holds it")
+        self._holds = True
+
+    def release_lease(self) -> None:
+        """Lets the next one begin at once."""
+        with _as_store_error():
+            self._lease(keys=[self._lease_key], args=[self._token, 0])
+
     def load_steps(self) -> dict[RoundKey, Steps]:
         """The provisional steps of all open rounds.
 
@@ -391,18 +439,25 @@ class RedisStore:
             raise CorruptStore(f"{self._steps}: {error!r}") from error
 
     def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
-        """Keeps the steps of some rounds before anybody sees them; None forgets a round's."""
+        """Keeps the steps of some rounds before anybody sees them; None forgets a round's.
+
+        Raises:
+            LeaseLost: If another process holds the lease.
+            StoreError: If Redis did not answer.
+        """
         if not changed:
             return
-        with _as_store_error(), self._redis.pipeline(transaction=True) as writes:
-            for key, steps in changed.items():
-                if steps is None:
-                    writes.hdel(self._steps, _field_of(key))
-                else:
-                    shown = None if steps.shown is None else _packed(steps.shown)
-                    data = pack([shown, _packed(steps.candidate)])
-                    writes.hset(self._steps, _field_of(key), data)
-            writes.execute()
+        words: list[bytes] = []
+        for key, steps in changed.items():
+            data = b""
+            if steps is not None:
+                shown = None if steps.shown is None else _packed(steps.shown)
+                data = pack([shown, _packed(steps.candidate)])
+            words += _field_of(key), data
+        with _as_store_error():
+            fenced = self._save_steps(keys=[self._steps, self._lease_key], args=[self._token, *words])
+        if fenced:
+            raise LeaseLost("steps must be saved by who holds the lease, another process does")
 
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self._partitions:

@@ -18,6 +18,8 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
       "accounting": ACCOUNTING,                  summed over everything, reports after a seal included
       "unknown": 0,                              reports whose digest no Survey record announced
       "dead": 0,                                 log records that could not be decoded
+      "stale": {"since": "2026-01-01T00:00:00Z", "why": "the counts are out of reach"},
+                                                 only while the numbers are not followed
       "partitions": [{"partition": 0, "offset": 17, "end": 17, "lag": 0}, ...]
                                                  next offset to apply, the log's end, end - offset
     }
@@ -118,6 +120,15 @@ class LiveView:
     def version(self) -> int:
         """A number that grows whenever the snapshot changes, and only then."""
         return self._published[0]
+
+    def stand_still(self, *, since: str, why: str) -> None:
+        """Says that the numbers are not followed any more, until something is published again.
+
+        Args:
+            since: When that began, ISO 8601.
+            why: A sentence without names or addresses.
+        """
+        self.publish(self._published[1] | {"stale": {"since": since, "why": why}})
 
     def publish(self, snapshot: dict[str, Any]) -> None:
         """Replaces the snapshot; readers see the old one or the new one whole."""

@@ -32,6 +32,14 @@ class CountsStore(Protocol):
         """Lets go of the counts of a sealed round whose release is archived; again is harmless."""
         ...
 
+    def hold_lease(self) -> None:
+        """Takes or keeps the lease on sealing, releasing and showing.
+
+        Raises:
+            LeaseLost: If another one holds it.
+        """
+        ...
+
     def load_steps(self) -> dict[RoundKey, Steps]:
         """The provisional steps of all open rounds."""
         ...
@@ -47,6 +55,7 @@ class _Counts:
     def __init__(self, store: CountsStore) -> None:
         self.load, self.offset, self.forget = store.load_counts, store.offset, store.forget
         self.load_steps, self.save_steps = store.load_steps, store.save_steps
+        self.hold_lease = store.hold_lease
 
     def save(self, partition: int, change: Change) -> None:
         raise StoreError(f"partition {partition} must be counted by its worker, not by who watches")
@@ -55,8 +64,10 @@ class _Counts:
 class Watcher(Worker):
     """Seals due rounds, releases what every partition has sealed, and shows the rest, as a Worker does.
 
-    There must be one per log: it keeps the steps of what was shown, and the archive. What counts meanwhile is
-    seen at its last save. A store that comes back older is waited for: the same records give the same counts.
+    One at a time is at work per log: who holds the lease. It keeps the steps of what was shown, and the
+    archive. One that lost the lease without noticing does no harm: seals may be repeated, the archive refuses a
+    second version, and steps are saved by the holder only. What counts meanwhile is seen at its last save. A
+    store that comes back older is waited for: the same records give the same counts.
 
     Args:
         log: The log that is counted; seals are appended to it.
@@ -64,12 +75,14 @@ class Watcher(Worker):
         options: Those of Worker.
 
     Raises:
+        LeaseLost: If another watcher is at work.
         Ahead: If the store has applied records that the log does not hold.
         CorruptStore: If the store contradicts itself.
     """
 
     def __init__(self, log: Log, store: CountsStore, **options: Any) -> None:  # noqa: ANN401 - as Worker's
         self._counts = _Counts(store)
+        self._counts.hold_lease()
         super().__init__(log, self._counts, **options)
 
     def step(self) -> int:
@@ -90,8 +103,13 @@ class Watcher(Worker):
         return applied
 
     def run(self, stop: threading.Event) -> None:
-        """Steps until `stop` is set."""
+        """Steps until `stop` is set.
+
+        Raises:
+            LeaseLost: If another watcher is at work.
+        """
         while not stop.wait(_POLL_S):
+            self._counts.hold_lease()
             self.step()
 
     def _let_go(self, keys: Iterable[RoundKey]) -> None:

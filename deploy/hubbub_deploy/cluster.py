@@ -30,7 +30,7 @@ from hubbub_aggregator import api, counting, faust_app
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.enrolment import Fleet
-from hubbub_aggregator.errors import AggregatorError
+from hubbub_aggregator.errors import AggregatorError, LeaseLost
 from hubbub_aggregator.redis_store import RedisStore
 from hubbub_aggregator.sealing import DEFAULT_GRACE_S
 from hubbub_aggregator.view import LiveView
@@ -42,6 +42,7 @@ from hubbub_collector.kafka_dead import KafkaDeadTopic
 from hubbub_collector.kafka_log import DEFAULT_REBUILD_S, KafkaLog
 from hubbub_collector.kafka_topic import DEFAULT_RETENTION_S, Topic, create_topic
 from hubbub_collector.server import create_server
+from hubbub_deploy import watching
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.listening import base_url, listen, stopping_politely
 
@@ -332,29 +333,42 @@ def dashboard(
     """
     view, stop, failed = LiveView(), threading.Event(), threading.Event()
     with contextlib.ExitStack() as stack:
-        log = stack.enter_context(_log(settings))
-        store = stack.enter_context(_store(settings, log))
         listener = stack.enter_context(listen(host, port))
         try:
             data_dir.mkdir(parents=True, exist_ok=True)
             archive = stack.enter_context(contextlib.closing(SqliteArchive(data_dir / ARCHIVE_FILE)))
-            watcher = Watcher(log, store, archive=archive, view=view, grace_s=settings.grace_s, fleet=fleet)
-        except (AggregatorError, CollectorError, OSError) as error:
+        except (AggregatorError, OSError) as error:
             raise DeployError(str(error)) from error
+
+        @contextlib.contextmanager
+        def attempt() -> Iterator[Watcher]:
+            with _log(settings) as log, _store(settings, log) as store:
+                watcher = Watcher(
+                    log, store, archive=archive, view=view, grace_s=settings.grace_s, fleet=fleet
+                )
+                yield watcher
+
+        # What is wrong from the outset should be seen by who starts it.
+        try:
+            with attempt():
+                pass
+        except (AggregatorError, CollectorError) as error:
+            if not isinstance(error, LeaseLost):
+                raise DeployError(str(error)) from error
 
         def watch() -> None:
             try:
-                watcher.run(stop)
+                watching.watch(attempt, view, stop)
             except Exception:
                 traceback.print_exc()
                 failed.set()
                 server.should_exit = True
 
-        watching = threading.Thread(target=watch, name="hubbub-watcher")
+        thread = threading.Thread(target=watch, name="hubbub-watcher")
 
         @contextlib.asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            watching.start()
+            thread.start()
             print(f"Hubbub dashboard: {base_url(host, listener)}", flush=True)
             yield
 
@@ -365,8 +379,8 @@ def dashboard(
                 _serve(server, listener)
             finally:
                 stop.set()
-                if watching.ident is not None:
-                    watching.join()
+                if thread.ident is not None:
+                    thread.join()
     if failed.is_set():
         raise DeployError("the dashboard stopped on a doubt; the archive and the store are as they were")
     return 0

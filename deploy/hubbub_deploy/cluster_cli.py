@@ -56,7 +56,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     aggregator.set_defaults(run=_aggregator)
 
-    dashboard = commands.add_parser("dashboard", help="seals, releases and the page; one per cluster")
+    dashboard = commands.add_parser("dashboard", help="seals, releases and the page; another one stands by")
     _settings(dashboard)
     dashboard.add_argument("--data", type=Path, required=True, help="folder of the archive")
     stated_fleet.add_to(dashboard)

@@ -15,7 +15,7 @@ import pytest
 import urllib3
 from counting_logs import report_id
 from kafka_nursery import bootstrap_or_skip, new_topic_name
-from redis_nursery import needs_redis, running
+from redis_nursery import RedisServer, needs_redis, running
 from surveys import LABELS
 
 from hubbub.survey import Survey
@@ -38,6 +38,7 @@ class Cluster:
             f"kafka = '{kafka}'\nredis = '{redis}'\ntopic = '{self.topic}'\n"
             f"group = '{new_topic_name()}'\nsession_s = 2\n"
         )
+        self.redis: RedisServer | None = None
         self.processes: list[subprocess.Popen[str]] = []
 
     def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -80,6 +81,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     (tmp_path / "redis").mkdir()
     with running(tmp_path / "redis") as redis:
         cluster = Cluster(tmp_path, kafka, redis.url)
+        cluster.redis = redis
         try:
             yield cluster
         finally:
@@ -134,6 +136,40 @@ def test_uploads_of_devices_reach_the_dashboard_counted_once(cluster: Cluster, t
     assert (letter["partition"], letter["reason"]) == (1, "no record")
     assert "record" not in letter
     assert cluster.stop() == [0, 0, 0, 0]
+
+
+def test_dashboard_outlives_redis_and_another_one_stands_by(cluster: Cluster, tmp_path: Path) -> None:
+    assert cluster.run("topic", "--partitions", "1").returncode == 0
+    first = cluster.url("dashboard", "--data", str(tmp_path / "data"), "--port", "0")
+    second = cluster.url("dashboard", "--data", str(tmp_path / "data"), "--port", "0")
+
+    with urllib3.PoolManager() as http:
+
+        def wait_for(page: str, why: str | None) -> None:
+            deadline = time.monotonic() + PATIENCE_S
+            while (stale := http.request("GET", f"{page}/api/live").json().get("stale")) != why:
+                if stale is not None and stale["why"] == why:
+                    return
+                assert time.monotonic() < deadline, (stale, (cluster.folder / "log.txt").read_text()[-3000:])
+                time.sleep(0.1)
+
+        wait_for(second, "another dashboard is at work")
+        wait_for(first, None)
+        assert cluster.redis is not None
+        cluster.redis.kill()
+        wait_for(first, "the counts are out of reach")
+        cluster.redis.start()
+        # Whoever is first, the other one stands by.
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            said = [http.request("GET", f"{page}/api/live").json().get("stale") for page in (first, second)]
+            if None in said and [one["why"] for one in said if one] == ["another dashboard is at work"]:
+                break
+            assert time.monotonic() < deadline, said
+            time.sleep(0.1)
+        at_work = said.index(None)
+        cluster.processes[at_work].kill()
+        wait_for((second, first)[at_work], None)
 
 
 def test_process_without_its_topic_says_so_in_one_line(cluster: Cluster, tmp_path: Path) -> None:

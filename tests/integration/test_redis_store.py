@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import redis
 from counting_logs import announcement, batch, counted, report_id, segment
@@ -18,7 +19,8 @@ from surveys import LABELS
 from hubbub.records import SealRecord, SurveyRecord, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.counting import PartitionState, apply_many
-from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict, StoreError
+from hubbub_aggregator.errors import CorruptStore, ForeignStore, LeaseLost, StoreConflict, StoreError
+from hubbub_aggregator.provisional import Steps, Tally
 from hubbub_aggregator.redis_store import RedisStore
 from hubbub_aggregator.release import gather
 from hubbub_aggregator.view import total_of
@@ -369,6 +371,28 @@ class TestRedisStoreOnACluster(StoreContract):
                     reopen()
             finally:
                 client.config_set("maxmemory-policy", "noeviction")
+
+
+def test_one_at_a_time_holds_the_lease_and_saves_steps(db: redis.Redis, reopen: Opener) -> None:
+    one, other = reopen(), reopen()
+    steps = {(HEALTH.digest, 0): Steps(None, Tally({0: 5}, np.array([3, 0, 4], dtype=np.int64), 7))}
+    one.hold_lease()  # type: ignore[attr-defined]  # a RedisStore
+    one.hold_lease()  # type: ignore[attr-defined]  # a RedisStore
+    one.save_steps(steps)
+    for attempt in (other.hold_lease, lambda: other.save_steps(dict.fromkeys(steps))):  # type: ignore[attr-defined]
+        with pytest.raises(LeaseLost):
+            attempt()
+    assert other.load_steps() == steps
+    assert 0 < db.pttl("{test:steps}:log:lease") <= 10_000  # type: ignore[operator]  # always sync
+    # The lease ran out, another one took it: what the first one still wants to save is refused.
+    db.delete("{test:steps}:log:lease")
+    other.hold_lease()  # type: ignore[attr-defined]  # a RedisStore
+    with pytest.raises(LeaseLost):
+        one.save_steps(dict.fromkeys(steps))
+    other.close()  # type: ignore[attr-defined]  # a RedisStore
+    one.hold_lease()  # type: ignore[attr-defined]  # a RedisStore
+    one.save_steps(dict.fromkeys(steps))
+    assert one.load_steps() == {}
 
 
 def test_steps_that_are_none_are_refused(db: redis.Redis, reopen: Opener) -> None:

@@ -14,7 +14,7 @@ from hubbub.survey import Survey
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.assignment import Assignment
 from hubbub_aggregator.counting import PartitionState, RoundKey, RoundState
-from hubbub_aggregator.errors import ArchiveError, StoreError
+from hubbub_aggregator.errors import ArchiveError, LeaseLost, StoreError
 from hubbub_aggregator.provisional import Steps
 from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.watcher import Watcher
@@ -29,6 +29,7 @@ class WatchedStore:
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
+        self.is_taken = False
         self.forgotten: list[tuple[int, RoundKey]] = []
 
     def offset(self, partition: int) -> int:
@@ -39,6 +40,10 @@ class WatchedStore:
         for known in state.rounds.values():
             known.seen = None
         return state
+
+    def hold_lease(self) -> None:
+        if self.is_taken:
+            raise LeaseLost("taken")
 
     def forget(self, partition: int, key: RoundKey) -> None:
         self.forgotten.append((partition, key))

@@ -53,10 +53,11 @@ function drop(digest) {
 function logState(live) {
   const partitions = live.partitions ?? [];
   const lag = partitions.reduce((sum, partition) => sum + (partition.lag ?? 0), 0);
-  const parts = [
+  const parts = live.stale ? [`Standing still since ${live.stale.since.replace("T", " ").replace("Z", " UTC")}: ${live.stale.why}`] : [];
+  parts.push(
     lag ? `${plural(lag, "log record waits", "log records wait")} to be counted` : "Every log record is counted",
     plural(partitions.length, "partition", "partitions"),
-  ];
+  );
   if (live.unknown) parts.push(`${plural(live.unknown, "report", "reports")} of unknown surveys, outside this sum`);
   if (live.dead) parts.push(`${plural(live.dead, "unreadable record", "unreadable records")} skipped`);
   return parts.join(" · ");
