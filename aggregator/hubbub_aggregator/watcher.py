@@ -65,9 +65,9 @@ class Watcher(Worker):
     """Seals due rounds, releases what every partition has sealed, and shows the rest, as a Worker does.
 
     One at a time is at work per log: who holds the lease. It keeps the steps of what was shown, and the
-    archive. One that lost the lease without noticing does no harm: seals may be repeated, the archive refuses a
-    second version, and steps are saved by the holder only. What counts meanwhile is seen at its last save. A
-    store that comes back older is waited for: the same records give the same counts.
+    archive. One that lost the lease without noticing does no harm: seals may be repeated, the archive refuses
+    a second version, and steps are saved by the holder only. What counts meanwhile is seen at its last save.
+    A store that comes back older is waited for: the same records give the same counts.
 
     Args:
         log: The log that is counted; seals are appended to it.

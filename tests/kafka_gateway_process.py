@@ -1,0 +1,50 @@
+"""A gateway on Kafka: `python kafka_gateway_process.py BOOTSTRAP TOPIC PORT DIES_AFTER SURVEY NOW_S`.
+
+It ends by SIGKILL between the brokers' acceptance of its DIES_AFTER-th append and its answers to the devices
+that wait for it; 0 for never.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hubbub.survey import Survey
+from hubbub_collector.gateway import create_app
+from hubbub_collector.growing_log import GrowingLog
+from hubbub_collector.server import create_server
+from hubbub_collector.settings import GatewaySettings
+
+
+class DyingLog(GrowingLog):
+    """Kills its process when the brokers have taken a record and nobody else knows."""
+
+    dies_after = 0
+    appends = 0
+
+    def append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
+        stored = super().append(batches)
+        self.appends += 1
+        if self.appends == self.dies_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return stored
+
+
+def main(*words: str) -> None:
+    bootstrap, topic, port, dies_after, survey, now_s = words
+    log = DyingLog(bootstrap, topic)
+    log.dies_after = int(dies_after)
+    settings = GatewaySettings(linger_s=0.005)
+    surveys = [Survey.from_canonical(Path(survey).read_bytes())]
+    app = create_app(log, surveys, settings=settings, clock=lambda: float(now_s))
+    listener = socket.create_server(("127.0.0.1", int(port)), backlog=512)
+    create_server(app, port=int(port), settings=settings).run(sockets=[listener])
+    log.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
