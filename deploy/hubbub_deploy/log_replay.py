@@ -2,7 +2,7 @@
 
 Nothing is written but what the caller asks for: counts live in memory, and the log is only read. Every round
 that all partitions have sealed is released, by the code and with the bytes of the first time; an archive of
-that time is compared byte for byte.
+that time is compared byte for byte, but for what its operator stated about the fleet, which no log holds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -25,6 +25,7 @@ from hubbub_aggregator import plain
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.assignment import Assignment
 from hubbub_aggregator.counting import Change, PartitionState, RoundKey, apply_many
+from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import AggregatorError
 from hubbub_aggregator.provisional import Steps
 from hubbub_aggregator.release import canonical_bytes, release
@@ -88,7 +89,7 @@ def run(settings: LogReplaySettings) -> int:
         print_json([json.loads(data) for data in found.values()])
     else:
         Console(highlight=False).print(_table(found, surveys, archived))
-    differing = [key for key, kept in archived.items() if kept is not None and kept != found.get(key)]
+    differing = [key for key, kept in archived.items() if kept is not None and not _same(kept, found[key])]
     for digest, number in differing:
         talk.print(f"survey {surveys[digest].id!r}, round {number}: the archive holds another release")
     return 1 if differing else 0
@@ -164,12 +165,24 @@ def releases(states: States, surveys: Mapping[bytes, Survey]) -> dict[RoundKey, 
     """
     keys = sorted({key for state in states.values() for key in state.rounds if key[0] in surveys})
     estimators = {digest: survey.estimator() for digest, survey in surveys.items()}
-    found = {}
+    found: dict[RoundKey, bytes] = {}
+    most = dict.fromkeys(surveys, 0)
     for digest, number in keys:
-        finished = release(surveys[digest], number, states)
+        survey = surveys[digest]
+        finished = release(survey, number, states)
         if finished is not None:
-            found[digest, number] = canonical_bytes(finished.document(estimators[digest]))
+            counted = finished.tally.n
+            most[digest] = max(most[digest], counted)
+            enrolment = Fleet().of(survey.id, counted=counted, enrolled=most[digest])
+            document = replace(finished, enrolment=enrolment).document(estimators[digest])
+            found[digest, number] = canonical_bytes(document)
     return found
+
+
+def _same(one: bytes, other: bytes) -> bool:
+    """Whether two releases have the same bytes, but for what is stated about the fleet."""
+    first, second = json.loads(one), json.loads(other)
+    return canonical_bytes(first | {"enrolment": None}) == canonical_bytes(second | {"enrolment": None})
 
 
 def _chosen(states: States, settings: LogReplaySettings) -> dict[bytes, Survey]:
@@ -214,7 +227,7 @@ def _table(
         elif (kept := archived[digest, number]) is None:
             said = "absent"
         else:
-            said = "the same bytes" if kept == data else "[bold red]differs[/bold red]"
+            said = "the same bytes" if _same(kept, data) else "[bold red]differs[/bold red]"
         devices, attempts = document["devices"], document["accounting"]["attempts"]
         table.add_row(f"{survey.id} v{survey.version}", str(number), f"{devices:,}", f"{attempts:,}", said)
     return table
