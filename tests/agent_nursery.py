@@ -29,6 +29,7 @@ from hubbub.wire import encode_upload
 from hubbub_client import Agent, Limits, Policy
 
 LIMITS = Limits(gap_s=0.0, base_s=0.001, cap_s=0.01, retry_after_cap_s=0.01)
+STATIC = {"age": 13, "sex": "f"}
 AGREED = Policy(require_opt_in="no")
 
 
@@ -40,8 +41,8 @@ def live(order: dict, world: tuple[str, str, float, list[Survey]], opened: int) 
     agent = Agent(path, url, budget=budget, limits=LIMITS, clock=lambda: now_s, policy=AGREED)
     if order.get("premature"):
         send_before_commit(agent)
-    for survey in surveys:
-        agent.register(survey.attribute)
+    for attribute in (attribute for survey in surveys for attribute in survey.attributes):
+        agent.register(attribute)
     now_s = surveys[0].start_s
     for survey in surveys:
         assert agent.enrol(survey).accepted
@@ -56,9 +57,9 @@ def live(order: dict, world: tuple[str, str, float, list[Survey]], opened: int) 
     first = 1 + min(status.high_water for status in agent.status().enrolments)
     for number in range(first, surveys[0].rounds):
         now_s = surveys[0].round_start_s(number)
-        for survey in surveys:
+        for attribute in (attribute for survey in surveys for attribute in survey.attributes):
             # What a host would set; out of the domain now and then.
-            agent.set(survey.attribute.id, 3 if survey.attribute.kind == "static" else number % 5)
+            agent.set(attribute.id, STATIC.get(attribute.id, number % 5))
         agent.answer()
         upload()
     raise RuntimeError("the schedule is too short for this many lives")
