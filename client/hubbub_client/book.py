@@ -18,7 +18,7 @@ from hubbub.channel import Symbol
 from hubbub.errors import HubbubError
 from hubbub.survey import Survey
 from hubbub_client.errors import LedgerCorrupt
-from hubbub_client.schedule import slot_query
+from hubbub_client.schedule import PINNED, pinned_by, pinned_coordinate, slot_query
 from hubbub_client.stored import Closed
 from hubbub_client.transcript import Row
 
@@ -37,6 +37,12 @@ class Book:
         generations: Pin generation of every slot's last reservation. Where a value is pinned anew, the slot's
             earlier reservation and memo are not read again; the filter keeps what they cost.
         closed: What everything before the filter's first step cost.
+        pins: The newest pin generation of every attribute that a reservation was made for.
+
+    Coordinates that are over are closed in the filter: what they cost stays, what they said goes. A round's
+    is over once it is answered, because no other query reads it. A corrected value's is over with the first
+    reservation for the new one; where a table had joined it with others, their combinations would otherwise
+    multiply with every correction.
     """
 
     filter: BayesianFilter
@@ -44,6 +50,7 @@ class Book:
     open: dict[Slot, tuple[int, int]] = field(default_factory=dict)
     recorded: dict[Slot, Symbol] = field(default_factory=dict)
     generations: dict[Slot, int] = field(default_factory=dict)
+    pins: dict[str, int] = field(default_factory=dict)
 
     @property
     def loss(self) -> float:
@@ -64,19 +71,27 @@ class Book:
             + int(Fraction(min(self.filter.committed, self.filter.budget)) * QUANTA_PER_NAT),
         )
 
-    def reserved(self, rows: Iterable[Row]) -> None:
+    def reserved(self, rows: Iterable[Row], surveys: Mapping[bytes, Survey]) -> None:
         """Takes note of reservations that the filter has granted."""
         for row in rows:
             slot = (row.digest, row.slot)
             self.open[slot] = (row.ticket, row.generation)
             self.generations[slot] = row.generation
             self.recorded.pop(slot, None)
+            for attribute_id, generation in pinned_by(surveys[row.digest], row.slot, row.generation):
+                known = self.pins.setdefault(attribute_id, generation)
+                if generation > known:
+                    self.filter.close_joined(pinned_coordinate(attribute_id, known))
+                    self.pins[attribute_id] = generation
 
-    def record(self, row: Row) -> None:
+    def record(self, row: Row, survey: Survey) -> None:
         """Consumes a reservation, in the filter and here."""
         if row.symbol is None or self.open.get((row.digest, row.slot)) != (row.ticket, row.generation):
             raise LedgerCorrupt("a transcript record must consume an open reservation")
         self.filter.record(row.ticket, row.symbol)
+        if row.slot != PINNED:
+            (coordinate,) = slot_query(survey, row.slot, generation=row.generation).keys
+            self.filter.close(coordinate)
         del self.open[row.digest, row.slot]
         self.recorded[row.digest, row.slot] = row.symbol
 
@@ -131,15 +146,18 @@ def replay(
         # An enrolment reserved its schedule in one decision, so it is replayed as one.
         for (kind, digest), group in groupby(rows, key=lambda row: (row.kind, row.digest)):
             steps = list(group)
+            survey = surveys[digest]
             if kind != "reserve":
                 for row in steps:
-                    (book.record if kind == "record" else book.cancel)(row)
+                    if kind == "record":
+                        book.record(row, survey)
+                    else:
+                        book.cancel(row)
                 continue
-            survey = surveys[digest]
             queries = [slot_query(survey, row.slot, generation=row.generation) for row in steps]
             if book.filter.repeat_all(queries) != tuple(row.ticket for row in steps):
                 raise LedgerCorrupt("a transcript reservation does not follow from the rows before it")
-            book.reserved(steps)
+            book.reserved(steps, surveys)
     except (HubbubError, KeyError):
         raise LedgerCorrupt("the transcript does not replay: a row names what does not exist") from None
     return book

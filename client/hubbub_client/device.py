@@ -205,7 +205,7 @@ class Device:
                 return Correction(attribute_id, "refused", "over_budget")
             self._ledger.repin(attribute_id, generation, pinned, rows)
             self._refresh_attributes()
-            self._book.reserved(rows)
+            self._book.reserved(rows, self._surveys)
             return Correction(attribute_id, "corrected")
 
     def _generation(self, survey: Survey, anew: Mapping[str, int] | None = None) -> int:
@@ -308,7 +308,7 @@ class Device:
             self._ledger.add_enrolment(stored, rows)
             self._surveys[survey.digest], self._enrolments[survey.digest] = survey, stored
             self._answered.setdefault(survey.digest, set())
-            self._book.reserved(rows)
+            self._book.reserved(rows, self._surveys)
             self._refusals.pop(survey.digest, None)
             return Enrolment(survey.id, survey.version, survey.digest, "enrolled")
 
@@ -392,7 +392,7 @@ class Device:
         # From here on the answer exists; before, it did not, and the symbol was shown to nobody.
         self._answered[survey.digest].add(round_number)
         if record is not None:
-            self._book.record(record)
+            self._book.record(record, survey)
         if pins:
             self._refresh_attributes()
         for attribute_id, _ in pins:

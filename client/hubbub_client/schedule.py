@@ -221,11 +221,21 @@ def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
         return Query(("round", named, survey.digest, slot), survey.channel, None)
     if mapping is None:
         return Query(("rounded", attributes[0].id, generation, survey.digest), survey.channel, None)
-    coordinates: list[Hashable] = [
-        ("pinned", attribute.id, pinned)
-        for attribute, pinned in zip(attributes, generations_of(generation, len(attributes)), strict=True)
-    ]
+    coordinates = [pinned_coordinate(*pinned) for pinned in pinned_by(survey, slot, generation)]
     return Query(coordinates[0] if len(coordinates) == 1 else Joint(*coordinates), survey.channel, mapping)
+
+
+def pinned_coordinate(attribute_id: str, generation: int) -> Hashable:
+    """The coordinate of a pinned value over its attribute's whole domain."""
+    return ("pinned", attribute_id, generation)
+
+
+def pinned_by(survey: Survey, slot: int, generation: int) -> list[tuple[str, int]]:
+    """The attributes whose pinned values a slot reads over their whole domains, each with its generation."""
+    if slot != PINNED or survey.mapping is None:
+        return []
+    generations = generations_of(generation, len(survey.attributes))
+    return [(attribute.id, each) for attribute, each in zip(survey.attributes, generations, strict=True)]
 
 
 def due(survey: Survey, floor: int, answered: Container[int], now_s: float) -> int | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from devices import DAY_S, HEALTH, VISITS_SURVEY, Clock, Collector, opener
+from devices import DAY_S, HEALTH, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, opener
 from surveys import AGE_BY_SEX, START_S, VISITS
 
 from hubbub import Survey
@@ -15,7 +15,7 @@ from hubbub.domain import Attribute
 from hubbub.testing import seeded
 from hubbub_client import Agent, LedgerError, Policy
 from hubbub_client.fleet import Fleet
-from hubbub_client.schedule import generation_of, generations_of
+from hubbub_client.schedule import PINNED, generation_of, generations_of
 
 TABLE = Survey.parse(AGE_BY_SEX)
 AGE, SEX = TABLE.attributes
@@ -205,6 +205,50 @@ def test_static_and_evolving_together_are_asked_anew_every_round(open_agent, clo
     assert agent._ledger.readings() == []
 
 
+def test_corrections_leave_no_combinations_behind_and_lose_nothing(open_agent, clock) -> None:
+    """Eleven ages by three sexes: with every age that was ever pinned they would be 11^4 x 3 cells by now.
+
+    The loss is that of brute force over all pinned ages, which are values of their own.
+    """
+    agent = open_agent(100.0)
+    agent.set("age", 12)
+    agent.set("sex", "m")
+    survey = Survey.parse(AGE_BY_SEX.replace("rounds = 2", "rounds = 4"))
+    assert agent.enrol(survey).accepted
+    said: list[int] = []
+    for age in (18, 10, 15, None):
+        agent.answer()
+        said.append(agent._book.recorded[survey.digest, PINNED])
+        if age is not None:
+            assert agent.correct("age", age).status == "corrected"
+            clock.now_s += DAY_S
+    assert TABLE.mapping is not None
+    logs = [np.log(TABLE.channel.column(symbol)[TABLE.mapping]) for symbol in said]
+    most = sum(each.max(axis=0) for each in logs)
+    least = sum(each.min(axis=0) for each in logs)
+    expected = float(most.max() - least.min())
+    for _ in range(2):
+        assert agent.status().loss == pytest.approx(expected, abs=1e-9)
+        component = agent._book.filter._components["pinned", "sex", 0]
+        assert sorted(component.shape) == [3, 11]
+        agent.close()
+        agent = open_agent(None)
+
+
+def test_a_round_that_is_answered_leaves_its_cost_alone_behind(open_agent, clock) -> None:
+    agent = open_agent()
+    assert agent.enrol(HEALTH_SURVEY).accepted
+    for day in range(2):
+        clock.now_s = START_S + 10 + day * DAY_S
+        agent.answer()
+        for _ in range(2):
+            assert agent.status().loss == pytest.approx(day + 1.0, abs=1e-6)
+            assert agent.status().committed == pytest.approx(3.0, abs=1e-6)
+            assert len(agent._book.filter._components) == 2 - day
+            agent.close()
+            agent = open_agent(None)
+
+
 def test_forget_ends_a_table_and_its_values(open_agent) -> None:
     agent = open_agent()
     agent.set("age", 12)
@@ -222,12 +266,12 @@ def test_forget_ends_a_table_and_its_values(open_agent) -> None:
 
 def test_generations_of_several_attributes_are_one_number_and_come_back() -> None:
     for generations in ([3], [0, 0], [5, 0, 7], [0, 1] * 5, [63] * 10, [2**31 - 1, 2**31 - 1]):
-        joined = generation_of(generations)
+        joined = generation_of(TABLE, generations)
         assert 0 <= joined < 2**63
         assert generations_of(joined, len(generations)) == tuple(generations)
-    assert generation_of([41]) == 41
+    assert generation_of(TABLE, [41]) == 41
     with pytest.raises(LedgerError, match="fewer than 64 times"):
-        generation_of([0] * 9 + [64])
+        generation_of(TABLE, [0] * 9 + [64])
 
 
 def test_a_fleet_decides_and_pays_as_an_agent_does(open_agent) -> None:

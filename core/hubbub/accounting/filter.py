@@ -44,6 +44,7 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.accounting.component import Component
 from hubbub.accounting.divergence import QUANTA_PER_NAT
 from hubbub.accounting.grouping import Grouping, Trial
 from hubbub.accounting.numbers import Numbers
@@ -328,3 +329,21 @@ class BayesianFilter:
             self._pending.update({ticket: held.keys[0] for ticket, held in rest.pending.items()})
         del self._components[coordinate]
         self._grouping.closed.add(coordinate)
+
+    def close_joined(self, coordinate: Hashable) -> bool:
+        """Closes a coordinate that was joined with others, if nothing is given up by it.
+
+        Args:
+            coordinate: One that no later query will read.
+
+        Returns:
+            Whether it was closed: not where it is unknown, by itself, or read by a pending query.
+        """
+        component = self._components.get(coordinate)
+        if not isinstance(component, Component) or len(component.keys) == 1:
+            return False
+        try:
+            self.close(coordinate)
+        except BudgetError:
+            return False
+        return True
