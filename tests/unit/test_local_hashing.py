@@ -68,6 +68,14 @@ def test_every_pair_shares_a_cell_under_equally_many_seeds(inputs, buckets):
     assert shared == {pool.together}
 
 
+@pytest.mark.parametrize(("inputs", "buckets", "most"), [(1000, 4, 0.41), (1000, 139, 0.1), (91, 11, 0.21)])
+def test_inputs_that_follow_each_other_are_scattered_over_all_cells(inputs, buckets, most):
+    """A third of all inputs in a row; with a stride of 1 a cell would hold .77, .42 and .37 of them."""
+    pool = HashPool(inputs, buckets)
+    held = pool.held((np.arange(inputs) < inputs // 3).astype(float))
+    assert held.max() <= most * (inputs // 3)
+
+
 @pytest.mark.parametrize(("inputs", "buckets"), [(27, 3), (64, 4), (49, 7), (32, 2)])
 def test_no_pool_is_smaller_where_all_points_are_inputs(inputs, buckets):
     """Each seed's cells are q indicators with one sum in common: K of them independent need this many."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -111,12 +112,14 @@ def hashed_as_the_page_says(channel: LocalHashing, x: int, d: int) -> int:
         n += 1
     modulus = int(re.search(r"of degree k \(([0-9, ]+)", " ".join(PAGE.split()))[1].split(", ")[k - 2])
     directions = [number for j in range(n) for number in range(q**j, 2 * q**j)]
+    m = next(m for m in range(q**n) if 1000 * m >= 618 * q**n and math.gcd(m, q) == 1)
+    point = x * m % q**n
     s, e = divmod(d, channel.t + (q - 1) * channel.u)
     if e // channel.u < q:
         return s * q + e // channel.u
     cell = 0
     for place in range(n):
-        one, other = directions[s] // q**place % q, x // q**place % q
+        one, other = directions[s] // q**place % q, point // q**place % q
         if q % 2:
             cell = (cell + one * other) % q
             continue

@@ -1,7 +1,9 @@
 """A small public pool of hash functions under which any two inputs collide equally often.
 
-Inputs are points x of the affine space F^d over the field F of q elements, their digits in base q. A seed is
-a direction a in F^d whose first digit that is not 0, from the highest place, is 1; its hash is the cell
+Points x of the affine space F^d over the field F of q elements are the numbers below q^d, by their digits in
+base q. Input i is the point i m mod q^d, for a stride m of about 0.618 q^d without a factor of q: so that
+inputs that follow each other, as those of one category do, are scattered over all cells. A seed is a
+direction a in F^d whose first digit that is not 0, from the highest place, is 1; its hash is the cell
 
     h_a(x) = a . x = sum over the digits of a_i x_i,     computed in F.
 
@@ -62,6 +64,7 @@ class HashPool:
         buckets: q, the cells of a hash: a prime, or a power of two.
         dimensions: d, the least with q^d >= K.
         points: q^d.
+        stride: m.
         seeds: S.
         together: Under how many seeds any two different inputs share a cell.
     """
@@ -87,6 +90,7 @@ class HashPool:
                 f"buckets must leave at most {MAX_SYMBOLS} cells of all seeds, got {self.symbols} "
                 f"from {buckets} for {inputs} inputs"
             )
+        self.stride = _stride(self.points, buckets)
         self._modulus = _IRREDUCIBLE.get(buckets)
         self._base = buckets if self._modulus is None else 2
 
@@ -100,10 +104,14 @@ class HashPool:
 
         Args:
             seeds: 0..S-1, in the order of their directions read as numbers in base q.
-            values: 0..q^d - 1.
+            values: Inputs 0..K - 1.
         """
-        q = self.buckets
-        direction, point = self._directions[np.asarray(seeds)], np.asarray(values, dtype=np.int64)
+        return self._hashed(seeds, np.asarray(values, dtype=np.int64) * self.stride % self.points)
+
+    def _hashed(self, seeds: Any, point: Any) -> Integers:  # noqa: ANN401 - the same
+        """The cell of points under seeds."""
+        q, direction = self.buckets, self._directions[np.asarray(seeds)]
+        point = np.asarray(point, dtype=np.int64)
         found = np.zeros(np.broadcast_shapes(direction.shape, point.shape), dtype=np.int64)
         for _ in range(self.dimensions):
             product = self._times(direction % q, point % q)
@@ -114,7 +122,7 @@ class HashPool:
     def held(self, numbers: Floats) -> Floats:
         """Gives the sum of numbers over the inputs of every cell, shape (S q,), from shape (K,)."""
         space = np.zeros(self.points)
-        space[: self.inputs] = numbers
+        space[self._places] = numbers
         spectrum = np.fft.fftn(space.reshape(self._shape(self.points))).ravel()[self._characters]
         cells = np.fft.ifftn(spectrum.reshape(self.seeds, *self._shape(self.buckets)), axes=self._axes)
         return np.ascontiguousarray(cells.real).reshape(self.symbols)
@@ -127,7 +135,12 @@ class HashPool:
         space[self._characters] = spectrum
         space[0] = spectrum[:, 0].sum()
         sums = np.fft.ifftn(space.reshape(self._shape(self.points))).real.ravel()
-        return np.asarray(sums[: self.inputs] * (self.points / self.buckets))
+        return np.asarray(sums[self._places] * (self.points / self.buckets))
+
+    @cached_property
+    def _places(self) -> Integers:
+        """The point of every input."""
+        return np.arange(self.inputs, dtype=np.int64) * self.stride % self.points
 
     @cached_property
     def _directions(self) -> Integers:
@@ -141,7 +154,7 @@ class HashPool:
         found = np.zeros((self.seeds, self.buckets), dtype=np.int64)
         place = 1
         while place < self.points:
-            found += self._phase(cells, self.cell(np.arange(self.seeds), place)[:, None]) * place
+            found += self._phase(cells, self._hashed(np.arange(self.seeds), place)[:, None]) * place
             place *= self._base
         return found
 
@@ -172,6 +185,14 @@ class HashPool:
             one = one << 1
             one = np.where(one & self.buckets, one ^ self._modulus, one)
         return product
+
+
+def _stride(points: int, buckets: int) -> int:
+    """The least number with no factor in common with q that is at least 0.618 q^d."""
+    stride = -(-points * 618 // 1000)
+    while math.gcd(stride, buckets) > 1:
+        stride += 1
+    return stride
 
 
 def field_orders(limit: int) -> Integers:
