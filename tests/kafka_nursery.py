@@ -80,12 +80,12 @@ def bootstrap_or_skip() -> str:
     if running := os.environ.get("HUBBUB_TEST_KAFKA"):
         return running
     if _MISSING:
-        pytest.skip(f"a real broker needs {' and '.join(_MISSING)}")
+        pytest.skip(f"a real broker needs {' and '.join(_MISSING)}; the contract of logs ran on a mock only")
     try:
         return shared_broker().bootstrap
     except RuntimeError as error:
         if "Maven could not fetch" in str(error):
-            pytest.skip("Maven could not fetch Kafka's jars")
+            pytest.skip("Maven could not fetch Kafka's jars; the contract of logs ran on a mock only")
         raise
 
 
