@@ -7,7 +7,7 @@ from typing import Final
 
 from hubbub.channel import MAX_INPUTS, MAX_WEIGHTS, Channel
 from hubbub.domain import NumberDomain
-from hubbub.mechanisms.boosted import Absolute, Fixed, Relative, boosted
+from hubbub.mechanisms.boosted import Absolute, Fixed, Relative, boosted, brdp
 from hubbub.mechanisms.kernels import KernelName
 from hubbub.mechanisms.one_number import duchi, hybrid, piecewise, square_wave
 from hubbub.mechanisms.r2dp import METRICS, Metric, r2dp
@@ -33,6 +33,7 @@ GRID_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "piecewise": ("points",),
     "hybrid": ("points",),
     "duchi": ("points",),
+    "brdp": ("points", "kernel", "half_width", "kernel_epsilon", "recycling"),
 }
 """The mechanisms that numbers may have beside those of `FLAT` and auto, and their keys in a survey file."""
 
@@ -64,6 +65,21 @@ def grid_channel(
     step = (domain.high - domain.low) / (points - 1)
     if name in FLAT:
         return flat_channel(rules, name, keys, points + 1, epsilon)
+    if name == "brdp":
+        if "half_width" not in keys:
+            rules.refuse("mechanism.half_width", "must be given for brdp", "nothing")
+        noise = rules.choice("mechanism.kernel", keys.get("kernel", "laplace"), _KERNELS[:-1])
+        return brdp(
+            points,
+            epsilon=epsilon,
+            half_width=_steps(
+                rules.real("mechanism.half_width", keys["half_width"], 0.0, domain.high - domain.low), step
+            ),
+            kernel=next(kernel for kernel in _KERNELS if kernel == noise),
+            kernel_epsilon=_optional(rules, keys, "kernel_epsilon", epsilon),
+            recycling=_optional(rules, keys, "recycling", 1.0),
+            missing="input",
+        )
     if name == "r2dp":
         return _random_scale(rules, domain, keys, points, epsilon)
     published = {"square_wave": square_wave, "piecewise": piecewise, "hybrid": hybrid, "duchi": duchi}

@@ -20,6 +20,7 @@ NUMBERS = {
     "piecewise": "points = 9",
     "hybrid": "points = 9",
     "duchi": "points = 9",
+    "brdp": "points = 9\nhalf_width = 15.0\nrecycling = 0.4",
     "r2dp": "points = 9\nwithin = 10.0",
 }
 BOOSTED = {
@@ -81,6 +82,12 @@ def test_survey_compiles_travels_and_estimates_its_mean_without_bias(name):
     if survey.points is not None:
         truth = survey.points[:-1] @ shares[:-1] / shares[:-1].sum()
         assert found.mean == pytest.approx(truth, abs=1e-4)
+
+
+def test_budget_recycling_is_the_boosted_law_of_an_absolute_region():
+    survey = Survey.parse(TEXTS["brdp"])
+    same = m.boosted(9, epsilon=survey.epsilon, region=m.Absolute(2.0), boost=0.4, missing="input")
+    assert survey.channel == same
 
 
 @pytest.mark.parametrize("name", LAWS)
