@@ -192,6 +192,25 @@ def test_a_cancellation_frees_unanswered_rounds_and_keeps_the_loss_of_the_others
     assert agent.status().committed <= 4.0
 
 
+def test_the_memo_of_a_cancelled_survey_is_not_sent_again(
+    open_agent, clock: Clock, collector: Collector
+) -> None:
+    agent = open_agent()
+    agent.set("visits", 3)
+    agent.enrol(VISITS_SURVEY)
+    agent.answer()
+    agent.upload()
+    before = agent.status()
+    agent.read_surveys(listed(1, cancelled=(VISITS_SURVEY,)))
+    clock.now_s += DAY_S
+    assert agent.answer() == ()
+    agent.upload()
+    assert len(collector.received) == 1
+    after = agent.status()
+    assert (after.loss, after.committed) == (before.loss, before.committed)
+    assert len(agent.sent()) == 1
+
+
 def test_a_cancelled_survey_can_never_be_joined_again(open_agent, tmp_path: Path) -> None:
     agent = open_agent()
     agent.read_surveys(listed(1, HEALTH_SURVEY, VISITS_SURVEY))
