@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from hubbub import mechanisms
 from hubbub.design import Candidate, Objective, Question, choose, foresee
 from hubbub.estimation import estimator_for
+from hubbub.estimation.em import maximise
 from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.kernels import KernelName
 from hubbub.testing import seeded
@@ -41,12 +42,12 @@ POINTS = 65
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 6.0)
 DEVICES = 100_000
 RUNS = 20
-ROUNDS = 10_000
 GRID = np.linspace(-1.0, 1.0, POINTS)
 UNIT = np.linspace(0.0, 1.0, POINTS)
 CROWD = UNIT**4 * (1.0 - UNIT) / float((UNIT**4 * (1.0 - UNIT)).sum())
 Missing = Literal["none", "input"]
 KERNELS: tuple[KernelName, ...] = ("uniform", "laplace", "gaussian", "staircase")
+NAMES = {"square_wave": "Square Wave", "hybrid": "Hybrid", "piecewise": "Piecewise", "duchi": "Duchi"}
 WITHIN = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 Floats = NDArray[np.float64]
@@ -128,39 +129,21 @@ def smoothed_distance(channel: FiniteChannel) -> tuple[float, float]:
     """The mean Wasserstein distance of smoothed estimates, and its standard error."""
     numbers = np.repeat(np.arange(POINTS), np.round(CROWD * DEVICES).astype(np.int64))
     truth = np.cumsum(np.bincount(numbers, minlength=POINTS) / len(numbers))
-    found = []
+    found, rows = [], channel.weights() / channel.total
     for seed in range(RUNS):
         symbols = channel.perturb(numbers, source=seeded(seed))
-        estimate = smoothed(channel, np.bincount(symbols, minlength=channel.outputs))
-        found.append(float(np.abs(np.cumsum(estimate) - truth)[:-1].sum() * (GRID[1] - GRID[0])))
+        view = maximise(rows, np.bincount(symbols, minlength=channel.outputs), order=np.arange(POINTS))
+        found.append(float(np.abs(np.cumsum(view.values) - truth)[:-1].sum() * (GRID[1] - GRID[0])))
     return float(np.mean(found)), float(np.std(found, ddof=1) / math.sqrt(RUNS))
 
 
-def smoothed(channel: FiniteChannel, counts: NDArray[np.int64]) -> Floats:
-    """Expectation maximisation, each step followed by binomial smoothing over three points."""
-    rows = channel.weights() / channel.total
-    shares, last = np.full(POINTS, 1.0 / POINTS), -math.inf
-    total = counts.sum()
-    for _ in range(ROUNDS):
-        mixture = shares @ rows
-        shares = shares * (rows @ (counts / mixture)) / total
-        padded = np.concatenate([shares[:1], shares, shares[-1:]])
-        shares = (padded[:-2] + 2.0 * padded[1:-1] + padded[2:]) / 4.0
-        shares /= shares.sum()
-        likelihood = float(counts @ np.log(mixture))
-        if abs(likelihood - last) < 1e-3:  # Li et al. stop there
-            break
-        last = likelihood
-    return shares
-
-
 def question(epsilon: float, objective: Objective) -> Question:
-    """The question of a number on [-1, 1], for one device."""
+    """The question of a number on [-1, 1], for one device; of a shape, which is no matter of one, for all."""
     return Question.uniform(
         kind="grid",
         epsilon=epsilon,
         category_of=np.append(np.zeros(POINTS, dtype=np.intp), 1),
-        devices=1,
+        devices=1 if objective.quantity != "shape" else DEVICES,
         points=np.append(GRID, math.nan),
         objective=objective,
     )
@@ -168,11 +151,14 @@ def question(epsilon: float, objective: Objective) -> Question:
 
 def for_the_curve(epsilon: float, picked: Candidate) -> FiniteChannel:
     """The pick without its missing input, so that it can stand in a table beside the others."""
-    if picked.mechanism != "boosted":
+    if picked.mechanism == "grr":
         return mechanisms.grr(POINTS, epsilon=epsilon)
+    if picked.mechanism != "boosted":
+        return dict(channels(epsilon))[NAMES[picked.mechanism]]
     steps = float(picked.parameters["half_width"]) / float(GRID[1] - GRID[0])
     region = mechanisms.Absolute(float(round(steps)))
-    return mechanisms.boosted(POINTS, epsilon=epsilon, kernel="uniform", region=region)
+    kernel = next(kernel for kernel in KERNELS if kernel == picked.parameters["kernel"])
+    return mechanisms.boosted(POINTS, epsilon=epsilon, kernel=kernel, region=region)
 
 
 def markdown(title: str, table: dict[str, list[str]]) -> None:
@@ -212,7 +198,8 @@ def main(arguments: list[str]) -> int:
         for label, variance in formulas(epsilon):
             means.setdefault(label, []).append(f"{text(variance)} / {text(variance)}")
         rivals = list(channels(epsilon, "input"))
-        for name, objective in (("mean", Objective("mean")), ("cumulative shares", Objective("cdf"))):
+        for name in ("mean", "cdf", "shape"):
+            objective = Objective(name)
             asked = question(epsilon, objective)
             picked = choose(asked)
             costs = {label: foresee(channel, asked).cost(asked) for label, channel in rivals}
@@ -224,7 +211,7 @@ def main(arguments: list[str]) -> int:
             if name != "mean":
                 curved = for_the_curve(epsilon, picked)
                 smooth = smoothed_distance(curved)
-                distances.setdefault("the designer's pick for cumulative shares", []).append(
+                distances.setdefault(f'the designer\'s pick for "{name}"', []).append(
                     f"{text(unbiased_distance(curved))} / {smooth[0]:.4f} ± {smooth[1]:.4f}"
                 )
     markdown("variance of the mean, worst / average", means)

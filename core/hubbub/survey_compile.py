@@ -298,7 +298,14 @@ def chosen_mechanism(
         quantity = rules.choice("mechanism.objective", keys["objective"], QUANTITIES)
         weight = rules.real("mechanism.category_weight", keys.get("category_weight", 0.5), 0.0, 1.0)
         of = rules.choice("mechanism.of", keys.get("of", "means"), ("means", "totals"))
-        objective = Objective(OBJECTIVES[quantity], weight, "totals" if of == "totals" else "means")
+        within = None
+        if quantity == "hit":
+            if "within" not in keys:
+                rules.refuse("mechanism.within", "must be given for the objective hit", "nothing")
+            within = rules.real("mechanism.within", keys["within"], 0.0)
+        elif "within" in keys:
+            rules.refuse("mechanism.within", "must be absent unless the objective is hit", keys["within"])
+        objective = Objective(OBJECTIVES[quantity], weight, "totals" if of == "totals" else "means", within)
     found = choose(
         Question.uniform(
             kind="grid" if numbers else "labels",

@@ -66,7 +66,7 @@ _TOP: Final = (
 _TERMS: Final = ("coefficient", "default")
 _ENDS: Final = {"integer": ("low", "high"), "number": ("low", "high"), "label": ("labels",)}
 _MECHANISM_KEYS: Final = {
-    "auto": ("objective", "category_weight", "of", "points"),
+    "auto": ("objective", "category_weight", "of", "within", "points"),
     "grr": ("reading", "points"),
     "pbgrr": ("boost_epsilon",),
     "subset": ("reading", "points"),

@@ -109,9 +109,10 @@ def _add_survey(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     design.add_argument("file", type=Path)
     design.add_argument(
         "--objective",
-        choices=("value", "category", "both", "mean", "cdf"),
+        choices=("value", "category", "both", "mean", "cdf", "shape", "hit"),
         help="what mechanisms are judged by (default: the mean for numbers; values, and categories if any)",
     )
+    design.add_argument("--within", type=float, help="for hit: how near a report must be to its value")
     design.add_argument("--plot", type=Path, help="draw the trade-offs here (.png, .svg, .pdf, .html)")
     design.add_argument(
         "--write", type=Path, help="write the survey with the best mechanism in place of its own here"
@@ -307,6 +308,7 @@ def _survey_design(options: argparse.Namespace) -> int:
         DesignSettings(
             file=options.file,
             objective=options.objective,
+            within=options.within,
             plot=options.plot,
             write=options.write,
             output="json" if options.json else "table",

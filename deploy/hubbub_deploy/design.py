@@ -45,6 +45,7 @@ class DesignSettings:
     Attributes:
         file: The survey's TOML file.
         objective: What mechanisms are judged by; None: what fits the survey.
+        within: For the objective "hit", how near a report must be to its value; else None.
         plot: Where to draw the trade-offs (.png, .svg, .pdf or .html); None: nowhere.
         write: Where to write the survey with the best mechanism in place of its own; None: nowhere.
         output: A table for people or JSON for programs.
@@ -55,6 +56,7 @@ class DesignSettings:
     plot: Path | None
     write: Path | None
     output: Literal["table", "json"]
+    within: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,7 @@ class Design:
     others: tuple[Candidate, ...]
 
     @classmethod
-    def of(cls, file: Path, objective: Quantity | None) -> Design:
+    def of(cls, file: Path, objective: Quantity | None, within: float | None = None) -> Design:
         """The design of a survey file.
 
         Raises:
@@ -77,7 +79,9 @@ class Design:
         survey = Survey.load(file)
         keys = tomllib.loads(file.read_text(encoding="utf-8"))["mechanism"]
         name, parameters = keys["name"], {key: value for key, value in keys.items() if key != "name"}
-        asked = None if objective is None else Objective(objective)
+        if objective is None and within is not None:
+            raise DeployError(f"--within must come with --objective hit, got {within:g} without it")
+        asked = None if objective is None else Objective(objective, within=within)
         coin = float(parameters.pop("participation", 1.0))
         if name == "auto":
             # The design that the survey was compiled with, seen through the objective asked for now.
@@ -103,6 +107,10 @@ class Design:
         if known.mean is not None and math.isfinite(known.mean):
             verb = "" if parts else " is known"
             parts.append(f"the mean{verb} to ±{INTERVAL_95 * known.mean:.3g}")
+        if known.miss is not None and math.isfinite(known.miss):
+            rate = 100 * math.floor(1e4 * (1.0 - known.miss)) / 1e4
+            within = self.question.objective.within
+            parts.append(f"a report lies within {within:g} of its value with probability {rate:g} % or more")
         if not parts:
             return "This survey makes nothing known: its channel hides what is asked."
         said = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
@@ -116,10 +124,11 @@ class Design:
             return f"No other mechanism compared does better for the objective ({self._objective})."
         if not math.isfinite(self.own.cost):
             return f"The objective ({self._objective}) cannot be answered as it stands: take {best.label}."
-        share = math.sqrt(best.cost / self.own.cost)
+        hits = self.question.objective.quantity == "hit"
+        share = best.cost / self.own.cost if hits else math.sqrt(best.cost / self.own.cost)
         return (
-            f"{best.label} would do better at the same epsilon: "
-            f"{100 * (1 - share):.2g} % less error for the objective ({self._objective})."
+            f"{best.label} would do better at the same epsilon: {100 * (1 - share):.2g} % "
+            f"{'fewer misses' if hits else 'less error'} for the objective ({self._objective})."
         )
 
     def resolved(self, text: str) -> str:
@@ -147,9 +156,13 @@ class Design:
 
     @property
     def _objective(self) -> str:
-        return {"both": "values and categories", "cdf": "cumulative shares"}.get(
-            self.question.objective.quantity, self.question.objective.quantity
-        )
+        objective = self.question.objective
+        return {
+            "both": "values and categories",
+            "cdf": "cumulative shares",
+            "shape": "the shape of a smooth crowd",
+            "hit": f"reports within {objective.within:g}" if objective.within is not None else "",
+        }.get(objective.quantity, objective.quantity)
 
     def as_json(self) -> dict[str, Any]:
         """The design as JSON types; what is hidden or does not apply is null."""
@@ -212,7 +225,7 @@ def run(settings: DesignSettings) -> int:
                 raise DeployError(f"--{name} must be absent for a table or a score, got {value}")
         show(survey, settings.output)
         return 0
-    design = Design.of(settings.file, settings.objective)
+    design = Design.of(settings.file, settings.objective, settings.within)
     if settings.plot is not None:
         from hubbub_deploy.design_plot import draw  # noqa: PLC0415 - the table needs no drawing library
 
@@ -243,7 +256,9 @@ def _objective(keys: Mapping[str, Any]) -> Objective | None:
     """What an "auto" mechanism was told to judge by; the survey has been compiled, so the keys are right."""
     if "objective" not in keys:
         return None
-    return Objective(keys["objective"], keys.get("category_weight", 0.5), keys.get("of", "means"))
+    return Objective(
+        keys["objective"], keys.get("category_weight", 0.5), keys.get("of", "means"), keys.get("within")
+    )
 
 
 def _same(one: Candidate, other: Candidate) -> bool:

@@ -295,8 +295,10 @@ AUTO_NUMBER = surveys.DISEASES.split("[mechanism]")[0] + '[mechanism]\nname = "a
         (AUTO, 'objective = "both"\ncategory_weight = 0.9\nof = "totals"'),
         (AUTO, 'objective = "mean"'),
         (AUTO, 'objective = "value"\nparticipation = 0.5'),
-        (AUTO_NUMBER, ""),
-        (AUTO_NUMBER, 'objective = "cdf"\npoints = 17'),
+        (AUTO_NUMBER, "points = 17"),
+        (AUTO_NUMBER, 'objective = "cdf"\npoints = 9'),
+        (AUTO_NUMBER, 'objective = "shape"\npoints = 9'),
+        (AUTO_NUMBER, 'objective = "hit"\nwithin = 6.0\npoints = 17'),
         (surveys.LABELS.replace('"grr"', '"auto"'), ""),
     ],
 )

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channel import Channel
+from hubbub.design.hits import miss_rate
 from hubbub.design.question import Objective, Question
+from hubbub.design.shape import shape_error
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimate, Estimator, TreeEstimator, estimator_for
 from hubbub.finite import FiniteChannel
@@ -42,12 +44,17 @@ class Errors:
         mean: Standard error of the mean, in the question's units; None for labels without numbers.
         cdf: Root mean square of the standard errors of the cumulative shares, inf where values are hidden;
             None unless it is what the question's objective asks for.
+        shape: The same for smooth crowds (see `shape`); None unless it is what the objective asks for.
+        miss: The share of reports farther from their value than the objective allows, at the value where it
+            is largest; None unless it is what the objective asks for.
     """
 
     value: float
     category: float
     mean: float | None
     cdf: float | None
+    shape: float | None = None
+    miss: float | None = None
 
     def cost(self, question: Question) -> float:
         """The value of the question's objective; inf where this cannot be answered."""
@@ -61,7 +68,9 @@ class Errors:
             if objective.of == "totals":
                 many = (question.inputs - 1.0, len(question.sizes) - 1.0)
             return (1.0 - weight) * many[0] * self.value**2 + weight * many[1] * self.category**2
-        error = self.mean if objective.quantity == "mean" else self.cdf
+        if objective.quantity == "hit":
+            return math.inf if self.miss is None else self.miss
+        error = {"mean": self.mean, "cdf": self.cdf, "shape": self.shape}[objective.quantity]
         return math.inf if error is None else error**2
 
 
@@ -87,7 +96,7 @@ def foresee(channel: Channel, question: Question) -> Errors:
     Raises:
         ParameterError: If the channel does not fit the question.
     """
-    return _errors(_estimator(channel, question), question)
+    return _errors(channel, _estimator(channel, question), question)
 
 
 def accuracy(channel: Channel, question: Question) -> Accuracy:
@@ -98,7 +107,7 @@ def accuracy(channel: Channel, question: Question) -> Accuracy:
     """
     estimator = _estimator(channel, question)
     return Accuracy(
-        errors=_errors(estimator, question),
+        errors=_errors(channel, estimator, question),
         leverage=_of_set(channel, estimator, question)
         if isinstance(estimator, TreeEstimator)
         else _of_symbol(estimator),
@@ -128,13 +137,17 @@ def _estimator(channel: Channel, question: Question) -> Estimator | TreeEstimato
     )
 
 
-def _errors(estimator: Estimator | TreeEstimator, question: Question) -> Errors:
+def _errors(channel: Channel, estimator: Estimator | TreeEstimator, question: Question) -> Errors:
     foreseen = estimator.foresee(question.prior, question.devices)
     return Errors(
         value=_rms(foreseen.value_errors[:-1]),
         category=_rms(foreseen.category_errors[:-1]),
         mean=None if foreseen.mean_error is None else float(foreseen.mean_error),
         cdf=_curve_error(foreseen, question) if question.objective.quantity == "cdf" else None,
+        shape=shape_error(channel, question) if question.objective.quantity == "shape" else None,
+        miss=None
+        if question.objective.within is None or question.points is None
+        else miss_rate(channel, question.points, question.objective.within),
     )
 
 

@@ -211,6 +211,15 @@ def _grid(question: Question) -> Iterator[Candidate]:
     for candidate in _sets_and_hashes(question):
         candidate.parameters["points"] = points
         yield candidate
+    within = question.objective.within
+    if within is not None and question.points is not None:
+        step = float(question.points[points - 1] - question.points[0]) / (points - 1)
+        yield _tried(
+            "r2dp",
+            {"points": points, "within": within},
+            question,
+            lambda: mechanisms.r2dp(points, epsilon=epsilon, within=within / step, missing="input"),
+        )
 
 
 def _bound(build: Callable[..., Channel], points: int, epsilon: float) -> Callable[[], Channel]:
@@ -226,6 +235,8 @@ def _boosted_noise(question: Question, kernel: KernelName) -> Candidate:
         return mechanisms.boosted(points, epsilon=epsilon, kernel=kernel, region=region, missing="input")
 
     width: float | None = None
+    if question.objective.within is not None:
+        return _nearest_noise(question, kernel, question.objective.within)
     if question.objective.quantity != "mean":
         costs: dict[int, float] = {}
 
@@ -248,6 +259,30 @@ def _boosted_noise(question: Question, kernel: KernelName) -> Candidate:
             step = (question.points[points - 1] - question.points[0]) / (points - 1)
             found.parameters["half_width"] = float(design.region.width * step)
     return found
+
+
+def _nearest_noise(question: Question, kernel: KernelName, within: float) -> Candidate:
+    """Boosted noise with its split searched for reports near their value."""
+    points, epsilon = question.inputs - 1, question.epsilon
+    parameters: Parameters = {"kernel": kernel, "points": points}
+
+    def build() -> Channel:
+        assert question.points is not None  # noqa: S101 - a question about hits has numbers
+        step = float(question.points[points - 1] - question.points[0]) / (points - 1)
+        width = float(math.floor(within / step * (1.0 + 1e-9)))
+        region = mechanisms.Absolute(width)
+        found = mechanisms.boosted(
+            points, epsilon=epsilon, kernel=kernel, region=region, missing="input", aim="hits"
+        )
+        parameters["half_width"] = width * step
+        if kernel == "uniform":  # its boost is whatever epsilon allows
+            return found
+        parameters["boost"] = found.design.boost
+        return mechanisms.boosted(
+            points, epsilon=epsilon, kernel=kernel, region=region, missing="input", boost=found.design.boost
+        )
+
+    return _tried("boosted", parameters, question, build)
 
 
 def _tried(

@@ -15,7 +15,7 @@ from hubbub.exact import checked_epsilon
 if TYPE_CHECKING:
     from hubbub.survey import Survey
 
-Quantity = Literal["value", "category", "both", "mean", "cdf"]
+Quantity = Literal["value", "category", "both", "mean", "cdf", "shape", "hit"]
 QUANTITIES: Final[tuple[Quantity, ...]] = get_args(Quantity)
 OBJECTIVES: Final[dict[str, Quantity]] = {quantity: quantity for quantity in QUANTITIES}
 
@@ -27,15 +27,18 @@ class Objective:
     Attributes:
         quantity: "value" or "category": the mean squared error of a share, averaged over values or
             categories; "both": their weighted sum; "mean": the variance of the mean; "cdf": the mean squared
-            error of the cumulative shares.
+            error of the cumulative shares; "shape": the same for smooth crowds, where an estimate may rely
+            on that (see `shape`); "hit": the share of reports farther than `within` from their value.
         category_weight: The weight of categories in "both", in (0, 1); values have the rest.
         of: Whether "both" weighs the averages or the totals over all values and all categories. The optimum
             differs: a total counts every one of many values.
+        within: For "hit", the distance up to which a report counts as near, > 0, in the units of the points.
     """
 
     quantity: Quantity
     category_weight: float = 0.5
     of: Literal["means", "totals"] = "means"
+    within: float | None = None
 
     def __post_init__(self) -> None:
         if self.quantity not in QUANTITIES:
@@ -44,6 +47,12 @@ class Objective:
             raise ParameterError(f"objective.of must be means or totals, got {self.of!r}")
         if not 0.0 < self.category_weight < 1.0:
             raise ParameterError(f"category_weight must be within (0, 1), got {self.category_weight!r}")
+        if (self.within is not None) != (self.quantity == "hit"):
+            raise ParameterError(
+                f"within must be given for objective hit, and only there, got {self.within!r}"
+            )
+        if self.within is not None and not 0.0 < self.within < math.inf:
+            raise ParameterError(f"within must be a positive finite distance, got {self.within!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +97,11 @@ class Question:
             raise ParameterError(f"prior must be {shape[0]} shares >= 0 that sum to one")
         if self.points is not None and self.points.shape != shape:
             raise ParameterError(f"points must have shape {shape}, got {self.points.shape}")
-        if self.points is None and self.objective.quantity == "mean":
-            raise ParameterError("objective mean must be asked of numbers, got labels without points")
+        quantity = self.objective.quantity
+        if self.points is None and quantity in ("mean", "shape", "hit"):
+            raise ParameterError(f"objective {quantity} must be asked of numbers, got labels without points")
+        if quantity == "hit" and self.participation < 1.0:
+            raise ParameterError(f"participation must be 1 for objective hit, got {self.participation:g}")
 
     @property
     def inputs(self) -> int:
