@@ -33,8 +33,7 @@ def main(kind: str, bootstrap: str, topic: str, redis_url: str) -> int:
         await plain.count(
             assignment,
             bootstrap=bootstrap,
-            topic=topic,
-            partitions=log.partitions,
+            layout=log.layout,
             stop=stop,
             group_records=8,
         )

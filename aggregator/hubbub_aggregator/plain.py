@@ -11,6 +11,7 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # it ships no annotations
 from aiokafka.errors import OffsetOutOfRangeError  # type: ignore[import-untyped]  # as above
 
+from hubbub.layout import Layout
 from hubbub_aggregator.assignment import Assignment
 from hubbub_aggregator.errors import Gap
 
@@ -25,25 +26,27 @@ async def count(
     assignment: Assignment,
     *,
     bootstrap: str,
-    topic: str,
-    partitions: int,
+    layout: Layout,
     stop: asyncio.Event,
     group_records: int = DEFAULT_GROUP_RECORDS,
 ) -> None:
-    """Counts every partition until `stop` is set, and then what the topic still holds.
+    """Counts every partition until `stop` is set, and then what the log still holds.
 
     Args:
         assignment: What counts and saves.
         bootstrap: Brokers, as host:port,host:port.
-        topic: The topic's name.
-        partitions: How many it has.
+        layout: The log's topics and which partitions lie in them.
         stop: Ends it; set from the outset, it counts what is there.
         group_records: The most records of a partition that are applied and saved together.
 
     Raises:
         AggregatorError: On any doubt; what was saved is right, and a new process goes on from there.
     """
-    places = {partition: TopicPartition(topic, partition) for partition in range(partitions)}
+    places = {}
+    for number in range(layout.partitions):
+        span, local = layout.place(number)
+        places[number] = TopicPartition(layout.spans[span].topic, local)
+    numbers = {place: number for number, place in places.items()}
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap.split(","),
         enable_auto_commit=False,
@@ -60,16 +63,17 @@ async def count(
         clock = asyncio.get_running_loop().time
         verified = clock()
         ends = None
-        while ends is None or any(following[place.partition] < end for place, end in ends.items()):
+        while ends is None or any(following[numbers[place]] < end for place, end in ends.items()):
             try:
                 found = await consumer.getmany(timeout_ms=_WAIT_MS)
             except OffsetOutOfRangeError as error:
                 await asyncio.to_thread(assignment.verify)  # says what is lost
-                raise Gap(f"topic {topic}: the next record must be there to be read, got {error}") from error
+                raise Gap(f"the next record must be there to be read, got {error}") from error
             for place, messages in found.items():
                 records = [(message.offset, message.value or b"") for message in messages]
-                seek = assignment.take(place.partition, records)
-                following[place.partition] = records[-1][0] + 1 if seek is None else seek.offset
+                number = numbers[place]
+                seek = assignment.take(number, records)
+                following[number] = records[-1][0] + 1 if seek is None else seek.offset
                 if seek is not None:
                     consumer.seek(place, seek.offset)
             if stop.is_set() and ends is None:

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hubbub import Survey
+from hubbub.layout import Layout
 from hubbub_aggregator import plain
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.assignment import Assignment
@@ -30,7 +31,7 @@ from hubbub_aggregator.errors import AggregatorError
 from hubbub_aggregator.provisional import Steps
 from hubbub_aggregator.release import canonical_bytes, release
 from hubbub_collector.errors import CollectorError
-from hubbub_collector.kafka_log import KafkaLog
+from hubbub_collector.growing_log import GrowingLog
 from hubbub_collector.sqlite_log import SqliteLog
 from hubbub_deploy.cluster import ARCHIVE_FILE
 from hubbub_deploy.errors import DeployError
@@ -75,9 +76,9 @@ def run(settings: LogReplaySettings) -> int:
         DeployError: If the log or the archive cannot be read, or the log has no such survey.
     """
     began = time.perf_counter()
-    states = counted(settings.source)
+    states, layout = counted(settings.source)
     surveys = _chosen(states, settings)
-    found = releases(states, surveys)
+    found = releases(states, surveys, layout)
     seconds = time.perf_counter() - began
     archived = _archived(settings, found)
     talk = Console(stderr=True, highlight=False)
@@ -95,8 +96,8 @@ def run(settings: LogReplaySettings) -> int:
     return 1 if differing else 0
 
 
-def counted(source: str) -> States:
-    """The state of every partition after the log's last record.
+def counted(source: str) -> tuple[States, Layout]:
+    """The state of every partition after the log's last record, and which rounds lie in which partitions.
 
     Raises:
         DeployError: If the log cannot be read, or has lost its first records.
@@ -105,7 +106,7 @@ def counted(source: str) -> States:
         if urlsplit(source).scheme == SCHEME:
             return asyncio.run(_topic(*_address(source)))
         with SqliteLog(Path(source) / LOG_FILE, partitions=None) as log:
-            return {partition: _counted(log, partition) for partition in range(log.partitions)}
+            return {partition: _counted(log, partition) for partition in range(log.partitions)}, log.layout
     except (CollectorError, AggregatorError) as error:
         raise DeployError(f"{source}: {error}") from error
 
@@ -126,15 +127,17 @@ def _address(source: str) -> tuple[str, str]:
     return parts.netloc, topic
 
 
-async def _topic(bootstrap: str, topic: str) -> States:
-    # Retention and the like do not matter to who only reads; what is gone is a Gap.
-    log = await asyncio.to_thread(KafkaLog, bootstrap, topic, check="identity")
+async def _topic(bootstrap: str, topic: str) -> tuple[States, Layout]:
+    # Retention and the like do not matter to who only reads; what is gone is Lost.
+    log = await asyncio.to_thread(GrowingLog, bootstrap, topic, check="identity")
     with log:
-        store, stop = _Memory(), asyncio.Event()
-        assignment = Assignment(store, begin=log.begin, end=log.end, clock=time.monotonic)
+        store, stop, layout = _Memory(), asyncio.Event(), log.layout
+        assignment = Assignment(
+            store, begin=log.begin, end=log.end, window=layout.window, clock=time.monotonic
+        )
         stop.set()
-        await plain.count(assignment, bootstrap=bootstrap, topic=topic, partitions=log.partitions, stop=stop)
-    return store.states
+        await plain.count(assignment, bootstrap=bootstrap, layout=layout, stop=stop)
+    return store.states, layout
 
 
 class _Memory:
@@ -156,12 +159,13 @@ class _Memory:
         """Has nothing to do."""
 
 
-def releases(states: States, surveys: Mapping[bytes, Survey]) -> dict[RoundKey, bytes]:
-    """The canonical bytes of the release of every round that all partitions have sealed, in order.
+def releases(states: States, surveys: Mapping[bytes, Survey], layout: Layout) -> dict[RoundKey, bytes]:
+    """The canonical bytes of the release of every round that all its partitions have sealed, in order.
 
     Args:
         states: Every partition of the log.
         surveys: The surveys to release, by digest.
+        layout: Which partitions a round's reports lie in.
     """
     keys = sorted({key for state in states.values() for key in state.rounds if key[0] in surveys})
     estimators = {digest: survey.estimator() for digest, survey in surveys.items()}
@@ -169,7 +173,8 @@ def releases(states: States, surveys: Mapping[bytes, Survey]) -> dict[RoundKey, 
     most = dict.fromkeys(surveys, 0)
     for digest, number in keys:
         survey = surveys[digest]
-        finished = release(survey, number, states)
+        home = layout.partitions_at(survey.round_start_s(number))
+        finished = release(survey, number, {partition: states[partition] for partition in home})
         if finished is not None:
             counted = finished.tally.n
             most[digest] = max(most[digest], counted)

@@ -1,0 +1,248 @@
+"""Counting from a real broker into a real Redis, beside the parts that it is made of. Prints.
+
+    python bench/kafka.py                     records of 1,000 and of 20,000 reports, two million each
+    python bench/kafka.py 1000 5000000        records of 1,000, five million
+
+One worker counts a topic of four partitions that is full when it starts: exact dedup, every group saved.
+Figures are reports per second of the worker's own processor time, all its threads, and of the clock, the best
+of three runs in turn; the parts are measured alone, by processor time, in processes of their own. Broker and
+Redis run on one core and the worker on another where there are two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from servers import CORES, broker, pin, redis_server
+
+import hubbub
+from hubbub.records import ReportsRecord, Segment, SurveyRecord, decode_record, encode_record
+from hubbub_aggregator import assignment as assignments
+from hubbub_aggregator import counting, dedup, faust_app, plain
+from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.redis_store import RedisStore
+from hubbub_collector.kafka_log import KafkaLog
+from hubbub_collector.kafka_topic import create_topic
+
+sys.path.insert(0, str(Path(__file__).parent))
+from run import SURVEY, line
+
+PARTITIONS = 4
+GROUP_RECORDS = 64
+REPEATS = 3
+SEED = 5
+
+
+def records(reports: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """(partition, record) of `size` reports each, round and round."""
+    survey, rng = hubbub.Survey.parse(SURVEY), np.random.default_rng(SEED)
+    for place in range(reports // size):
+        symbols = rng.integers(0, survey.channel.outputs, size).astype(np.uint8)
+        segment = Segment(survey.digest, 0, rng.bytes(16 * size), symbols, size, {})
+        yield place % PARTITIONS, encode_record(ReportsRecord(survey.start_s // 60 + 5, (segment,), 0))
+
+
+def fill(bootstrap: str, topic: str, reports: int, size: int) -> None:
+    """Makes a topic and fills it."""
+    create_topic(bootstrap, topic, partitions=PARTITIONS)
+    survey = hubbub.Survey.parse(SURVEY)
+    with KafkaLog(bootstrap, topic) as log:
+        log.announce(survey.digest, encode_record(SurveyRecord(survey.canonical)))
+        batches: dict[int, list[bytes]] = {}
+        for place, (partition, record) in enumerate(records(reports, size)):
+            batches.setdefault(partition, []).append(record)
+            if place % 64 == 63:
+                log.append(batches)
+                batches = {}
+        log.append(batches)
+
+
+class _Measured(assignments.Assignment):
+    """Says what the process took from the moment that it knew where to read on to the last record."""
+
+    ends: Mapping[int, int] = {}
+    empty = False
+
+    def load(self, partitions: Any) -> dict[int, int]:
+        found = super().load(partitions)
+        self.at = dict(found)
+        self.began = time.process_time(), time.perf_counter()
+        return found
+
+    def take(self, partition: int, records: Sequence[tuple[int, bytes]]) -> Any:
+        seek = None if self.empty else super().take(partition, records)
+        self.at[partition] = records[-1][0] + 1
+        if self.at == self.ends:
+            cpu, wall = time.process_time() - self.began[0], time.perf_counter() - self.began[1]
+            print(json.dumps({"cpu": cpu, "wall": wall}), flush=True)
+            # What was counted is in Redis; nobody waits for a farewell.
+            os._exit(0)
+        return seek
+
+
+def work(kind: str, bootstrap: str, topic: str, redis_url: str) -> None:
+    """A worker: faust, plain, or either without counting; ends by itself."""
+    pin(0)
+    log = KafkaLog(bootstrap, topic)
+    # Each run counts from the topic's begin into keys of its own.
+    store = RedisStore.connect(
+        redis_url, log_identity=log.identity, partitions=PARTITIONS, namespace=f"{topic}-{time.time_ns()}"
+    )
+    _Measured.ends = {partition: log.end(partition) for partition in range(PARTITIONS)}
+    _Measured.empty = kind.startswith("empty")
+    if kind.endswith("faust"):
+        faust_app.Assignment = _Measured  # type: ignore[misc]  # the measured one in its place
+        app = faust_app.create_app(log, store, bootstrap=bootstrap, group=f"{topic}-{time.time_ns()}")
+        faust_app.run(app)
+    else:
+        assignment = _Measured(store, begin=log.begin, end=log.end, clock=time.monotonic)
+        asyncio.run(plain.count(assignment, bootstrap=bootstrap, layout=log.layout, stop=asyncio.Event()))
+
+
+def worker(kind: str, bootstrap: str, topic: str, redis_url: str) -> dict[str, float]:
+    """Runs a worker in a process of its own: seconds of its processor and of the clock."""
+    command = [sys.executable, __file__, "--work", kind, bootstrap, topic, redis_url]
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    # Faust tells the terminal things on the same stream.
+    found: dict[str, float] = json.loads(run.stdout[run.stdout.index("{") :])
+    return found
+
+
+def parts(reports: int, size: int, redis_url: str) -> dict[str, float]:
+    """Seconds of the processor for each part alone, over the same records in a worker's groups."""
+    survey = hubbub.Survey.parse(SURVEY)
+    columns: dict[int, list[bytes]] = {}
+    for partition, record in records(reports, size):
+        columns.setdefault(partition, []).append(record)
+    step = GROUP_RECORDS // PARTITIONS
+    groups = [
+        (partition, column[start : start + step])
+        for partition, column in columns.items()
+        for start in range(0, len(column), step)
+    ]
+    took: dict[str, float] = {}
+
+    def timed(what: str, job: Callable[[], object]) -> object:
+        start = time.process_time()
+        result = job()
+        took[what] = took.get(what, 0.0) + time.process_time() - start
+        return result
+
+    tables = {partition: dedup.IdTable() for partition in columns}
+    store = RedisStore.connect(
+        redis_url, log_identity="parts", partitions=PARTITIONS, namespace=f"parts-{time.time_ns()}"
+    )
+    states = {partition: PartitionState() for partition in columns}
+    announced = encode_record(SurveyRecord(survey.canonical))
+    for partition, state in states.items():
+        change = apply_many(state, [(0, announced)])
+        store.save(partition, change)
+        state.commit(change)
+    for partition, group in groups:
+        decoded = timed("decode", lambda group=group: [decode_record(record) for record in group])
+        segments = [record.segments[0] for record in decoded]  # type: ignore[attr-defined]
+        table = tables[partition]
+        timed("dedup", lambda s=segments, t=table: t.add(t.fresh([segment.ids for segment in s])))
+
+        def count(segments: list[Segment] = segments) -> None:
+            column = np.concatenate([segment.symbols for segment in segments])
+            if counting.valid_symbols(column, survey.channel) is None:
+                counting.count_symbols(column, survey.channel)
+
+        timed("count", count)
+        del decoded, segments
+        state = states[partition]
+        change = apply_many(state, enumerate(group, start=state.offset))
+        timed("save", lambda p=partition, c=change: store.save(p, c))
+        state.commit(change)
+    timed("decode and count", lambda: counting.count_only(survey, [r for c in columns.values() for r in c]))
+    store.close()
+    return took
+
+
+def throughput(bootstrap: str, redis_url: str, *, size: int, reports: int) -> None:
+    """Everything about records of one size."""
+    topic = f"bench-{size}-{time.time_ns()}"
+    fill(bootstrap, topic, reports, size)
+
+    def rate(seconds: float) -> str:
+        return f"{reports / seconds / 1e6:.2f} M/s"
+
+    print(f"records of {size:,} reports, {reports:,} reports:")
+    kinds = ("faust", "plain", "empty-faust", "empty-plain")
+    runs: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
+    alone: list[dict[str, float]] = []
+    command = [sys.executable, __file__, "--parts", str(reports), str(size), redis_url]
+    for _ in range(REPEATS):
+        for kind in kinds:
+            runs[kind].append(worker(kind, bootstrap, topic, redis_url))
+        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        alone.append(json.loads(run.stdout))
+
+    def best(found: list[dict[str, float]]) -> dict[str, float]:
+        return {name: min(run[name] for run in found) for name in found[0]}
+
+    whole, bare, events, fetch = (best(runs[kind]) for kind in kinds)
+    found = best(alone)
+    total = events["cpu"] + sum(found[what] for what in ("decode", "dedup", "count", "save"))
+    spread = max(run["cpu"] for run in runs["faust"]) / whole["cpu"]
+    line(
+        "Faust, one worker",
+        rate(whole["cpu"]),
+        f"{total / whole['cpu']:.2f} of its parts",
+        "target 3 M/s, 0.8",
+    )
+    line("  by the clock; slowest run to the best", rate(whole["wall"]), f"{spread:.2f}")
+    line(
+        "plain aiokafka, same core and store", rate(bare["cpu"]), f"{whole['cpu'] / bare['cpu']:.2f} of Faust"
+    )
+    line("  by the clock", rate(bare["wall"]))
+    line("decode and count, no ids", rate(found["decode and count"]))
+    print("  parts alone, by processor time:")
+    number = reports / size
+    for what, seconds in (
+        ("Faust's events, nothing counted", events["cpu"]),
+        ("aiokafka's messages, nothing counted", fetch["cpu"]),
+        *((what, found[what]) for what in ("decode", "dedup", "count", "save")),
+    ):
+        line(f"  {what}", rate(seconds), f"{1e6 * seconds / number:.0f} us a record")
+    line("  all of them, with Faust's events", rate(total))
+
+
+def main() -> int:
+    """Runs the sizes named on the command line, or both."""
+    match sys.argv[1:]:
+        case ["--work", kind, bootstrap, topic, redis_url]:
+            work(kind, bootstrap, topic, redis_url)
+            return 0
+        case ["--parts", reports, size, redis_url]:
+            pin(0)
+            print(json.dumps(parts(int(reports), int(size), redis_url)))
+            return 0
+        case []:
+            sizes, reports = (1_000, 20_000), 2_000_000
+        case [size]:
+            sizes, reports = (int(size),), 2_000_000
+        case [size, number]:
+            sizes, reports = (int(size),), int(number)
+        case _:
+            print("kafka.py [SIZE [REPORTS]]", file=sys.stderr)
+            return 2
+    print(f"{len(CORES)} cores, Python {sys.version.split()[0]}, NumPy {np.__version__}")
+    with broker() as bootstrap, redis_server() as redis_url:
+        for size in sizes:
+            throughput(bootstrap, redis_url, size=size, reports=reports)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
