@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from functools import partial
 from random import SystemRandom
 from types import TracebackType
 from typing import Final, Self
@@ -235,10 +236,11 @@ class Agent(Device):
         Unlike `status`, it says nothing of an answer that waits, and counts it at its worst.
         """
         with self._lock:
-            return account_of(
+            account = partial(
+                account_of,
                 closed=self._ledger.closed(),
                 rows=self._ledger.transcript(),
-                surveys=self._surveys,
+                surveys=dict(self._surveys),
                 states={digest: stored.state for digest, stored in self._enrolments.items()},
                 answers=self._ledger.answers(),
                 refusals=self._ledger.refusals(),
@@ -246,6 +248,7 @@ class Agent(Device):
                 waiting=self._ledger.waiting(),
                 paused=self._ledger.paused(),
             )
+        return account()  # it takes a while on an old ledger, and needs it no more
 
     def serve_page(self, *, port: int = 0) -> OwnerPage:
         """Serves the owner's page on this machine until `close`, and says where; see `page`.
