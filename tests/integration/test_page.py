@@ -578,3 +578,16 @@ def test_who_is_missing_of_those_asked_is_said_with_its_bound(
     assert not choice.options[-1].is_enabled()
     site.view.publish(snapshot_of(survey_of("health", *rounds, digest=A)))
     until(browser, False, lambda: visible(browser, small))
+
+
+def test_a_score_shows_its_mean_and_no_shares(browser, open_site) -> None:
+    score = round_of(shares=(), mean=0.62, devices=900)
+    assert score["mean"] is not None and score["values"] == []
+    site = open_site(snapshot_of(survey_of("activity", score, title="Activity", digest=A)))
+    browser.get(site.url)
+    until(browser, "Activity", lambda: text(browser, f"#survey-{A} h2"))
+    until(browser, True, lambda: visible(browser, f"#survey-{A} .facts"))
+    facts = browser.find_element(By.CSS_SELECTOR, f"#survey-{A} .facts").text
+    assert "Mean" in facts and "95 % interval" in plain(facts)
+    assert not visible(browser, f"#survey-{A} .figures")
+    assert not visible(browser, f"#survey-{A} .withheld")
