@@ -8,7 +8,8 @@ not yet answered).
 
 A *coordinate* is one stored value that channels read, for example a pinned attribute, or one round's draw of
 a changing one. Recorded answers on a coordinate merge into one likelihood l(x) = sum of ln w_i(x, y_i); the
-losses of different coordinates add. With D_i the max-divergence of a pending query i, the filter keeps
+losses of different coordinates add. Coordinates that one query reads together count as one, whose values are
+their combinations. With D_i the max-divergence of a pending query i, the filter keeps
 
     G = sum over coordinates of max_{x, x'} [ l(x) - l(x') + sum over its pending queries of D_i(x, x') ]
 
