@@ -28,6 +28,9 @@ PINNED: Final = -1
 MAX_LISTED: Final = 2**20
 """Inputs of all surveys that are read of one list: 16 MiB of maps, 10,000 surveys of a hundred values."""
 
+LEAST_LISTED: Final = 100
+"""What a small survey counts as: reading takes half a millisecond however few its values are."""
+
 UNREADABLE: Final = 2**12
 """What a survey that cannot be read counts as: its size is unknown, and refusing it took time too."""
 
@@ -79,8 +82,9 @@ class Enrolment:
 def readable(canonicals: Iterable[bytes]) -> tuple[Survey, ...]:
     """The surveys of a collector's list, without those that this version cannot read.
 
-    A hundred bytes can announce a survey of MAX_INPUTS values, which takes megabytes once it is read. So the
-    list is read up to MAX_LISTED inputs in all, and what comes after is left out.
+    A hundred bytes can announce a survey of MAX_INPUTS values, which takes megabytes once it is read, and a
+    list has room for many small ones. So it is read up to MAX_LISTED inputs in all, LEAST_LISTED at least for
+    each survey, and what comes after is left out.
 
     Args:
         canonicals: Canonical bytes, which may be a hostile server's.
@@ -93,7 +97,8 @@ def readable(canonicals: Iterable[bytes]) -> tuple[Survey, ...]:
         except HubbubError:
             left -= UNREADABLE
         else:
-            left -= max(survey.channel.inputs, 0 if survey.mapping is None else survey.mapping.size)
+            mapped = 0 if survey.mapping is None else survey.mapping.size
+            left -= max(LEAST_LISTED, survey.channel.inputs, mapped)
             if left >= 0:
                 found.append(survey)
         if left < 0:

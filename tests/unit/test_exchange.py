@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 import urllib3
-from devices import FAST, HEALTH, HEALTH_SURVEY, SETUP, Clock, Collector
+from devices import FAST, HEALTH, HEALTH_SURVEY, SETUP, VISIT_COUNT, Clock, Collector
 from surveys import START_S
 
 from hubbub import wire
-from hubbub_client import Agent, CollectorError, Limits
+from hubbub_client import Agent, CollectorError, LedgerError, Limits
 from hubbub_client.exchange import Exchanges
 from hubbub_client.transport import HttpTransport
 
@@ -250,4 +250,63 @@ def test_an_upload_beside_another_ends_at_once(tmp_path) -> None:
     assert len(agent.upload().settled) == 1
     assert [(outcome.failure, outcome.waiting) for outcome in seen] == [("another upload is under way", 1)]
     assert len(collector.bodies) == 1
+    agent.close()
+
+
+VERBS: dict[str, Callable[[Agent], object]] = {
+    "register": lambda agent: agent.register(VISIT_COUNT),
+    "set": lambda agent: agent.set("health", "good"),
+    "correct": lambda agent: agent.register(VISIT_COUNT) or agent.correct("visits", 3),
+    "read_surveys": lambda agent: agent.read_surveys(wire.encode_surveys([HEALTH_SURVEY.canonical])),
+    "opt_in": lambda agent: agent.opt_in("health"),
+    "opt_out": lambda agent: agent.opt_out("health"),
+    "enrol": lambda agent: agent.enrol(HEALTH_SURVEY),
+    "answer": lambda agent: agent.answer(),
+    "upload": lambda agent: agent.upload(),
+    "pause": lambda agent: agent.pause(),
+    "resume": lambda agent: agent.resume(),
+    "forget": lambda agent: agent.forget(),
+    "status": lambda agent: agent.status(),
+    "account": lambda agent: agent.account(),
+    "surveys": lambda agent: agent.surveys(),
+    "sent": lambda agent: agent.sent(),
+    "serve_page": lambda agent: agent.serve_page(),
+    "run_background": lambda agent: agent.run_background(poll_s=3600.0),
+    "close": lambda agent: agent.close(),
+}
+
+
+def test_no_call_of_the_agent_lacks_a_bound() -> None:
+    names = {name for name in dir(Agent) if not name.startswith("_")}
+    assert names == {*VERBS, "fetch_surveys"}  # that one is the network, bounded as every request above
+    page = (Path(__file__).parents[2] / "docs" / "device.md").read_text()
+    assert all(f"`{name}`" in page for name in names)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_call_waits_for_the_network_that_another_thread_waits_for(verb: str, tmp_path) -> None:
+    """The collector answers when the call has returned, and not before."""
+    collector = Collector()
+    agent = agent_on(tmp_path / "l.db", collector)
+    agent.answer()
+    accept, asked, let_go = collector.reply, threading.Event(), threading.Event()
+    in_time: list[bool] = []
+
+    def waits(reports: list[wire.Report]):
+        asked.set()
+        in_time.append(let_go.wait(LONG_S))
+        return accept(reports)
+
+    def upload() -> None:
+        with contextlib.suppress(LedgerError):  # closed meanwhile
+            agent.upload()
+
+    collector.reply = waits
+    uploading = threading.Thread(target=upload)
+    uploading.start()
+    assert asked.wait(10)
+    VERBS[verb](agent)
+    let_go.set()
+    uploading.join(10)
+    assert in_time == [True]
     agent.close()

@@ -5,7 +5,7 @@ import tracemalloc
 from surveys import LABELS, VISITS
 
 from hubbub.survey import Survey
-from hubbub_client.schedule import MAX_LISTED, UNREADABLE, readable
+from hubbub_client.schedule import LEAST_LISTED, MAX_LISTED, UNREADABLE, readable
 
 SMALL = Survey.parse(LABELS)
 
@@ -36,3 +36,10 @@ def test_a_list_of_rubbish_is_not_read_to_its_end() -> None:
     rubbish = [b"?"] * (MAX_LISTED // UNREADABLE)
     assert readable([*rubbish[1:], SMALL.canonical]) == (SMALL,)
     assert readable([*rubbish, b"?", SMALL.canonical]) == ()
+
+
+def test_a_list_of_very_many_small_surveys_is_read_so_far(monkeypatch) -> None:
+    """32 MiB hold 180,000 of them, whose reading would take minutes."""
+    monkeypatch.setattr("hubbub_client.schedule.MAX_LISTED", 20 * LEAST_LISTED)
+    assert SMALL.channel.inputs < LEAST_LISTED
+    assert readable([SMALL.canonical] * 1000) == (SMALL,) * 20
