@@ -148,11 +148,11 @@ class Search:
         return least(lambda push: self._cost(shape, spread, push), 0.0, highest)
 
     def _most_push(self, shape: Grid, spread: float) -> float:
-        return largest(lambda push: not self._excess(shape, spread, push), MAX_BOOST_LOG, MAX_BOOST_LOG)
+        return largest(lambda push: self._over(shape, spread, push), MAX_BOOST_LOG, MAX_BOOST_LOG)
 
     def _most_spread(self, shape: Grid, push: float) -> float:
         # A kernel cut to a narrow window, or renormalised by a lopsided region, may cost less than it spends.
-        return largest(lambda spread: not self._excess(shape, spread, push), self.target, 64.0 * self.target)
+        return largest(lambda spread: self._over(shape, spread, push), self.target, 64.0 * self.target)
 
     def _cost(self, shape: Grid, spread: float, push: float) -> float:
         rows = shape.rows(spread, push)
@@ -161,7 +161,11 @@ class Search:
         return mean_variance(self.extended(rows), self.points)
 
     def _excess(self, shape: Grid, spread: float, push: float) -> bool:
-        return not column_epsilon(shape.rows(spread, push)) <= self.target * (1.0 + ROUNDING)
+        return not self._over(shape, spread, push) <= 0.0
+
+    def _over(self, shape: Grid, spread: float, push: float) -> float:
+        """The epsilon of the rows less what is allowed."""
+        return column_epsilon(shape.rows(spread, push)) - self.target * (1.0 + ROUNDING)
 
     def _check(self, shape: Grid, spread: float, push: float) -> None:
         if not self._excess(shape, spread, push):
@@ -185,24 +189,35 @@ class Search:
         return Search(SEARCH_POINTS, self.kernel, self.target, self.missing, margin)
 
 
-def largest(allowed: Callable[[float], bool], start: float, limit: float) -> float:
-    """The largest allowed number up to the limit, by doubling and bisection; 0 is taken to be allowed.
+def largest(over: Callable[[float], float], start: float, limit: float) -> float:
+    """The largest number up to the limit of which `over` is at most 0; 0 is taken to be such a one.
 
-    Where what is allowed is not one interval from 0, the result is still allowed, though not the largest.
+    By doubling, then by the chord (its kept end's value halved, as the Illinois rule has it) with a bisection
+    every third time. Where what is allowed is not one interval from 0, the result is still allowed, though
+    not the largest.
     """
-    low, high = 0.0, start
-    while allowed(high):
+    low, high, at_low = 0.0, start, over(0.0)
+    while (at_high := over(high)) <= 0.0:
         if high >= limit:
             return high
-        low, high = high, min(2.0 * high, limit)
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2.0
-        if allowed(middle):
-            low = middle
+        low, at_low, high = high, at_high, min(2.0 * high, limit)
+    precision, turn, side = (high - low) * 2.0**-_BISECTIONS, 0, 0
+    while high - low > precision:
+        turn += 1
+        rise = at_high - at_low
+        share = -at_low / rise if turn % 3 and at_low <= 0.0 and 0.0 < rise < math.inf else 0.5
+        middle = low + share * (high - low)
+        # a chord that meets an end has found the crossing: the other end is brought to it
+        middle = min(max(middle, low + 0.4 * precision), high - 0.4 * precision)
+        at_middle = over(middle)
+        if at_middle <= 0.0:
+            low, at_low, at_high = middle, at_middle, 0.5 * at_high if side == 1 else at_high
+            side = 1
         else:
-            high = middle
+            high, at_high, at_low = middle, at_middle, 0.5 * at_low if side == -1 else at_low
+            side = -1
     rounded = _rounded_down(low)
-    return rounded if allowed(rounded) else low
+    return rounded if over(rounded) <= 0.0 else low
 
 
 def least(cost: Callable[[float], float], low: float, high: float) -> float:

@@ -157,7 +157,7 @@ def _rows(
         return np.asarray(table / table.sum(axis=1, keepdims=True))
 
     # At nominal epsilon eps0 this is plain randomised response, which fits: eps0 <= epsilon.
-    extra = largest(lambda more: column_epsilon(normalised(boost + more)) <= target, target, 2.0 * target)
+    extra = largest(lambda more: column_epsilon(normalised(boost + more)) - target, target, 2.0 * target)
     return "rows", boost + extra, normalised(boost + extra)
 
 
@@ -180,11 +180,11 @@ def _blur(rows: Floats, devices: int) -> tuple[float, float]:
 def _nearest(near: NDArray[np.bool_], target: float, boost: float, devices: int) -> str:
     """Says which boost_epsilon would do."""
 
-    def fits(less: float) -> bool:
-        return _blur(_rows(near, target, target - less)[2], devices)[1] <= 1.0
+    def over(less: float) -> float:
+        return _blur(_rows(near, target, target - less)[2], devices)[1] - 1.0
 
-    if not fits(0.0):
+    if over(0.0) > 0.0:
         return "not even boost_epsilon = epsilon would do"
-    reachable = target - largest(fits, target - boost, target - boost)
+    reachable = target - largest(over, target - boost, target - boost)
     # Rounded up to the digits printed, so that the value named does fit.
     return f"boost_epsilon must be at least {math.ceil(reachable * 1e4) / 1e4:g}, got {boost:g}"
