@@ -148,6 +148,23 @@ def test_a_schedule_that_cannot_be_asked_ends_no_phase():
     assert accountant.phase == "advanced"
 
 
+def test_cancelled_queries_do_not_hold_up_the_second_phase_and_stay_counted_in_the_first():
+    accountant = ApproximateFilter(1.0, delta=1e-5)
+    channel = m.grr(2, epsilon=0.01)
+    for _ in range(416):
+        accountant.cancel(accountant.reserve("bit", channel))
+    assert accountant.pending == ()
+    waiting = ApproximateFilter(1.0, delta=1e-5)
+    ticket = waiting.reserve("bit", m.grr(2, epsilon=0.1))
+    assert waiting.reserve("bit", m.grr(2, epsilon=0.95)) is None
+    assert waiting.phase == "waiting"
+    waiting.cancel(ticket)
+    assert waiting.phase == "pure"
+    assert waiting.reserve("bit", m.grr(2, epsilon=0.95)) is not None
+    assert accountant.reserve("bit", channel) is not None  # the first phase was full: this is the second
+    assert accountant.phase == "pure"
+
+
 def test_forfeited_answers_do_not_hold_up_the_second_phase():
     accountant = ApproximateFilter(1.0, delta=1e-5)
     accountant.reserve("round 1", m.grr(2, epsilon=0.1))
@@ -272,7 +289,7 @@ def test_a_filter_made_of_the_journals_steps_is_the_same_at_every_step():
     rng = np.random.default_rng(5)
     channels = [m.grr(2, epsilon=each) for each in (0.15, 0.3, 0.9)]
     phases = set()
-    for game in range(12):
+    for game in range(6):
         steps: list = []
         live = ApproximateFilter(1.2, delta=0.1, journal=steps.append)
         for _ in range(40):
@@ -282,6 +299,8 @@ def test_a_filter_made_of_the_journals_steps_is_the_same_at_every_step():
                 coordinate = int(rng.integers(2 * game, 2 * game + 3))
                 if coordinate not in live._account._grouping.closed:
                     live.reserve_all([Query(coordinate, channel)] * int(rng.integers(1, 3)))
+            elif move < 0.6:
+                live.cancel(int(rng.choice(live.pending)))
             elif move < 0.95:
                 live.record(int(rng.choice(live.pending)), int(rng.random() < 0.9))
             else:

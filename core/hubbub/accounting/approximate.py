@@ -76,6 +76,17 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A query was cancelled that nobody will ever answer.
+
+    Attributes:
+        ticket: Of the query.
+    """
+
+    ticket: int
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """A coordinate was settled.
 
@@ -91,7 +102,7 @@ class Ended:
     """A schedule did not fit the first phase, and so ended it."""
 
 
-Step = Reserved | Recorded | Closed | Ended
+Step = Reserved | Recorded | Cancelled | Closed | Ended
 """A change of state; what was refused besides changes nothing."""
 
 
@@ -232,6 +243,12 @@ class ApproximateFilter:
         self._settle()
         self._journal(Recorded(ticket, symbol))
 
+    def cancel(self, ticket: int) -> None:
+        """Voids a ticket, as `BayesianFilter.cancel`; in the first phase its square stays counted."""
+        self._account.cancel(ticket)
+        self._settle()
+        self._journal(Cancelled(ticket))
+
     def close(self, coordinate: Hashable) -> None:
         """Settles a coordinate, as `BayesianFilter.close`; what it forfeits counts at its worst for good."""
         self._account.close(coordinate)
@@ -247,6 +264,8 @@ class ApproximateFilter:
         match step:
             case Recorded(ticket, symbol):
                 self.record(ticket, symbol)
+            case Cancelled(ticket):
+                self.cancel(ticket)
             case Closed(coordinate):
                 self.close(coordinate)
             case Ended():
