@@ -173,6 +173,8 @@ def test_canonical_bytes_give_back_the_score_whatever_the_order_of_the_file() ->
         (8, ["score", "logistic", [[0.05, 15.0], [-1e9, 70.0]], 0.5, [0.0, 1.0]], "keep rounding below"),
         (8, ["score", "linear", [[0.05, 15.0], [-0.01, 70.0]], 0.5, [0.0, 0.5]], "must be within"),
         (8, ["score"], "score must"),
+        (8, ["score", "truncated", [[0.0, 15.0], [0.0, 70.0]], 0.0, [0.0, 5e-324]], "keep rounding below"),
+        (8, ["score", "logistic", [[1e308, 15.0], [1e308, 70.0]], 1e308, [0.0, 1.0]], "at most 1e.150"),
         (
             5,
             [["age", "static", "integer", [10, 19]], ["weight", "static", "label", ["f", "m"]]],

@@ -28,6 +28,9 @@ TOTAL: Final = 1 << 62
 MAX_NUMBERS: Final = 64
 """Numbers in a box; a device evaluates them in microseconds."""
 
+_MAX_TERM: Final = 1e150
+"""Of what a score adds up: no sum of such terms, and no square of one, leaves the floats."""
+
 _MAX_SLACK: Final = 1e-6
 """Nats that float arithmetic in g may cost an answer; coefficients that cost more are refused."""
 
@@ -100,6 +103,11 @@ class Regression:
         numbers = (*self.coefficients, self.intercept, self.low, self.high)
         if not all(map(math.isfinite, numbers)) or not self.low < self.high:
             raise ParameterError("a regression must have finite numbers and low < high, got others")
+        ends = zip(self.coefficients, self.box.low, self.box.high, strict=True)
+        terms = (abs(a) * max(abs(low), abs(high)) for a, low, high in ends)
+        largest = max(abs(self.intercept), abs(self.low), abs(self.high), *terms)
+        if not largest <= _MAX_TERM:
+            raise ParameterError(f"terms of a score must be at most {_MAX_TERM:g}, got {largest:g}")
         if self.kind == "logistic" and (self.low, self.high) != (0.0, 1.0):
             raise ParameterError(f"a logistic output must run from 0 to 1, got {self.low!r} to {self.high!r}")
         if self.kind == "linear":
@@ -109,7 +117,7 @@ class Regression:
                 raise ParameterError(
                     f"a linear score must be within {self.low!r} to {self.high!r}, got {least!r} to {most!r}"
                 )
-        if self._slack_nats > _MAX_SLACK:
+        if not self._slack_nats <= _MAX_SLACK:  # nan, of ends too near to tell apart, proves nothing
             raise ParameterError(
                 f"coefficients must keep rounding below {_MAX_SLACK} nats, got {self._slack_nats:.2g}"
             )
