@@ -25,11 +25,11 @@ from typing import Final, Self
 
 from hubbub.survey import Survey
 from hubbub_client.background import Background
-from hubbub_client.device import Device
 from hubbub_client.errors import CollectorError
 from hubbub_client.history import sent_reports
 from hubbub_client.ledger import Ledger
 from hubbub_client.ledger_file import Counter
+from hubbub_client.listed_device import ListedDevice
 from hubbub_client.outcomes import EnrolmentStatus, SentReport, Status, UploadOutcome
 from hubbub_client.owner import Account, account_of
 from hubbub_client.page import OwnerPage
@@ -45,7 +45,7 @@ SURVEYS_PATH: Final = "/v1/surveys"
 JITTER: Final = SystemRandom().random
 
 
-class Agent(Device):
+class Agent(ListedDevice):
     """One device: attributes of its owner, a ledger, an outbox and a way to one collector.
 
     Answers draw from the operating system's generator; there is no way to hand in another. Errors never carry
