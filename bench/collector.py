@@ -182,31 +182,42 @@ def latency(bootstrap: str, redis_url: str) -> None:
         sent: list[float] = []  # when, per upload
         seen: list[tuple[float, int]] = []  # when, how many devices the estimate has
         with urllib3.PoolManager() as http:
-            began = time.monotonic()
-            place, looked = 0, 0.0
-            while (
-                not seen
-                or seen[-1][1] < REPORTS * len(sent) - 2 * COHORT
-                or time.monotonic() - began < PROBE_S
-            ):
+
+            def post() -> None:
+                answer = http.request("POST", f"{collector}/v1/reports", body=body(survey, rng, REPORTS))
+                assert answer.status == 200
+
+            def shown() -> int:
+                live = json.loads(http.request("GET", f"{page}/api/live").data)
+                return sum(known["as_of"] for found in live["surveys"] for known in found["rounds"])
+
+            # The aggregator's start is not what a running cluster shows.
+            before = 0
+            while not before or shown() < REPORTS * before - 4 * COHORT:
+                for _ in range(COHORT // REPORTS):
+                    post()
+                before += COHORT // REPORTS
+                time.sleep(0.5)
+            began, place, looked = time.monotonic(), 0, 0.0
+            while time.monotonic() - began < PROBE_S:
                 now = time.monotonic()
-                if now - began < PROBE_S and now >= began + place / RATE:
+                if now >= began + place / RATE:
                     sent.append(now)
-                    answer = http.request("POST", f"{collector}/v1/reports", body=body(survey, rng, REPORTS))
-                    assert answer.status == 200
+                    post()
                     place += 1
                 elif now - looked > 0.02:
                     looked = now
-                    live = json.loads(http.request("GET", f"{page}/api/live").data)
-                    devices = sum(known["as_of"] for found in live["surveys"] for known in found["rounds"])
-                    seen.append((time.monotonic(), devices))
-                if now - began > 3 * PROBE_S:
-                    raise SystemExit(f"sent {REPORTS * len(sent)}, seen {seen[-1:]}")
+                    seen.append((time.monotonic(), shown()))
+    _print_waits(sent, seen, before)
+
+
+def _print_waits(sent: list[float], seen: list[tuple[float, int]], before: int) -> None:
+    """How long the uploads sent after the first `before` were on their way."""
     waits = []
-    for number, at in enumerate(sent, start=1):
-        # Neither the aggregator's start nor the end of the load is what a running cluster shows.
-        if sent[0] + PROBE_S / 3 <= at <= sent[0] + PROBE_S * 0.8:
-            visible = next(when for when, devices in seen if devices >= REPORTS * number)
+    for number, at in enumerate(sent, start=before + 1):
+        # The last seconds' reports wait for others after them, which do not come any more.
+        if at <= sent[0] + PROBE_S * 0.8:
+            visible = next((when for when, devices in seen if devices >= REPORTS * number), float("inf"))
             waits.append(visible - at)
     p50, p99 = np.percentile(waits, [50, 99])
     load = f"{len(waits)} uploads at {RATE * REPORTS} reports/s, steps of {COHORT}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -25,6 +27,10 @@ class Archive(Protocol):
 
     def get(self, key: RoundKey) -> bytes | None:
         """A round's release, or None."""
+        ...
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is put within reaches the disk at the end, at the price of one release."""
         ...
 
 
@@ -73,6 +79,16 @@ class SqliteArchive:
         if self.get(key) != data:
             digest, number = key
             raise Diverged(f"survey {digest.hex()}, round {number}: another release is archived already")
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is put within reaches the disk at the end, at the price of one release."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            # Each release is whole in itself: what was put before an error stays.
+            self._db.execute("COMMIT")
 
     def get(self, key: RoundKey) -> bytes | None:
         """A round's release, or None."""

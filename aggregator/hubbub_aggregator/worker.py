@@ -178,7 +178,7 @@ class Worker:
         return change.offset - change.previous
 
     def _look(self, rounds: Mapping[RoundKey, RoundState]) -> None:
-        """Notes which of the rounds that have changed are answered, and which wait for their release."""
+        """Notes which of the rounds that have changed are answered, and which a partition has sealed."""
         for key, known in rounds.items():
             if key not in self._released and _is_answered(known):
                 self._open.add(key)
@@ -205,37 +205,51 @@ class Worker:
         return self._estimators[survey.digest]
 
     def _release(self) -> None:
-        """Archives every round whose last seal was just applied."""
+        """Archives every round whose last seal was just applied, many at the price of one."""
         if not self._sealing:
             return
         surveys = self._surveys()
-        for key in sorted(self._sealing):
-            digest, number = key
-            states = {partition: self._states[partition] for partition in self._home(key)}
-            finished = release(surveys[digest], number, states) if digest in surveys else None
-            if finished is None:
-                continue
-            most = max(self._most.get(digest, 0), finished.tally.n)
-            enrolment = self._fleet.of(surveys[digest].id, counted=finished.tally.n, enrolled=most)
-            document = replace(finished, enrolment=enrolment).document(self._estimator(surveys[digest]))
-            archived = self._archive.get(key)
-            if archived is None:
-                self._archive.put(key, canonical_bytes(document))
-            else:
-                # Counted anew, from a log whose store was lost: what was released stands as it was rendered,
-                # and where records were lost since, it is of more.
-                if not finished.lost and not same_facts(document, json.loads(archived)):
-                    raise Diverged(
-                        f"survey {digest.hex()}, round {number}: another release is archived already"
-                    )
-                document = json.loads(archived)
-            self._most[digest] = max(self._most.get(digest, 0), document["accounting"]["accepted"])
-            self._forget_steps(self._steps.keys() & {key})
+        done: dict[RoundKey, Document] = {}
+        with self._archive.together():
+            for key in sorted(self._sealing):
+                if key[0] in surveys:
+                    document = self._archived(key, surveys[key[0]])
+                    if document is not None:
+                        done[key] = document
+        # A round that a partition has yet to seal is looked at again when it does.
+        self._sealing = {key for key in self._sealing if key[0] not in surveys}
+        self._forget_steps(self._steps.keys() & done.keys())
+        for key, document in done.items():
             self._provisional.pop(key, None)
             self._released[key] = _shown(document)
-            self._sealing.discard(key)
             self._open.discard(key)
-            self._let_go([key])
+        self._let_go(done)
+
+    def _archived(self, key: RoundKey, survey: Survey) -> Document | None:
+        """The release of a round as the archive has it from now on, or None while a partition has no seal.
+
+        Raises:
+            Diverged: If the archive has another.
+        """
+        digest, number = key
+        states = {partition: self._states[partition] for partition in self._home(key)}
+        finished = release(survey, number, states)
+        if finished is None:
+            return None
+        most = max(self._most.get(digest, 0), finished.tally.n)
+        enrolment = self._fleet.of(survey.id, counted=finished.tally.n, enrolled=most)
+        document = replace(finished, enrolment=enrolment).document(self._estimator(survey))
+        archived = self._archive.get(key)
+        if archived is None:
+            self._archive.put(key, canonical_bytes(document))
+        else:
+            # Counted anew, from a log whose store was lost: what was released stands as it was rendered, and
+            # where records were lost since, it is of more.
+            if not finished.lost and not same_facts(document, json.loads(archived)):
+                raise Diverged(f"survey {digest.hex()}, round {number}: another release is archived already")
+            document = json.loads(archived)
+        self._most[digest] = max(self._most.get(digest, 0), document["accounting"]["accepted"])
+        return document
 
     def _let_go(self, keys: Iterable[RoundKey]) -> None:
         """What becomes of archived rounds in the store: nothing here, where there is room."""

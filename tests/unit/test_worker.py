@@ -11,6 +11,7 @@ import pytest
 from counting_logs import MemoryLog, MemoryStore, announcement, batch, report_id, segment
 from surveys import LABELS, VISITS
 
+from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.errors import Ahead, Diverged, StoreConflict
@@ -88,6 +89,22 @@ def test_view_changes_its_version_only_when_something_changed(setting: Setting) 
     setting.write(0, 1)
     worker.step()
     assert setting.view.version() == version + 1
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_round_is_released_when_its_last_seal_comes_even_where_nobody_answered(
+    setting: Setting, last: int
+) -> None:
+    seal = encode_record(SealRecord(HEALTH.digest, 0))
+    setting.log.append({0: [batch(segment(HEALTH, 0, [(report_id(i), i % 5) for i in range(150)]))]})
+    worker = setting.worker()
+    drain(worker)
+    setting.log.append({1 - last: [seal]})
+    drain(worker)
+    assert setting.archive.rounds() == []
+    setting.log.append({last: [seal]})
+    drain(worker)
+    assert setting.archive.rounds() == [(HEALTH.digest, 0)]
 
 
 def test_due_round_is_sealed_released_and_shown_once(setting: Setting) -> None:
