@@ -294,6 +294,8 @@ def chosen_mechanism(
         )
     category_of = np.append(np.sort(owners), owners.max() + 1)
     objective = None
+    if "within" in keys and keys.get("objective") != "hit":
+        rules.refuse("mechanism.within", "must be absent unless the objective is hit", keys["within"])
     if "objective" in keys:
         quantity = rules.choice("mechanism.objective", keys["objective"], QUANTITIES)
         weight = rules.real("mechanism.category_weight", keys.get("category_weight", 0.5), 0.0, 1.0)
@@ -303,8 +305,6 @@ def chosen_mechanism(
             if "within" not in keys:
                 rules.refuse("mechanism.within", "must be given for the objective hit", "nothing")
             within = rules.real("mechanism.within", keys["within"], 0.0)
-        elif "within" in keys:
-            rules.refuse("mechanism.within", "must be absent unless the objective is hit", keys["within"])
         objective = Objective(OBJECTIVES[quantity], weight, "totals" if of == "totals" else "means", within)
     found = choose(
         Question.uniform(

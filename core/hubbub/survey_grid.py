@@ -156,6 +156,12 @@ def _region(
         share = rules.real("mechanism.share", keys["share"], 0.0, float(MAX_INPUTS))
         return Relative(share, _steps(half_width or 0.0, step), -domain.low / step)
     low, high = (rules.real(f"mechanism.{name}", keys[name]) for name in ("low", "high"))
+    if low > high:
+        rules.refuse("mechanism.low", f"must be at most mechanism.high, {high:g}", low)
+    if low > domain.high:
+        rules.refuse("mechanism.low", f"must be at most the attribute's high, {domain.high:g}", low)
+    if high < domain.low:
+        rules.refuse("mechanism.high", f"must be at least the attribute's low, {domain.low:g}", high)
     return Fixed(_steps(low - domain.low, step), _steps(high - domain.low, step))
 
 
