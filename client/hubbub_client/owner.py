@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal, TypeAlias
 
 from hubbub.accounting import QUANTA_PER_NAT, BayesianFilter
@@ -196,13 +197,20 @@ def _worst(
     """What the reservations among `rows` can cost by now, nats: realised where shown, else at their worst."""
     accountant = BayesianFilter(MAX_BUDGET)
     void = {_key(row) for row in rows if row.kind != "reserve" and row.symbol is None}  # given back
-    reserved = [row for row in rows if row.kind == "reserve" and _key(row) not in void]
-    tickets = accountant.reserve_all(
-        [slot_query(surveys[row.digest], row.slot, generation=row.generation) for row in reserved]
-    )
-    assert tickets is not None  # noqa: S101 - they fitted a ledger's budget, which is at most this one
-    places = dict(zip(map(_key, reserved), tickets, strict=True))
-    for row in rows:
-        if row.symbol is not None and _key(row) in shown:
-            accountant.record(places[_key(row)], row.symbol)
-    return accountant.committed
+    places: dict[tuple[bytes, int, int], int] = {}
+    beyond = 0.0
+    # In the order of the ledger, so that bounds that are searched for end where its own did.
+    for kind, steps in groupby(rows, key=lambda row: row.kind):
+        if kind == "reserve":
+            asked = [row for row in steps if _key(row) not in void]
+            queries = [slot_query(surveys[row.digest], row.slot, generation=row.generation) for row in asked]
+            tickets = accountant.reserve_all(queries)
+            if tickets is None:  # past what a filter counts: each by itself, which is never less
+                beyond += sum(surveys[row.digest].channel.epsilon for row in asked)
+            else:
+                places.update(zip(map(_key, asked), tickets, strict=True))
+        else:
+            for row in steps:
+                if row.symbol is not None and _key(row) in shown and _key(row) in places:
+                    accountant.record(places[_key(row)], row.symbol)
+    return accountant.committed + beyond

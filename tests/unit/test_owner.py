@@ -230,3 +230,17 @@ def test_the_bytes_decode_to_what_is_said_of_them(open_agent, collector) -> None
         report.symbol,
     )
     assert collector.received == [decoded]
+
+
+def test_more_than_a_filter_counts_is_over_estimated_and_no_error(open_agent, monkeypatch) -> None:
+    """Answers that cost less than they reserve make room: all at their worst may be past any filter."""
+    agent = open_agent()
+    for survey in (HEALTH_SURVEY, VISITS_SURVEY):
+        agent.enrol(survey)
+    agent.answer()
+    agent.upload()
+    exact = agent.account()
+    monkeypatch.setattr("hubbub_client.owner.MAX_BUDGET", 1.0)
+    crude = agent.account()
+    assert crude.loss + crude.reserved >= exact.loss + exact.reserved - 1e-9
+    assert crude.loss >= exact.loss - 1e-9 and crude.left <= exact.left + 1e-9
