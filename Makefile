@@ -26,9 +26,11 @@ check: $(READY) ## lint, format, types, the direction of imports
 bench: $(READY) ## speed and size as ratios, measured in one run
 	@$(BIN)/python bench/run.py $(ARGS)
 
-lock: ## compile requirements.lock from pyproject.toml (needs uv)
+lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv)
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --all-extras \
 	    --custom-compile-command "make lock" --upgrade -q pyproject.toml -o requirements.lock
+	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra server \
+	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o deploy/compose/requirements.lock
 
 clean: ## remove what was made
 	rm -rf $(VENV) dist build out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -7,6 +7,7 @@ of them may end at any time; whatever supervises them starts them again.
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 import time
@@ -40,13 +41,22 @@ from hubbub_collector.errors import CollectorError
 from hubbub_collector.growing_log import GrowingLog, least_start
 from hubbub_collector.kafka_dead import KafkaDeadTopic
 from hubbub_collector.kafka_log import DEFAULT_REBUILD_S, KafkaLog
-from hubbub_collector.kafka_topic import DEFAULT_RETENTION_S, Topic, create_topic
+from hubbub_collector.kafka_topic import (
+    DEFAULT_RETENTION_S,
+    Topic,
+    check_topic,
+    create_topic,
+    describe_topic,
+)
 from hubbub_collector.server import create_server
 from hubbub_deploy import watching
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.listening import base_url, listen, stopping_politely
 
 ARCHIVE_FILE: Final = "archive.sqlite"
+
+ADDRESSES: Final = {"kafka": "HUBBUB_KAFKA", "redis": "HUBBUB_REDIS"}
+"""Settings that the environment may say instead of the file, by key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +87,11 @@ class ClusterSettings:
     dead_letter_payload: str = "none"
 
     @classmethod
-    def load(cls, path: Path) -> Self:
-        """The settings in a TOML file.
+    def load(cls, path: Path, environment: Mapping[str, str] = os.environ) -> Self:
+        """The settings in a TOML file; HUBBUB_KAFKA and HUBBUB_REDIS say where the two are from elsewhere.
+
+        Only addresses can differ between processes of one cluster, so only these two are read from the
+        environment. An empty variable counts as one that is not set.
 
         Raises:
             DeployError: If the file cannot be read, or a key is missing, unknown or has the wrong type.
@@ -87,8 +100,9 @@ class ClusterSettings:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise DeployError(f"{path}: {error}") from error
+        addresses = {key: found for key, name in ADDRESSES.items() if (found := environment.get(name))}
         try:
-            return cls.from_mapping(values)
+            return cls.from_mapping(values | addresses)
         except DeployError as error:
             raise DeployError(f"{path}: {error}") from None
 
@@ -138,6 +152,33 @@ def make_topic(
         )
     except CollectorError as error:
         raise DeployError(str(error)) from error
+
+
+def ensure_topic(
+    settings: ClusterSettings, *, partitions: int, replication: int, retention_s: int = DEFAULT_RETENTION_S
+) -> Topic:
+    """Makes the topics of a cluster unless they are there already, as they must be.
+
+    Raises:
+        DeployError: If the brokers refuse, or the topic is there with other partitions or bad settings.
+    """
+    try:
+        return make_topic(settings, partitions=partitions, replication=replication, retention_s=retention_s)
+    except DeployError as refused:
+        try:
+            found = describe_topic(settings.kafka, settings.topic)
+        except CollectorError:
+            raise refused from None
+    try:
+        check_topic(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
+    except CollectorError as error:
+        raise DeployError(str(error)) from error
+    if found.partitions != partitions:
+        raise DeployError(
+            f"topic {settings.topic} must have {partitions} partitions, got {found.partitions}; they never"
+            " change: `hubbub grow` adds a topic with more"
+        )
+    return found
 
 
 def grow(

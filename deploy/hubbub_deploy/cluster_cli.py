@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub_deploy import stated_fleet
+from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
     # Commands that need no server library must start without one.
@@ -27,6 +28,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     size.add_argument("--partitions", type=int, help="how many; they never change")
     size.add_argument("--from", type=Path, dest="node", help="a stopped node's folder: copy its log as it is")
     topic.add_argument("--replication", type=int, default=1, help="copies of each (default: %(default)s)")
+    topic.add_argument("--if-absent", action="store_true", help="be content with the topic if it is there")
     topic.set_defaults(run=_topic)
 
     grow = commands.add_parser("grow", help="add a Kafka topic with more partitions, for rounds to come")
@@ -101,10 +103,13 @@ def _topic(options: argparse.Namespace) -> int:
     from hubbub_deploy import cluster, moving  # noqa: PLC0415 - see above
 
     if options.node is not None:
+        if options.if_absent:
+            raise DeployError("--if-absent must come with --partitions, got --from: a log is moved once")
         copied = moving.move(options.node, _load(options), replication=options.replication)
         print(f"{copied} records copied")
         return 0
-    made = cluster.make_topic(_load(options), partitions=options.partitions, replication=options.replication)
+    make = cluster.ensure_topic if options.if_absent else cluster.make_topic
+    made = make(_load(options), partitions=options.partitions, replication=options.replication)
     print(f"{made.partitions} partitions, identity {made.identity}")
     return 0
 

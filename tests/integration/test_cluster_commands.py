@@ -99,6 +99,10 @@ def test_uploads_of_devices_reach_the_dashboard_counted_once(cluster: Cluster, t
     made = cluster.run("topic", "--partitions", "3")
     assert made.returncode == 0, made.stderr
     assert made.stdout.startswith("3 partitions, identity ")
+    assert cluster.run("topic", "--partitions", "3").returncode == 1
+    assert cluster.run("topic", "--partitions", "3", "--if-absent").stdout == made.stdout
+    other = cluster.run("topic", "--partitions", "4", "--if-absent")
+    assert (other.returncode, "must have 4 partitions, got 3" in other.stderr) == (1, True)
     path = survey_of_now(tmp_path)
     survey = Survey.load(path)
     number = survey.round_at(time.time())

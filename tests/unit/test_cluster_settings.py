@@ -50,3 +50,15 @@ def test_file_is_named_in_what_is_said_about_it(tmp_path: Path) -> None:
             ClusterSettings.load(path)
     path.write_text("kafka = 'a:1'\nredis = 'redis://b:1'\nsession_s = 8\n")
     assert ClusterSettings.load(path).session_s == 8
+
+
+def test_environment_says_where_kafka_and_redis_are(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.toml"
+    path.write_text("kafka = 'a:1'\nredis = 'redis://b:1'\n")
+    settings = ClusterSettings.load(
+        path, {"HUBBUB_KAFKA": "c:1", "HUBBUB_REDIS": "", "HUBBUB_TOPIC": "other"}
+    )
+    assert (settings.kafka, settings.redis, settings.topic) == ("c:1", "redis://b:1", "reports")
+    path.write_text("topic = 'x'\n")
+    both = {"HUBBUB_KAFKA": "c:1", "HUBBUB_REDIS": "redis://d:1"}
+    assert ClusterSettings.load(path, both).redis == "redis://d:1"
