@@ -24,9 +24,10 @@ from hubbub.domain import (
 )
 from hubbub.errors import SurveyError
 from hubbub.survey_canonical import Parts
-from hubbub.survey_compile import REGRESSION, Asked, Category, Mechanism, compile_survey
+from hubbub.survey_compile import REGRESSION, compile_survey
 from hubbub.survey_cover import KEY as COVER_KEY
 from hubbub.survey_cover import covered
+from hubbub.survey_declared import Asked, Category, Mechanism
 from hubbub.survey_grid import GRID_KEYS
 from hubbub.survey_rules import (
     MAX_DEVICES,
