@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from hubbub.accounting.noise import GammaLaplace, Gaussian, Laplace, LaplaceMixture
+from hubbub.accounting.mixtures import GammaLaplace, LaplaceMixture
+from hubbub.accounting.noise import Gaussian, Laplace
 from hubbub.accounting.profile import (
     AbsoluteRegion,
     BoostedNoise,

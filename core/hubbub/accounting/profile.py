@@ -31,7 +31,8 @@ from hubbub.accounting.boost import (
     RelativeRegion,
     boost_for,
 )
-from hubbub.accounting.noise import GammaLaplace, Gaussian, Kernel, Laplace, LaplaceMixture, Uniform
+from hubbub.accounting.mixtures import GammaLaplace, LaplaceMixture
+from hubbub.accounting.noise import Gaussian, Kernel, Laplace, Uniform
 from hubbub.accounting.pair import PairLoss
 from hubbub.accounting.pair_search import PairSearch
 from hubbub.accounting.random_scale import RandomScale, noise_of

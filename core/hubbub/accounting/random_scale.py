@@ -11,7 +11,7 @@ most 60: its curvature adds at most 60 (4/3)^2 < 107 at a height of 4/3 above th
 up to 5/3. So on the ellipse whose half axes, 5/3 and 4/3, add up to 3, the integrand is at most e^127 times
 its peak, and the rule's error at most 64/15 e^127 3^-192 < e^-82 of the peak (Trefethen 2008, theorem 4.5).
 
-Two more laws have closed forms, in `noise`: finitely many atoms, and Gamma.
+Two more laws have closed forms, in `mixtures`: finitely many atoms, and Gamma.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.accounting.noise import NEGLIGIBLE, Floats, GammaLaplace, Kernel, LaplaceMixture, between
+from hubbub.accounting.mixtures import GammaLaplace, LaplaceMixture
+from hubbub.accounting.noise import NEGLIGIBLE, Floats, Kernel, between
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, TwoPoint, Uniform
 
