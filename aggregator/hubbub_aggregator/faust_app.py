@@ -100,7 +100,9 @@ def create_app(
         Consumer = StoreConsumer
 
     class App(faust.App):
-        """Uses that transport."""
+        """Uses that transport; `assignment` is what it counts."""
+
+        assignment: Assignment
 
         def _new_transport(self) -> StoreTransport:
             return StoreTransport(self.conf.broker_consumer, self)
@@ -154,6 +156,7 @@ def create_app(
         except Exception:
             _end()
 
+    app.assignment = assignment
     app.agent(records, name="count")(count)
     app.timer(_VERIFY_S)(verify)
     app.on_partitions_revoked.connect(let_go)

@@ -289,7 +289,8 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
                     f"--from must be past {state.offset}, which comes next, and in [{begin}, {end}], which "
                     f"the log has, got {offset}"
                 )
-            if begin <= state.offset and log.read(partition, state.offset, 1):
+            there = log.read(partition, state.offset, 1) if begin <= state.offset < end else []
+            if there and there[0][0] == state.offset:
                 raise DeployError(
                     f"partition {partition}: the record at {state.offset}, which comes next, is there; "
                     "nothing is lost"

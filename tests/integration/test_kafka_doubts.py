@@ -1,0 +1,90 @@
+"""A doubt ends a worker; who starts it again finds it where the store says; an operator's word heals it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+from confluent_kafka import Producer
+from counting_logs import announcement, batch, report_id, segment
+from kafka_nursery import bootstrap_or_skip, new_topic_name
+from redis_nursery import needs_redis, running
+from surveys import LABELS
+from worker_nursery import Workers
+
+from hubbub.survey import Survey
+from hubbub_aggregator.redis_store import RedisStore
+from hubbub_collector.kafka_log import KafkaLog
+from hubbub_collector.kafka_topic import create_topic
+from hubbub_deploy.cluster import ClusterSettings, adopt
+
+pytestmark = [pytest.mark.integration, needs_redis]
+
+HEALTH = Survey.parse(LABELS)
+PATIENCE_S = 60.0
+
+
+def records(start: int, n: int) -> list[bytes]:
+    return [batch(segment(HEALTH, 0, [(report_id(i), i % 5)])) for i in range(start, start + n)]
+
+
+def write_in_a_transaction(kafka: str, topic: str, record: bytes) -> None:
+    """What no collector does: the transaction's end takes an offset that no reader is ever given."""
+    producer = Producer({"bootstrap.servers": kafka, "transactional.id": topic, "log_level": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, value=record, partition=0)
+    producer.commit_transaction(30)
+
+
+def test_worker_ends_at_a_gap_resumes_from_the_store_and_drains_when_asked_to(tmp_path: Path) -> None:
+    kafka, topic = bootstrap_or_skip(), new_topic_name()
+    create_topic(kafka, topic, partitions=1)
+    (tmp_path / "redis").mkdir()
+    with (
+        running(tmp_path / "redis") as redis,
+        KafkaLog(kafka, topic) as log,
+        Workers(tmp_path, kafka, topic, redis.url) as workers,
+    ):
+        store = RedisStore.connect(redis.url, log_identity=log.identity, partitions=1)
+
+        def wait(until: Callable[[], bool]) -> None:
+            deadline = monotonic() + PATIENCE_S
+            while not until():
+                workers.supervise()
+                assert monotonic() < deadline, workers.said()
+                sleep(0.05)
+
+        log.append({0: [announcement(HEALTH), *records(0, 20)]})
+        (foreign,) = records(20, 1)
+        write_in_a_transaction(kafka, topic, foreign)
+        log.append({0: records(21, 20)})
+        wait(lambda: log.end(0) == 43)  # a transaction that ends hides what follows for a moment
+        workers.start("faust")
+        wait(lambda: len(workers.ended) == 1)
+        assert "Gap: partition 0: offset 22 must come next" in workers.said()
+        assert store.offset(0) == 22
+        # It has been started again by now, and would end again; it may run while the operator speaks.
+        settings = ClusterSettings(kafka=kafka, redis=redis.url, topic=topic)
+        assert "offsets 22 to 22 are given up" in adopt(settings, 0, 23)
+        wait(lambda: store.offset(0) == 43)
+        assert set(workers.ended) == {1}
+
+        ended = len(workers.ended)
+        log.append({0: records(41, 200)})
+        wait(lambda: store.offset(0) > 43)
+        _, worker = workers.running.pop()
+        worker.terminate()
+        assert worker.wait(20) == 0
+        drained = store.load(0)  # which refuses what contradicts itself
+        assert drained.offset > 43
+        workers.start("faust")
+        wait(lambda: store.offset(0) == 243)
+        state = store.load(0)
+        store.close()
+    assert len(workers.ended) == ended
+    tally = state.rounds[HEALTH.digest, 0].accounting
+    assert (tally.attempts, tally.accepted, tally.duplicate) == (241, 241, 0)
+    assert [(lost.first, lost.end) for lost in state.lost] == [(22, 23)]
