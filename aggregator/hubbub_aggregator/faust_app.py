@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import faust
 from faust.transport.drivers.aiokafka import Consumer, Transport
@@ -161,6 +161,19 @@ def create_app(
     app.timer(_VERIFY_S)(verify)
     app.on_partitions_revoked.connect(let_go)
     return app
+
+
+def use_event_loop(name: Literal["asyncio", "uvloop"]) -> None:
+    """Says what drives the apps that are made from now on.
+
+    Raises:
+        ImportError: If uvloop is not installed.
+    """
+    if name == "uvloop":
+        # Not Faust's own switch: it wants to come before every import.
+        import uvloop  # noqa: PLC0415 - not everywhere
+
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 
 
 def run(app: faust.App) -> int:

@@ -59,6 +59,10 @@ ADDRESSES: Final = {"kafka": "HUBBUB_KAFKA", "redis": "HUBBUB_REDIS"}
 """Settings that the environment may say instead of the file, by key."""
 
 
+# Settings that take one of a few words, the default first.
+_WORDS: Final = {"dead_letter_payload": ("none", "whole"), "event_loop": ("asyncio", "uvloop")}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
     """Where the processes of one cluster meet: one file for all of them.
@@ -74,6 +78,7 @@ class ClusterSettings:
         grace_s: Seconds between a round's last possible report and its seal. More than the ten seconds after
             which a collector gives a record up, and the largest difference of the servers' clocks.
         dead_letter_payload: Whether a dead letter holds the record's bytes: "none" or "whole".
+        event_loop: What drives an aggregator: "asyncio" or "uvloop".
     """
 
     kafka: str
@@ -85,6 +90,7 @@ class ClusterSettings:
     session_s: float = faust_app.DEFAULT_SESSION_S
     grace_s: float = DEFAULT_GRACE_S
     dead_letter_payload: str = "none"
+    event_loop: str = "asyncio"
 
     @classmethod
     def load(cls, path: Path, environment: Mapping[str, str] = os.environ) -> Self:
@@ -123,10 +129,9 @@ class ClusterSettings:
             empty = value == "" or (isinstance(value, int | float) and not 0 < value < 2**40)
             if type(value) not in kinds[known[key]] or empty:
                 raise DeployError(f"{key} must be a {known[key]}, not empty and above 0, got {value!r}")
-        if values.get("dead_letter_payload", "none") not in ("none", "whole"):
-            raise DeployError(
-                f"dead_letter_payload must be none or whole, got {values['dead_letter_payload']!r}"
-            )
+        for key, words in _WORDS.items():
+            if values.get(key, words[0]) not in words:
+                raise DeployError(f"{key} must be {' or '.join(words)}, got {values[key]!r}")
         return cls(**values)  # type: ignore[arg-type]  # every type was checked
 
 
@@ -348,6 +353,10 @@ def aggregate(settings: ClusterSettings, *, instance: str | None = None) -> int:
         DeployError: If the topic or Redis cannot be used.
     """
     with _log(settings) as log, _store(settings, log) as store, _dead(settings) as dead:
+        try:
+            faust_app.use_event_loop("uvloop" if settings.event_loop == "uvloop" else "asyncio")
+        except ImportError as error:
+            raise DeployError(f"event_loop uvloop must be installed: {error}") from error
         app = faust_app.create_app(
             log,
             store,

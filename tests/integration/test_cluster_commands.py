@@ -35,7 +35,7 @@ class Cluster:
         self.folder, self.settings = folder, folder / "cluster.toml"
         self.kafka, self.topic = kafka, new_topic_name()
         self.settings.write_text(
-            f"kafka = '{kafka}'\nredis = '{redis}'\ntopic = '{self.topic}'\n"
+            f"kafka = '{kafka}'\nredis = '{redis}'\ntopic = '{self.topic}'\nevent_loop = 'uvloop'\n"
             f"group = '{new_topic_name()}'\nsession_s = 2\n"
         )
         self.redis: RedisServer | None = None

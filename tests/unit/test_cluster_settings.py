@@ -28,6 +28,8 @@ def test_kafka_and_redis_are_enough() -> None:
         ({"rebuild_s": 1.5}, "rebuild_s must be a int"),
         ({"session_s": float("nan")}, "session_s must be a float"),
         ({"session_s": True}, "session_s must be a float"),
+        ({"dead_letter_payload": "some"}, "dead_letter_payload must be none or whole, got 'some'"),
+        ({"event_loop": "fast"}, "event_loop must be asyncio or uvloop, got 'fast'"),
     ],
 )
 def test_setting_that_will_not_do_is_refused_by_name(change: dict[str, object], message: str) -> None:
