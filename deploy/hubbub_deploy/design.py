@@ -154,6 +154,19 @@ class Design:
             raise DeployError("the survey must have its mechanism as one [mechanism] table to be rewritten")
         return table.sub(lambda _: "\n".join(lines) + "\n\n", text)
 
+    def why(self, candidate: Candidate) -> str:
+        """Why a mechanism fits the question, or does not."""
+        if candidate.refusal:
+            return f"does not fit: {candidate.refusal}"
+        if not math.isfinite(candidate.cost):
+            return f"does not answer the objective ({self._objective}): it hides what is asked"
+        least = min((one.cost for one in (self.own, *self.others)), default=math.inf)
+        if candidate.cost <= least * (1.0 + TIE):
+            return f"fits: the least cost for the objective ({self._objective})"
+        return (
+            f"fits: {candidate.cost / least:.3g} times the least cost for the objective ({self._objective})"
+        )
+
     @property
     def _objective(self) -> str:
         objective = self.question.objective
@@ -282,6 +295,7 @@ def _facts(candidate: Candidate, design: Design) -> dict[str, Any]:
         "mechanism": candidate.mechanism,
         "parameters": candidate.parameters,
         "cost": _finite(candidate.cost),
+        "why": design.why(candidate),
     }
     if weighed is None or channel is None:
         return facts | {"refusal": candidate.refusal}

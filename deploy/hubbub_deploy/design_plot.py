@@ -63,17 +63,27 @@ def _over_epsilon(axes: Axes, design: Design) -> None:
         for candidate in compare(replace(design.question, epsilon=epsilon)):
             if math.isfinite(candidate.cost):
                 line = lines.setdefault(_family(candidate), [])
-                line.append((epsilon, INTERVAL_95 * math.sqrt(candidate.cost)))
+                line.append((epsilon, _height(candidate)))
     for name, points in lines.items():
         axes.plot(*zip(*points, strict=True), marker=".", label=name)
     if math.isfinite(design.own.cost):
-        error = INTERVAL_95 * math.sqrt(design.own.cost)
-        axes.plot([design.survey.epsilon], [error], "k*", markersize=12, label="this survey")
+        axes.plot([design.survey.epsilon], [_height(design.own)], "k*", markersize=12, label="this survey")
     axes.set_xlabel("epsilon")
-    axes.set_ylabel(f"±, root of the objective ({design.question.objective.quantity})")
+    within = design.question.objective.within
+    axes.set_ylabel(
+        f"±, root of the objective ({design.question.objective.quantity})"
+        if within is None
+        else f"share of reports farther than {within:g} from their value"
+    )
     axes.set_yscale("log")
     axes.set_title("error over epsilon", fontsize=10)
     axes.legend(frameon=False)
+
+
+def _height(candidate: Candidate) -> float:
+    """Half a 95 % interval, or the share of misses where hits are asked for."""
+    missed = candidate.accuracy is not None and candidate.accuracy.errors.miss is not None
+    return candidate.cost if missed else INTERVAL_95 * math.sqrt(candidate.cost)
 
 
 def _over_boost(axes: Axes, design: Design) -> None:

@@ -16,6 +16,7 @@ from hubbub import mechanisms as m
 from hubbub.design import Objective, Question, accuracy, boost_curve, choose, compare, foresee
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimator, estimator_for
+from hubbub_deploy import design_plot
 from hubbub_deploy.cli import main
 from hubbub_deploy.design import Design
 
@@ -280,6 +281,10 @@ def test_survey_read_by_category_is_compared_with_asking_for_values(tmp_path):
     assert design.own.channel == design.survey.channel
     assert "a category's share is known to" in design.sentence()
     assert "cannot be answered as it stands" in design.advice()
+    said = {other["mechanism"]: other["why"] for other in design.as_json()["alternatives"]}
+    assert design.why(design.own).startswith("does not answer the objective")
+    assert sum(why.startswith("fits: the least cost") for why in said.values()) >= 1
+    assert any(why.startswith("fits: 1.") and "times the least cost" in why for why in said.values())
     assert Design.of(file, "category").advice().startswith("No other mechanism compared does better")
 
 
@@ -338,7 +343,8 @@ def test_sentence_says_what_the_survey_buys(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("name", "start"), [("d.png", b"\x89PNG"), ("d.html", b"<!doctype html>")])
-def test_trade_offs_are_drawn(name, start, tmp_path, capsys):
+def test_trade_offs_are_drawn(name, start, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(design_plot, "EPSILONS", (1.0, 5.0))  # how many is no matter of the drawing
     file = tmp_path / "survey.toml"
     file.write_text(surveys.VISITS)
     assert main(["survey", "design", str(file), "--plot", str(tmp_path / name)]) == 0
