@@ -219,7 +219,7 @@ def _print_waits(sent: list[float], seen: list[tuple[float, int]], before: int) 
         if at <= sent[0] + PROBE_S * 0.8:
             visible = next((when for when, devices in seen if devices >= REPORTS * number), float("inf"))
             waits.append(visible - at)
-    p50, p99 = np.percentile(waits, [50, 99])
+    p50, p99 = np.percentile(waits, [50, 99], method="higher")
     load = f"{len(waits)} uploads at {RATE * REPORTS} reports/s, steps of {COHORT}"
     print(f"from POST to the page's estimate, {load}:")
     line("p50", f"{p50:.2f} s", "", "target 1 s")
