@@ -11,6 +11,8 @@ most 60: its curvature adds at most 60 (4/3)^2 < 107 at a height of 4/3 above th
 up to 5/3. So on the ellipse whose half axes, 5/3 and 4/3, add up to 3, the integrand is at most e^127 times
 its peak, and the rule's error at most 64/15 e^127 3^-192 < e^-82 of the peak (Trefethen 2008, theorem 4.5).
 
+One value at a time is taken from an `Interpolant` of their logarithms, which is made of those sums.
+
 Two more laws have closed forms, in `mixtures`: finitely many atoms, and Gamma.
 """
 
@@ -22,6 +24,7 @@ from typing import Final
 
 import numpy as np
 
+from hubbub.accounting.interpolant import Interpolant
 from hubbub.accounting.mixtures import GammaLaplace, LaplaceMixture
 from hubbub.accounting.noise import NEGLIGIBLE, Floats, Kernel, between
 from hubbub.errors import ParameterError
@@ -48,6 +51,8 @@ class RandomScale(Kernel):
 
     law: Uniform | TruncatedGaussian
     _above: Uniform | TruncatedGaussian = field(init=False, repr=False)
+    _log_total: Interpolant = field(init=False, repr=False, compare=False)
+    _log: Interpolant = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         law = self.law
@@ -58,6 +63,9 @@ class RandomScale(Kernel):
         else:
             raise ParameterError(f"law must be uniform or a truncated Gaussian, got {type(law).__name__}")
         object.__setattr__(self, "_above", above)
+        first = 0.5 / (self._fastest - law.low)
+        object.__setattr__(self, "_log_total", Interpolant(self._log_totals, first))
+        object.__setattr__(self, "_log", Interpolant(self._logs, first))
 
     @property
     def kinks(self) -> tuple[float, ...]:
@@ -66,11 +74,11 @@ class RandomScale(Kernel):
 
     def log_density(self, w: float) -> float:
         """-ln 2 + ln E[u e^(-u |w|)]."""
-        return float(self._logs(np.array([abs(w)]))[0]) - self.law.low * abs(w) - math.log(2.0)
+        return self._log(abs(w)) - self.law.low * abs(w) - math.log(2.0)
 
     def tail(self, w: float) -> float:
         """E[e^(-u w)] / 2; 0 at infinity."""
-        return 0.0 if math.isinf(w) else float(self.tails(np.array([w]))[0])
+        return 0.0 if math.isinf(w) else 0.5 * math.exp(self._log_total(w) - self.law.low * w)
 
     def tails(self, w: Floats) -> Floats:
         """`tail` of many finite distances."""
@@ -81,7 +89,8 @@ class RandomScale(Kernel):
         """Tends to that of the least rate."""
         if math.isinf(w):
             return -self.law.low * shift if w > 0 else self.law.low * shift
-        return float(self._ratios(np.array([w]), shift)[0])
+        near, far = abs(w), abs(w - shift)
+        return self.law.low * (far - near) + self._log(near) - self._log(far)
 
     def crossings(self, targets: Floats, low: float, high: float, shift: float) -> Floats:
         """`crossing` of many targets, all by bisection at once."""
@@ -98,20 +107,30 @@ class RandomScale(Kernel):
 
     def panels(self, shift: float, order: float) -> list[float]:
         """Doublings from the fastest rate until nothing is left of the tail."""
-        law = self.law
-        fastest = law.high
-        if isinstance(law, TruncatedGaussian):
-            fastest = min(law.high, max(law.mean, law.low) + _SIGMAS * law.sigma)
+        fastest = self._fastest
         reach = [0.5 / fastest]
         while len(reach) < _DOUBLINGS and self.tail(reach[-1]) > NEGLIGIBLE:
             reach.append(2.0 * reach[-1])
         ends = [0.0, shift, *between(0.0, shift, 1.0 / (fastest * max(2.0 * order, 1.0)))]
         return sorted({*ends, *(min(0.0, shift) - r for r in reach), *(max(0.0, shift) + r for r in reach)})
 
+    @property
+    def _fastest(self) -> float:
+        """The largest rate that there is any of."""
+        law = self.law
+        if isinstance(law, TruncatedGaussian):
+            return min(law.high, max(law.mean, law.low) + _SIGMAS * law.sigma)
+        return law.high
+
     def _ratios(self, w: Floats, shift: float) -> Floats:
         near, far = np.abs(w), np.abs(w - shift)
         logs = self._logs(np.concatenate([near, far]))
         return np.asarray(self.law.low * (far - near) + logs[: w.size] - logs[w.size :])
+
+    def _log_totals(self, w: Floats) -> Floats:
+        """The logarithm of E[e^(-(u - low) w)]: of twice the tail, without its slowest exponential."""
+        total, _, log = self._above.factored(w)
+        return np.asarray(np.log(total) + log)
 
     def _logs(self, w: Floats) -> Floats:
         """The logarithm of E[u e^(-(u - low) w)]: of twice the density, without its slowest exponential."""
