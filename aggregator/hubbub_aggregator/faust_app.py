@@ -125,7 +125,7 @@ def create_app(
     )
     records = app.topic(*names, value_type=bytes, value_serializer="raw", key_serializer="raw")
 
-    async def count(stream: Any) -> AsyncIterator[None]:  # noqa: ANN401 - Faust's streams have no useful type
+    async def count(stream: Any) -> AsyncIterator[int]:  # noqa: ANN401 - Faust's streams have no useful type
         try:
             async for events in stream.take_events(group_records, within=_WITHIN_S):
                 columns: dict[int, list[tuple[int, bytes]]] = {}
@@ -137,7 +137,7 @@ def create_app(
                     seek = assignment.take(partition, column)
                     if seek is not None:
                         await app.consumer.seek_wait({places[partition]: seek.offset})
-                yield None
+                yield len(events)
         except Exception:
             _end()
 
