@@ -19,6 +19,7 @@ from hubbub.channel import Channel
 from hubbub.domain import Attribute
 from hubbub.errors import ParameterError, SurveyError
 from hubbub.randomness import SYSTEM, Source
+from hubbub.survey_auto import Choice
 from hubbub.survey_forms import AnyEstimator, Form
 from hubbub.survey_rules import MAX_CANONICAL_BYTES, Rules
 from hubbub.survey_single import Single
@@ -46,6 +47,8 @@ class Survey:
         minimum_cohort: Fewer accepted reports than this release nothing.
         planned_devices: How many devices the design counts on.
         quota: The most reports that one round takes, or None.
+        choice: What "auto" chose for a file that left the choice to it, among what, and why; None where the
+            file names its mechanism, and for a survey read from canonical bytes, which hold the result alone.
         canonical: The bytes that `from_canonical` reads.
         digest: The first 16 bytes of SHA-256 of `canonical`.
 
@@ -69,6 +72,7 @@ class Survey:
     minimum_cohort: int
     planned_devices: int
     quota: int | None = None
+    choice: Choice | None = None
     file: InitVar[str] = "<survey>"
     canonical: bytes = field(init=False)
     digest: bytes = field(init=False)

@@ -1,19 +1,87 @@
-"""What `mechanism = "auto"` stands for in a survey: the mechanism of least exact variance, and its keys.
+"""What `mechanism = "auto"` stands for in a survey: the mechanism of least exact variance, and why.
 
 Only an author's machine designs: a device reads canonical bytes, and never loads the rooms of design.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
-from hubbub.survey_declared import Asked, Mechanism, owners_of
+from hubbub.survey_declared import Asked, owners_of
 from hubbub.survey_grid import DEFAULT_POINTS, grid_points
 from hubbub.survey_rules import Rules
+
+if TYPE_CHECKING:
+    from hubbub.design.comparison import Candidate
+    from hubbub.design.question import Question
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One mechanism that a choice was made among.
+
+    Attributes:
+        mechanism: Its name in a survey file.
+        parameters: Its other keys there.
+        label: Both, as people read them.
+        cost: The objective's value, a squared error of shares or of the mean, or a share of missed reports;
+            inf where it cannot answer or does not fit.
+        refusal: Why it does not fit, or "".
+    """
+
+    mechanism: str
+    parameters: Mapping[str, float | int | str]
+    label: str
+    cost: float
+    refusal: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What "auto" was taken to stand for when the file was compiled, and among what it was chosen.
+
+    It is the author's: canonical bytes hold the channel that was chosen, not what it was compared with.
+
+    Attributes:
+        objective: What mechanisms were judged by.
+        devices: How many it was judged for.
+        compared: All of them, the chosen one first, then by cost.
+    """
+
+    objective: str
+    devices: int
+    compared: tuple[Compared, ...]
+
+    @property
+    def mechanism(self) -> str:
+        """Name of the chosen mechanism."""
+        return self.compared[0].mechanism
+
+    @property
+    def parameters(self) -> Mapping[str, float | int | str]:
+        """Its other keys in a survey file."""
+        return self.compared[0].parameters
+
+    @property
+    def why(self) -> str:
+        """Why this one, in a sentence."""
+        first, rest = self.compared[0], self.compared[1:]
+        said = (
+            f"least exact error for the objective {self.objective} with {self.devices:,} devices, of "
+            f"{len(self.compared)} compared"
+        )
+        if not rest or not math.isfinite(rest[0].cost):
+            return f"{said}; no other one answers it"
+        ratio = rest[0].cost / first.cost
+        how = f"{ratio:.4g} times its cost" if ratio > 1.001 else "the same cost to 0.1 %, and less simple"
+        return f"{said}; next is {rest[0].label} at {how}"
 
 
 def chosen_mechanism(
@@ -24,14 +92,14 @@ def chosen_mechanism(
     epsilon: float,
     devices: int,
     participation: float,
-) -> Mechanism:
+) -> Choice:
     """What "auto" stands for: the mechanism of least exact variance for the objective, and its keys.
 
     Raises:
         SurveyError: If a key breaks its rule.
         ParameterError: If no mechanism can answer the objective.
     """
-    from hubbub.design.comparison import choose  # noqa: PLC0415 - only an author's machine designs
+    from hubbub.design.comparison import answered, compare  # noqa: PLC0415 - only an author's machine designs
     from hubbub.design.question import OBJECTIVES, QUANTITIES, Objective, Question  # noqa: PLC0415
 
     attribute = asked.attribute
@@ -57,23 +125,21 @@ def chosen_mechanism(
                 rules.refuse("mechanism.within", "must be given for the objective hit", "nothing")
             within = rules.real("mechanism.within", keys["within"], 0.0)
         objective = Objective(OBJECTIVES[quantity], weight, "totals" if of == "totals" else "means", within)
-    found = choose(
-        Question.uniform(
-            kind="grid" if numbers else "labels",
-            epsilon=epsilon,
-            category_of=category_of,
-            devices=devices,
-            points=_points(attribute, owners),
-            objective=objective,
-            participation=participation,
-        )
+    question = Question.uniform(
+        kind="grid" if numbers else "labels",
+        epsilon=epsilon,
+        category_of=category_of,
+        devices=devices,
+        points=_points(attribute, owners),
+        objective=objective,
+        participation=participation,
     )
-    return Mechanism(found.mechanism, dict(found.parameters))
+    return _chosen(question, answered(question, compare(question)))
 
 
 def chosen_in_table(
     names: Sequence[str], inputs: int, *, epsilon: float, devices: int, participation: float
-) -> Mechanism:
+) -> Choice:
     """What "auto" stands for in a table: the combinations' least exact variance, all of them equally common.
 
     Args:
@@ -95,8 +161,14 @@ def chosen_in_table(
         objective=None,
         participation=participation,
     )
-    best = next(found for found in compare(question) if found.mechanism in names)
-    return Mechanism(best.mechanism, dict(best.parameters))
+    return _chosen(question, [found for found in compare(question) if found.mechanism in names])
+
+
+def _chosen(question: Question, found: Sequence[Candidate]) -> Choice:
+    compared = tuple(
+        Compared(one.mechanism, dict(one.parameters), one.label, one.cost, one.refusal) for one in found
+    )
+    return Choice(question.objective.quantity, question.devices, compared)
 
 
 def _points(attribute: Attribute, owners: NDArray[np.intp]) -> NDArray[np.float64] | None:

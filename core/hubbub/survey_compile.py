@@ -15,7 +15,7 @@ from hubbub.accounting.regression import MAX_NUMBERS
 from hubbub.channel import Channel
 from hubbub.domain import LabelDomain, NumberDomain
 from hubbub.errors import ParameterError, SurveyError
-from hubbub.survey_auto import chosen_in_table, chosen_mechanism
+from hubbub.survey_auto import Choice, chosen_in_table, chosen_mechanism
 from hubbub.survey_declared import Asked, Category, Mechanism, owners_of
 from hubbub.survey_discrete import ANSWERED, Plan, discrete_plan
 from hubbub.survey_flat import FLAT, flat_channel
@@ -40,8 +40,10 @@ def compile_survey(
     epsilon: float,
     devices: int,
     participation: object,
-) -> tuple[Form, Channel]:
-    """The form and the channel of one survey, without its participation coin, which "auto" reckons with.
+) -> tuple[Form, Channel, Choice | None]:
+    """The form and the channel of one survey, and what "auto" chose if it was left to choose.
+
+    The channel is without its participation coin, which "auto" reckons with.
 
     Args:
         rules: How to refuse.
@@ -58,18 +60,21 @@ def compile_survey(
     try:
         if mechanism.name == REGRESSION:
             several = [asked] if isinstance(asked, Asked) else asked
-            return _score(rules, several, mechanism.keys, epsilon=epsilon, participation=participation)
+            scored = _score(rules, several, mechanism.keys, epsilon=epsilon, participation=participation)
+            return *scored, None
         if not isinstance(asked, Asked):
             return _table(
                 rules, asked, mechanism, epsilon=epsilon, devices=devices, participation=participation
             )
-        plan = _single(rules, asked, mechanism, epsilon=epsilon, devices=devices, participation=participation)
+        plan, choice = _single(
+            rules, asked, mechanism, epsilon=epsilon, devices=devices, participation=participation
+        )
     except SurveyError:
         raise
     except ParameterError as error:
         raise SurveyError(rules.file, "mechanism", f"must compile ({error})", mechanism.name) from None
     form = Single(asked.attribute, plan.channel.inputs, plan.mapping, plan.category_names, plan.category_of)
-    return form, plan.channel
+    return form, plan.channel, choice
 
 
 def _single(
@@ -80,10 +85,10 @@ def _single(
     epsilon: float,
     devices: int,
     participation: object,
-) -> Plan:
-    attribute = asked.attribute
+) -> tuple[Plan, Choice | None]:
+    attribute, choice = asked.attribute, None
     if mechanism.name == "auto":
-        mechanism = chosen_mechanism(
+        choice = chosen_mechanism(
             rules,
             asked,
             mechanism.keys,
@@ -91,13 +96,14 @@ def _single(
             devices=devices,
             participation=rules.real("mechanism.participation", participation, 0.0, 1.0),
         )
+        mechanism = Mechanism(choice.mechanism, choice.parameters)
     if isinstance(attribute.domain, NumberDomain):
-        return _grid(rules, attribute.domain, asked.categories, mechanism, epsilon)
+        return _grid(rules, attribute.domain, asked.categories, mechanism, epsilon), choice
     if mechanism.name in GRID_KEYS:
         rules.refuse(
             "attribute.type", f"must be number for {mechanism.name}", type(attribute.domain).__name__
         )
-    return discrete_plan(rules, asked, mechanism, epsilon=epsilon, devices=devices)
+    return discrete_plan(rules, asked, mechanism, epsilon=epsilon, devices=devices), choice
 
 
 def _score(
@@ -157,7 +163,7 @@ def _table(
     epsilon: float,
     devices: int,
     participation: object,
-) -> tuple[Table, Channel]:
+) -> tuple[Table, Channel, Choice | None]:
     """The cross table of several attributes: every combination of readings is an input."""
     attributes = tuple(each.attribute for each in asked)
     check_attributes(rules, attributes, 2, MAX_ATTRIBUTES)
@@ -178,12 +184,14 @@ def _table(
     for key, value in mechanism.keys.items():
         if key != "variant":
             rules.refuse(f"mechanism.{key}", "must be absent in a table", value)
+    choice = None
     if mechanism.name == "auto":
         coin = rules.real("mechanism.participation", participation, 0.0, 1.0)
-        mechanism = chosen_in_table(
+        choice = chosen_in_table(
             _TABLE_MECHANISMS, form.inputs, epsilon=epsilon, devices=devices, participation=coin
         )
-    return form, flat_channel(rules, mechanism.name, mechanism.keys, form.inputs, epsilon)
+        mechanism = Mechanism(choice.mechanism, choice.parameters)
+    return form, flat_channel(rules, mechanism.name, mechanism.keys, form.inputs, epsilon), choice
 
 
 def _grid(

@@ -23,6 +23,7 @@ from hubbub.domain import (
     NumberDomain,
 )
 from hubbub.errors import SurveyError
+from hubbub.survey_auto import Choice
 from hubbub.survey_canonical import Parts
 from hubbub.survey_compile import REGRESSION, compile_survey
 from hubbub.survey_cover import KEY as COVER_KEY
@@ -104,7 +105,13 @@ def read(path: str | Path) -> str:
         ) from None
 
 
-def parse(text: str, file: str) -> Parts:
+class Declared(Parts):
+    """The parts of a survey that a file declares, and what "auto" chose in it."""
+
+    choice: Choice | None
+
+
+def parse(text: str, file: str) -> Declared:
     """The parts of the survey that TOML text declares, its channel compiled.
 
     Raises:
@@ -143,7 +150,7 @@ def parse(text: str, file: str) -> Parts:
         "planned_devices": rules.integer("planned_devices", top.get("planned_devices"), 1, MAX_DEVICES),
         "quota": None if quota is None else rules.integer("quota", quota, 1, MAX_QUOTA),
     }
-    form, channel = compile_survey(
+    form, channel, choice = compile_survey(
         rules,
         asked,
         mechanism,
@@ -152,12 +159,13 @@ def parse(text: str, file: str) -> Parts:
         participation=mechanism_table.get(COVER_KEY, 1),
     )
     return cast(
-        Parts,
+        Declared,
         {
             **terms,
             "form": form,
             "epsilon": epsilon,
             "channel": covered(rules, channel, mechanism_table.get(COVER_KEY, 1)),
+            "choice": choice,
         },
     )
 

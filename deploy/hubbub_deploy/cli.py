@@ -19,7 +19,7 @@ from hubbub_deploy import agent_cli, cluster_cli, stated_fleet, survey_cli
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
-    from hubbub import Channel
+    from hubbub import Channel, Survey
 
 DEFAULT_PORT = 8780
 
@@ -278,6 +278,7 @@ def _survey_check(options: argparse.Namespace) -> int:
         "kind": "static" if all(each.kind == "static" for each in survey.attributes) else "evolving",
         "inputs": survey.channel.inputs,
         **_symbols(survey.channel),
+        **_choice(survey),
         "categories": list(survey.category_names),
         "declared_epsilon": survey.epsilon,
         "epsilon": survey.channel.epsilon,
@@ -288,8 +289,24 @@ def _survey_check(options: argparse.Namespace) -> int:
         print(json.dumps(facts, ensure_ascii=False))
     else:
         for key, value in facts.items():
-            print(f"{key:18} {', '.join(value) if isinstance(value, list) else value}")
+            print(f"{key:18} {_read(value)}")
     return 0
+
+
+def _choice(survey: Survey) -> dict[str, object]:
+    """What "auto" chose in this file, and why; nothing where the file names its mechanism."""
+    if survey.choice is None:
+        return {}
+    return {
+        "mechanism": {"name": survey.choice.mechanism, **survey.choice.parameters},
+        "why": f"auto: {survey.choice.why}",
+    }
+
+
+def _read(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(str(item) if key == "name" else f"{key} {item}" for key, item in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def _symbols(channel: Channel) -> dict[str, int]:

@@ -21,7 +21,6 @@ from hubbub.design import (
     Objective,
     Quantity,
     Question,
-    choose,
     compare,
     measured,
     measured_by_category,
@@ -83,11 +82,10 @@ class Design:
             raise DeployError(f"--within must come with --objective hit, got {within:g} without it")
         asked = None if objective is None else Objective(objective, within=within)
         coin = float(parameters.pop("participation", 1.0))
-        if name == "auto":
-            # The design that the survey was compiled with, seen through the objective asked for now.
-            meant = Question.of_survey(survey, objective=_objective(parameters), participation=coin)
-            choice = choose(meant)
-            name, parameters, asked = choice.mechanism, choice.parameters, asked or meant.objective
+        if survey.choice is not None:
+            # What the survey was compiled with, seen through the objective asked for now.
+            asked = asked or _objective(parameters)
+            name, parameters = survey.choice.mechanism, dict(survey.choice.parameters)
         question = Question.of_survey(survey, objective=asked, participation=coin)
         measure = measured if survey.channel.inputs == question.inputs else measured_by_category
         own, found = measure(name, parameters, question, survey.channel), compare(question)

@@ -121,6 +121,17 @@ def test_check_prints_what_devices_are_asked_for(labels: Path, capsys: pytest.Ca
     assert [line.split()[0] for line in lines] == list(facts)
 
 
+def test_check_says_what_auto_chose_and_why(labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels.write_text(LABELS.replace('name = "grr"', 'name = "auto"'), encoding="utf-8")
+    survey = Survey.load(labels)
+    assert main(["survey", "check", str(labels), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["mechanism"] == {"name": survey.choice.mechanism, **survey.choice.parameters}
+    assert facts["why"] == f"auto: {survey.choice.why}"
+    assert main(["survey", "check", str(labels)]) == 0
+    assert survey.choice.why in capsys.readouterr().out
+
+
 def test_compile_writes_the_bytes_that_devices_check(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -119,6 +119,23 @@ def test_relative_region_is_counted_from_the_attributes_zero():
     assert region == m.Relative(0.25, 1.0, 6.0)
 
 
+def test_a_survey_of_auto_says_what_was_chosen_among_what_and_why():
+    text = f'{NUMBER}[mechanism]\nname = "auto"\npoints = 9\n'
+    survey = Survey.parse(text)
+    choice = survey.choice
+    assert choice.objective == "mean"
+    assert choice.devices == survey.planned_devices
+    assert {"boosted", "hybrid", "duchi", "grr", "unary"} <= {one.mechanism for one in choice.compared}
+    assert all(choice.compared[0].cost <= 1.001 * one.cost for one in choice.compared)
+    assert choice.why.startswith("least exact error for the objective mean with")
+    assert f"next is {choice.compared[1].label} at the same cost to 0.1 %" in choice.why
+    keys = "".join(f"{key} = {value!r}\n" for key, value in choice.parameters.items())
+    named = Survey.parse(f'{NUMBER}[mechanism]\nname = "{choice.mechanism}"\n{keys}')
+    assert named.choice is None
+    assert named.canonical == survey.canonical
+    assert Survey.from_canonical(survey.canonical).choice is None
+
+
 def test_numbers_without_points_get_a_default_grid_by_auto():
     survey = Survey.parse(f'{NUMBER}[mechanism]\nname = "auto"\n')
     assert survey.grid_points == 33

@@ -83,11 +83,20 @@ def choose(question: Question) -> Candidate:
     Raises:
         ParameterError: If none answers the question.
     """
-    first = compare(question)[0]
+    return answered(question, compare(question))[0]
+
+
+def answered(question: Question, found: list[Candidate]) -> list[Candidate]:
+    """Gives what was compared back, if the first of it answers the question.
+
+    Raises:
+        ParameterError: If it does not, hence none does.
+    """
+    first = found[0]
     if not math.isfinite(first.cost):
         why = f": {first.refusal}" if first.refusal else ""
         raise ParameterError(f"no mechanism can show the {question.objective.quantity} of this question{why}")
-    return first
+    return found
 
 
 def measured(mechanism: str, parameters: Parameters, question: Question, channel: Channel) -> Candidate:
