@@ -99,6 +99,22 @@ def test_topic_made_again_under_its_name_is_another_log(bootstrap: str) -> None:
         assert log.end(0) == 0
 
 
+def _make(bootstrap: str, name: str, settings: dict[str, str]) -> None:
+    """Makes a topic; a broker that was just told of it may still not know it for a moment."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(name, 1, 1, config=settings)]).values():
+        future.result(10)
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            describe_topic(bootstrap, name)
+        except LogError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        else:
+            return
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -113,20 +129,14 @@ def test_topic_made_again_under_its_name_is_another_log(bootstrap: str) -> None:
 )
 def test_settings_that_lose_records_are_refused_by_name(bootstrap: str, key: str, value: str) -> None:
     name = new_topic_name()
-    settings = {"max.message.bytes": "2097152", "retention.ms": "-1", key: value}
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(name, 1, 1, config=settings)]).values():
-        future.result(10)
+    _make(bootstrap, name, {"max.message.bytes": "2097152", "retention.ms": "-1", key: value})
     with pytest.raises(LogError, match=f"{re.escape(key)} must be .*, got {re.escape(value)}"):
         KafkaLog(bootstrap, name, 1)
 
 
 def test_settings_that_keep_more_than_is_asked_for_are_taken(bootstrap: str) -> None:
     name = new_topic_name()
-    settings = {"max.message.bytes": "10000000", "retention.ms": "-1"}
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(name, 1, 1, config=settings)]).values():
-        future.result(10)
+    _make(bootstrap, name, {"max.message.bytes": "10000000", "retention.ms": "-1"})
     KafkaLog(bootstrap, name, 1).close()
 
 

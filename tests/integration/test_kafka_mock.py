@@ -18,6 +18,7 @@ from kafka_nursery import new_topic_name
 from log_contract import LogContract, Opener
 from surveys import LABELS
 
+from hubbub.layout import Layout, Span
 from hubbub.survey import Survey
 from hubbub_aggregator import plain
 from hubbub_aggregator.assignment import Assignment
@@ -93,7 +94,8 @@ def test_plain_consumer_counts_what_the_producer_wrote(mock: Mock) -> None:
             stop = asyncio.Event()
             stop.set()
             assignment = Assignment(store, begin=log.begin, end=log.end, clock=monotonic)
-            await plain.count(assignment, bootstrap=mock.bootstrap, topic=topic, partitions=4, stop=stop)
+            layout = Layout((Span(0, topic, 4, log.identity),))
+            await plain.count(assignment, bootstrap=mock.bootstrap, layout=layout, stop=stop)
 
         asyncio.run(count())
     expected = PartitionState()
