@@ -28,7 +28,8 @@ import hubbub
 from hubbub.records import ReportsRecord, Segment, SurveyRecord, decode_record, encode_record
 from hubbub_aggregator import assignment as assignments
 from hubbub_aggregator import counting, dedup, faust_app, plain
-from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.counting import apply_many
+from hubbub_aggregator.partition import PartitionState
 from hubbub_aggregator.redis_store import RedisStore
 from hubbub_collector.kafka_log import KafkaLog
 from hubbub_collector.kafka_topic import create_topic

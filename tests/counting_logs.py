@@ -13,9 +13,9 @@ from hubbub.layout import Layout
 from hubbub.records import ReportsRecord, Segment, SurveyRecord, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import Accounting
-from hubbub_aggregator.counting import Change, PartitionState, RoundKey, RoundState
 from hubbub_aggregator.dedup import IdTable
 from hubbub_aggregator.errors import StoreConflict
+from hubbub_aggregator.partition import Change, PartitionState, RoundKey, RoundState
 from hubbub_aggregator.provisional import Steps
 from hubbub_aggregator.store import check
 

@@ -11,8 +11,10 @@ from surveys import LABELS, VISITS
 
 from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
-from hubbub_aggregator.counting import PartitionState, adopt, apply_many
+from hubbub_aggregator.adoption import adopt
+from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.errors import StoreConflict
+from hubbub_aggregator.partition import PartitionState
 from hubbub_aggregator.provisional import Steps, Tally
 from hubbub_aggregator.store import Store
 

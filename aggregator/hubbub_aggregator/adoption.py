@@ -9,39 +9,34 @@ offsets are missing, and its accounting holds for all that was read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hubbub.survey import Survey
+from hubbub_aggregator.lost import LostRange
+from hubbub_aggregator.partition import Change, PartitionState
 
-if TYPE_CHECKING:
-    from hubbub_aggregator.counting import PartitionState
 
+def adopt(state: PartitionState, offset: int, announced: Iterable[Survey], *, now_s: int) -> Change:
+    """The change that goes on at `offset` without the records before it; `state` is left as it is.
 
-@dataclass(frozen=True, slots=True)
-class LostRange:
-    """Offsets of a partition that were never counted.
+    Args:
+        state: The partition so far.
+        offset: The next offset to apply.
+        announced: Surveys whose records may be among what is lost.
+        now_s: The time of the operator's word, seconds since 1970.
 
-    Attributes:
-        first: The first of them.
-        end: The offset after the last: the next one that was counted.
-        adopted_s: When the operator gave the word, seconds since 1970: rounds that began later lost nothing.
+    Raises:
+        ValueError: If nothing lies between the state's offset and this one.
     """
-
-    first: int
-    end: int
-    adopted_s: int
-
-    def touches(self, survey: Survey, number: int, sealed_at: int | None) -> bool:
-        """Whether reports of a round may lie in it.
-
-        Args:
-            survey: The survey.
-            number: The round.
-            sealed_at: The offset of its seal in this partition, None while it is open.
-        """
-        sealed_before = sealed_at is not None and sealed_at < self.first
-        return not sealed_before and survey.round_start_s(number) <= self.adopted_s + survey.skew_s
+    if offset <= state.offset:
+        raise ValueError(f"offset must be past {state.offset}, which comes next, got {offset}")
+    return Change(
+        previous=state.offset,
+        offset=offset,
+        surveys={survey.digest: survey for survey in announced if survey.digest not in state.surveys},
+        rounds={},
+        unknown=0,
+        lost=(LostRange(state.offset, offset, now_s),),
+    )
 
 
 def lost_of(survey: Survey, number: int, states: Mapping[int, PartitionState]) -> list[dict[str, int]]:
@@ -53,9 +48,3 @@ def lost_of(survey: Survey, number: int, states: Mapping[int, PartitionState]) -
             if lost.touches(survey, number, None if known is None else known.sealed_at):
                 found.append({"partition": partition, "from": lost.first, "until": lost.end})
     return found
-
-
-def new_surveys(known: Iterable[bytes], announced: Iterable[Survey]) -> dict[bytes, Survey]:
-    """The announced surveys that a partition has not heard of: their records may be among the lost ones."""
-    heard = set(known)
-    return {survey.digest: survey for survey in announced if survey.digest not in heard}

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
-from hubbub_aggregator.counting import RoundKey
 from hubbub_aggregator.errors import ArchiveError, Diverged
+from hubbub_aggregator.partition import RoundKey
 
 SCHEMA_VERSION: Final = 1
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hubbub_aggregator.counting import Change, PartitionState, RoundState, apply_many
+from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
 from hubbub_aggregator.errors import Ahead, Gap, Lost
+from hubbub_aggregator.partition import Change, PartitionState, RoundState
 from hubbub_aggregator.store import Store
 
 # What was fetched before a rebalance is worked off in less; a record that was lost never comes.

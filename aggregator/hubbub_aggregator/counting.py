@@ -21,10 +21,10 @@ offset below the next expected one is a redelivery and dropped; one above it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,160 +36,25 @@ from hubbub.records import NO_ROUND, ReportsRecord, SealRecord, Segment, SurveyR
 from hubbub.survey import Survey
 from hubbub.wire import ID_BYTES
 from hubbub_aggregator.accounting import NOTHING, Accounting
-from hubbub_aggregator.adoption import LostRange, new_surveys
 from hubbub_aggregator.dead_letters import DeadLetter, Reason
-from hubbub_aggregator.dedup import Fresh, IdSet, IdTable, Keys, Unchecked
+from hubbub_aggregator.dedup import Unchecked
 from hubbub_aggregator.errors import Gap
-
-Counts: TypeAlias = NDArray[np.int64]
-RoundKey: TypeAlias = tuple[bytes, int]
+from hubbub_aggregator.partition import (
+    NO_COUNTS,
+    Change,
+    Counts,
+    PartitionState,
+    RoundChange,
+    RoundKey,
+    RoundState,
+)
 
 # Decoded columns of this size lie in a second-level cache; larger groups count more slowly.
 _CACHED_BYTES: Final = 1 << 18
 
 _ID: Final = np.dtype((np.void, ID_BYTES))
-_NO_COUNTS: Final[Counts] = np.zeros(0, dtype=np.int64)
-_NO_KEYS: Final[Keys] = np.zeros(0, dtype=np.uint64)
-
-
-@dataclass(slots=True)
-class RoundState:
-    """One round of one survey in one partition.
-
-    Attributes:
-        counts: Accepted reports per symbol, shape (M,), int64, or per cell of a set; empty until the first is
-            accepted.
-        accounting: Everything up to the seal.
-        sealed_at: The seal's offset, or None while the round is open.
-        afterwards: Everything after the seal; no release contains it.
-        seen: Ids accepted in the open round; None where none was, and after the seal.
-        is_archived: Whether its counts and tallies were let go of, because an archive has its release.
-    """
-
-    counts: Counts = field(default_factory=_NO_COUNTS.copy)
-    accounting: Accounting = NOTHING
-    sealed_at: int | None = None
-    afterwards: Accounting = NOTHING
-    seen: IdSet | None = None
-    is_archived: bool = False
-
-
 # Only ever read.
 _UNKNOWN_ROUND: Final = RoundState()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RoundChange:
-    """What some records add to one round: the fields of RoundState as differences, and the new ids.
-
-    Attributes:
-        counts: Newly accepted reports per symbol or cell, int64; empty for none.
-        accounting: Added before the seal.
-        sealed_at: The seal's offset where these records hold the first one.
-        afterwards: Added after the seal.
-        seen: The round's set of ids as it was looked at; None where nothing had to be looked up.
-        fresh: What `seen` said of the new ids.
-    """
-
-    counts: Counts
-    accounting: Accounting
-    sealed_at: int | None
-    afterwards: Accounting
-    seen: IdSet | None = None
-    fresh: Fresh | None = None
-
-    @property
-    def keys(self) -> Keys:
-        """Keys of the newly accepted ids that a store must keep: none once the round is sealed."""
-        return _NO_KEYS if self.fresh is None or self.sealed_at is not None else self.fresh.keys
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Change:
-    """What some records change in a partition; committing it moves the offset from `previous` to `offset`.
-
-    Attributes:
-        previous: The state's next offset before.
-        offset: The next offset after; equal to `previous` where every record was a redelivery.
-        surveys: Newly announced surveys by digest.
-        rounds: What changes per (digest, round).
-        unknown: Reports of unannounced digests.
-        dead_letters: One for every record that did not decode, whole or in part.
-        lost: What an operator has given up for good.
-    """
-
-    previous: int
-    offset: int
-    surveys: Mapping[bytes, Survey]
-    rounds: Mapping[RoundKey, RoundChange]
-    unknown: int
-    dead_letters: tuple[DeadLetter, ...] = ()
-    lost: tuple[LostRange, ...] = ()
-
-    @property
-    def dead(self) -> int:
-        """How many records did not decode."""
-        return len(self.dead_letters)
-
-
-@dataclass(slots=True)
-class PartitionState:
-    """Everything that was counted in one partition up to an offset.
-
-    Attributes:
-        offset: The next offset to apply.
-        surveys: Announced surveys by digest.
-        rounds: By (digest, round); NO_ROUND collects what lies outside the schedule.
-        unknown: Reports of digests that no Survey record announced.
-        dead: Records that did not decode, whole or in part.
-        lost: Offsets that were never counted, by an operator's word.
-        past: The tallies of rounds that are archived and not kept here any more.
-        window: The starts of the rounds whose reports lie here, seconds since 1970: from the first on, and
-            below the second. Other rounds' repeats would be known elsewhere: here their reports are invalid.
-        id_set: Makes the set that remembers a round's ids.
-    """
-
-    offset: int = 0
-    surveys: dict[bytes, Survey] = field(default_factory=dict)
-    rounds: dict[RoundKey, RoundState] = field(default_factory=dict)
-    unknown: int = 0
-    dead: int = 0
-    lost: tuple[LostRange, ...] = ()
-    past: Accounting = NOTHING
-    window: tuple[int, float] = (0, float("inf"))
-    id_set: Callable[[], IdSet] = IdTable
-
-    def counted(self, key: RoundKey) -> bool:
-        """Whether a round's counts are those of as many reports as it accepted."""
-        known, survey = self.rounds[key], self.surveys.get(key[0])
-        if survey is None:
-            return not len(known.counts) and not known.accounting.accepted
-        return survey.channel.agrees(known.counts, known.accounting.accepted)
-
-    def commit(self, change: Change) -> None:
-        """Makes a change that `apply` computed from this very state.
-
-        Raises:
-            ValueError: If the state has moved since; it is then left as it is.
-        """
-        if change.previous != self.offset:
-            raise ValueError(f"change must start at offset {self.offset}, got {change.previous}")
-        for key, new in change.rounds.items():
-            known = self.rounds.setdefault(key, RoundState())
-            if new.seen is not None and new.fresh is not None and new.sealed_at is None:
-                new.seen.add(new.fresh)
-                known.seen = new.seen
-            if len(new.counts):
-                known.counts = known.counts + new.counts if len(known.counts) else new.counts
-            known.accounting += new.accounting
-            known.afterwards += new.afterwards
-            if new.sealed_at is not None:
-                known.sealed_at, known.seen = new.sealed_at, None
-        self.surveys.update(change.surveys)
-        self.unknown += change.unknown
-        self.dead += change.dead
-        self.lost += change.lost
-        self.offset = change.offset
 
 
 def apply(state: PartitionState, offset: int, record: bytes) -> Change:
@@ -229,30 +94,6 @@ def apply_many(state: PartitionState, records: Iterable[tuple[int, bytes]]) -> C
         draft.take(offset, data)
         offset += 1
     return draft.change(offset)
-
-
-def adopt(state: PartitionState, offset: int, announced: Iterable[Survey], *, now_s: int) -> Change:
-    """The change that goes on at `offset` without the records before it; `state` is left as it is.
-
-    Args:
-        state: The partition so far.
-        offset: The next offset to apply.
-        announced: Surveys whose records may be among what is lost.
-        now_s: The time of the operator's word, seconds since 1970.
-
-    Raises:
-        ValueError: If nothing lies between the state's offset and this one.
-    """
-    if offset <= state.offset:
-        raise ValueError(f"offset must be past {state.offset}, which comes next, got {offset}")
-    return Change(
-        previous=state.offset,
-        offset=offset,
-        surveys=new_surveys(state.surveys, announced),
-        rounds={},
-        unknown=0,
-        lost=(LostRange(state.offset, offset, now_s),),
-    )
 
 
 def count_only(survey: Survey, records: Iterable[bytes]) -> Counts:
@@ -422,14 +263,14 @@ class _Draft:
 
     def _counted(self, key: RoundKey, draft: _RoundDraft) -> RoundChange:
         if not draft.waiting:
-            return RoundChange(_NO_COUNTS, draft.accounting, draft.sealed_at, draft.afterwards)
+            return RoundChange(NO_COUNTS, draft.accounting, draft.sealed_at, draft.afterwards)
         survey = self._survey(key[0])
         assert survey is not None  # noqa: S101 - _segment saw it
         ids, symbols = _valid(draft.waiting, survey.channel)
         n, attempted = len(symbols), sum(len(segment) for segment in draft.waiting)
         accounting = draft.accounting + _refused(*draft.waiting, invalid=attempted - n)
         if not n:
-            return RoundChange(_NO_COUNTS, accounting, draft.sealed_at, draft.afterwards)
+            return RoundChange(NO_COUNTS, accounting, draft.sealed_at, draft.afterwards)
         seen = draft.known.seen if draft.known.seen is not None else self._state.id_set()
         fresh = seen.fresh(ids)
         if fresh.mask is not None:

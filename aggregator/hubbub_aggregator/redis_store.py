@@ -38,10 +38,10 @@ from hubbub.layout import Layout
 from hubbub.packing import pack, unpack
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING, Accounting
-from hubbub_aggregator.adoption import LostRange
-from hubbub_aggregator.counting import Change, PartitionState, RoundChange, RoundKey, RoundState
 from hubbub_aggregator.dedup import IdTable
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, LeaseLost, StoreConflict, StoreError
+from hubbub_aggregator.lost import LostRange
+from hubbub_aggregator.partition import Change, PartitionState, RoundChange, RoundKey, RoundState
 from hubbub_aggregator.provisional import Steps, Tally
 from hubbub_aggregator.store import check
 

@@ -23,9 +23,9 @@ from hubbub.survey import Survey
 from hubbub.survey_forms import AnyEstimator
 from hubbub_aggregator.accounting import NOTHING, Accounting
 from hubbub_aggregator.adoption import lost_of
-from hubbub_aggregator.counting import PartitionState, RoundKey
 from hubbub_aggregator.enrolment import Enrolment
 from hubbub_aggregator.errors import AccountingError
+from hubbub_aggregator.partition import PartitionState, RoundKey
 from hubbub_aggregator.provisional import Tally
 
 LEVEL: Final = 0.95

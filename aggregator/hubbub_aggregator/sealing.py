@@ -13,8 +13,8 @@ from typing import Final
 
 from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
-from hubbub_aggregator.counting import RoundKey
 from hubbub_aggregator.log import Log
+from hubbub_aggregator.partition import RoundKey
 
 # At least a gateway's delivery timeout plus the largest difference of the servers' clocks.
 DEFAULT_GRACE_S: Final = 30.0

@@ -18,10 +18,10 @@ import numpy as np
 from hubbub.errors import HubbubError
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING, Accounting
-from hubbub_aggregator.adoption import LostRange
-from hubbub_aggregator.counting import Change, Counts, PartitionState, RoundChange, RoundKey, RoundState
 from hubbub_aggregator.dedup import IdTable
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict
+from hubbub_aggregator.lost import LostRange
+from hubbub_aggregator.partition import Change, Counts, PartitionState, RoundChange, RoundKey, RoundState
 from hubbub_aggregator.provisional import Steps, Tally
 from hubbub_aggregator.store import check
 

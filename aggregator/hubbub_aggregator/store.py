@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from hubbub_aggregator.counting import Change, PartitionState, RoundKey
 from hubbub_aggregator.errors import CorruptStore
+from hubbub_aggregator.partition import Change, PartitionState, RoundKey
 from hubbub_aggregator.provisional import Steps
 
 

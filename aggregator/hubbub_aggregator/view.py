@@ -81,7 +81,7 @@ from typing import Any, Protocol
 
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING, Accounting
-from hubbub_aggregator.counting import PartitionState, RoundKey
+from hubbub_aggregator.partition import PartitionState, RoundKey
 from hubbub_aggregator.release import Document, timestamp
 
 

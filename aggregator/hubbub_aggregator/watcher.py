@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
-from hubbub_aggregator.counting import Change, PartitionState, RoundKey
 from hubbub_aggregator.errors import LayoutGrown, StoreError
 from hubbub_aggregator.log import Log
+from hubbub_aggregator.partition import Change, PartitionState, RoundKey
 from hubbub_aggregator.provisional import Steps
 from hubbub_aggregator.view import total_of
 from hubbub_aggregator.worker import Worker

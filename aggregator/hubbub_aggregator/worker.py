@@ -19,11 +19,12 @@ from hubbub.survey_forms import AnyEstimator
 from hubbub_aggregator.accounting import NOTHING
 from hubbub_aggregator.adoption import lost_of
 from hubbub_aggregator.archive import Archive
-from hubbub_aggregator.counting import PartitionState, RoundKey, RoundState, apply_many
+from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
 from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import Ahead, ArchiveError, Diverged
 from hubbub_aggregator.log import Log
+from hubbub_aggregator.partition import PartitionState, RoundKey, RoundState
 from hubbub_aggregator.provisional import Steps, Tally, advance
 from hubbub_aggregator.release import (
     Document,

@@ -27,7 +27,7 @@ from hubbub import Survey
 from hubbub.errors import HubbubError
 from hubbub.layout import Layout
 from hubbub.records import SurveyRecord, decode_record
-from hubbub_aggregator import api, counting, faust_app
+from hubbub_aggregator import adoption, api, faust_app
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.enrolment import Fleet
@@ -300,7 +300,7 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
                     f"partition {partition}: the record at {state.offset}, which comes next, is there; "
                     "nothing is lost"
                 )
-            store.save(partition, counting.adopt(state, offset, _announced(log), now_s=int(time.time())))
+            store.save(partition, adoption.adopt(state, offset, _announced(log), now_s=int(time.time())))
         except (AggregatorError, CollectorError, HubbubError) as error:
             raise DeployError(str(error)) from error
         return (

@@ -25,9 +25,10 @@ from hubbub.layout import Layout
 from hubbub_aggregator import plain
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.assignment import Assignment
-from hubbub_aggregator.counting import Change, PartitionState, RoundKey, apply_many
+from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import AggregatorError
+from hubbub_aggregator.partition import Change, PartitionState, RoundKey
 from hubbub_aggregator.provisional import Steps
 from hubbub_aggregator.release import canonical_bytes, release
 from hubbub_collector.errors import CollectorError

@@ -24,7 +24,8 @@ from hubbub.estimation import Smoothed
 from hubbub.randomness import SYSTEM, Source
 from hubbub.records import ReportsRecord, SealRecord, Segment, SurveyRecord, encode_record
 from hubbub.testing import seeded
-from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.counting import apply_many
+from hubbub_aggregator.partition import PartitionState
 from hubbub_aggregator.release import Release, canonical_bytes, release
 from hubbub_client.fleet import Column, Fleet
 from hubbub_deploy.errors import DeployError

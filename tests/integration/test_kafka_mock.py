@@ -22,7 +22,8 @@ from hubbub.layout import Layout, Span
 from hubbub.survey import Survey
 from hubbub_aggregator import plain
 from hubbub_aggregator.assignment import Assignment
-from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.counting import apply_many
+from hubbub_aggregator.partition import PartitionState
 from hubbub_collector.errors import LogError
 from hubbub_collector.kafka_log import KafkaLog
 from hubbub_collector.kafka_topic import Topic, companion

@@ -18,8 +18,9 @@ from surveys import LABELS
 
 from hubbub.records import SealRecord, SurveyRecord, encode_record
 from hubbub.survey import Survey
-from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, LeaseLost, StoreConflict, StoreError
+from hubbub_aggregator.partition import PartitionState
 from hubbub_aggregator.provisional import Steps, Tally
 from hubbub_aggregator.redis_store import RedisStore
 from hubbub_aggregator.release import gather

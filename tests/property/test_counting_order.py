@@ -22,7 +22,8 @@ from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import Accounting
 from hubbub_aggregator.archive import SqliteArchive
-from hubbub_aggregator.counting import PartitionState, apply, apply_many
+from hubbub_aggregator.counting import apply, apply_many
+from hubbub_aggregator.partition import PartitionState
 from hubbub_aggregator.release import canonical_bytes, release
 from hubbub_aggregator.sqlite_store import SqliteStore
 from hubbub_aggregator.view import LiveView

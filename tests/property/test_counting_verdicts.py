@@ -19,7 +19,8 @@ from surveys import LABELS
 from hubbub.records import NO_ROUND, ReportsRecord, SealRecord, Segment, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING, Accounting
-from hubbub_aggregator.counting import PartitionState, apply, apply_many
+from hubbub_aggregator.counting import apply, apply_many
+from hubbub_aggregator.partition import PartitionState
 
 NUMBERS = Survey.parse(LABELS)
 SETS = Survey.parse(LABELS.replace('name = "grr"', 'name = "unary"').replace("self-rated", "self-seen"))

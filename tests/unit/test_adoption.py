@@ -11,10 +11,12 @@ from surveys import LABELS
 
 from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
+from hubbub_aggregator.adoption import adopt
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.assignment import Assignment
-from hubbub_aggregator.counting import PartitionState, adopt, apply_many
+from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.errors import Lost
+from hubbub_aggregator.partition import PartitionState
 from hubbub_aggregator.release import release
 from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.worker import Worker

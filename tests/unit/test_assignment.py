@@ -9,8 +9,9 @@ from surveys import LABELS
 from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.assignment import GAP_PATIENCE_S, Assignment, SeekTo, contiguous
-from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.errors import Ahead, Gap, StoreConflict
+from hubbub_aggregator.partition import PartitionState
 
 HEALTH = Survey.parse(LABELS)
 RECORDS = list(

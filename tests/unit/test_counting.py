@@ -10,9 +10,10 @@ from surveys import LABELS, VISITS
 from hubbub.records import NO_ROUND, SealRecord, Segment, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import Accounting
-from hubbub_aggregator.counting import PartitionState, apply, apply_many, count_only
+from hubbub_aggregator.counting import apply, apply_many, count_only
 from hubbub_aggregator.dedup import Unchecked
 from hubbub_aggregator.errors import Gap
+from hubbub_aggregator.partition import PartitionState
 
 HEALTH = Survey.parse(LABELS)
 DAY = 24 * 60

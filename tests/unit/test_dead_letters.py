@@ -16,9 +16,10 @@ from hubbub.records import SealRecord, decode_record, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.assignment import Assignment
-from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.dead_letters import DeadLetter, KeyedDeadLetters, in_order
 from hubbub_aggregator.errors import StoreError
+from hubbub_aggregator.partition import PartitionState
 from hubbub_aggregator.sqlite_dead import SqliteDeadTopic
 from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.worker import Worker

@@ -19,8 +19,9 @@ from surveys import LABELS
 from hubbub.layout import Layout, Span
 from hubbub.survey import Survey
 from hubbub_aggregator import faust_app
-from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.faust_app import create_app
+from hubbub_aggregator.partition import PartitionState
 
 HEALTH = Survey.parse(LABELS)
 RECORDS = [announcement(HEALTH), *(batch(segment(HEALTH, 0, [(report_id(i), i % 5)])) for i in range(30))]

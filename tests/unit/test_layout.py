@@ -13,7 +13,8 @@ from hubbub.survey import Survey
 from hubbub.testing import seeded
 from hubbub.wire import Report
 from hubbub_aggregator.accounting import Accounting
-from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.counting import apply_many
+from hubbub_aggregator.partition import PartitionState
 from hubbub_collector.admission import Verdict
 from hubbub_collector.batcher import Batch, partition_of
 

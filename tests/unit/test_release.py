@@ -17,8 +17,9 @@ from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import Accounting
 from hubbub_aggregator.archive import SqliteArchive
-from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.errors import AccountingError, ArchiveError, Diverged
+from hubbub_aggregator.partition import PartitionState
 from hubbub_aggregator.provisional import Steps, Tally, advance
 from hubbub_aggregator.release import Release, canonical_bytes, gather, release
 

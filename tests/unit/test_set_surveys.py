@@ -16,8 +16,9 @@ from hubbub.randomness import SYSTEM
 from hubbub.records import ReportsRecord, Segment, decode_record, encode_record
 from hubbub.testing import seeded
 from hubbub.wire import Malformed, Report, decode_report, decode_upload, encode_report, encode_upload
-from hubbub_aggregator.counting import PartitionState, apply_many, count_only
+from hubbub_aggregator.counting import apply_many, count_only
 from hubbub_aggregator.errors import CorruptStore
+from hubbub_aggregator.partition import PartitionState
 from hubbub_aggregator.sqlite_store import SqliteStore
 from hubbub_aggregator.store import check
 from hubbub_client import Fleet

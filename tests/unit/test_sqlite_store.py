@@ -12,8 +12,9 @@ from counting_logs import MemoryStore, announcement, counted
 from store_contract import HEALTH, HISTORY, VISITED, Opener, StoreContract, some
 
 from hubbub.records import SealRecord, encode_record
-from hubbub_aggregator.counting import PartitionState, apply_many
+from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.errors import CorruptStore, ForeignStore
+from hubbub_aggregator.partition import PartitionState
 from hubbub_aggregator.sqlite_store import SqliteStore
 
 

@@ -13,8 +13,8 @@ from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.assignment import Assignment
-from hubbub_aggregator.counting import PartitionState, RoundKey, RoundState
 from hubbub_aggregator.errors import ArchiveError, LeaseLost, StoreError
+from hubbub_aggregator.partition import PartitionState, RoundKey, RoundState
 from hubbub_aggregator.provisional import Steps
 from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.watcher import Watcher
