@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, cast
 
@@ -55,6 +55,8 @@ _HEADER: Final = 2 * _TALLIES
 _INCREMENTS: Final = 1000
 # Blocks of ids per read on load: 40 MB where groups hold 20,000 reports.
 _BLOCKS: Final = 256
+# Rounds per read on load: some hundred kilobytes where channels have a hundred symbols.
+_ROUNDS: Final = 256
 # A load that other writers keep overtaking gives up: there should be none.
 _LOAD_ATTEMPTS: Final = 3
 # Redis answers in microseconds; past this it hangs, and the worker had better end than wait for ever.
@@ -163,6 +165,7 @@ class RedisStore:
         self._steps = f"{{{namespace}:steps}}:{log_identity}"
         self._lease_key, self._token = f"{self._steps}:lease", secrets.token_hex(8)
         self._holds = False
+        self._compiled: dict[bytes, Survey] = {}
         with _as_store_error():
             for policy in _policies(self._redis):
                 if policy != "noeviction":
@@ -295,7 +298,7 @@ class RedisStore:
             raise ForeignStore(f"partition {partition} must be of {self._identity(partition)!r}, got {head}")
         state = PartitionState(
             offset=int(head.get(b"offset", 0)),
-            surveys={digest: Survey.from_canonical(canonical) for digest, canonical in surveys.items()},
+            surveys={digest: self._survey(canonical) for digest, canonical in surveys.items()},
             unknown=int(head.get(b"unknown", 0)),
             dead=int(head.get(b"dead", 0)),
             past=_past(past),
@@ -305,10 +308,9 @@ class RedisStore:
             raise ValueError("a survey must lie under its own digest")
         if seals.keys() - rounds.keys():
             raise ValueError("every seal must be of a round")
-        for field, outputs in rounds.items():
+        integers = self._integers(partition, [_round_of(field) for field in rounds])
+        for (field, outputs), data in zip(rounds.items(), integers, strict=True):
             key = _round_of(field)
-            numbers, ids = self._round_keys(partition, key)
-            data = self._redis.get(numbers)
             if outputs == _ARCHIVED:
                 known = _round_state(data or b"", 0)
                 known.sealed_at, known.is_archived = int(seals[field]), True
@@ -319,9 +321,24 @@ class RedisStore:
             known = _round_state(data, int(outputs))
             known.sealed_at = int(seals[field]) if field in seals else None
             if with_ids:
-                known.seen = self._table(ids)
+                known.seen = self._table(self._round_keys(partition, key)[1])
             state.rounds[key] = known
         return state if self.offset(partition) == state.offset else None
+
+    def _survey(self, canonical: bytes) -> Survey:
+        """The survey, compiled once: who watches loads every partition several times a second."""
+        found = self._compiled.get(canonical)
+        if found is None:
+            found = self._compiled[canonical] = Survey.from_canonical(canonical)
+        return found
+
+    def _integers(self, partition: int, keys: Sequence[RoundKey]) -> list[bytes | None]:
+        """What is stored of some rounds: one question for many, since a page has every round there was."""
+        found: list[bytes | None] = []
+        for start in range(0, len(keys), _ROUNDS):
+            names = [self._round_keys(partition, key)[0] for key in keys[start : start + _ROUNDS]]
+            found += self._redis.mget(names)
+        return found
 
     def _table(self, name: str) -> IdTable | None:
         table, start = IdTable(), 0

@@ -102,6 +102,24 @@ def test_counts_can_be_had_without_ids(reopen: Opener) -> None:
     assert {key: row[:4] for key, row in counted(found).items()} == expected
 
 
+def test_load_asks_as_often_for_many_rounds_as_for_one(db: redis.Redis, reopen: Opener) -> None:
+    store = reopen()
+    seals = [encode_record(SealRecord(HEALTH.digest, number)) for number in range(HEALTH.rounds)]
+    assert len(seals) > 1
+    state = fill(store, [[announcement(HEALTH), seals[0]]])
+
+    def questions() -> int:
+        before: Any = db.info("stats")
+        store.load_counts(0)  # type: ignore[attr-defined]  # a RedisStore
+        after: Any = db.info("stats")
+        found: int = after["total_commands_processed"] - before["total_commands_processed"]
+        return found
+
+    of_one = questions()
+    store.save(0, apply_many(state, enumerate(seals[1:], start=state.offset)))
+    assert questions() == of_one
+
+
 @pytest.mark.parametrize(("log", "partitions"), [("another", 2), ("log", 3)])
 def test_store_of_another_log_or_layout_is_refused(
     reopen: Callable[..., RedisStore], log: str, partitions: int
