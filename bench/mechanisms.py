@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,6 +37,11 @@ CATEGORIES = (3, 10)
 EPSILONS = (0.5, 1.0, 2.0, 5.0)
 OBJECTIVES = (Objective("value"), Objective("category"), Objective("both"))
 BOOSTS = (0.25, 0.5, 0.75)
+CATEGORIES_ALONE: dict[str, Callable[..., Channel]] = {
+    "GRR": mechanisms.grr,
+    "subset selection": mechanisms.subset_selection,
+    "local hashing": mechanisms.local_hashing,
+}
 HIDDEN = math.inf
 TOLERANCE = 0.01
 DOMINANCE = ((10, 3), (91, 3), (91, 10), (1000, 10))
@@ -95,7 +101,7 @@ def rows_of(asked: Question) -> list[Row]:
     found.append(Row("local hashing, a random hash", *random_hash(asked)))
     if grouped:
         found.append(_row("three-level exponential", exponential(asked), asked))
-        found += [_categories_alone(asked, name) for name in ("GRR", "subset selection")]
+        found += [_categories_alone(asked, name) for name in CATEGORIES_ALONE]
         both = replace(asked, objective=Objective("both"))
         tuned = [c for c in compare(both) if c.accuracy is not None and math.isfinite(c.cost)]
         for name in ("pbgrr", "levels"):
@@ -148,8 +154,7 @@ def _row(label: str, channel: Channel, asked: Question) -> Row:
 
 def _categories_alone(asked: Question, name: str) -> Row:
     """A mechanism over the categories in place of the values, which it hides."""
-    build = mechanisms.grr if name == "GRR" else mechanisms.subset_selection
-    channel = build(len(asked.sizes), epsilon=asked.epsilon)
+    channel = CATEGORIES_ALONE[name](len(asked.sizes), epsilon=asked.epsilon)
     crowd = np.bincount(asked.category_of, weights=asked.prior)
     errors = estimator_for(channel).foresee(crowd, 1).value_errors
     return Row(f"{name}, of the category", HIDDEN, float(np.mean(errors[:-1] ** 2)))

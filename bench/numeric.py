@@ -14,7 +14,8 @@ one estimated from DEVICES reports, of a crowd whose numbers follow Beta(5, 2) s
 - unbiased: from the exact covariance of the linear estimates, E|Z| = sqrt(2/pi) sigma at every point of the
   curve. "-" where a mechanism hides the distribution;
 - smoothed: by simulation, RUNS collections with seeds of their own, expectation maximisation with smoothing
-  (Li et al. 2020) started from the uniform distribution. It is biased, and far better.
+  (Li et al. 2020) started from the uniform distribution. It is biased, and far better. "-" for
+  hashes and sets, which have no such view.
 
 The third is the designer's pick, with one more input for a missing value, and its objective over the best of
 the tables' mechanisms, which then have that input, too.
@@ -31,11 +32,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import mechanisms
+from hubbub.channel import Channel
 from hubbub.design import Candidate, Objective, Question, choose, foresee
 from hubbub.estimation import estimator_for
 from hubbub.estimation.em import maximise
 from hubbub.finite import FiniteChannel
 from hubbub.mechanisms.kernels import KernelName
+from hubbub.mechanisms.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, Uniform
 from hubbub.testing import seeded
 
 POINTS = 65
@@ -47,13 +50,25 @@ UNIT = np.linspace(0.0, 1.0, POINTS)
 CROWD = UNIT**4 * (1.0 - UNIT) / float((UNIT**4 * (1.0 - UNIT)).sum())
 Missing = Literal["none", "input"]
 KERNELS: tuple[KernelName, ...] = ("uniform", "laplace", "gaussian", "staircase")
-NAMES = {"square_wave": "Square Wave", "hybrid": "Hybrid", "piecewise": "Piecewise", "duchi": "Duchi"}
+LAWS: dict[str, ScaleLaw] = {
+    "Gamma of shape 3": Gamma(3.0, 1.0),
+    "uniform from 1 to 5": Uniform(1.0, 5.0),
+    "Gaussian 1 ± 1, cut below 0.2": TruncatedGaussian(1.0, 1.0, 0.2),
+}
+NAMES = {
+    "square_wave": "Square Wave",
+    "hybrid": "Hybrid",
+    "piecewise": "Piecewise",
+    "duchi": "Duchi",
+    "subset": "subset selection",
+    "local_hashing": "local hashing",
+}
 WITHIN = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 Floats = NDArray[np.float64]
 
 
-def channels(epsilon: float, missing: Missing = "none") -> Iterator[tuple[str, FiniteChannel]]:
+def channels(epsilon: float, missing: Missing = "none") -> Iterator[tuple[str, Channel]]:
     """Every mechanism that is a channel, on the grid."""
     for kernel in KERNELS:
         yield (
@@ -78,11 +93,21 @@ def channels(epsilon: float, missing: Missing = "none") -> Iterator[tuple[str, F
         yield f"{kernel} noise, cut", plain
     drawn = [mechanisms.r2dp(POINTS, epsilon=epsilon, within=w, missing=missing) for w in WITHIN]
     yield "r2dp noise, cut, best of two-point laws", min(drawn, key=lambda c: c.design.mean_variance)
-    yield "GRR", mechanisms.grr(POINTS + (missing == "input"), epsilon=epsilon)
+    for name, law in LAWS.items():
+        yield f"r2dp noise, cut, {name}", mechanisms.r2dp(POINTS, epsilon=epsilon, law=law, missing=missing)
+    inputs = POINTS + (missing == "input")
+    yield "GRR", mechanisms.grr(inputs, epsilon=epsilon)
+    yield "subset selection", mechanisms.subset_selection(inputs, epsilon=epsilon)
+    yield "unary, optimised", mechanisms.unary(inputs, epsilon=epsilon)
+    yield "local hashing", mechanisms.local_hashing(inputs, epsilon=epsilon)
 
 
-def variances(channel: FiniteChannel) -> Floats:
+def variances(channel: Channel) -> Floats:
     """The variance of a report's reading, per point, shape (K,)."""
+    if not isinstance(channel, FiniteChannel) or isinstance(channel, mechanisms.LocalHashing):
+        # Their estimates are unbiased for every share, so that one mean of them is.
+        alone = [estimator_for(channel).foresee(crowd, 1).covariance() for crowd in np.eye(POINTS)]
+        return np.array([float(GRID @ covariance @ GRID) for covariance in alone])
     rows = channel.weights() / channel.total
     shares = rows.mean(axis=0)
     scaled = rows / np.sqrt(shares)
@@ -115,7 +140,7 @@ def two_point(epsilon: float) -> float:
     return min(float(cost.min()), 2.0 / epsilon**2)
 
 
-def unbiased_distance(channel: FiniteChannel) -> float:
+def unbiased_distance(channel: Channel) -> float:
     """The expected Wasserstein distance of the linear estimates; inf where the distribution is hidden."""
     covariance = estimator_for(channel).foresee(CROWD, DEVICES).covariance()
     if not np.isfinite(covariance).all():
@@ -125,8 +150,10 @@ def unbiased_distance(channel: FiniteChannel) -> float:
     return float(step * math.sqrt(2.0 / math.pi) * np.sqrt(np.maximum(curve, 0.0)).sum())
 
 
-def smoothed_distance(channel: FiniteChannel) -> tuple[float, float]:
-    """The mean Wasserstein distance of smoothed estimates, and its standard error."""
+def smoothed_distance(channel: Channel) -> tuple[float, float] | None:
+    """Mean Wasserstein distance of smoothed estimates, and its standard error; None for hashes and sets."""
+    if not isinstance(channel, FiniteChannel) or isinstance(channel, mechanisms.LocalHashing):
+        return None
     numbers = np.repeat(np.arange(POINTS), np.round(CROWD * DEVICES).astype(np.int64))
     truth = np.cumsum(np.bincount(numbers, minlength=POINTS) / len(numbers))
     found, rows = [], channel.weights() / channel.total
@@ -149,7 +176,7 @@ def question(epsilon: float, objective: Objective) -> Question:
     )
 
 
-def for_the_curve(epsilon: float, picked: Candidate) -> FiniteChannel:
+def for_the_curve(epsilon: float, picked: Candidate) -> Channel:
     """The pick without its missing input, so that it can stand in a table beside the others."""
     if picked.mechanism == "grr":
         return mechanisms.grr(POINTS, epsilon=epsilon)
@@ -174,6 +201,11 @@ def text(number: float) -> str:
     return "-" if math.isinf(number) else f"{number:.3g}" if number < 1e4 else f"{number:.0e}"
 
 
+def smoothed_text(smooth: tuple[float, float] | None) -> str:
+    """A mean and its standard error, or a dash for what has no such view."""
+    return "-" if smooth is None else f"{smooth[0]:.4f} ± {smooth[1]:.4f}"
+
+
 def main(arguments: list[str]) -> int:
     """Prints the three tables."""
     if arguments:
@@ -192,8 +224,7 @@ def main(arguments: list[str]) -> int:
                 means.setdefault(f"{label}, own readings", []).append(cells)
             smooth = smoothed_distance(channel) if label != "Duchi" else None
             distances.setdefault(label, []).append(
-                f"{text(unbiased_distance(channel))} / "
-                + ("-" if smooth is None else f"{smooth[0]:.4f} ± {smooth[1]:.4f}")
+                f"{text(unbiased_distance(channel))} / {smoothed_text(smooth)}"
             )
         for label, variance in formulas(epsilon):
             means.setdefault(label, []).append(f"{text(variance)} / {text(variance)}")
@@ -210,9 +241,8 @@ def main(arguments: list[str]) -> int:
             )
             if name != "mean":
                 curved = for_the_curve(epsilon, picked)
-                smooth = smoothed_distance(curved)
                 distances.setdefault(f'the designer\'s pick for "{name}"', []).append(
-                    f"{text(unbiased_distance(curved))} / {smooth[0]:.4f} ± {smooth[1]:.4f}"
+                    f"{text(unbiased_distance(curved))} / {smoothed_text(smoothed_distance(curved))}"
                 )
     markdown("variance of the mean, worst / average", means)
     markdown("Wasserstein distance, unbiased / smoothed", distances)

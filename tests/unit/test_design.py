@@ -194,6 +194,22 @@ def test_very_many_values_are_hashed_in_a_report_of_a_few_bytes():
     assert second.cost > 1000 * first.cost
 
 
+def test_very_many_categories_are_hashed_where_a_set_of_them_does_not_fit_a_report(monkeypatch):
+    """The limit of a report is set to what a hash takes, so that few categories stand for very many."""
+    many = asked([2] * 60, epsilon=0.5, objective="category")
+    hashed = {
+        candidate.mechanism: candidate for candidate in compare(many) if "reading" in candidate.parameters
+    }
+    assert not hashed["local_hashing"].refusal
+    size = hashed["local_hashing"].accuracy.bytes_per_report
+    assert size < hashed["subset"].accuracy.bytes_per_report
+    monkeypatch.setattr("hubbub.design.comparison.MAX_REPORT_BYTES", size)
+    first = choose(many)
+    assert (first.mechanism, first.parameters["reading"]) == ("local_hashing", "category")
+    assert math.isinf(first.accuracy.errors.value)
+    assert first.cost == pytest.approx(hashed["local_hashing"].cost, rel=1e-12)
+
+
 def test_numbers_are_compared_with_what_knows_no_order_of_them():
     asked = Question.uniform(
         kind="grid",

@@ -61,6 +61,9 @@ class Candidate:
         return f"{self.mechanism} ({inside})" if inside else self.mechanism
 
 
+Measure = Callable[[str, Parameters, Question, Channel], Candidate]
+
+
 def compare(question: Question) -> list[Candidate]:
     """Gives every mechanism that fits, least cost first, then those that do not answer or fit.
 
@@ -144,6 +147,7 @@ def _labels(question: Question) -> Iterator[Candidate]:
                 lambda build=build: build(len(sizes), epsilon=epsilon),  # type: ignore[misc]  # binds the loop's
                 measured_by_category,
             )
+        yield _hashed(question, len(sizes), {"reading": "category"}, measured_by_category)
         if question.objective.quantity != "category":  # hiding the value is then the best boost
             yield _boosted_response(question)
             yield from (_level_sampling(question, oracles) for oracles in ("grr", "best"))
@@ -163,16 +167,16 @@ def _sets_and_hashes(question: Question) -> Iterator[Candidate]:
         question,
         lambda: mechanisms.unary(inputs, epsilon=epsilon, variant="symmetric"),
     )
-    yield _hashed(question)
+    yield _hashed(question, inputs, {}, measured)
 
 
-def _hashed(question: Question) -> Candidate:
-    parameters: Parameters = {}
+def _hashed(question: Question, inputs: int, parameters: Parameters, measure: Measure) -> Candidate:
     found = _tried(
         "local_hashing",
         parameters,
         question,
-        lambda: mechanisms.local_hashing(question.inputs, epsilon=question.epsilon),
+        lambda: mechanisms.local_hashing(inputs, epsilon=question.epsilon),
+        measure,
     )
     if isinstance(found.channel, mechanisms.LocalHashing):
         parameters["buckets"] = found.channel.pool.buckets
@@ -299,7 +303,7 @@ def _tried(
     parameters: Parameters,
     question: Question,
     build: Callable[[], Channel],
-    measure: Callable[[str, Parameters, Question, Channel], Candidate] = measured,
+    measure: Measure = measured,
 ) -> Candidate:
     try:
         channel = _covered(question, build())
