@@ -23,112 +23,36 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, cast
 
 import numpy as np
 import redis
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisClusterException
-from redis.retry import Retry
 
 from hubbub.errors import HubbubError
 from hubbub.layout import Layout
-from hubbub.packing import pack, unpack
 from hubbub.survey import Survey
-from hubbub_aggregator.accounting import NOTHING, Accounting
+from hubbub_aggregator import redis_scripts, redis_values
 from hubbub_aggregator.dedup import IdTable
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, LeaseLost, StoreConflict, StoreError
 from hubbub_aggregator.lost import LostRange
-from hubbub_aggregator.partition import Change, PartitionState, RoundChange, RoundKey, RoundState
-from hubbub_aggregator.provisional import Steps, Tally
+from hubbub_aggregator.partition import Change, PartitionState, RoundKey
+from hubbub_aggregator.provisional import Steps
+from hubbub_aggregator.redis_connection import as_store_error, connected, policies
 from hubbub_aggregator.store import check
 
 SCHEMA_VERSION: Final = 1
-_COUNT: Final = np.dtype(">i8")  # the byte order of BITFIELD
 _KEY: Final = np.dtype("<u8")
-_TALLIES: Final = len(NOTHING)
 _ARCHIVED: Final = b"archived"
-_HEADER: Final = 2 * _TALLIES
-# Arguments that a script hands to one command lie on Lua's stack, which ends at 8,000.
-_INCREMENTS: Final = 1000
 # Blocks of ids per read on load: 40 MB where groups hold 20,000 reports.
 _BLOCKS: Final = 256
 # Rounds per read on load: some hundred kilobytes where channels have a hundred symbols.
 _ROUNDS: Final = 256
 # A load that other writers keep overtaking gives up: there should be none.
 _LOAD_ATTEMPTS: Final = 3
-# Redis answers in microseconds; past this it hangs, and the worker had better end than wait for ever.
-TIMEOUT_S: Final = 10.0
 # Who watches looks four times a second; past this another one may take over.
 LEASE_S: Final = 10.0
-CLUSTER_SCHEME: Final = "redis+cluster://"
-
-# ARGV: identity, previous offset, new offset, then commands: their number of words, name, key's index, rest.
-_SAVE: Final = """
-local found = redis.call('HMGET', KEYS[1], 'identity', 'offset', 'broken')
-if found[1] and found[1] ~= ARGV[1] then return {'foreign', found[1]} end
-if found[3] then return {'broken', found[3]} end
-if (found[2] or '0') ~= ARGV[2] then return {'conflict', found[2] or '0'} end
-local i = 4
-while i <= #ARGV do
-  local words = tonumber(ARGV[i])
-  local name, key = ARGV[i + 1], KEYS[tonumber(ARGV[i + 2])]
-  local reply
-  if name == 'ROUND' then
-    reply = redis.pcall('HSETNX', KEYS[2], ARGV[i + 3], '0')
-    if reply == 1 then
-      redis.call('DEL', KEYS[tonumber(ARGV[i + 4])])
-      reply = redis.pcall('SET', key, '')
-    end
-  else
-    reply = redis.pcall(name, key, unpack(ARGV, i + 3, i + words))
-  end
-  if type(reply) == 'table' and reply.err then
-    if i > 4 then redis.pcall('HSET', KEYS[1], 'broken', reply.err) end
-    return {'failed', reply.err}
-  end
-  i = i + words + 1
-end
-redis.call('HSET', KEYS[1], 'identity', ARGV[1], 'offset', ARGV[3])
-return {'saved', ARGV[3]}
-"""
-
-
-# KEYS: rounds, seals, the round's integers, past. ARGV: the round's field, how many tallies.
-_FORGET: Final = """
-local n = tonumber(ARGV[2])
-if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 0 then return 0 end
-if redis.call('HGET', KEYS[1], ARGV[1]) == false then return 0 end
-for i = 0, 2 * n - 1 do
-  local found = redis.call('BITFIELD', KEYS[3], 'GET', 'i64', '#' .. i)[1]
-  redis.call('BITFIELD', KEYS[4], 'INCRBY', 'i64', '#' .. (i % n), string.format('%.0f', found))
-end
-redis.call('UNLINK', KEYS[3])
-redis.call('HSET', KEYS[1], ARGV[1], 'archived')
-return 1
-"""
-
-
-# KEYS: the lease. ARGV: token, milliseconds, 0 to give it back.
-_LEASE: Final = """
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return 0 end
-if ARGV[2] == '0' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
-return 1
-"""
-
-# KEYS: steps, lease. ARGV: token, then fields and values, of which an empty one forgets its field.
-_SAVE_STEPS: Final = """
-local holder = redis.call('GET', KEYS[2])
-if holder and holder ~= ARGV[1] then return 1 end
-for i = 2, #ARGV, 2 do
-  if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i])
-  else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
-end
-return 0
-"""
 
 
 class RedisStore:
@@ -166,14 +90,14 @@ class RedisStore:
         self._lease_key, self._token = f"{self._steps}:lease", secrets.token_hex(8)
         self._holds = False
         self._compiled: dict[bytes, Survey] = {}
-        with _as_store_error():
-            for policy in _policies(self._redis):
+        with as_store_error():
+            for policy in policies(self._redis):
                 if policy != "noeviction":
                     raise StoreError(f"maxmemory-policy must be noeviction, got {policy}")
-            self._save = self._redis.register_script(_SAVE)
-            self._lease = self._redis.register_script(_LEASE)
-            self._save_steps = self._redis.register_script(_SAVE_STEPS)
-            self._forget = self._redis.register_script(_FORGET)
+            self._save = self._redis.register_script(redis_scripts.SAVE)
+            self._lease = self._redis.register_script(redis_scripts.LEASE)
+            self._save_steps = self._redis.register_script(redis_scripts.SAVE_STEPS)
+            self._forget = self._redis.register_script(redis_scripts.FORGET)
             for partition in range(partitions):
                 found = self._redis.hget(self._key(partition, "head"), "identity")
                 expected = self._identity(partition)
@@ -198,24 +122,7 @@ class RedisStore:
             ForeignStore: As for the class.
             StoreError: As for the class.
         """
-        # A save that is sent twice would meet its own offset and look like a second writer.
-        never = Retry(NoBackoff(), 0)
-        clustered = url.startswith(CLUSTER_SCHEME)
-        options: dict[str, Any] = {
-            "socket_timeout": TIMEOUT_S,
-            "socket_connect_timeout": TIMEOUT_S,
-            "retry": never,
-        }
-        try:
-            if clustered:
-                address = "redis://" + url.removeprefix(CLUSTER_SCHEME)
-                client: Any = redis.RedisCluster.from_url(address, **options)
-            else:
-                client = redis.Redis.from_url(url, **options)
-        except (redis.RedisError, RedisClusterException) as error:
-            raise StoreError(f"Redis did not do what was asked: {error}") from error
-        except ValueError as error:
-            raise StoreError(f"Redis must be given as redis://host:port, got {url!r}: {error}") from error
+        client = connected(url)
         try:
             return cls(
                 client, log_identity=log_identity, partitions=partitions, layout=layout, namespace=namespace
@@ -248,7 +155,7 @@ class RedisStore:
     def offset(self, partition: int) -> int:
         """The next offset that is stored, without loading anything else."""
         self._check_partition(partition)
-        with _as_store_error():
+        with as_store_error():
             return int(self._redis.hget(self._key(partition, "head"), "offset") or 0)
 
     def load(self, partition: int) -> PartitionState:
@@ -274,7 +181,7 @@ class RedisStore:
         self._check_partition(partition)
         for _ in range(_LOAD_ATTEMPTS):
             try:
-                with _as_store_error():
+                with as_store_error():
                     state = self._read(partition, with_ids=with_ids)
             except (HubbubError, ValueError, TypeError, KeyError) as error:
                 raise CorruptStore(f"partition {partition}: {error!r}") from error
@@ -301,24 +208,24 @@ class RedisStore:
             surveys={digest: self._survey(canonical) for digest, canonical in surveys.items()},
             unknown=int(head.get(b"unknown", 0)),
             dead=int(head.get(b"dead", 0)),
-            past=_past(past),
+            past=redis_values.past_of(past),
             lost=tuple(LostRange(*map(int, entry.split())) for entry in lost),
         )
         if any(survey.digest != digest for digest, survey in state.surveys.items()):
             raise ValueError("a survey must lie under its own digest")
         if seals.keys() - rounds.keys():
             raise ValueError("every seal must be of a round")
-        integers = self._integers(partition, [_round_of(field) for field in rounds])
+        integers = self._integers(partition, [redis_values.round_of(field) for field in rounds])
         for (field, outputs), data in zip(rounds.items(), integers, strict=True):
-            key = _round_of(field)
+            key = redis_values.round_of(field)
             if outputs == _ARCHIVED:
-                known = _round_state(data or b"", 0)
+                known = redis_values.round_state(data or b"", 0)
                 known.sealed_at, known.is_archived = int(seals[field]), True
                 state.rounds[key] = known
                 continue
             if data is None:
                 raise ValueError(f"round {key[1]} of {key[0].hex()} must have its integers, got none")
-            known = _round_state(data, int(outputs))
+            known = redis_values.round_state(data, int(outputs))
             known.sealed_at = int(seals[field]) if field in seals else None
             if with_ids:
                 known.seen = self._table(self._round_keys(partition, key)[1])
@@ -380,19 +287,19 @@ class RedisStore:
         for key, new in change.rounds.items():
             keys.extend(self._round_keys(partition, key))
             numbers, ids = len(keys) - 1, len(keys)
-            field = _field_of(key)
+            field = redis_values.field_of(key)
             # What an earlier life of the partition may have left under these names must not be added to.
             command("ROUND", numbers, field, ids)
             if len(new.counts):
                 command("HSET", rounds, field, len(new.counts))
-            for increments in _increments(new):
+            for increments in redis_values.increments(new):
                 command("BITFIELD", numbers, *increments)
             if len(new.keys):
                 command("RPUSH", ids, new.keys.astype(_KEY, copy=False).tobytes())
             if new.sealed_at is not None:
                 command("HSETNX", seals, field, new.sealed_at)
                 command("UNLINK", ids)
-        with _as_store_error():
+        with as_store_error():
             verdict, found = self._save(keys=keys, args=words)
         if verdict == b"conflict":
             raise StoreConflict(
@@ -421,8 +328,8 @@ class RedisStore:
             numbers,
             self._key(partition, "past"),
         ]
-        with _as_store_error():
-            self._forget(keys=keys, args=[_field_of(key), _TALLIES])
+        with as_store_error():
+            self._forget(keys=keys, args=[redis_values.field_of(key), redis_values.TALLIES])
 
     def hold_lease(self) -> None:
         """Takes or keeps the lease on sealing, releasing and showing for LEASE_S.
@@ -431,7 +338,7 @@ class RedisStore:
             LeaseLost: If another store object holds it.
             StoreError: If Redis did not answer.
         """
-        with _as_store_error():
+        with as_store_error():
             held = self._lease(keys=[self._lease_key], args=[self._token, int(1000 * LEASE_S)])
         if not held:
             raise LeaseLost("the lease on sealing and releasing must be free, another process holds it")
@@ -439,7 +346,7 @@ class RedisStore:
 
     def release_lease(self) -> None:
         """Lets the next one begin at once."""
-        with _as_store_error():
+        with as_store_error():
             self._lease(keys=[self._lease_key], args=[self._token, 0])
 
     def load_steps(self) -> dict[RoundKey, Steps]:
@@ -448,10 +355,12 @@ class RedisStore:
         Raises:
             CorruptStore: If what is kept there is not steps.
         """
-        with _as_store_error():
+        with as_store_error():
             found = self._redis.hgetall(self._steps)
         try:
-            return {_round_of(field): _steps(data) for field, data in found.items()}
+            return {
+                redis_values.round_of(field): redis_values.steps_of(data) for field, data in found.items()
+            }
         except (HubbubError, ValueError, TypeError) as error:
             raise CorruptStore(f"{self._steps}: {error!r}") from error
 
@@ -468,10 +377,9 @@ class RedisStore:
         for key, steps in changed.items():
             data = b""
             if steps is not None:
-                shown = None if steps.shown is None else _packed(steps.shown)
-                data = pack([shown, _packed(steps.candidate)])
-            words += _field_of(key), data
-        with _as_store_error():
+                data = redis_values.packed_steps(steps)
+            words += redis_values.field_of(key), data
+        with as_store_error():
             fenced = self._save_steps(keys=[self._steps, self._lease_key], args=[self._token, *words])
         if fenced:
             raise LeaseLost("steps must be saved by who holds the lease, another process does")
@@ -479,79 +387,3 @@ class RedisStore:
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self._partitions:
             raise ForeignStore(f"partition must be in [0, {self._partitions}), got {partition}")
-
-
-def _policies(client: Any) -> list[str]:  # noqa: ANN401 - a client of one server, or of a cluster
-    """What each server does when its memory is full."""
-    if isinstance(client, redis.RedisCluster):
-        servers = client.info("memory", target_nodes=redis.RedisCluster.PRIMARIES)
-        # One server answers for itself, several each under its name.
-        found = [servers] if "used_memory" in servers else list(servers.values())
-    else:
-        found = [client.info("memory")]
-    return [memory.get("maxmemory_policy", "noeviction") for memory in found]
-
-
-@contextmanager
-def _as_store_error() -> Iterator[None]:
-    try:
-        yield
-    except (redis.RedisError, RedisClusterException, OSError) as error:
-        raise StoreError(f"Redis did not do what was asked: {error}") from error
-
-
-def _field_of(key: RoundKey) -> bytes:
-    """A round's name within a hash: 16 bytes of digest, 8 of round, which may be NO_ROUND."""
-    return key[0] + key[1].to_bytes(8, "big", signed=True)
-
-
-def _round_of(field: bytes) -> RoundKey:
-    return field[:16], int.from_bytes(field[16:], "big", signed=True)
-
-
-def _increments(new: RoundChange) -> Iterable[list[Any]]:
-    """The words of BITFIELD commands that add a round's tallies and counts; nothing for what stays."""
-    numbers = np.concatenate(([*new.accounting, *new.afterwards], new.counts)).astype(np.int64)
-    places = np.flatnonzero(numbers)
-    for start in range(0, len(places), _INCREMENTS):
-        part = places[start : start + _INCREMENTS]
-        yield [
-            word
-            for place, number in zip(part.tolist(), numbers[part].tolist(), strict=True)
-            for word in ("INCRBY", "i64", f"#{place}", number)
-        ]
-
-
-def _round_state(data: bytes, outputs: int) -> RoundState:
-    found = np.frombuffer(data, dtype=_COUNT)
-    if len(found) > _HEADER + outputs:
-        raise ValueError(f"a round of {outputs} symbols must have as many counts, got {len(found) - _HEADER}")
-    numbers = np.zeros(_HEADER + outputs, dtype=np.int64)  # Redis keeps no zeros at the end
-    numbers[: len(found)] = found
-    tallies = numbers[:_HEADER].tolist()
-    return RoundState(
-        counts=numbers[_HEADER:].copy(),
-        accounting=Accounting(*tallies[:_TALLIES]),
-        afterwards=Accounting(*tallies[_TALLIES:]),
-    )
-
-
-def _past(data: bytes | None) -> Accounting:
-    numbers = np.zeros(_TALLIES, dtype=np.int64)
-    found = np.frombuffer(data or b"", dtype=_COUNT)
-    numbers[: len(found)] = found
-    return Accounting(*numbers.tolist())
-
-
-def _packed(tally: Tally) -> list[Any]:
-    return [tally.n, list(tally.cut.items()), tally.counts.astype(_COUNT).tobytes()]
-
-
-def _steps(data: bytes) -> Steps:
-    # Any stops here: what does not fit raises ValueError or TypeError.
-    shown, candidate = cast(Any, unpack(data, "steps"))
-    return Steps(None if shown is None else _tally(*shown), _tally(*candidate))
-
-
-def _tally(n: int, cut: list[tuple[int, int]], counts: bytes) -> Tally:
-    return Tally(dict(cut), np.frombuffer(counts, dtype=_COUNT).astype(np.int64), n)
