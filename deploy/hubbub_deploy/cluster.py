@@ -7,17 +7,13 @@ of them may end at any time; whatever supervises them starts them again.
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import threading
 import time
-import tomllib
 import traceback
-from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
@@ -25,218 +21,26 @@ from starlette.routing import Mount
 
 from hubbub import Survey
 from hubbub.errors import HubbubError
-from hubbub.layout import Layout
-from hubbub.records import SurveyRecord, decode_record
 from hubbub_aggregator import adoption, api, faust_app
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import AggregatorError, LeaseLost
 from hubbub_aggregator.redis_store import RedisStore
-from hubbub_aggregator.sealing import DEFAULT_GRACE_S
 from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.watcher import Watcher
 from hubbub_collector import gateway
 from hubbub_collector.errors import CollectorError
-from hubbub_collector.growing_log import GrowingLog, least_start
+from hubbub_collector.growing_log import GrowingLog
 from hubbub_collector.kafka_dead import KafkaDeadTopic
-from hubbub_collector.kafka_log import DEFAULT_REBUILD_S, KafkaLog
-from hubbub_collector.kafka_topic import (
-    DEFAULT_RETENTION_S,
-    Topic,
-    check_topic,
-    create_topic,
-    describe_topic,
-)
 from hubbub_collector.server import create_server
 from hubbub_deploy import watching
+from hubbub_deploy.cluster_settings import ClusterSettings
+from hubbub_deploy.cluster_topics import announced, opened
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.listening import base_url, listen, stopping_politely
 
 ARCHIVE_FILE: Final = "archive.sqlite"
-
-ADDRESSES: Final = {"kafka": "HUBBUB_KAFKA", "redis": "HUBBUB_REDIS"}
-"""Settings that the environment may say instead of the file, by key."""
-
-
-# Settings that take one of a few words, the default first.
-_WORDS: Final = {"dead_letter_payload": ("none", "whole"), "event_loop": ("asyncio", "uvloop")}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSettings:
-    """Where the processes of one cluster meet: one file for all of them.
-
-    Attributes:
-        kafka: Brokers, as host:port,host:port.
-        topic: The topic of reports.
-        redis: The Redis that keeps the counts, as redis://host:port/database.
-        namespace: What its keys begin with: several clusters may share a Redis.
-        group: Aggregators of one group share the partitions.
-        rebuild_s: Seconds of records that the topic's retention must keep.
-        session_s: Seconds after which a silent aggregator's partitions go to others.
-        grace_s: Seconds between a round's last possible report and its seal. More than the ten seconds after
-            which a collector gives a record up, and the largest difference of the servers' clocks.
-        dead_letter_payload: Whether a dead letter holds the record's bytes: "none" or "whole".
-        event_loop: What drives an aggregator: "asyncio" or "uvloop".
-    """
-
-    kafka: str
-    topic: str = "reports"
-    redis: str
-    namespace: str = "hubbub"
-    group: str = "hubbub-aggregator"
-    rebuild_s: int = DEFAULT_REBUILD_S
-    session_s: float = faust_app.DEFAULT_SESSION_S
-    grace_s: float = DEFAULT_GRACE_S
-    dead_letter_payload: str = "none"
-    event_loop: str = "asyncio"
-
-    @classmethod
-    def load(cls, path: Path, environment: Mapping[str, str] = os.environ) -> Self:
-        """The settings in a TOML file; HUBBUB_KAFKA and HUBBUB_REDIS say where the two are from elsewhere.
-
-        Only addresses can differ between processes of one cluster, so only these two are read from the
-        environment. An empty variable counts as one that is not set.
-
-        Raises:
-            DeployError: If the file cannot be read, or a key is missing, unknown or has the wrong type.
-        """
-        try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise DeployError(f"{path}: {error}") from error
-        addresses = {key: found for key, name in ADDRESSES.items() if (found := environment.get(name))}
-        try:
-            return cls.from_mapping(values | addresses)
-        except DeployError as error:
-            raise DeployError(f"{path}: {error}") from None
-
-    @classmethod
-    def from_mapping(cls, values: Mapping[str, object]) -> Self:
-        """The settings of a parsed file.
-
-        Raises:
-            DeployError: If a key is missing, unknown or has the wrong type.
-        """
-        known = {field.name: str(field.type) for field in fields(cls)}
-        if unknown := sorted(values.keys() - known.keys()):
-            raise DeployError(f"settings must be among {', '.join(known)}, got {', '.join(unknown)}")
-        if missing := sorted({"kafka", "redis"} - values.keys()):
-            raise DeployError(f"{' and '.join(missing)} must be given")
-        kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
-        for key, value in values.items():
-            empty = value == "" or (isinstance(value, int | float) and not 0 < value < 2**40)
-            if type(value) not in kinds[known[key]] or empty:
-                raise DeployError(f"{key} must be a {known[key]}, not empty and above 0, got {value!r}")
-        for key, words in _WORDS.items():
-            if values.get(key, words[0]) not in words:
-                raise DeployError(f"{key} must be {' or '.join(words)}, got {values[key]!r}")
-        return cls(**values)  # type: ignore[arg-type]  # every type was checked
-
-
-def make_topic(
-    settings: ClusterSettings,
-    *,
-    partitions: int,
-    replication: int,
-    retention_s: int = DEFAULT_RETENTION_S,
-) -> Topic:
-    """Makes the topics of a new cluster.
-
-    Raises:
-        DeployError: If the brokers refuse, or the topic is there.
-    """
-    try:
-        return create_topic(
-            settings.kafka,
-            settings.topic,
-            partitions=partitions,
-            replication=replication,
-            retention_s=max(retention_s, settings.rebuild_s),
-        )
-    except CollectorError as error:
-        raise DeployError(str(error)) from error
-
-
-def ensure_topic(
-    settings: ClusterSettings, *, partitions: int, replication: int, retention_s: int = DEFAULT_RETENTION_S
-) -> Topic:
-    """Makes the topics of a cluster unless they are there already, as they must be.
-
-    Raises:
-        DeployError: If the brokers refuse, or the topic is there with other partitions or bad settings.
-    """
-    try:
-        return make_topic(settings, partitions=partitions, replication=replication, retention_s=retention_s)
-    except DeployError as refused:
-        try:
-            found = describe_topic(settings.kafka, settings.topic)
-        except CollectorError:
-            raise refused from None
-    try:
-        check_topic(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
-    except CollectorError as error:
-        raise DeployError(str(error)) from error
-    if found.partitions != partitions:
-        raise DeployError(
-            f"topic {settings.topic} must have {partitions} partitions, got {found.partitions}; they never"
-            " change: `hubbub grow` adds a topic with more"
-        )
-    return found
-
-
-def grow(
-    settings: ClusterSettings, *, partitions: int, replication: int, at: datetime | None = None
-) -> Layout:
-    """Adds a topic, in force for rounds that start at or after a moment which every process can know before.
-
-    Args:
-        settings: The cluster.
-        partitions: Of the new topic.
-        replication: Copies of each.
-        at: The moment; None for the earliest there is.
-
-    Raises:
-        DeployError: If the moment is too early, or brokers refuse.
-    """
-    with _log(settings) as log:
-        try:
-            surveys = _announced(log)
-            earliest = least_start(time.time, max((survey.skew_s for survey in surveys), default=0))
-            from_s = earliest if at is None else int(at.timestamp())
-            if from_s < earliest:
-                moment = datetime.fromtimestamp(earliest, UTC).isoformat()
-                raise DeployError(
-                    f"--at must be {moment} or later, so that every process has learnt of it, got {at}"
-                )
-            name = f"{settings.topic}.{len(log.layout.spans) + 1}"
-            create_topic(
-                settings.kafka,
-                name,
-                partitions=partitions,
-                replication=replication,
-                retention_s=max(DEFAULT_RETENTION_S, settings.rebuild_s),
-            )
-            with KafkaLog(settings.kafka, name, partitions, rebuild_s=settings.rebuild_s) as new:
-                return log.grow(new, from_s=from_s)
-        except (CollectorError, HubbubError) as error:
-            raise DeployError(str(error)) from error
-
-
-def _announced(log: GrowingLog) -> list[Survey]:
-    records = [decode_record(record) for record in log.announced()]
-    return [Survey.from_canonical(record.canonical) for record in records if isinstance(record, SurveyRecord)]
-
-
-@contextlib.contextmanager
-def _log(settings: ClusterSettings) -> Iterator[GrowingLog]:
-    try:
-        log = GrowingLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
-    except CollectorError as error:
-        raise DeployError(str(error)) from error
-    with log:
-        yield log
 
 
 @contextlib.contextmanager
@@ -285,7 +89,7 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
         DeployError: If the record that comes next is there, `offset` is not a place to go on, or another
             process moved the partition meanwhile.
     """
-    with _log(settings) as log, _store(settings, log) as store:
+    with opened(settings) as log, _store(settings, log) as store:
         try:
             state = store.load(partition)
             begin, end = log.begin(partition), log.end(partition)
@@ -300,7 +104,7 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
                     f"partition {partition}: the record at {state.offset}, which comes next, is there; "
                     "nothing is lost"
                 )
-            store.save(partition, adoption.adopt(state, offset, _announced(log), now_s=int(time.time())))
+            store.save(partition, adoption.adopt(state, offset, announced(log), now_s=int(time.time())))
         except (AggregatorError, CollectorError, HubbubError) as error:
             raise DeployError(str(error)) from error
         return (
@@ -322,7 +126,7 @@ def collect(
     Raises:
         DeployError: If the topic cannot be used or the address cannot be listened on.
     """
-    with _log(settings) as log, listen(host, port) as listener:
+    with opened(settings) as log, listen(host, port) as listener:
         try:
             ingest = gateway.create_app(log, surveys, survey_list=survey_list)
         except CollectorError as error:
@@ -352,7 +156,7 @@ def aggregate(settings: ClusterSettings, *, instance: str | None = None) -> int:
     Raises:
         DeployError: If the topic or Redis cannot be used.
     """
-    with _log(settings) as log, _store(settings, log) as store, _dead(settings) as dead:
+    with opened(settings) as log, _store(settings, log) as store, _dead(settings) as dead:
         try:
             faust_app.use_event_loop("uvloop" if settings.event_loop == "uvloop" else "asyncio")
         except ImportError as error:
@@ -393,7 +197,7 @@ def dashboard(
 
         @contextlib.contextmanager
         def attempt() -> Iterator[Watcher]:
-            with _log(settings) as log, _store(settings, log) as store:
+            with opened(settings) as log, _store(settings, log) as store:
                 watcher = Watcher(
                     log, store, archive=archive, view=view, grace_s=settings.grace_s, fleet=fleet
                 )

@@ -14,7 +14,7 @@ from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
     # Commands that need no server library must start without one.
-    from hubbub_deploy.cluster import ClusterSettings
+    from hubbub_deploy.cluster_settings import ClusterSettings
 
 COLLECTOR_PORT = 8780
 DASHBOARD_PORT = 8781
@@ -93,23 +93,23 @@ def _address(parser: argparse.ArgumentParser, port: int) -> None:
     parser.add_argument("--port", type=int, default=port, help="default: %(default)s; 0 for any")
 
 
-def _load(options: argparse.Namespace) -> ClusterSettings:
-    from hubbub_deploy.cluster import ClusterSettings  # noqa: PLC0415 - see above
+def _load(path: Path) -> ClusterSettings:
+    from hubbub_deploy.cluster_settings import ClusterSettings  # noqa: PLC0415 - see above
 
-    return ClusterSettings.load(options.settings)
+    return ClusterSettings.load(path)
 
 
 def _topic(options: argparse.Namespace) -> int:
-    from hubbub_deploy import cluster, moving  # noqa: PLC0415 - see above
+    from hubbub_deploy import cluster_topics, moving  # noqa: PLC0415 - see above
 
     if options.node is not None:
         if options.if_absent:
             raise DeployError("--if-absent must come with --partitions, got --from: a log is moved once")
-        copied = moving.move(options.node, _load(options), replication=options.replication)
+        copied = moving.move(options.node, _load(options.settings), replication=options.replication)
         print(f"{copied} records copied")
         return 0
-    make = cluster.ensure_topic if options.if_absent else cluster.make_topic
-    made = make(_load(options), partitions=options.partitions, replication=options.replication)
+    make = cluster_topics.ensure_topic if options.if_absent else cluster_topics.make_topic
+    made = make(_load(options.settings), partitions=options.partitions, replication=options.replication)
     print(f"{made.partitions} partitions, identity {made.identity}")
     return 0
 
@@ -123,10 +123,10 @@ def _moment(text: str) -> datetime:
 
 
 def _grow(options: argparse.Namespace) -> int:
-    from hubbub_deploy import cluster  # noqa: PLC0415 - see above
+    from hubbub_deploy import cluster_topics  # noqa: PLC0415 - see above
 
-    layout = cluster.grow(
-        _load(options), partitions=options.partitions, replication=options.replication, at=options.at
+    layout = cluster_topics.grow(
+        _load(options.settings), partitions=options.partitions, replication=options.replication, at=options.at
     )
     span = layout.spans[-1]
     moment = datetime.fromtimestamp(span.from_s, UTC).isoformat()
@@ -140,21 +140,21 @@ def _collector(options: argparse.Namespace) -> int:
 
     surveys = tuple(Survey.load(path) for path in options.surveys)
     return cluster.collect(
-        _load(options), surveys, survey_list=options.list, host=options.host, port=options.port
+        _load(options.settings), surveys, survey_list=options.list, host=options.host, port=options.port
     )
 
 
 def _aggregator(options: argparse.Namespace) -> int:
     from hubbub_deploy import cluster  # noqa: PLC0415 - see above
 
-    return cluster.aggregate(_load(options), instance=options.instance)
+    return cluster.aggregate(_load(options.settings), instance=options.instance)
 
 
 def _dashboard(options: argparse.Namespace) -> int:
     from hubbub_deploy import cluster  # noqa: PLC0415 - see above
 
     return cluster.dashboard(
-        _load(options),
+        _load(options.settings),
         data_dir=options.data,
         fleet=stated_fleet.stated(options),
         host=options.host,
@@ -165,7 +165,7 @@ def _dashboard(options: argparse.Namespace) -> int:
 def _adopt(options: argparse.Namespace) -> int:
     from hubbub_deploy import cluster  # noqa: PLC0415 - see above
 
-    print(cluster.adopt(_load(options), options.partition, options.offset))
+    print(cluster.adopt(_load(options.settings), options.partition, options.offset))
     return 0
 
 
@@ -173,11 +173,7 @@ def _dead(options: argparse.Namespace) -> int:
     from hubbub_deploy import cluster, node  # noqa: PLC0415 - see above
 
     source: Path = options.source
-    letters = (
-        node.dead_letters(source)
-        if source.is_dir()
-        else cluster.dead_letters(cluster.ClusterSettings.load(source))
-    )
+    letters = node.dead_letters(source) if source.is_dir() else cluster.dead_letters(_load(source))
     for letter in letters:
         print(json.dumps(letter))
     print(f"{len(letters)} dead letters", file=sys.stderr)

@@ -12,7 +12,8 @@ from typing import Final
 from hubbub_collector.errors import CollectorError
 from hubbub_collector.kafka_log import KafkaLog
 from hubbub_collector.sqlite_log import SqliteLog
-from hubbub_deploy.cluster import ClusterSettings, make_topic
+from hubbub_deploy.cluster_settings import ClusterSettings
+from hubbub_deploy.cluster_topics import make_topic
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.node import LOG_FILE
 

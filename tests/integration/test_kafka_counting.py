@@ -31,7 +31,8 @@ from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.watcher import Watcher
 from hubbub_collector.kafka_log import KafkaLog
 from hubbub_collector.kafka_topic import create_topic
-from hubbub_deploy.cluster import ClusterSettings, adopt
+from hubbub_deploy.cluster import adopt
+from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
 
 pytestmark = [pytest.mark.integration, needs_redis]

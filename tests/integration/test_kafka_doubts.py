@@ -18,7 +18,8 @@ from hubbub.survey import Survey
 from hubbub_aggregator.redis_store import RedisStore
 from hubbub_collector.kafka_log import KafkaLog
 from hubbub_collector.kafka_topic import create_topic
-from hubbub_deploy.cluster import ClusterSettings, adopt
+from hubbub_deploy.cluster import adopt
+from hubbub_deploy.cluster_settings import ClusterSettings
 
 pytestmark = [pytest.mark.integration, needs_redis]
 

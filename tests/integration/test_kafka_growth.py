@@ -31,7 +31,8 @@ from hubbub_collector.errors import LogError
 from hubbub_collector.growing_log import GrowingLog
 from hubbub_collector.kafka_log import KafkaLog
 from hubbub_collector.kafka_topic import create_topic
-from hubbub_deploy.cluster import ClusterSettings, grow
+from hubbub_deploy.cluster_settings import ClusterSettings
+from hubbub_deploy.cluster_topics import grow
 from hubbub_deploy.errors import DeployError
 
 pytestmark = [pytest.mark.integration, needs_redis]

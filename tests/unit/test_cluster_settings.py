@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub_deploy.cluster import ClusterSettings
+from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
 
 LEAST = {"kafka": "a:9092,b:9092", "redis": "redis://c:6379/0"}

@@ -13,7 +13,7 @@ import yaml
 
 from hubbub import Survey
 from hubbub_deploy.cli import _parser
-from hubbub_deploy.cluster import ADDRESSES, ClusterSettings
+from hubbub_deploy.cluster_settings import ADDRESSES, ClusterSettings
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "compose"

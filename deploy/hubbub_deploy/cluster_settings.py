@@ -1,0 +1,93 @@
+"""The settings of a cluster: one file for all of its processes."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final, Self
+
+from hubbub_aggregator import faust_app
+from hubbub_aggregator.sealing import DEFAULT_GRACE_S
+from hubbub_collector.kafka_log import DEFAULT_REBUILD_S
+from hubbub_deploy.errors import DeployError
+
+ADDRESSES: Final = {"kafka": "HUBBUB_KAFKA", "redis": "HUBBUB_REDIS"}
+"""Settings that the environment may say instead of the file, by key."""
+
+# Settings that take one of a few words, the default first.
+_WORDS: Final = {"dead_letter_payload": ("none", "whole"), "event_loop": ("asyncio", "uvloop")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """Where the processes of one cluster meet: one file for all of them.
+
+    Attributes:
+        kafka: Brokers, as host:port,host:port.
+        topic: The topic of reports.
+        redis: The Redis that keeps the counts, as redis://host:port/database.
+        namespace: What its keys begin with: several clusters may share a Redis.
+        group: Aggregators of one group share the partitions.
+        rebuild_s: Seconds of records that the topic's retention must keep.
+        session_s: Seconds after which a silent aggregator's partitions go to others.
+        grace_s: Seconds between a round's last possible report and its seal. More than the ten seconds after
+            which a collector gives a record up, and the largest difference of the servers' clocks.
+        dead_letter_payload: Whether a dead letter holds the record's bytes: "none" or "whole".
+        event_loop: What drives an aggregator: "asyncio" or "uvloop".
+    """
+
+    kafka: str
+    topic: str = "reports"
+    redis: str
+    namespace: str = "hubbub"
+    group: str = "hubbub-aggregator"
+    rebuild_s: int = DEFAULT_REBUILD_S
+    session_s: float = faust_app.DEFAULT_SESSION_S
+    grace_s: float = DEFAULT_GRACE_S
+    dead_letter_payload: str = "none"
+    event_loop: str = "asyncio"
+
+    @classmethod
+    def load(cls, path: Path, environment: Mapping[str, str] = os.environ) -> Self:
+        """The settings in a TOML file; HUBBUB_KAFKA and HUBBUB_REDIS say where the two are from elsewhere.
+
+        Only addresses can differ between processes of one cluster, so only these two are read from the
+        environment. An empty variable counts as one that is not set.
+
+        Raises:
+            DeployError: If the file cannot be read, or a key is missing, unknown or has the wrong type.
+        """
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DeployError(f"{path}: {error}") from error
+        addresses = {key: found for key, name in ADDRESSES.items() if (found := environment.get(name))}
+        try:
+            return cls.from_mapping(values | addresses)
+        except DeployError as error:
+            raise DeployError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, object]) -> Self:
+        """The settings of a parsed file.
+
+        Raises:
+            DeployError: If a key is missing, unknown or has the wrong type.
+        """
+        known = {field.name: str(field.type) for field in fields(cls)}
+        if unknown := sorted(values.keys() - known.keys()):
+            raise DeployError(f"settings must be among {', '.join(known)}, got {', '.join(unknown)}")
+        if missing := sorted({"kafka", "redis"} - values.keys()):
+            raise DeployError(f"{' and '.join(missing)} must be given")
+        kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
+        for key, value in values.items():
+            empty = value == "" or (isinstance(value, int | float) and not 0 < value < 2**40)
+            if type(value) not in kinds[known[key]] or empty:
+                raise DeployError(f"{key} must be a {known[key]}, not empty and above 0, got {value!r}")
+        for key, words in _WORDS.items():
+            if values.get(key, words[0]) not in words:
+                raise DeployError(f"{key} must be {' or '.join(words)}, got {values[key]!r}")
+        return cls(**values)  # type: ignore[arg-type]  # every type was checked

@@ -1,0 +1,135 @@
+"""The topics of a cluster: made, opened, and more of them where it grows."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from hubbub import Survey
+from hubbub.errors import HubbubError
+from hubbub.layout import Layout
+from hubbub.records import SurveyRecord, decode_record
+from hubbub_collector.errors import CollectorError
+from hubbub_collector.growing_log import GrowingLog, least_start
+from hubbub_collector.kafka_log import KafkaLog
+from hubbub_collector.kafka_topic import (
+    DEFAULT_RETENTION_S,
+    Topic,
+    check_topic,
+    create_topic,
+    describe_topic,
+)
+from hubbub_deploy.cluster_settings import ClusterSettings
+from hubbub_deploy.errors import DeployError
+
+
+def make_topic(
+    settings: ClusterSettings,
+    *,
+    partitions: int,
+    replication: int,
+    retention_s: int = DEFAULT_RETENTION_S,
+) -> Topic:
+    """Makes the topics of a new cluster.
+
+    Raises:
+        DeployError: If the brokers refuse, or the topic is there.
+    """
+    try:
+        return create_topic(
+            settings.kafka,
+            settings.topic,
+            partitions=partitions,
+            replication=replication,
+            retention_s=max(retention_s, settings.rebuild_s),
+        )
+    except CollectorError as error:
+        raise DeployError(str(error)) from error
+
+
+def ensure_topic(
+    settings: ClusterSettings, *, partitions: int, replication: int, retention_s: int = DEFAULT_RETENTION_S
+) -> Topic:
+    """Makes the topics of a cluster unless they are there already, as they must be.
+
+    Raises:
+        DeployError: If the brokers refuse, or the topic is there with other partitions or bad settings.
+    """
+    try:
+        return make_topic(settings, partitions=partitions, replication=replication, retention_s=retention_s)
+    except DeployError as refused:
+        try:
+            found = describe_topic(settings.kafka, settings.topic)
+        except CollectorError:
+            raise refused from None
+    try:
+        check_topic(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
+    except CollectorError as error:
+        raise DeployError(str(error)) from error
+    if found.partitions != partitions:
+        raise DeployError(
+            f"topic {settings.topic} must have {partitions} partitions, got {found.partitions}; they never"
+            " change: `hubbub grow` adds a topic with more"
+        )
+    return found
+
+
+def grow(
+    settings: ClusterSettings, *, partitions: int, replication: int, at: datetime | None = None
+) -> Layout:
+    """Adds a topic, in force for rounds that start at or after a moment which every process can know before.
+
+    Args:
+        settings: The cluster.
+        partitions: Of the new topic.
+        replication: Copies of each.
+        at: The moment; None for the earliest there is.
+
+    Raises:
+        DeployError: If the moment is too early, or brokers refuse.
+    """
+    with opened(settings) as log:
+        try:
+            surveys = announced(log)
+            earliest = least_start(time.time, max((survey.skew_s for survey in surveys), default=0))
+            from_s = earliest if at is None else int(at.timestamp())
+            if from_s < earliest:
+                moment = datetime.fromtimestamp(earliest, UTC).isoformat()
+                raise DeployError(
+                    f"--at must be {moment} or later, so that every process has learnt of it, got {at}"
+                )
+            name = f"{settings.topic}.{len(log.layout.spans) + 1}"
+            create_topic(
+                settings.kafka,
+                name,
+                partitions=partitions,
+                replication=replication,
+                retention_s=max(DEFAULT_RETENTION_S, settings.rebuild_s),
+            )
+            with KafkaLog(settings.kafka, name, partitions, rebuild_s=settings.rebuild_s) as new:
+                return log.grow(new, from_s=from_s)
+        except (CollectorError, HubbubError) as error:
+            raise DeployError(str(error)) from error
+
+
+def announced(log: GrowingLog) -> list[Survey]:
+    """All surveys that were ever put into the log, whatever retention took."""
+    records = [decode_record(record) for record in log.announced()]
+    return [Survey.from_canonical(record.canonical) for record in records if isinstance(record, SurveyRecord)]
+
+
+@contextlib.contextmanager
+def opened(settings: ClusterSettings) -> Iterator[GrowingLog]:
+    """The cluster's log, checked.
+
+    Raises:
+        DeployError: If brokers cannot be reached, or a topic is not as it must be.
+    """
+    try:
+        log = GrowingLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
+    except CollectorError as error:
+        raise DeployError(str(error)) from error
+    with log:
+        yield log
