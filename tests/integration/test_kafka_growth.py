@@ -31,6 +31,7 @@ from hubbub_collector.errors import LogError
 from hubbub_collector.growing_log import GrowingLog
 from hubbub_collector.kafka_log import KafkaLog
 from hubbub_collector.kafka_topic import create_topic
+from hubbub_deploy import log_replay
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import grow
 from hubbub_deploy.errors import DeployError
@@ -130,6 +131,11 @@ def test_rounds_in_flight_over_growth_are_counted_once(logs: list[GrowingLog], t
         released = [json.loads(archive.get((HEALTH.digest, number)) or b"") for number in range(2)]
         states = [counts.load(partition) for partition in range(6)]
         counts.close()
+        # Replay finds every topic by the first one's name.
+        read, layout = log_replay.counted(f"kafka://{kafka}/{topic}")
+        again = log_replay.releases(read, {HEALTH.digest: HEALTH}, layout)
+        assert again == {key: archive.get(key) for key in archive.rounds()}
+        assert len(again) == 2
         archive.close()
         assert "LayoutGrown: the log has 6 partitions, this worker knew 2" in workers.said()
     assert [sorted(document["cut"]) for document in released] == [["0", "1"], ["2", "3", "4", "5"]]
