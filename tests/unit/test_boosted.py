@@ -15,7 +15,7 @@ from mechanism_contract import Case, MechanismContract
 from hubbub.channel import channel_from_spec
 from hubbub.errors import ParameterError
 from hubbub.estimation.inversion import invert
-from hubbub.mechanisms import Absolute, Fixed, boosted
+from hubbub.mechanisms import Absolute, Fixed, boosted, brdp
 from hubbub.mechanisms.boosted import mean_variance
 
 CASES = [
@@ -199,6 +199,8 @@ def test_same_arguments_give_the_same_integers():
         ({"margin": 1.5}, "margin must be an integer of at least 0, got 1.5"),
         ({"region": Absolute(-1)}, r"half_width must be a number in \[0"),
         ({"region": Fixed(5, 4)}, "region.low must be at most region.high, got 5 > 4"),
+        ({"region": Fixed(900, 950)}, "region must meet the values, 0 to"),
+        ({"region": Fixed(-9, -0.5)}, "region must meet the values, 0 to"),
         ({"region": Fixed(20, 30), "margin": 2}, "region must hold one of the outputs -2 to 10"),
         ({"region": Fixed(3.2, 3.8)}, "region must hold one of the outputs"),
         ({"region": Fixed(math.nan, 4)}, "region.low must be a number"),
@@ -216,6 +218,12 @@ def test_same_arguments_give_the_same_integers():
 def test_wrong_arguments_are_refused(arguments, message):
     with pytest.raises(ParameterError, match=message):
         boosted(**({"inputs": 9, "epsilon": 1.0} | arguments))
+
+
+@pytest.mark.parametrize("recycling", [1.0, -0.1, 1.5])
+def test_a_recycling_rate_that_is_none_is_refused_by_its_name(recycling):
+    with pytest.raises(ParameterError, match=r"recycling must be a number in \[0, 1\), got"):
+        brdp(17, epsilon=2.0, half_width=2.0, recycling=recycling)
 
 
 @pytest.mark.parametrize(

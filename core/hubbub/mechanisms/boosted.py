@@ -142,6 +142,11 @@ def boosted(
         spread = shape.spread_of(_within(spread, "kernel_epsilon", 0.0, math.inf))
     push = None if boost is None else -math.log1p(-_within(boost, "boost", 0.0, 1.0))
     _check_region(region, kernel)
+    last = search.points - 1
+    if isinstance(region, Fixed) and margin is None and (region.low > last or region.high < 0.0):
+        raise ParameterError(
+            f"region must meet the values, 0 to {last}, got {region.low!r} to {region.high!r}"
+        )
     if isinstance(region, Absolute) and region.half_width is None:
         if aim == "hits":
             raise ParameterError("half_width must be given where hits are aimed at, got None")
@@ -207,7 +212,7 @@ def brdp(
         kernel=kernel,
         region=Absolute(_within(half_width, "half_width", 0.0, float(MAX_WEIGHTS))),
         kernel_epsilon=kernel_epsilon,
-        boost=recycling,
+        boost=None if recycling is None else _within(recycling, "recycling", 0.0, 1.0),
         margin=margin,
         missing=missing,
     )
