@@ -15,7 +15,7 @@ one estimated from DEVICES reports, of a crowd whose numbers follow Beta(5, 2) s
   curve. "-" where a mechanism hides the distribution;
 - smoothed: by simulation, RUNS collections with seeds of their own, expectation maximisation with smoothing
   (Li et al. 2020) started from the uniform distribution. It is biased, and far better. "-" for
-  hashes and sets, which have no such view.
+  sets, which have no such view.
 
 The third is the designer's pick, with one more input for a missing value, and its objective over the best of
 the tables' mechanisms, which then have that input, too.
@@ -151,8 +151,8 @@ def unbiased_distance(channel: Channel) -> float:
 
 
 def smoothed_distance(channel: Channel) -> tuple[float, float] | None:
-    """Mean Wasserstein distance of smoothed estimates, and its standard error; None for hashes and sets."""
-    if not isinstance(channel, FiniteChannel) or isinstance(channel, mechanisms.LocalHashing):
+    """Mean Wasserstein distance of smoothed estimates, and its standard error; None for sets."""
+    if not isinstance(channel, FiniteChannel):
         return None
     numbers = np.repeat(np.arange(POINTS), np.round(CROWD * DEVICES).astype(np.int64))
     truth = np.cumsum(np.bincount(numbers, minlength=POINTS) / len(numbers))
