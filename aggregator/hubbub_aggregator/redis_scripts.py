@@ -69,3 +69,16 @@ for i = 2, #ARGV, 2 do
 end
 return 0
 """
+
+# KEYS: head, surveys, rounds, seals, lost, past, then the integers of some rounds. All at one moment, so that
+# a partition that is written all the time can be read. Lua's stack ends at 8,000 arguments.
+READ: Final = """
+local integers = {}
+for start = 7, #KEYS, 1000 do
+  local found = redis.call('MGET', unpack(KEYS, start, math.min(start + 999, #KEYS)))
+  for i = 1, #found do integers[#integers + 1] = found[i] end
+end
+local function all(key) return redis.call('HGETALL', key) end
+return {all(KEYS[1]), all(KEYS[2]), all(KEYS[3]), all(KEYS[4]), redis.call('LRANGE', KEYS[5], 0, -1),
+        redis.call('GET', KEYS[6]), integers}
+"""

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, cast
 
@@ -47,8 +47,6 @@ _KEY: Final = np.dtype("<u8")
 _ARCHIVED: Final = b"archived"
 # Blocks of ids per read on load: 40 MB where groups hold 20,000 reports.
 _BLOCKS: Final = 256
-# Rounds per read on load: some hundred kilobytes where channels have a hundred symbols.
-_ROUNDS: Final = 256
 # A load that other writers keep overtaking gives up: there should be none.
 _LOAD_ATTEMPTS: Final = 3
 # Who watches looks four times a second; past this another one may take over.
@@ -98,6 +96,7 @@ class RedisStore:
             self._lease = self._redis.register_script(redis_scripts.LEASE)
             self._save_steps = self._redis.register_script(redis_scripts.SAVE_STEPS)
             self._forget = self._redis.register_script(redis_scripts.FORGET)
+            self._load = self._redis.register_script(redis_scripts.READ)
             for partition in range(partitions):
                 found = self._redis.hget(self._key(partition, "head"), "identity")
                 expected = self._identity(partition)
@@ -191,12 +190,15 @@ class RedisStore:
 
     def _read(self, partition: int, *, with_ids: bool) -> PartitionState | None:
         """The state, or None if it moved while it was read."""
-        with self._redis.pipeline(transaction=True) as reads:
-            for name in ("head", "surveys", "rounds", "seals"):
-                reads.hgetall(self._key(partition, name))
-            reads.lrange(self._key(partition, "lost"), 0, -1)
-            reads.get(self._key(partition, "past"))
-            head, surveys, rounds, seals, lost, past = reads.execute()
+        # Names first: a script must be told the keys that it reads.
+        fields = self._redis.hkeys(self._key(partition, "rounds"))
+        keys = [self._key(partition, name) for name in ("head", "surveys", "rounds", "seals", "lost", "past")]
+        keys += [self._round_keys(partition, redis_values.round_of(field))[0] for field in fields]
+        *hashes, lost, past, found = self._load(keys=keys)
+        head, surveys, rounds, seals = (dict(zip(flat[::2], flat[1::2], strict=True)) for flat in hashes)
+        if set(rounds) != set(fields):
+            return None
+        integers = dict(zip(fields, found, strict=True))
         if b"broken" in head:
             raise ValueError(f"a save failed half-way: {head[b'broken']!r}")
         if not head and (surveys or rounds or seals or past):
@@ -215,9 +217,8 @@ class RedisStore:
             raise ValueError("a survey must lie under its own digest")
         if seals.keys() - rounds.keys():
             raise ValueError("every seal must be of a round")
-        integers = self._integers(partition, [redis_values.round_of(field) for field in rounds])
-        for (field, outputs), data in zip(rounds.items(), integers, strict=True):
-            key = redis_values.round_of(field)
+        for field, outputs in rounds.items():
+            key, data = redis_values.round_of(field), integers[field]
             if outputs == _ARCHIVED:
                 known = redis_values.round_state(data or b"", 0)
                 known.sealed_at, known.is_archived = int(seals[field]), True
@@ -230,21 +231,14 @@ class RedisStore:
             if with_ids:
                 known.seen = self._table(self._round_keys(partition, key)[1])
             state.rounds[key] = known
-        return state if self.offset(partition) == state.offset else None
+        # Ids come in pieces, one after another.
+        return state if not with_ids or self.offset(partition) == state.offset else None
 
     def _survey(self, canonical: bytes) -> Survey:
         """The survey, compiled once: who watches loads every partition several times a second."""
         found = self._compiled.get(canonical)
         if found is None:
             found = self._compiled[canonical] = Survey.from_canonical(canonical)
-        return found
-
-    def _integers(self, partition: int, keys: Sequence[RoundKey]) -> list[bytes | None]:
-        """What is stored of some rounds: one question for many, since a page has every round there was."""
-        found: list[bytes | None] = []
-        for start in range(0, len(keys), _ROUNDS):
-            names = [self._round_keys(partition, key)[0] for key in keys[start : start + _ROUNDS]]
-            found += self._redis.mget(names)
         return found
 
     def _table(self, name: str) -> IdTable | None:

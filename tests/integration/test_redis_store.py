@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -248,6 +249,62 @@ def test_store_that_contradicts_itself_is_refused(
     damage(db)
     with pytest.raises(CorruptStore):
         reopen().load(0)
+
+
+@pytest.mark.parametrize("meanwhile", ["first counts", "another round", "let go"])
+@pytest.mark.parametrize("load", ["load", "load_counts"])
+def test_partition_that_changes_while_it_is_loaded_is_not_corrupt(
+    reopen: Opener, monkeypatch: pytest.MonkeyPatch, meanwhile: str, load: str
+) -> None:
+    """What another process does between two reads must neither alarm nor mix what was with what is."""
+    key = (HEALTH.digest, 0)
+    history = [announcement(HEALTH), some(HEALTH, 0, 0, late=2)]
+    if meanwhile == "let go":
+        history = [announcement(HEALTH), some(HEALTH, 0, 9), encode_record(SealRecord(*key))]
+    writer, reader = reopen(), reopen()
+    state = fill(writer, [history])
+    ask, left = reader._redis.hkeys, [1]  # type: ignore[attr-defined]  # a RedisStore
+
+    def overtaken(name: Any) -> Any:
+        found = ask(name)
+        if left:
+            left.pop()
+            if meanwhile == "let go":
+                writer.forget(0, key)  # type: ignore[attr-defined]  # a RedisStore
+            else:
+                number = int(meanwhile == "another round")
+                writer.save(0, apply_many(state, [(state.offset, some(HEALTH, 0, 9, number=number))]))
+        return found
+
+    monkeypatch.setattr(reader._redis, "hkeys", overtaken)  # type: ignore[attr-defined]  # a RedisStore
+    loaded = getattr(reader, load)(0)
+    assert not left
+    assert loaded.rounds[key].is_archived == (meanwhile == "let go")
+    assert total_of([loaded]).attempts == (9 if meanwhile == "let go" else 11)
+    assert loaded.offset == writer.offset(0)  # type: ignore[attr-defined]  # a RedisStore
+
+
+def test_partition_that_is_written_all_the_time_can_be_read(reopen: Opener) -> None:
+    writer, reader = reopen(), reopen()
+    state = fill(writer, [[announcement(HEALTH), some(HEALTH, 0, 9)]])
+    done = threading.Event()
+
+    def write() -> None:
+        for number in range(300):
+            change = apply_many(state, [(state.offset, some(HEALTH, 10 + number, 1))])
+            writer.save(0, change)
+            state.commit(change)
+        done.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    seen = 0
+    while not done.is_set():
+        known = reader.load_counts(0)  # type: ignore[attr-defined]  # a RedisStore
+        assert total_of([known]).accepted == 9 + known.offset - 2
+        seen += 1
+    thread.join()
+    assert seen > 0
 
 
 def test_partition_that_the_log_does_not_have_is_refused(reopen: Opener) -> None:
