@@ -1,7 +1,7 @@
-"""A gateway on Kafka: `python kafka_gateway_process.py BOOTSTRAP TOPIC PORT DIES_AFTER SURVEY NOW_S`.
+"""A gateway on Kafka: `python kafka_gateway_process.py BOOTSTRAP TOPIC PORT DIES_AFTER NOW SURVEY...`.
 
-It ends by SIGKILL between the brokers' acceptance of its DIES_AFTER-th append and its answers to the devices
-that wait for it; 0 for never.
+NOW is seconds since 1970, or a file that says them. It ends by SIGKILL between the brokers' acceptance of its
+DIES_AFTER-th append and its answers to the devices that wait for it; 0 for never.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ class DyingLog(GrowingLog):
 
 
 def main(*words: str) -> None:
-    bootstrap, topic, port, dies_after, survey, now_s = words
+    bootstrap, topic, port, dies_after, now, *surveys = words
     log = DyingLog(bootstrap, topic)
     log.dies_after = int(dies_after)
     settings = GatewaySettings(linger_s=0.005)
-    surveys = [Survey.from_canonical(Path(survey).read_bytes())]
-    app = create_app(log, surveys, settings=settings, clock=lambda: float(now_s))
+    served = [Survey.from_canonical(Path(survey).read_bytes()) for survey in surveys]
+    file = Path(now)
+    clock = (lambda: float(file.read_text())) if file.exists() else (lambda: float(now))
+    app = create_app(log, served, settings=settings, clock=clock)
     listener = socket.create_server(("127.0.0.1", int(port)), backlog=512)
     create_server(app, port=int(port), settings=settings).run(sockets=[listener])
     log.close()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from surveys import LABELS
 from hubbub.survey import Survey
 from hubbub.wire import Report, decode_response, encode_report, encode_upload
 from hubbub_collector.kafka_log import KafkaLog
+from hubbub_deploy import cli
 
 pytestmark = [pytest.mark.integration, needs_redis]
 
@@ -42,8 +46,11 @@ class Cluster:
         self.processes: list[subprocess.Popen[str]] = []
 
     def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        line = [*HUBBUB, command, str(self.settings), *arguments]
-        return subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        """A command that ends by itself, in this process: imports would take most of the time of another."""
+        line = [command, str(self.settings), *arguments]
+        with redirect_stdout(StringIO()) as said, redirect_stderr(StringIO()) as talked:
+            code = cli.main(line)
+        return subprocess.CompletedProcess(line, code, said.getvalue(), talked.getvalue())
 
     def start(self, command: str, *arguments: str) -> subprocess.Popen[str]:
         line = [*HUBBUB, command, str(self.settings), *arguments]
@@ -52,11 +59,11 @@ class Cluster:
         self.processes.append(process)
         return process
 
-    def url(self, command: str, *arguments: str) -> str:
-        process = self.start(command, *arguments)
+    def url(self, process: subprocess.Popen[str]) -> str:
+        """Where a process says that it listens; others may start meanwhile."""
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert line.startswith(f"Hubbub {command}: "), (self.folder / "log.txt").read_text()
+        assert re.match("Hubbub (collector|dashboard): http://", line), (self.folder / "log.txt").read_text()
         return line.split(": ", 1)[1].strip()
 
     def stop(self) -> list[int]:
@@ -107,10 +114,11 @@ def test_uploads_of_devices_reach_the_dashboard_counted_once(cluster: Cluster, t
     survey = Survey.load(path)
     number = survey.round_at(time.time())
     assert number is not None
-    collector = cluster.url("collector", str(path), "--port", "0")
+    gateway = cluster.start("collector", str(path), "--port", "0")
+    watching = cluster.start("dashboard", "--data", str(tmp_path / "data"), "--port", "0")
     cluster.start("aggregator")
     cluster.start("aggregator")
-    page = cluster.url("dashboard", "--data", str(tmp_path / "data"), "--port", "0")
+    collector, page = cluster.url(gateway), cluster.url(watching)
 
     with urllib3.PoolManager() as http:
         with KafkaLog(cluster.kafka, cluster.topic) as log:
@@ -144,8 +152,8 @@ def test_uploads_of_devices_reach_the_dashboard_counted_once(cluster: Cluster, t
 
 def test_dashboard_outlives_redis_and_another_one_stands_by(cluster: Cluster, tmp_path: Path) -> None:
     assert cluster.run("topic", "--partitions", "1").returncode == 0
-    first = cluster.url("dashboard", "--data", str(tmp_path / "data"), "--port", "0")
-    second = cluster.url("dashboard", "--data", str(tmp_path / "data"), "--port", "0")
+    pages = ("dashboard", "--data", str(tmp_path / "data"), "--port", "0")
+    first, second = (cluster.url(process) for process in [cluster.start(*pages), cluster.start(*pages)])
 
     with urllib3.PoolManager() as http:
 
@@ -157,23 +165,26 @@ def test_dashboard_outlives_redis_and_another_one_stands_by(cluster: Cluster, tm
                 assert time.monotonic() < deadline, (stale, (cluster.folder / "log.txt").read_text()[-3000:])
                 time.sleep(0.1)
 
-        wait_for(second, "another dashboard is at work")
-        wait_for(first, None)
+        def at_work() -> int:
+            """Whoever was first; the other one stands by."""
+            deadline = time.monotonic() + PATIENCE_S
+            while True:
+                said = [
+                    http.request("GET", f"{page}/api/live").json().get("stale") for page in (first, second)
+                ]
+                if None in said and [one["why"] for one in said if one] == ["another dashboard is at work"]:
+                    return said.index(None)
+                assert time.monotonic() < deadline, said
+                time.sleep(0.1)
+
+        watched = (first, second)[at_work()]
         assert cluster.redis is not None
         cluster.redis.kill()
-        wait_for(first, "the counts are out of reach")
+        wait_for(watched, "the counts are out of reach")
         cluster.redis.start()
-        # Whoever is first, the other one stands by.
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            said = [http.request("GET", f"{page}/api/live").json().get("stale") for page in (first, second)]
-            if None in said and [one["why"] for one in said if one] == ["another dashboard is at work"]:
-                break
-            assert time.monotonic() < deadline, said
-            time.sleep(0.1)
-        at_work = said.index(None)
-        cluster.processes[at_work].kill()
-        wait_for((second, first)[at_work], None)
+        number = at_work()
+        cluster.processes[number].kill()
+        wait_for((second, first)[number], None)
 
 
 def test_process_without_its_topic_says_so_in_one_line(cluster: Cluster, tmp_path: Path) -> None:

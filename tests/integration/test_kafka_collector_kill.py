@@ -44,7 +44,7 @@ class Collector:
 
     def _start(self) -> None:
         after = self._dies_after.pop(0) if self._dies_after else 0
-        words = [*self._words, self.port, after, self._survey, START_S + 100]
+        words = [*self._words, self.port, after, START_S + 100, self._survey]
         with (self._folder / "collectors.txt").open("ab") as log:
             command = [sys.executable, str(PROCESS), *map(str, words)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
