@@ -51,11 +51,11 @@ def watch(
         StoreError: If Redis stayed away for longer than that, or
         LogError: the brokers did.
     """
-    waits, since_s = _waits(), None
+    waits, since_s, away_s, said = _waits(), None, None, ""
     while not stop.is_set():
         try:
             with attempt() as watcher:
-                waits, since_s = _waits(), None
+                waits, since_s, away_s, said = _waits(), None, None, ""
                 watcher.run(stop)
         except (DeployError, LogError, StoreError, LayoutGrown) as error:
             if not passes(error):
@@ -63,9 +63,13 @@ def watch(
             now_s = clock()
             since_s = now_s if since_s is None else since_s
             # Another dashboard may be at work for years.
-            if not isinstance(_cause(error), LeaseLost) and now_s - since_s > patience_s:
+            is_second = isinstance(_cause(error), LeaseLost)
+            away_s = None if is_second else now_s if away_s is None else away_s
+            if away_s is not None and now_s - away_s > patience_s:
                 raise
-            traceback.print_exc(limit=0)
+            if str(error) != said:  # who stands by says so once, not for years
+                said = str(error)
+                traceback.print_exc(limit=0)
             view.stand_still(since=timestamp(int(since_s)), why=_why(error))
             stop.wait(next(waits))
 
@@ -86,6 +90,8 @@ def _why(error: Exception) -> str:
     cause = _cause(error)
     if isinstance(cause, LeaseLost):
         return "another dashboard is at work"
+    if isinstance(cause, LayoutGrown):
+        return "the log has grown"
     return "the log is out of reach" if isinstance(cause, LogError) else "the counts are out of reach"
 
 

@@ -104,3 +104,15 @@ def test_doubt_about_the_numbers_ends_it_at_once(
     with pytest.raises(doubt):
         world.watch()
     assert world.plan == [None]
+
+
+def test_who_stands_by_says_so_once_and_has_all_its_patience_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World(
+        *[LeaseLost("held")] * 5, LayoutGrown("more"), LogError("away"), None, monkeypatch=monkeypatch
+    )
+    world.watch()
+    said = capsys.readouterr().err
+    assert [said.count(word) for word in ("held", "more", "away")] == [1, 1, 1]
+    assert world.shown[-3] == {"since": "1970-01-01T00:01:40Z", "why": "the log has grown"}
