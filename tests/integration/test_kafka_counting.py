@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.integration, needs_redis]
 VISITED = Survey.parse(VISITS)
 KEY = (VISITED.digest, 0)
 DUE_S = VISITED.round_end_s(0) + VISITED.lateness_s + 30.0
-PARTITIONS, REPORTS, TIMES, RECORD = 4, 100_000, 3, 50
+PARTITIONS, REPORTS, TIMES, RECORD = 4, 40_000, 3, 50
 PROCESS = Path(__file__).parents[1] / "aggregator_process.py"
 PATIENCE_S = 40.0
 
@@ -352,7 +352,7 @@ def test_worker_whose_records_are_gone_ends_and_says_so(setting: Setting, kind: 
     store.close()
 
 
-def test_operator_may_go_on_without_what_is_gone_and_the_release_says_so(
+def test_crash_loop_ends_when_the_operator_gives_up_what_is_gone_and_the_release_says_so(
     setting: Setting, archive: Callable[[], SqliteArchive]
 ) -> None:
     crowd = Crowd(8)
@@ -364,11 +364,21 @@ def test_operator_may_go_on_without_what_is_gone_and_the_release_says_so(
     for partition, offset, word in ((0, 3, "is there"), (1, 4, r"in \[5, "), (1, 10**6, r"in \[5, ")):
         with pytest.raises(DeployError, match=word):
             adopt(settings, partition, offset)
+    # Its supervisor starts it again and again, and goes on doing so while the operator speaks.
+    setting.start("faust")
+    deadline = monotonic() + PATIENCE_S
+    while len(setting.ended) < 2:
+        setting.supervise()
+        assert monotonic() < deadline
+        sleep(0.05)
+    assert setting.applied() == 0
     assert "partition 1: offsets 0 to 4 are given up" in adopt(settings, 1, 5)
     with pytest.raises(DeployError, match="past 5, which comes next"):
         adopt(settings, 1, 5)
-    setting.start("faust")
     setting.wait_for(setting.sent())
+    assert set(setting.ended) == {1}
+    said = (setting.folder / "workers.txt").read_text()
+    assert said.count("errors.Lost: partition 1: offset 0 must come next") == len(setting.ended)
     document = json.loads(setting.release(archive()))
     assert document["lost"] == [{"partition": 1, "from": 0, "until": 5}]
     # The survey's record was among them; its reports are known all the same. Every attempt has its verdict.
