@@ -17,7 +17,7 @@ from hubbub.wire import Malformed, Outcome, Report
 from hubbub_collector.errors import CollectorError
 
 Key: TypeAlias = tuple[bytes, int]
-"""(digest, round): where a report is tallied. A round that the schedule does not have is NO_ROUND."""
+"""(digest, round): where a report is tallied; NO_ROUND for a round that the schedule lacks or is far off."""
 
 
 class Verdict(NamedTuple):
@@ -93,7 +93,9 @@ class Admission:
         """One verdict per report, in order; accepted ones use up their round's quota until `give_back`.
 
         The order of the tests is: known survey, round and symbol valid, not early, not late, within quota. A
-        round is open while its start is at most now + skew and its end at least now - lateness.
+        round is open while its start is at most now + skew and its end at least now - lateness. What misses
+        that by more than a round's length is tallied under NO_ROUND: a round that a tally names takes room in
+        a partition for good, and anybody may send reports of any round.
 
         Args:
             reports: The reports of an upload.
@@ -111,13 +113,16 @@ class Admission:
             return _UNKNOWN
         if not 0 <= report.round < terms.rounds:
             return Verdict("invalid", (report.digest, NO_ROUND))
-        key = (report.digest, report.round)
+        start_s = terms.start_s + report.round * terms.round_s
+        end_s = start_s + terms.round_s
+        ahead_s, behind_s = now_s + terms.skew_s, now_s - terms.lateness_s
+        is_near = start_s - terms.round_s <= ahead_s and end_s + terms.round_s >= behind_s
+        key = (report.digest, report.round if is_near else NO_ROUND)
         if not terms.channel.admits(report.symbol):
             return Verdict("invalid", key)
-        start_s = terms.start_s + report.round * terms.round_s
-        if start_s > now_s + terms.skew_s:
+        if start_s > ahead_s:
             return Verdict("early", key)
-        if start_s + terms.round_s < now_s - terms.lateness_s:
+        if end_s < behind_s:
             return Verdict("late", key)
         if terms.quota is not None:
             if self._taken[key] >= terms.quota:

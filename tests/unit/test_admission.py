@@ -51,6 +51,31 @@ def test_a_round_is_open_from_start_minus_skew_to_end_plus_lateness(
     assert judge(report(number), now_s) == Verdict(outcome, (DIGEST, number))
 
 
+@pytest.mark.parametrize(
+    ("number", "now_s", "outcome", "tallied"),
+    [
+        (1, 9_970.0, "early", 1),
+        (1, 9_969.999, "early", NO_ROUND),
+        (2, 9_970.0, "early", NO_ROUND),
+        (0, 12_100.0, "late", 0),
+        (0, 12_100.001, "late", NO_ROUND),
+        (1, 13_100.0, "late", 1),
+    ],
+)
+@pytest.mark.parametrize("symbol", [0, 99])
+def test_a_refusal_names_no_round_that_is_far_off(
+    number: int, now_s: float, outcome: str, tallied: int, symbol: int
+) -> None:
+    expected = outcome if symbol == 0 else "invalid"
+    assert judge(report(number, symbol), now_s) == Verdict(expected, (DIGEST, tallied))
+
+
+def test_refusals_of_every_round_there_is_name_few() -> None:
+    terms = dataclasses.replace(TERMS, rounds=100_000)
+    verdicts = Admission({DIGEST: terms}).judge([report(n) for n in range(100_000)], 50_000_500.0)
+    assert {verdict.key[1] for verdict in verdicts if verdict.key} == {NO_ROUND, 49_989, 49_990, 49_991}
+
+
 @pytest.mark.parametrize("number", [3, 4, 2**31 - 1])
 def test_a_round_that_the_schedule_lacks_is_invalid_and_tallied_under_no_round(number: int) -> None:
     assert judge(report(number), 10_500.0) == Verdict("invalid", (DIGEST, NO_ROUND))
