@@ -9,6 +9,7 @@ import math
 import numbers
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from hubbub.errors import ParameterError
@@ -24,6 +25,9 @@ HEADROOM: Final = 2.0**-36
 
 _FRACTION_BITS: Final = 96
 _DIGITS: Final = 80
+
+_KEPT: Final = 512
+"""Results kept, some tenth of a megabyte: a designer asks for those of a few channels over and over."""
 
 
 def checked_epsilon(epsilon: float, *, subject: str = "epsilon", minimum: float = MIN_EPSILON) -> float:
@@ -45,6 +49,7 @@ def checked_epsilon(epsilon: float, *, subject: str = "epsilon", minimum: float 
     return value
 
 
+@lru_cache(maxsize=_KEPT)
 def exp_below(epsilon: float) -> Fraction:
     """Gives a rational number at most e^epsilon, and within 2^-60 of it relative to its size.
 
@@ -69,6 +74,7 @@ def exp_below(epsilon: float) -> Fraction:
     return Fraction(math.floor(Fraction(below) * 2**_FRACTION_BITS), 2**_FRACTION_BITS)
 
 
+@lru_cache(maxsize=_KEPT)
 def log_above(numerator: int, denominator: int) -> float:
     """Gives a float at least ln(numerator/denominator), one step of the float grid above it at most.
 

@@ -29,7 +29,7 @@ from hubbub.survey_table import MAX_ATTRIBUTES, Table, check_size
 # The mechanism that makes a survey a score.
 REGRESSION: Final = "regression"
 # Those that know single inputs only: a table has no categories that partition its inputs.
-_TABLE_MECHANISMS: Final = ("grr", "subset", "unary")
+TABLE_MECHANISMS: Final = ("grr", "subset", "unary")
 
 
 def compile_survey(
@@ -178,7 +178,7 @@ def _table(
         names.append(tuple(category.name for category in each.categories) or None)
     form = Table(attributes, tuple(readings), tuple(names))
     check_size(rules, attributes, form.shape)
-    allowed = ("auto", *_TABLE_MECHANISMS)
+    allowed = ("auto", *TABLE_MECHANISMS)
     if mechanism.name not in allowed:
         rules.refuse("mechanism.name", f"must be one of {', '.join(allowed)} in a table", mechanism.name)
     for key, value in mechanism.keys.items():
@@ -188,7 +188,7 @@ def _table(
     if mechanism.name == "auto":
         coin = rules.real("mechanism.participation", participation, 0.0, 1.0)
         choice = chosen_in_table(
-            _TABLE_MECHANISMS, form.inputs, epsilon=epsilon, devices=devices, participation=coin
+            TABLE_MECHANISMS, form.inputs, epsilon=epsilon, devices=devices, participation=coin
         )
         mechanism = Mechanism(choice.mechanism, choice.parameters)
     return form, flat_channel(rules, mechanism.name, mechanism.keys, form.inputs, epsilon), choice

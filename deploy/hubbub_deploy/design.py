@@ -27,14 +27,11 @@ from hubbub.design import (
 )
 from hubbub.finite import FiniteChannel
 from hubbub.survey_single import Single
-from hubbub_deploy.design_joint import show
+from hubbub_deploy.design_joint import INTERVAL_95, show
 from hubbub_deploy.errors import DeployError
 
 TIE: Final = 2e-3
 """Costs this near count as equal: nobody should change a survey for them."""
-
-INTERVAL_95: Final = 1.959963984540054
-"""Half the width of a 95 % interval, in standard errors."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +65,14 @@ class Design:
     others: tuple[Candidate, ...]
 
     @classmethod
-    def of(cls, file: Path, objective: Quantity | None, within: float | None = None) -> Design:
-        """The design of a survey file.
+    def of(
+        cls, survey: Survey, file: Path, objective: Quantity | None, within: float | None = None
+    ) -> Design:
+        """The design of a survey that was loaded from a file.
 
         Raises:
-            SurveyError: If the file is no valid survey.
             ParameterError: If the objective cannot be asked of it.
         """
-        survey = Survey.load(file)
         keys = tomllib.loads(file.read_text(encoding="utf-8"))["mechanism"]
         name, parameters = keys["name"], {key: value for key, value in keys.items() if key != "name"}
         if objective is None and within is not None:
@@ -234,9 +231,10 @@ def run(settings: DesignSettings) -> int:
             if getattr(settings, name) is not None:
                 value = getattr(settings, name)
                 raise DeployError(f"--{name} must be absent for a table or a score, got {value}")
-        show(survey, settings.output)
+        mechanism = tomllib.loads(settings.file.read_text(encoding="utf-8"))["mechanism"]
+        show(survey, float(mechanism.get("participation", 1.0)), settings.output)
         return 0
-    design = Design.of(settings.file, settings.objective, settings.within)
+    design = Design.of(survey, settings.file, settings.objective, settings.within)
     if settings.plot is not None:
         from hubbub_deploy.design_plot import draw  # noqa: PLC0415 - the table needs no drawing library
 
@@ -250,7 +248,6 @@ def run(settings: DesignSettings) -> int:
     if settings.output == "json":
         print(json.dumps(design.as_json(), ensure_ascii=False, allow_nan=False))
         return 0
-    survey = design.survey
     print(f"{survey.title}: epsilon {survey.epsilon:g} declared, {survey.channel.epsilon!r} certified")
     print()
     print(_table(design.rows()))

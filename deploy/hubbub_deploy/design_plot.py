@@ -15,7 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hubbub.design import Candidate, boost_curve, compare
-from hubbub_deploy.design import INTERVAL_95, Design
+from hubbub_deploy.design import Design
+from hubbub_deploy.design_joint import INTERVAL_95
 from hubbub_deploy.errors import DeployError
 
 EPSILONS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)

@@ -58,17 +58,25 @@ def test_a_design_says_what_a_survey_buys(files, capsys, name, sentence) -> None
     assert found["sentence"] == sentence and found["mechanism"] == "grr"
     survey = {"table": TABLE, "score": SCORE}[name]
     inputs = survey.channel.inputs
+    assert (found["outputs"], found["bytes_per_report"]) == (inputs, 37)
     expected = survey.estimator().foresee(np.full(inputs, 1 / inputs), 20_000)
     if name == "score":
-        assert found["standard_error"] == {"mean": expected.mean_error}
+        assert found["standard_error"] == {"value": None, "category": None, "mean": expected.mean_error}
+        ratio = math.exp(survey.channel.epsilon)
+        assert found["leverage"] == pytest.approx(ratio / (ratio - 1))
+        assert found["alternatives"] == []
     else:
+        direct = survey.channel.weights() / survey.channel.total
+        assert found["leverage"] == pytest.approx(np.abs(np.linalg.inv(direct)).max())
+        assert {other["mechanism"] for other in found["alternatives"]} == {"subset", "unary"}
+        assert all(other["cost"] > 0 and other["leverage"] > 1 for other in found["alternatives"])
         assert found["standard_error"]["value"] == pytest.approx(expected.value_errors[0])
         assert found["standard_error"]["category"] == pytest.approx(
             math.sqrt(float(np.mean(expected.category_errors**2)))
         )
 
 
-def test_a_design_of_several_attributes_is_its_sentence_alone(files, tmp_path, capsys) -> None:
+def test_a_design_of_several_attributes_draws_and_writes_nothing(files, tmp_path, capsys) -> None:
     for option, value in (
         ("--write", tmp_path / "new.toml"),
         ("--plot", tmp_path / "p.png"),
