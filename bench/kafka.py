@@ -38,7 +38,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from run import SURVEY, line
 
 PARTITIONS = 4
-GROUP_RECORDS = 64
 REPEATS = 3
 SEED = 5
 
@@ -72,6 +71,7 @@ class _Measured(assignments.Assignment):
 
     ends: Mapping[int, int] = {}
     empty = False
+    groups = records = 0
 
     def load(self, partitions: Any) -> dict[int, int]:
         found = super().load(partitions)
@@ -81,10 +81,11 @@ class _Measured(assignments.Assignment):
 
     def take(self, partition: int, records: Sequence[tuple[int, bytes]]) -> Any:
         seek = None if self.empty else super().take(partition, records)
+        self.groups, self.records = self.groups + 1, self.records + len(records)
         self.at[partition] = records[-1][0] + 1
         if self.at == self.ends:
             cpu, wall = time.process_time() - self.began[0], time.perf_counter() - self.began[1]
-            print(json.dumps({"cpu": cpu, "wall": wall}), flush=True)
+            print(json.dumps({"cpu": cpu, "wall": wall, "group": self.records / self.groups}), flush=True)
             # What was counted is in Redis; nobody waits for a farewell.
             os._exit(0)
         return seek
@@ -118,13 +119,12 @@ def worker(kind: str, bootstrap: str, topic: str, redis_url: str) -> dict[str, f
     return found
 
 
-def parts(reports: int, size: int, redis_url: str) -> dict[str, float]:
-    """Seconds of the processor for each part alone, over the same records in a worker's groups."""
+def parts(reports: int, size: int, step: int, redis_url: str) -> dict[str, float]:
+    """Seconds of the processor for each part alone, over the same records in groups of `step`."""
     survey = hubbub.Survey.parse(SURVEY)
     columns: dict[int, list[bytes]] = {}
     for partition, record in records(reports, size):
         columns.setdefault(partition, []).append(record)
-    step = GROUP_RECORDS // PARTITIONS
     groups = [
         (partition, column[start : start + step])
         for partition, column in columns.items()
@@ -182,10 +182,12 @@ def throughput(bootstrap: str, redis_url: str, *, size: int, reports: int) -> No
     kinds = ("faust", "plain", "empty-faust", "empty-plain")
     runs: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
     alone: list[dict[str, float]] = []
-    command = [sys.executable, __file__, "--parts", str(reports), str(size), redis_url]
     for _ in range(REPEATS):
         for kind in kinds:
             runs[kind].append(worker(kind, bootstrap, topic, redis_url))
+        # In groups as large as those that the worker has just counted.
+        step = max(1, round(runs["faust"][-1]["group"]))
+        command = [sys.executable, __file__, "--parts", str(reports), str(size), str(step), redis_url]
         run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         alone.append(json.loads(run.stdout))
 
@@ -203,6 +205,8 @@ def throughput(bootstrap: str, redis_url: str, *, size: int, reports: int) -> No
         "target 3 M/s, 0.8",
     )
     line("  by the clock; slowest run to the best", rate(whole["wall"]), f"{spread:.2f}")
+    groups = ", ".join(f"{run['group']:.0f}" for run in runs["faust"])
+    line("  records of a partition in a group, on average", groups)
     line(
         "plain aiokafka, same core and store", rate(bare["cpu"]), f"{whole['cpu'] / bare['cpu']:.2f} of Faust"
     )
@@ -225,9 +229,9 @@ def main() -> int:
         case ["--work", kind, bootstrap, topic, redis_url]:
             work(kind, bootstrap, topic, redis_url)
             return 0
-        case ["--parts", reports, size, redis_url]:
+        case ["--parts", reports, size, step, redis_url]:
             pin(0)
-            print(json.dumps(parts(int(reports), int(size), redis_url)))
+            print(json.dumps(parts(int(reports), int(size), int(step), redis_url)))
             return 0
         case []:
             sizes, reports = (1_000, 20_000), 2_000_000
