@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from hubbub.accounting import subsampling
 from hubbub.accounting.profile import AbsoluteRegion, BoostedNoise, Gaussian, Laplace, Profile
 from hubbub.accounting.subsampling import Query, acceptance, amplified, best_rate, sampled, spendable
 from hubbub.errors import ParameterError
@@ -99,6 +100,35 @@ def test_scaling_the_sensitivity_leaves_nothing_to_gain_from_a_smaller_sample(qu
         for rate in (0.05, 0.3, 1.0)
     }
     assert found[0.05] < found[0.3] < found[1.0]
+
+
+@pytest.mark.parametrize(
+    ("query", "half_width"),
+    [
+        (Query("sum", 2000, 10.0, 50.0), 400.0),
+        (Query("average", 2000, 10.0, 0.025), 0.2),
+        (Query("count", 500, 0.5, 1.0), 15.0),
+    ],
+    ids=["sum", "average", "count"],
+)
+def test_the_best_rate_of_every_query_is_no_worse_than_those_about_it(query, half_width, monkeypatch):
+    """A coarser search, of the same steps as the whole one below."""
+    for name, steps in (("_RATES", 5), ("_SIGMAS", 3), ("_GOLDEN_STEPS", 3)):
+        monkeypatch.setattr(subsampling, name, steps)
+    best = best_rate(query, half_width, epsilon=0.1, delta=1e-5)
+    assert best.sensitivity == query.sensitivity / best.rate
+    assert best.sampling_error == query.sampling_error(best.rate)
+    for rate in (0.01, 0.1, 0.5, 0.9 * best.rate, 1.0):
+        other = sampled(query, half_width, epsilon=0.1, delta=1e-5, rate=rate)
+        assert best.acceptance >= other.acceptance - 1e-9
+
+
+def test_an_average_is_sampled_as_its_sum_is():
+    whole = sampled(Query("sum", 2000, 10.0, 50.0), 400.0, epsilon=0.1, delta=1e-5, rate=0.3)
+    average = sampled(Query("average", 2000, 10.0, 0.025), 0.2, epsilon=0.1, delta=1e-5, rate=0.3)
+    assert average.acceptance == pytest.approx(whole.acceptance, rel=1e-9)
+    assert average.law.boost == pytest.approx(whole.law.boost, rel=1e-9)
+    assert average.law.kernel.sigma == pytest.approx(whole.law.kernel.sigma / 2000, rel=1e-9)
 
 
 def test_the_best_rate_is_no_worse_than_any_other():
