@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub import mechanisms as m
-from hubbub.accounting import BayesianFilter, Box, Query, Regression, concave
+from hubbub.accounting import BayesianFilter, Box, Query, Regression, concave, numbers
 from hubbub.accounting.branching import Search
 from hubbub.accounting.concave import Corners, largest
+from hubbub.accounting.numbers import Numbers
 from hubbub.accounting.regression import TOTAL, curves_of
 from hubbub.errors import BudgetError, ParameterError
 from hubbub.testing import seeded
@@ -220,6 +221,55 @@ def test_a_step_of_a_search_that_is_cut_short_still_gives_a_bound(monkeypatch):
     assert exact < early
 
 
+def test_no_questions_make_a_decision_or_an_answer_look_longer_than_its_allowance(monkeypatch):
+    """Twenty answers that cut nine numbers at random took 10,551 looks; a decision shares one allowance."""
+    looks = 0
+    lifted = Search._lifted
+
+    def counted(self, *arguments):
+        nonlocal looks
+        looks += 1
+        return lifted(self, *arguments)
+
+    monkeypatch.setattr(Search, "_lifted", counted)
+    monkeypatch.setattr(numbers, "MAX_LOOKS", 60.0)
+    monkeypatch.setattr("hubbub.accounting.filter.MAX_LOOKS", 60.0)
+    rng = np.random.default_rng(3)
+    box = Box((-1.0,) * 9, (1.0,) * 9)
+
+    def asked():
+        return Regression("truncated", box, tuple(3 * rng.normal(size=9)), 0.0, 0.1)
+
+    crowd = Numbers(("x",), box)
+    for _ in range(20):
+        crowd.answers.append((asked(), int(rng.integers(2))))
+    crowd.reserve([0], [last := asked()], last.worst)
+    crowd.loss = crowd.worst = 10 * 2**40
+    crowd.record(0, 1)
+    # Beyond what is allowed: the line that was being looked along, and one look for every first node.
+    assert 60 <= looks <= 60 + 30 + 2 * 8
+    points = rng.uniform(-1.0, 1.0, (20_000, 9))
+    sums = log_likelihood(crowd.answers, points)
+    assert sums.max() - sums.min() <= crowd.loss / 2**40 + 1e-9
+
+    # A schedule of which every round but the first five has to be searched to fit.
+    looks, accountant = 0, BayesianFilter(0.55)
+    flat = Regression("logistic", box, (1e-3,) * 9, 0.0, 0.1)
+    assert accountant.reserve_all([Query(number, flat) for number in range(45)]) is None
+    assert 60 <= looks <= 60 + 30 + 2 * 8
+    monkeypatch.setattr("hubbub.accounting.filter.MAX_LOOKS", 1e6)
+    assert accountant.reserve_all([Query(number, flat) for number in range(45)]) is not None
+
+
+def test_more_answers_than_are_searched_count_their_epsilons(monkeypatch):
+    monkeypatch.setattr(numbers, "MAX_SEARCHED", 2)
+    accountant = BayesianFilter(4.0)
+    query = Regression("logistic", SQUARE, (1.0, 2.0), 0.0, 0.5)
+    for answer_made in (1, 0, 1, 0):  # opposite answers take back what was said, as far as it is looked at
+        accountant.record(accountant.reserve("x", query), answer_made)
+    assert 1.0 <= accountant.loss <= 1.06
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.lists(answer(), min_size=2, max_size=5), st.sampled_from([0.8, 2.0, 4.0]))
 def test_no_answers_to_accepted_regressions_exceed_the_budget(answers, budget):
@@ -250,20 +300,22 @@ def test_no_answers_to_accepted_regressions_exceed_the_budget(answers, budget):
 def test_the_sixteen_losses_of_the_health_survey():
     """Recomputed from the coefficients and ranges of Pan, appendix F; the table printed there is another.
 
-    Every bound is proved from above by the search and reached, within six millionths, by a record it found.
+    Every bound is proved from above by the search and reached, within one millionth, by a record it found;
+    for one of them within four, because its search closes slowly: 1.3 millionths are left after 1,500 nodes.
     """
     for symbols, expected in zip(itertools.product((0, 1), repeat=4), HEALTH_LOSSES, strict=True):
         answers = list(zip(HEALTH, symbols, strict=True))
         curves = curves_of(answers)
         low, high = np.array(CHECKUP.low), np.array(CHECKUP.high)
         found = proved = 0.0
+        slow = symbols == (1, 0, 0, 1)
         for sign, each in ((1, curves), (-1, curves.mirrored())):
             search = Search(each, low, high, CHECKUP.whole)
-            while search.gap > 3e-6 and search.nodes < 400:
+            while search.gap > (3e-6 if slow else 4e-7) and search.nodes < 400:
                 search.step()
             found += sign * log_likelihood(answers, search.point[None, :])[0]
             proved += search.bound
-        assert found <= proved < found + 6e-6
+        assert found <= proved < found + (4e-6 if slow else 1e-6)
         assert found - 1e-6 <= expected <= proved + 1e-6
     printed = [2.4639, 2.4084, 1.8036, 2.7253]
     assert not np.allclose(HEALTH_LOSSES[:4], printed, atol=0.05)

@@ -45,10 +45,11 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.accounting.branching import Effort
 from hubbub.accounting.component import Component
 from hubbub.accounting.divergence import QUANTA_PER_NAT
 from hubbub.accounting.grouping import Grouping, Trial
-from hubbub.accounting.numbers import Numbers
+from hubbub.accounting.numbers import MAX_LOOKS, Numbers
 from hubbub.accounting.query import Detail, Likelihood, Query, Symbol
 from hubbub.accounting.regression import Regression
 from hubbub.errors import BudgetError, ParameterError
@@ -202,9 +203,10 @@ class BayesianFilter:
             return None
         # Numbers come last: their bound is worked out only as far as what the others leave asks for.
         bounds: list[int] = []
+        effort = Effort(MAX_LOOKS)
         for asked in numeric:
             after -= asked.numbers.worst
-            worst = asked.numbers.worst_with(asked.queries, limit - after, detail=self._detail)
+            worst = asked.numbers.worst_with(asked.queries, limit - after, detail=self._detail, effort=effort)
             after += worst
             if after > limit and not proved:
                 return None

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.accounting.branching import Search
+from hubbub.accounting.branching import Effort, Search
 from hubbub.accounting.concave import Corners, largest
 from hubbub.accounting.curves import Floats
 from hubbub.accounting.divergence import QUANTA_PER_NAT
@@ -29,6 +29,13 @@ MAX_CORNERS: Final = 12
 
 MAX_NODES: Final = 64
 """Boxes looked at for one bound, a few milliseconds each; what is not proved by then counts as lost."""
+
+MAX_LOOKS: Final = 4000.0
+"""Looks of the searches of one decision, or of one answer, a fifth of a millisecond each (`Effort`): about a
+second, which no choice of questions makes longer. Four in five of them were never needed by nine numbers."""
+
+MAX_SEARCHED: Final = 512
+"""Answers about one box that are searched; with more, a further one counts its epsilon."""
 
 MAX_COMBINED: Final = 3
 """Pending answers of which every combination is tried; others count their epsilon each."""
@@ -65,16 +72,25 @@ class Numbers:
         fits = len(self.box.low) <= MAX_CORNERS and not self.box.whole
         self._linear = _Linear.over(self.box) if fits else None
 
-    def worst_with(self, queries: Sequence[Regression], goal: int, *, detail: Detail = "pairs") -> int:
+    def worst_with(
+        self,
+        queries: Sequence[Regression],
+        goal: int,
+        *,
+        detail: Detail = "pairs",
+        effort: Effort | None = None,
+    ) -> int:
         """An upper bound of the worst loss with more queries, quanta; exact enough to compare with the goal.
 
         Args:
             queries: What would be asked beside all that is pending.
             goal: What it must not exceed, quanta: a search stops once it knows on which side the loss is.
             detail: "largest" adds every query's epsilon and searches nothing.
+            effort: What the decision may still do; MAX_LOOKS, if None. Once it is used up, epsilons add.
         """
         simple = self.worst + sum(query.worst for query in queries)
-        if simple <= goal or detail == "largest":
+        effort = Effort(MAX_LOOKS) if effort is None else effort
+        if simple <= goal or detail == "largest" or effort.looks <= 0.0:
             return simple
         waiting = [*self.pending.values(), *queries]
         added = sum(query.worst for query in waiting[MAX_COMBINED:])
@@ -82,7 +98,7 @@ class Numbers:
         known: dict[int, int] = {}
         for symbols in product((1, 0), repeat=min(len(waiting), MAX_COMBINED)):
             tried = list(zip(waiting, symbols, strict=False))
-            each = self._bound(tried, goal - added)
+            each = self._bound(tried, goal - added, effort)
             known[symbols[0]] = each
             bound = max(bound, added + each)
             if bound > goal:
@@ -107,7 +123,7 @@ class Numbers:
         before = self.loss
         known = self._known[1].get(symbol) if self._known is not None and self._known[0] is query else None
         if known is None or self._linear is None or query.kind != "linear":
-            known = self._bound([(query, symbol)], 0)
+            known = self._bound([(query, symbol)], 0, Effort(MAX_LOOKS))
         self._known = None
         loss = min(known, before + query.worst)
         self.answers.append((query, symbol))
@@ -126,28 +142,30 @@ class Numbers:
         self._known = None
         self.worst = min(self.worst, self.loss + sum(query.worst for query in self.pending.values()))
 
-    def _bound(self, tried: Answers, goal: int) -> int:
+    def _bound(self, tried: Answers, goal: int, effort: Effort) -> int:
         """An upper bound of the loss of all answers and some more, quanta, on its side of the goal."""
         answers = [*self.answers, *tried]
         slack = 2 * sum(query.slack for query, _ in answers)
         if self._linear is not None and all(query.kind == "linear" for query, _ in answers):
             spread = self._linear.spread(tried)
+        elif len(answers) > MAX_SEARCHED:
+            spread = math.inf
         else:
-            spread = self._searched(answers, (goal - slack) / QUANTA_PER_NAT)
+            spread = self._searched(answers, (goal - slack) / QUANTA_PER_NAT, effort)
         if not math.isfinite(spread):  # arithmetic that failed proves nothing: every answer counts in full
             return sum(query.worst for query, _ in answers)
         return math.ceil(max(spread, 0.0) * QUANTA_PER_NAT) + slack
 
-    def _searched(self, answers: Answers, target: float) -> float:
+    def _searched(self, answers: Answers, target: float, effort: Effort) -> float:
         curves = curves_of(answers)
         low, high = np.array(self.box.low), np.array(self.box.high)
-        upper = Search(curves, low, high, self.box.whole)
-        lower = Search(curves.mirrored(), low, high, self.box.whole)
+        upper = Search(curves, low, high, self.box.whole, effort=effort)
+        lower = Search(curves.mirrored(), low, high, self.box.whole, effort=effort)
         while True:
             bound = upper.bound + lower.bound
             refused = 0.0 < target < upper.best + lower.best
             done = upper.gap + lower.gap <= _GAP or upper.nodes + lower.nodes >= MAX_NODES
-            if bound <= target or refused or done:
+            if bound <= target or refused or done or effort.looks <= 0.0:
                 return bound
             (upper if upper.gap >= lower.gap else lower).step()
 
