@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
+from hubbub.survey import Survey
 from hubbub_client import Account, Agent, ClientError, CollectorError, LedgerLocked, OwnerPage, words
 from hubbub_client.transport import Response
 from hubbub_deploy.errors import DeployError
@@ -270,6 +271,30 @@ def _resume(options: argparse.Namespace) -> int:
     return _said(options, "Running again.")
 
 
+def _join(options: argparse.Namespace) -> int:
+    with _open(options) as agent:
+        survey = _taken(agent, options.survey)
+        agent.opt_in(survey)
+        enrolment = agent.enrol(survey)
+    if enrolment.reason:
+        raise DeployError(f"{options.survey} cannot be joined again: {enrolment.reason}")
+    return _said(options, "Joined. What is still reserved serves, and no round is answered twice.")
+
+
+def _leave(options: argparse.Namespace) -> int:
+    with _open(options) as agent:
+        agent.opt_out(_taken(agent, options.survey))
+    return _said(options, "Left. What was answered stays spent, and what is reserved stays reserved.")
+
+
+def _taken(agent: Agent, name: str) -> Survey:
+    """The survey of this id, the one taken part in last, or of this digest."""
+    known = [survey for survey in agent.surveys() if name in (survey.id, survey.digest.hex())]
+    if not known:
+        raise DeployError(f"a survey must be one that this device took part in, got {name!r}")
+    return known[-1]
+
+
 def _forget(options: argparse.Namespace) -> int:
     if not options.yes:
         raise DeployError(
@@ -293,6 +318,8 @@ _VERBS = {
     "page": _page,
     "pause": _pause,
     "resume": _resume,
+    "join": _join,
+    "leave": _leave,
     "forget": _forget,
 }
 
@@ -308,6 +335,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "page": "all of that as a page for this machine alone, with buttons; until Ctrl-C",
         "pause": "answer and send nothing until resume",
         "resume": "end a pause",
+        "join": "take part again in a survey that was left; `answer --join` joins a new one",
+        "leave": "answer a survey no more, and withdraw what waits for it",
         "forget": "erase values, answers and what waits; the budget is not renewed",
     }
     for verb, text in texts.items():
@@ -315,6 +344,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         parser.add_argument("--ledger", type=Path, required=True, help="the device's ledger file")
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
         parser.set_defaults(run=run)
+        if verb in ("join", "leave"):
+            parser.add_argument(
+                "survey", metavar="SURVEY", help="its id, for the last one that was joined, or its digest"
+            )
         if verb == "forget":
             parser.add_argument("--yes", action="store_true", help="really")
         if verb == "page":

@@ -108,6 +108,25 @@ def test_pause_resume_and_forget(hubbub, collector) -> None:
     assert json.loads(hubbub("sent", "--json")[1])["sent"] == []
 
 
+def test_a_survey_is_left_and_joined_again(hubbub, collector) -> None:
+    collector.reply = lambda _: None
+    hubbub("answer", *ANSWER, "--join", VISITS_SURVEY.id)
+    before = json.loads(hubbub("status", "--json")[1])
+    assert (before["waiting"], before["surveys"][0]["state"]) == (1, "active")
+    assert hubbub("leave", VISITS_SURVEY.id)[0] == 0
+    left = json.loads(hubbub("status", "--json")[1])
+    assert (left["waiting"], left["surveys"][0]["state"]) == (0, "left")
+    assert left["left"] == before["left"]
+    assert "opted_out" in hubbub("answer", *ANSWER)[1]
+    assert hubbub("join", VISITS_SURVEY.digest.hex())[0] == 0
+    again = json.loads(hubbub("status", "--json")[1])
+    assert (again["left"], again["surveys"][0]["state"]) == (before["left"], "active")
+    assert "answered" not in hubbub("answer", *ANSWER)[1].replace("enrolled", "")  # the round is over for it
+    for verb in ("join", "leave"):
+        code, _, err = hubbub(verb, HEALTH.id)
+        assert code == 1 and repr(HEALTH.id) in err
+
+
 def test_joining_without_a_value_is_said_aloud(hubbub, collector) -> None:
     hubbub("answer", *ANSWER)
     bare = ("--collector", "http://c.invalid", "--join", VISITS_SURVEY.id)
