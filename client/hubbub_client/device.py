@@ -35,6 +35,7 @@ from hubbub_client.schedule import (
     slot_of,
     slot_query,
     slots,
+    trusted,
 )
 from hubbub_client.stored import (
     StoredAttribute,
@@ -51,7 +52,7 @@ class Device:
     Args:
         ledger: An open ledger; closed if it does not make sense.
         policy: What surveys may ask.
-        clock: Epoch seconds, or None while they are not to be trusted.
+        clock: Epoch seconds, or None while they are not to be trusted; see `schedule.trusted`.
 
     Raises:
         LedgerCorrupt: What the ledger says does not add up.
@@ -144,7 +145,7 @@ class Device:
 
     def _keep(self, attribute_id: str, value: bytes) -> None:
         """Keeps an evolving value across restarts for as long as a round waits for it."""
-        now_s = self._clock()
+        now_s = trusted(self._clock())
         ends = [] if now_s is None else [s.round_end_s(r) for s, r in self._due(now_s, attribute_id)]
         if now_s is not None and ends:
             reading = StoredReading(attribute_id, value, now_s, float(max(ends)))
@@ -187,7 +188,7 @@ class Device:
             pinned = pack_reading(read(attribute, value))
             if pinned == stored.pinned:
                 return Correction(attribute_id, "unchanged")
-            now_s = self._clock()
+            now_s = trusted(self._clock())
             if now_s is None:
                 return Correction(attribute_id, "refused", "clock_not_trusted")
             generation = stored.generation + 1
@@ -240,7 +241,7 @@ class Device:
             known = self._enrolments.get(survey.digest)
             if known is not None and known.state == "active":
                 return Enrolment(survey.id, survey.version, survey.digest, "already_enrolled")
-            now_s = self._clock()
+            now_s = trusted(self._clock())
             refusal = self._refusal(survey, now_s)
             if now_s is None or refusal is not None:
                 return self._refused(survey, refusal, now_s)
@@ -301,7 +302,7 @@ class Device:
             LedgerError: The ledger failed. What was being answered is wholly in it or not at all.
         """
         with self._lock:
-            now_s = self._clock()
+            now_s = trusted(self._clock())
             if now_s is None or self._ledger.paused():
                 return ()
             made = [self._answer(survey, number, now_s) for survey, number in self._due(now_s)]

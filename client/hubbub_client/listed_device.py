@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hubbub_client.device import Device
 from hubbub_client.errors import ListRefused
+from hubbub_client.schedule import trusted
 from hubbub_client.stored import StoredList
 from hubbub_client.survey_lists import judge, newest, opened
 
@@ -18,7 +19,7 @@ class ListedDevice(Device):
             ListRefused: The list is not one to take. One that has expired is remembered, so that a clock that
                 is set back does not make it good.
         """
-        now_s = self._clock()
+        now_s = trusted(self._clock())
         if now_s is None:
             raise ListRefused("clock_not_trusted", "a list of surveys must be judged by a trusted clock")
         found = opened(data, keys)

@@ -130,11 +130,13 @@ class _Handler(BaseHTTPRequestHandler):
         name = self._name()
         if name is None:
             return
-        if self.headers.get("Origin") != f"http://{self.server.host}":
+        if self.headers.get_all("Origin") != [f"http://{self.server.host}"]:
             self._refuse(HTTPStatus.FORBIDDEN)
             return
         length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit() and int(length[:9]) <= _MAX_FORM_BYTES):
+        if not (
+            length.isascii() and length.isdigit() and len(length) <= 4 and int(length) <= _MAX_FORM_BYTES
+        ):
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return
         body = self.rfile.read(int(length)).decode("ascii", "replace")

@@ -34,6 +34,9 @@ LEAST_LISTED: Final = 100
 UNREADABLE: Final = 2**12
 """What a survey that cannot be read counts as: its size is unknown, and refusing it took time too."""
 
+_LAST_S: Final = 2.0**53
+"""Epoch seconds that a clock never reaches; below, a float tells every second from the next."""
+
 Refusal: TypeAlias = Literal[
     "cancelled",
     "unknown_attribute",
@@ -77,6 +80,11 @@ class Enrolment:
     def accepted(self) -> bool:
         """Whether the device takes part."""
         return self.status != "refused"
+
+
+def trusted(now_s: float | None) -> float | None:
+    """What a clock says, if it can be a time: neither nan nor infinite, and within 2^53 seconds of 1970."""
+    return float(now_s) if now_s is not None and abs(now_s) < _LAST_S else None
 
 
 def readable(canonicals: Iterable[bytes]) -> tuple[Survey, ...]:

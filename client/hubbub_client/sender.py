@@ -11,6 +11,7 @@ from hubbub import wire
 from hubbub_client.errors import CollectorError
 from hubbub_client.ledger import Ledger
 from hubbub_client.outcomes import UploadOutcome
+from hubbub_client.schedule import trusted
 from hubbub_client.transport import Transport
 from hubbub_client.uploader import Limits, Settled, Upload, Wait, decide, judge
 
@@ -61,7 +62,7 @@ class Sender:
         delay_s: float | None = None
         while True:
             with self._lock:
-                now_s, pace = self._clock(), self._ledger.pace()
+                now_s, pace = trusted(self._clock()), self._ledger.pace()
                 waiting = self._ledger.outbox(self._limits.max_reports)
                 paused = self._ledger.paused()
             if waiting and (paused or now_s is None):
@@ -80,7 +81,7 @@ class Sender:
                 response = self._http.post(REPORTS_PATH, decision.body)
             except CollectorError:
                 response = None
-            after_s = self._clock()
+            after_s = trusted(self._clock())
             result = judge(
                 decision,
                 response,

@@ -1,6 +1,7 @@
 """The agent: one answer is one transaction, noise is drawn once, and a value goes nowhere."""
 
 import logging
+import math
 import os
 import sqlite3
 import threading
@@ -624,3 +625,22 @@ def test_report_ids_come_from_the_operating_system(open_agent, monkeypatch) -> N
     agent.enrol(HEALTH_SURVEY)
     (answer,) = agent.answer()
     assert answer.id in drawn and len(answer.id) == 16
+
+
+@pytest.mark.parametrize("now_s", [math.nan, math.inf, -math.inf, 2**63, -1e300])
+def test_a_clock_that_says_no_time_is_not_trusted(open_agent, clock, collector, now_s) -> None:
+    """Such a number would not fit the ledger, and a write that fails closes it."""
+    agent = open_agent()
+    agent.enrol(HEALTH_SURVEY)
+    clock.now_s = now_s
+    assert agent.enrol(VISITS_SURVEY).reason == "clock_not_trusted"
+    assert agent.answer() == ()
+    agent.upload()
+    clock.now_s = START_S + 10
+    assert len(agent.answer()) == 1
+    clock.now_s = now_s
+    agent.upload()
+    assert collector.bodies == []
+    clock.now_s = START_S + 10
+    agent.upload()
+    assert len(collector.received) == 1

@@ -1,6 +1,7 @@
 """The owner's page: for whoever is on this machine and knows the token, and for no other page."""
 
 import http.client
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -106,6 +107,23 @@ def test_another_host_name_is_refused(agent, browser, host: str, method: str) ->
 )
 def test_a_form_from_elsewhere_is_refused(agent, browser, origin: str) -> None:
     assert browser.ask("POST", "pause", origin=origin.format(host=browser.host))[0] == 403
+    assert not agent.status().paused
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (["Origin: http://{host}", "Origin: http://evil.example", "Content-Length: 0"], 403),
+        (["Origin: http://{host}", "Content-Length: 0000000009999999"], 413),
+        (["Origin: http://{host}", "Transfer-Encoding: chunked"], 413),
+    ],
+)
+def test_a_form_says_once_and_plainly_where_it_is_from_and_how_long(agent, browser, headers, status) -> None:
+    lines = [f"POST {browser.path}pause HTTP/1.1", "Host: {host}", *headers, "", ""]
+    name, _, port = browser.host.partition(":")
+    with socket.create_connection((name, int(port)), timeout=30) as connection:
+        connection.sendall("\r\n".join(lines).format(host=browser.host).encode())
+        assert connection.recv(64).split()[1] == str(status).encode()
     assert not agent.status().paused
 
 
