@@ -1,4 +1,4 @@
-"""A worker process for tests: `python aggregator_process.py faust|plain BOOTSTRAP TOPIC REDIS_URL`."""
+"""A worker process for tests: `aggregator_process.py faust|plain BOOTSTRAP TOPIC REDIS_URL [GAP_S]`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import signal
 import sys
 import time
 
-from hubbub_aggregator.assignment import Assignment
+from hubbub_aggregator import assignment
 from hubbub_aggregator.redis_store import RedisStore
 from hubbub_collector.growing_log import GrowingLog
 
 
-def main(kind: str, bootstrap: str, topic: str, redis_url: str) -> int:
+def main(kind: str, bootstrap: str, topic: str, redis_url: str, gap_s: str = "") -> int:
+    if gap_s:
+        assignment.GAP_PATIENCE_S = float(gap_s)
     log = GrowingLog(bootstrap, topic, layout_s=1.0)
     store = RedisStore.connect(
         redis_url, log_identity=log.identity, partitions=log.partitions, layout=log.layout
@@ -29,9 +31,9 @@ def main(kind: str, bootstrap: str, topic: str, redis_url: str) -> int:
     async def count() -> None:
         stop = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-        assignment = Assignment(store, begin=log.begin, end=log.end, clock=time.monotonic)
+        counting = assignment.Assignment(store, begin=log.begin, end=log.end, clock=time.monotonic)
         await plain.count(
-            assignment,
+            counting,
             bootstrap=bootstrap,
             layout=log.layout,
             stop=stop,

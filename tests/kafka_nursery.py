@@ -12,7 +12,7 @@ import sys
 import tempfile
 import uuid
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import pytest
 
@@ -58,9 +58,8 @@ class Broker:
 
 
 @functools.cache
-def shared_broker() -> Broker:
-    """The run's broker: topics keep tests apart."""
-    folder = Path(tempfile.mkdtemp(prefix="hubbub-kafka-"))
+def _broker(name: Literal["shared", "mortal"]) -> Broker:
+    folder = Path(tempfile.mkdtemp(prefix=f"hubbub-kafka-{name}-"))
     broker = Broker(folder)
 
     def end() -> None:
@@ -70,6 +69,16 @@ def shared_broker() -> Broker:
     atexit.register(end)
     broker.start()
     return broker
+
+
+def shared_broker() -> Broker:
+    """The run's broker: topics keep tests apart."""
+    return _broker("shared")
+
+
+def mortal_broker() -> Broker:
+    """Another one for the whole run, which tests may kill and must start again."""
+    return _broker("mortal")
 
 
 def bootstrap_or_skip() -> str:

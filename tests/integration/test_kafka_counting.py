@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from counting_logs import MINUTE
-from kafka_nursery import Broker, bootstrap_or_skip, new_topic_name
+from kafka_nursery import bootstrap_or_skip, mortal_broker, new_topic_name
 from numpy.typing import NDArray
 from redis_nursery import RedisServer, needs_redis, running
 from surveys import VISITS
@@ -244,29 +244,24 @@ def test_broker_that_is_killed_and_returns_loses_nothing(
     tmp_path: Path, archive: Callable[[], SqliteArchive]
 ) -> None:
     bootstrap_or_skip()
-    for name in ("broker", "redis"):
-        (tmp_path / name).mkdir()
-    crowd, broker = Crowd(7), Broker(tmp_path / "broker")
+    crowd, broker = Crowd(7), mortal_broker()
     half = len(crowd.records) // 2
-    broker.start()
-    try:
-        with running(tmp_path / "redis") as redis:
-            setting = Setting(broker.bootstrap, redis, tmp_path)
-            try:
-                for _ in range(2):
-                    setting.start("faust")
-                setting.send(crowd.records[:half])
-                setting.wait_for(half // 2)
-                broker.kill_node()
-                broker.stop()
-                broker.start()
-                setting.send(crowd.records[half:])
-                setting.wait_for(setting.sent())
-                check(setting, crowd, setting.release(archive()))
-            finally:
-                setting.close()
-    finally:
-        broker.stop()
+    (tmp_path / "redis").mkdir()
+    with running(tmp_path / "redis") as redis:
+        setting = Setting(broker.bootstrap, redis, tmp_path)
+        try:
+            for _ in range(2):
+                setting.start("faust")
+            setting.send(crowd.records[:half])
+            setting.wait_for(half // 2)
+            broker.kill_node()
+            broker.stop()
+            broker.start()
+            setting.send(crowd.records[half:])
+            setting.wait_for(setting.sent())
+            check(setting, crowd, setting.release(archive()))
+        finally:
+            setting.close()
 
 
 def test_redis_that_comes_back_older_loses_nothing_and_changes_no_release(

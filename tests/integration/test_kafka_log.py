@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_nursery import Broker, bootstrap_or_skip, new_topic_name
+from kafka_nursery import bootstrap_or_skip, mortal_broker, new_topic_name
 from log_contract import LogContract, Opener
 
 from hubbub_collector.errors import LogError
@@ -172,29 +171,27 @@ def test_record_too_large_for_the_topic_is_refused(fresh: Callable[..., KafkaLog
     assert log.append({0: [b"a"]}) == {0: 0}
 
 
-def test_broker_that_is_gone_fails_the_append_and_its_return_heals_the_log(tmp_path: Path) -> None:
+def test_broker_that_is_gone_fails_the_append_and_its_return_heals_the_log() -> None:
     bootstrap_or_skip()
-    broker = Broker(tmp_path)
-    broker.start()
-    try:
-        create_topic(broker.bootstrap, "reports", partitions=2)
-        with KafkaLog(broker.bootstrap, "reports", 2, delivery_timeout_s=3.0) as log:
-            log.append({0: [b"a"], 1: [b"b"]})
-            broker.kill_node()
+    broker, name = mortal_broker(), new_topic_name()
+    create_topic(broker.bootstrap, name, partitions=2)
+    with KafkaLog(broker.bootstrap, name, 2, delivery_timeout_s=3.0) as log:
+        log.append({0: [b"a"], 1: [b"b"]})
+        broker.kill_node()
+        try:
             with pytest.raises(LogError, match="not known to be stored"):
                 log.append({0: [b"lost"]})
+        finally:
             broker.stop()
             broker.start()
-            deadline = time.monotonic() + 20
-            while True:
-                try:
-                    stored = log.append({0: [b"c"]})
-                except LogError:
-                    assert time.monotonic() < deadline
-                else:
-                    break
-            # The record that failed was given up: it does not come later.
-            assert log.read(0, 0, 10) == [(0, b"a"), (stored[0], b"c")]
-            assert log.read(1, 0, 10) == [(0, b"b")]
-    finally:
-        broker.stop()
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                stored = log.append({0: [b"c"]})
+            except LogError:
+                assert time.monotonic() < deadline
+            else:
+                break
+        # The record that failed was given up: it does not come later.
+        assert log.read(0, 0, 10) == [(0, b"a"), (stored[0], b"c")]
+        assert log.read(1, 0, 10) == [(0, b"b")]
