@@ -203,7 +203,7 @@ class BayesianFilter:
             return None
         # Numbers come last: their bound is worked out only as far as what the others leave asks for.
         bounds: list[int] = []
-        effort = Effort(MAX_LOOKS)
+        effort = Effort(MAX_LOOKS) if numeric else None
         for asked in numeric:
             after -= asked.numbers.worst
             worst = asked.numbers.worst_with(asked.queries, limit - after, detail=self._detail, effort=effort)
