@@ -87,7 +87,9 @@ def numeric(draw):
     points = draw(st.integers(2, 12))
     keys = [f"points = {points}"]
     if draw(st.booleans()):
-        low, high = sorted((draw(st.floats(-0.5, 1.5)), draw(st.floats(-0.5, 1.5))))
+        # A region must touch the attribute's values, 0 to 1.
+        low = draw(st.floats(-0.5, 1.0))
+        high = draw(st.floats(max(low, 0.0), 1.5))
         keys += ['kernel = "laplace"', 'region = "fixed"', f"low = {low!r}", f"high = {high!r}"]
     else:
         keys += [f"kernel = {draw(st.sampled_from(['laplace', 'uniform']))!r}", 'region = "absolute"']
