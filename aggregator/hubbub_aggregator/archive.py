@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -44,10 +44,11 @@ class SqliteArchive:
     def __init__(self, path: str | Path) -> None:
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
-            (version,) = self._db.execute("PRAGMA user_version").fetchone()
-            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            if tables == version == 0:
-                version = self._create()
+            version = self._version() or self._create()
+            if version == SCHEMA_VERSION:
+                # Whoever is opening it at this moment does the same; the file remembers.
+                with suppress(sqlite3.OperationalError):
+                    self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
         except sqlite3.DatabaseError as error:
             self._db.close()
@@ -56,14 +57,22 @@ class SqliteArchive:
             self._db.close()
             raise ArchiveError(f"{path} must be an archive of schema {SCHEMA_VERSION}, got {version}")
 
+    def _version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+
     def _create(self) -> int:
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.executescript(
-            "BEGIN IMMEDIATE; CREATE TABLE release ("
-            "digest BLOB, round INTEGER, document BLOB NOT NULL, PRIMARY KEY (digest, round));"
-            f"PRAGMA user_version = {SCHEMA_VERSION}; COMMIT"
-        )
-        return SCHEMA_VERSION
+        """Makes the tables in an empty file, unless another process has just done it; the schema version."""
+        self._db.execute("BEGIN IMMEDIATE")
+        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if not tables:
+            self._db.execute(
+                "CREATE TABLE release ("
+                "digest BLOB, round INTEGER, document BLOB NOT NULL, PRIMARY KEY (digest, round))"
+            )
+            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        version = self._version()
+        self._db.execute("COMMIT")
+        return version
 
     def close(self) -> None:
         """Closes the file."""

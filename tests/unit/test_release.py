@@ -6,6 +6,7 @@ import itertools
 import json
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -212,3 +213,11 @@ def test_provisional_document_says_that_it_is_not_sealed() -> None:
     shown = Release(HEALTH, 0, "provisional", Tally({0: 4}, counts, 200), Accounting(300, 300))
     found = shown.document()
     assert (found["sealed"], found["devices"], found["accounting"]["accepted"]) == (False, 200, 300)
+
+
+def test_archive_may_be_made_by_several_at_once(tmp_path: Path) -> None:
+    def make(number: int) -> None:
+        SqliteArchive(tmp_path / f"{number // 4}.sqlite").close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(make, range(200)))
