@@ -269,7 +269,8 @@ class Device:
         """Says so, and keeps it for the owner to see; the same again is not written again."""
         known = self._refusals.get(survey.digest)
         if reason is not None and now_s is not None and (known is None or known.reason != reason):
-            headroom = max(0.0, self._ledger.budget - self._book.committed)
+            told = not self._ledger.has_unseen()
+            headroom = max(0.0, self._ledger.budget - self._book.committed) if told else None
             epsilon = survey.channel.epsilon
             self._ledger.keep_refusal(
                 StoredRefusal(

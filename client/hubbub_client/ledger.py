@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Final, Literal, cast
 
 from hubbub.wire import Outcome
@@ -35,6 +35,10 @@ _KINDS: Final[tuple[Kind, ...]] = ("reserve", "record", "cancel")
 
 MAX_REFUSALS: Final = 64
 """Refusals kept, the newest: a collector that serves thousands of surveys must not fill the disk."""
+
+
+_UNTOLD: Final = -1.0
+"""In the column of a refusal's headroom: not told, because it could have told an answer."""
 
 
 class Ledger(Database):
@@ -94,12 +98,14 @@ class Ledger(Database):
             "SELECT digest, survey_id, version, title, epsilon, reason, headroom, at_s FROM refusal "
             "ORDER BY at_s DESC, digest"
         )
-        return [StoredRefusal(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+        kept = [StoredRefusal(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+        return [replace(one, headroom=None) if one.headroom == _UNTOLD else one for one in kept]
 
     def keep_refusal(self, refusal: StoredRefusal) -> None:
         """Keeps why a survey was refused, in place of what was said of it before."""
         with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(refusal))
+            told = replace(refusal, headroom=_UNTOLD) if refusal.headroom is None else refusal
+            db.execute("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(told))
             db.execute(
                 "DELETE FROM refusal WHERE digest NOT IN "
                 "(SELECT digest FROM refusal ORDER BY at_s DESC, digest LIMIT ?)",
@@ -153,6 +159,13 @@ class Ledger(Database):
             "JOIN enrolment ON seq = enrolment ORDER BY seq, round"
         )
         return [StoredAnswer(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+
+    def has_unseen(self) -> bool:
+        """Whether an answer was given that its owner has not seen: it waits, or was withdrawn."""
+        rows = self._read(
+            "SELECT EXISTS (SELECT 1 FROM answer WHERE outcome IS NULL OR outcome = 'withdrawn')"
+        )
+        return bool(rows[0][0])
 
     def waiting(self) -> int:
         """How many reports wait in the outbox."""

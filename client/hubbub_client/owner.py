@@ -66,7 +66,7 @@ class Refused:
         title: What it is called.
         epsilon: What one answer would have cost at most, nats.
         reason: Why; see `Enrolment`.
-        headroom: What was left of the budget then, nats.
+        headroom: What was left of the budget then, nats; None where it could tell an answer not yet sent.
         at_s: When, epoch seconds.
     """
 
@@ -75,7 +75,7 @@ class Refused:
     title: str
     epsilon: float
     reason: Refusal
-    headroom: float
+    headroom: float | None
     at_s: float
 
 

@@ -112,7 +112,8 @@ class StoredRefusal:
         title: What it is called.
         epsilon: What one answer to it would have cost at most, nats.
         reason: Why it was refused.
-        headroom: What was left of the budget then, nats.
+        headroom: What was left of the budget then, nats; None where an answer was given that the owner had
+            not seen: what it cost can tell what it said.
         at_s: When it was refused, epoch seconds.
     """
 
@@ -122,7 +123,7 @@ class StoredRefusal:
     title: str
     epsilon: float
     reason: Refusal
-    headroom: float
+    headroom: float | None
     at_s: float
 
 

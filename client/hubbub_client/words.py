@@ -172,10 +172,12 @@ def progress(asked: Asked) -> str:
 def refused(refusal: Refused) -> str:
     """Why a survey was refused, and what was left of the budget then."""
     why = _REFUSALS.get(refusal.reason, refusal.reason.replace("_", " "))
-    return (
-        f"{why}. An answer would have cost up to {refusal.epsilon:.3f}; "
-        f"{refusal.headroom:.3f} of the budget was free ({moment(refusal.at_s)})."
+    free = (
+        "what was free is not told, because an answer had not been sent"
+        if refusal.headroom is None
+        else f"{refusal.headroom:.3f} of the budget was free"
     )
+    return f"{why}. An answer would have cost up to {refusal.epsilon:.3f}; {free} ({moment(refusal.at_s)})."
 
 
 def fate(outcome: str) -> str:

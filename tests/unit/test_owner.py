@@ -145,6 +145,17 @@ def test_refusals_are_kept_for_the_owner_with_reason_and_headroom(open_agent, cl
     assert "2.500 of the budget was free (2026-01-01 00:00 UTC)" in words.refused(second)
 
 
+def test_headroom_is_not_told_while_an_answer_waits(open_agent, clock) -> None:
+    agent = open_agent(HEALTH_SURVEY.rounds * HEALTH_SURVEY.channel.epsilon)
+    assert agent.enrol(HEALTH_SURVEY)
+    agent.answer()
+    assert agent.enrol(VISITS_SURVEY).reason is not None
+    agent.close()
+    (refusal,) = open_agent(None).account().refusals
+    assert refusal.headroom is None
+    assert "what was free is not told, because an answer had not been sent" in words.refused(refusal)
+
+
 def test_a_survey_that_is_joined_after_all_is_refused_no_longer(open_agent) -> None:
     agent = open_agent()
     agent.opt_out(HEALTH_SURVEY)
