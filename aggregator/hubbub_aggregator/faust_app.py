@@ -32,6 +32,9 @@ _WITHIN_S: Final = 0.05
 # Records that wait between the fetcher and the counting: with 32,768 reports each, some 200 MB at worst.
 _BUFFER_RECORDS: Final = 256
 _MAX_FETCH_BYTES: Final = 4 * 2**20  # of a partition; more than the largest record
+# A broker that has just come back may not know its topics yet; members that join then are assigned nothing
+# until the next look at what topics there are. By itself that is five minutes later.
+_METADATA_MS: Final = 5_000
 _VERIFY_S: Final = 5.0  # how long a log that was cut, or a record that is gone, may go unnoticed
 # Kafka's own least session: a killed worker's partitions rest this long.
 DEFAULT_SESSION_S: Final = 6.0
@@ -118,6 +121,7 @@ def create_app(
         consumer_max_fetch_size=_MAX_FETCH_BYTES,
         consumer_auto_offset_reset="earliest",
         stream_buffer_maxsize=_BUFFER_RECORDS,
+        consumer_metadata_max_age_ms=_METADATA_MS,
         # Faust would make topics of its own for tables and for a leader; there is none of either.
         topic_allow_declare=False,
         topic_disable_leader=True,
