@@ -15,7 +15,7 @@ demo: $(READY) ## the whole way on real data: 20,190 devices to sealed estimates
 	@$(BIN)/hubbub demo $(ARGS)
 
 test: $(READY) ## every test, with real processes, real databases and kill -9
-	@$(BIN)/pytest $(ARGS)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadgroup $(ARGS)
 
 check: $(READY) ## lint, format, types, the direction of imports
 	@$(BIN)/ruff check .

@@ -17,9 +17,14 @@ MARKED_FOLDERS = ("integration", "statistical")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests by their folder, so that `-m "not integration"` never misses one that forgot to say so."""
+    """Marks tests by their folder, so that `-m "not integration"` never misses one that forgot to say so.
+
+    Where tests run in several processes, those of one integration module stay together, with its servers.
+    """
     tests = Path(__file__).parent
     for item in items:
         for folder in MARKED_FOLDERS:
             if item.path.is_relative_to(tests / folder):
                 item.add_marker(folder)
+        if item.path.is_relative_to(tests / "integration"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))

@@ -35,6 +35,10 @@ class MemoryLedger:
     def answers(self) -> list[StoredAnswer]:
         return self._answers
 
+    def has_unseen(self) -> bool:
+        """Whether an answer was given that its owner has not seen: nothing here is ever sent."""
+        return bool(self._answers)
+
     def transcript(self) -> list[Row]:
         return self._rows
 

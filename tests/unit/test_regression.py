@@ -184,6 +184,37 @@ def test_a_bound_is_above_every_point_and_soon_close_to_one(answers):
         assert search.gap < 1e-2
 
 
+@pytest.mark.parametrize(
+    "answers",
+    [
+        # Three questions about one direction: to split one must split all.
+        [
+            (linear(0.0, 1.0, 0.001, 2.0), 0),
+            (linear(1.0, 1.0, 0.001, 0.3), 0),
+            (linear(-2.0, -2.0, 0.002, 0.3), 1),
+            (linear(1.0, 1.0, 0.001, 2.0), 1),
+        ],
+        # Two ramps nearly across each other: crude prices would leave a node's bound as it was, for ever.
+        [
+            (Regression("truncated", SQUARE, (-1.097, -1.0), -2.374, 2.0, -0.7, 0.4), 0),
+            (linear(0.4294, 0.0344, -0.5362, 2.0), 1),
+            (Regression("logistic", SQUARE, (-0.648, -1.0), 1.0, 1.0), 1),
+            (Regression("truncated", SQUARE, (-2.672, 1.0), -1.226, 2.0, -0.7, 0.4), 1),
+        ],
+    ],
+)
+def test_every_split_brings_the_proof_closer(answers):
+    points = grid(SQUARE, 401)
+    sums = log_likelihood(answers, points)
+    curves = curves_of(answers)
+    for sign, each in ((1, curves), (-1, curves.mirrored())):
+        search = Search(each, np.array(SQUARE.low), np.array(SQUARE.high))
+        for _ in range(25):
+            search.step()
+            assert search.bound >= (sign * sums).max() - 1e-9
+        assert search.gap < 1e-3
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_a_concave_bound_is_above_every_point_and_reached_from_any_start(epsilon):
     """Nine numbers: sums of up to 150 answers; 2,000 random points and all corners; seven starts each.

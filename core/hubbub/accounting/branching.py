@@ -30,16 +30,16 @@ _ROUNDING: Final = 2.0**-48
 _SMOOTH: Final = (1e-1, 5e-3, 2e-4, 1e-5, 4e-7, 1e-8, 5e-10)
 """Weights of the barrier that keeps a point inside the box, from far inside to almost on it."""
 
-_PLENTY: Final = 10.0
-"""Once a node's bound is so many times farther above the best point than smoothing may account for, a sharper
-price is not worth its time: to split the node is."""
-
 _NEWTON: Final = 25
 """Steps for each weight; two or three are the rule."""
 
 
 _FLOPS: Final = 2.0**-19
 """Looks that one multiplication of a Newton step counts for: 64 curves of 90 numbers make a look two."""
+
+
+_WIDER: Final = 2.0**-40
+"""What a score's interval keeps, of its size, beyond a cut made for another: far more than rounding takes."""
 
 
 @dataclass(slots=True)
@@ -99,6 +99,8 @@ class Search:
         self.best, self.point, self.nodes = -np.inf, 0.5 * (low + high), 0
         self._heap: list[tuple[float, int, _Node, Floats]] = []
         self._bends = np.array(curves.bends)
+        self._steep = float(10.0 * (curves.rise / curves.low).sum())
+        self._parallel = _parallel(curves, np.maximum(np.abs(low), np.abs(high)))
         whole = [np.arange(np.ceil(low[j]), np.floor(high[j]) + 1.0) for j in discrete]
         for values in product(*whole):
             bottom, top = low.copy(), high.copy()
@@ -143,10 +145,30 @@ class Search:
                 node.cut.copy(),
             )
             (stop if left else start)[i] = at
-            tangents[i] = curves.tangent(i, float(start[i]), float(stop[i]))
-            cut[i] = True
+            touched = [i, *self._confine(i, at, left, start, stop)]
+            for j in touched:
+                tangents[j] = curves.tangent(j, float(start[j]), float(stop[j]))
+            cut[touched] = True
             lines = self._lines(start, tangents)
             self._bound(_Node(node.centre, node.reach, start, stop, tangents, lines, cut, node.bound), point)
+
+    def _confine(self, i: int, at: float, left: bool, start: Floats, stop: Floats) -> list[int]:
+        """Cuts with score i every score that is a multiple of it, a little wider; answers which were cut.
+
+        Without it two questions about one direction would be split without knowing of each other, and their
+        bounds would close very slowly.
+        """
+        touched = []
+        for j, ratio, shift, slack in self._parallel[i]:
+            end = ratio * at + shift
+            if left == (ratio > 0.0):
+                if start[j] < end + slack < stop[j]:
+                    stop[j] = end + slack
+                    touched.append(j)
+            elif start[j] < end - slack < stop[j]:
+                start[j] = end - slack
+                touched.append(j)
+        return touched
 
     def _open(self, low: Floats, high: Floats) -> None:
         curves = self._curves
@@ -177,8 +199,8 @@ class Search:
         for point, prices, doubt in self._relax(node, near):
             self.offer(point)
             value = min(value, self._dual(node, prices))
-            if value <= self.best or value - self.best > _PLENTY * doubt:
-                break
+            if value <= self.best or value - self.best > doubt:
+                break  # a sharper price could not close the node: to split it is worth more
         if value > self.best:
             heapq.heappush(self._heap, (-value, self.nodes, replace(node, bound=value), point))
 
@@ -236,7 +258,7 @@ class Search:
             z, prices = self._climb(node, z, slopes, base, weight * scale)
             point = node.centre.copy()
             point[free] += node.reach[free] * z
-            yield point, prices, 2.0 * weight * scale * free.size
+            yield point, prices, 2.0 * weight * scale * (free.size + self._steep * int(node.cut.sum()))
             if self._effort.looks <= 0.0:
                 return
 
@@ -284,7 +306,7 @@ class Search:
 
     def _walls(self, node: _Node, t: Floats, weight: float) -> tuple[Floats, Floats, Floats]:
         """What keeps scores within the intervals that were cut: steep slopes outside, rounded at the foot."""
-        steep = np.where(node.cut, 10.0 * (self._curves.rise / self._curves.low).sum(), 0.0)
+        steep = np.where(node.cut, self._steep, 0.0)
         value, slope, bend = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
         for outside, side in ((t - node.stop, 1.0), (node.start - t, -1.0)):
             size = np.hypot(outside, 2.0 * weight)
@@ -292,3 +314,23 @@ class Search:
             slope -= side * steep * 0.5 * (1.0 + outside / size)
             bend -= steep * 2.0 * weight * weight / size**3
         return value, slope, bend
+
+
+def _parallel(curves: Curves, far: Floats) -> list[list[tuple[int, float, float, float]]]:
+    """For every score i the others j that are nearly a multiple of it: j, ratio, shift and slack.
+
+    Where no coordinate is larger than `far`, score j is within `slack` of ratio * (score i) + shift.
+    """
+    slopes, offsets = curves.slopes, curves.offsets
+    sizes = np.abs(slopes) @ far + np.abs(offsets)
+    lengths = np.einsum("ij,ij->i", slopes, slopes)
+    found: list[list[tuple[int, float, float, float]]] = [[] for _ in slopes]
+    for i in np.flatnonzero(lengths > 0.0):
+        ratios = slopes @ slopes[i] / lengths[i]
+        slacks = np.abs(slopes - ratios[:, None] * slopes[i]) @ far
+        slacks += _WIDER * (sizes + np.abs(ratios) * sizes[i])
+        shifts = offsets - ratios * offsets[i]
+        for j in np.flatnonzero((slacks <= 4.0 * _WIDER * sizes) & (ratios != 0.0)):
+            if j != i:
+                found[i].append((int(j), float(ratios[j]), float(shifts[j]), float(slacks[j])))
+    return found
