@@ -23,6 +23,7 @@ from hubbub.accounting.profile import (
 )
 from hubbub.errors import ParameterError
 
+pytestmark = pytest.mark.xdist_group("papers")  # all tables are computed once
 ROOT = Path(__file__).parents[2]
 
 
