@@ -11,21 +11,18 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from hubbub_collector.errors import LogError
+from hubbub_collector.kafka_errors import PASSING, PATIENCE_S, POLL_S, code_of
 from hubbub_collector.kafka_topic import MAX_RECORD_BYTES
 
 RECONNECT_MS: Final = 1000  # a broker that is back should be found before devices give up on the gateway
 _CHUNK: Final = 64
-_ASK_TIMEOUT_S: Final = 10.0
-_POLL_S: Final = 0.1
-# What brokers say while a partition is made or changes hands.
-_PASSING: Final = frozenset(
-    {
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._TRANSPORT,
-    }
-)
+# Also while a partition is made, or a broker that has just started does not know its topics yet. Nobody reads
+# before they are known to be made.
+_PASSING: Final = PASSING | {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+}
 
 
 class Reader:
@@ -45,20 +42,21 @@ class Reader:
         """
         found: list[Message] = []
         size = 0
-        deadline = time.monotonic() + _ASK_TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         with self._lock, _as_log_error(self._topic):
             try:
                 if count > 0 and offset != self._next:
                     self._consumer.assign([TopicPartition(self._topic, self._partition, offset)])
                 while len(found) < count and size < max_bytes:
-                    chunk = self._consumer.consume(min(_CHUNK, count - len(found)), _POLL_S)
-                    for message in chunk:
-                        error = message.error()
-                        if error is not None:
+                    chunk = self._consumer.consume(min(_CHUNK, count - len(found)), POLL_S)
+                    errors = [error for message in chunk if (error := message.error()) is not None]
+                    for error in errors:
+                        if error.code() not in _PASSING or time.monotonic() > deadline:
                             raise KafkaException(error)
-                        size += len(message.value() or b"")
-                    found += chunk
-                    if not chunk and time.monotonic() > deadline:
+                    fresh = [message for message in chunk if message.error() is None]
+                    size += sum(len(message.value() or b"") for message in fresh)
+                    found += fresh
+                    if not fresh and time.monotonic() > deadline:
                         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             except BaseException:
                 self._next = None
@@ -94,14 +92,14 @@ def consumer(bootstrap: str) -> Consumer:
 
 def ends(asker: Consumer, topic: str, partition: int) -> tuple[int, int]:
     """The first offset that is kept, and the next that will be written; a change of leader is waited for."""
-    deadline = time.monotonic() + _ASK_TIMEOUT_S
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            found = asker.get_watermark_offsets(TopicPartition(topic, partition), timeout=_ASK_TIMEOUT_S)
+            found = asker.get_watermark_offsets(TopicPartition(topic, partition), timeout=PATIENCE_S)
         except KafkaException as error:
-            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+            if code_of(error) not in _PASSING or time.monotonic() > deadline:
                 raise LogError(f"topic {topic}, partition {partition}: {error}") from error
-            time.sleep(_POLL_S)
+            time.sleep(POLL_S)
         except RuntimeError as error:  # the consumer was closed meanwhile
             raise LogError(f"topic {topic}: {error}") from error
         else:

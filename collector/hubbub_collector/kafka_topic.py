@@ -16,6 +16,7 @@ import confluent_kafka.admin
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from hubbub_collector.errors import LogError
+from hubbub_collector.kafka_errors import PASSING, POLL_S, ask, code_of
 
 # A linger of 32,768 reports that all fall into one partition stays below 1 MiB; the rest is room to grow.
 MAX_RECORD_BYTES: Final = 2 * 2**20
@@ -23,8 +24,9 @@ MAX_RECORD_BYTES: Final = 2 * 2**20
 _MAX_LETTER_BYTES: Final = 3 * 2**20
 # Two weeks: a store that was lost on a Friday is rebuilt from the topic with time to spare.
 DEFAULT_RETENTION_S: Final = 14 * 86_400
-_TIMEOUT_S: Final = 10.0
-_POLL_S: Final = 0.1
+# Brokers that have just started join their cluster within seconds, and hear of a topic within one.
+CREATION_S: Final = 20.0
+_ATTEMPT_S: Final = 10.0
 # Documented there, but not marked as exported.
 _ADMIN: Final[Any] = confluent_kafka.admin
 
@@ -62,8 +64,12 @@ def create_topic(
         replication: Copies of every partition.
         retention_s: Seconds that records stay: the time there is to rebuild a lost store from them.
 
+    Returns:
+        The topic, once every broker of the cluster knows it.
+
     Raises:
-        LogError: If a broker refuses, or one of the topics is there already.
+        LogError: If a broker refuses, the topic is there already, or what is said in passing does not pass
+            within CREATION_S.
     """
     settings = {
         "cleanup.policy": "delete",
@@ -82,29 +88,73 @@ def create_topic(
             (name, partitions, settings),
         )
     ]
+    client, deadline = _client(bootstrap), time.monotonic() + CREATION_S
+    # Nothing is made beside a topic that is there; and what an attempt without an answer made is ours.
+    _create(client, make[-1], deadline, is_trial=True)
     # The topic of reports last: where it is there, the others are, and what failed half-way can be repeated.
     for topic in make:
-        _create(bootstrap, topic, may_exist=topic.topic != name)
-    # Brokers learn of a topic one after another.
-    deadline = time.monotonic() + _TIMEOUT_S
+        _create(client, topic, deadline, may_exist=topic.topic != name)
+    _wait_known(client, name, deadline)
+    return describe_topic(bootstrap, name)
+
+
+def _create(
+    client: confluent_kafka.admin.AdminClient,
+    topic: Any,  # noqa: ANN401 - see _ADMIN
+    deadline: float,
+    *,
+    may_exist: bool = False,
+    is_trial: bool = False,
+) -> None:
+    """Makes a topic, or asks whether it could be made; again while what is said will pass."""
     while True:
         try:
-            return describe_topic(bootstrap, name)
-        except LogError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(_POLL_S)
+            asked = client.create_topics(
+                [topic], operation_timeout=_ATTEMPT_S, request_timeout=_ATTEMPT_S, validate_only=is_trial
+            )
+            asked[topic.topic].result(_ATTEMPT_S + 1)
+        except (KafkaException, TimeoutError) as error:
+            code = code_of(error) if isinstance(error, KafkaException) else KafkaError._TIMED_OUT
+            if code == KafkaError.TOPIC_ALREADY_EXISTS and may_exist:
+                return
+            # Too few brokers for its copies: others may be about to join.
+            may_pass = code in PASSING or code == KafkaError.INVALID_REPLICATION_FACTOR
+            if not may_pass or time.monotonic() > deadline:
+                raise LogError(f"topic {topic.topic} could not be made: {error}") from error
+            may_exist = not is_trial
+            time.sleep(POLL_S)
+        else:
+            return
 
 
-def _create(bootstrap: str, topic: Any, *, may_exist: bool) -> None:  # noqa: ANN401 - see _ADMIN
-    client = _client(bootstrap)
-    try:
-        for future in client.create_topics([topic], operation_timeout=_TIMEOUT_S).values():
-            future.result(_TIMEOUT_S)
-    except (KafkaException, TimeoutError) as error:
-        code = error.args[0].code() if isinstance(error, KafkaException) else None
-        if not (may_exist and code == KafkaError.TOPIC_ALREADY_EXISTS):
-            raise LogError(f"topic {topic.topic} could not be made: {error}") from error
+def _wait_known(client: confluent_kafka.admin.AdminClient, name: str, deadline: float) -> None:
+    """Waits until every broker of the cluster knows a topic that was made.
+
+    They learn of topics one after another, each of all topics in the same order; a client that asks one that
+    has not heard yet would be told that there is no such topic.
+
+    Raises:
+        LogError: If one does not before the deadline.
+    """
+    resource = _ADMIN.ConfigResource(_ADMIN.ResourceType.TOPIC, name)
+    said = "no broker said who else there is"
+    while True:
+        try:
+            nodes = client.describe_cluster(request_timeout=_ATTEMPT_S).result(_ATTEMPT_S + 1).nodes
+            for node in nodes:
+                said = f"broker {node.id} does not know it"
+                # `broker` asks that one and no other; the topic's description could only be had from any.
+                found = client.describe_configs([resource], request_timeout=_ATTEMPT_S, broker=node.id)
+                found[resource].result(_ATTEMPT_S + 1)
+        except (KafkaException, TimeoutError) as error:
+            may_pass = not isinstance(error, KafkaException) or (
+                code_of(error) in PASSING | {KafkaError.UNKNOWN_TOPIC_OR_PART}
+            )
+            if not may_pass or time.monotonic() > deadline:
+                raise LogError(f"topic {name} was made, but {said}: {error}") from error
+            time.sleep(POLL_S)
+        else:
+            return
 
 
 def companion(name: str) -> str:
@@ -125,11 +175,12 @@ def describe_topic(bootstrap: str, name: str) -> Topic:
     """
     # Named, because the answer does not come once the client is gone.
     client = _client(bootstrap)
-    try:
-        found = client.describe_topics(TopicCollection([name]), request_timeout=_TIMEOUT_S)
-        description = found[name].result(_TIMEOUT_S + 1)
-    except (KafkaException, TimeoutError) as error:
-        raise LogError(f"topic {name} at {bootstrap} could not be described: {error}") from error
+
+    def describe(timeout_s: float) -> Any:  # noqa: ANN401 - see _ADMIN
+        found = client.describe_topics(TopicCollection([name]), request_timeout=timeout_s)
+        return found[name].result(timeout_s + 1)
+
+    description = ask(f"topic {name} at {bootstrap} could not be described", describe)
     replication = min((len(partition.replicas) for partition in description.partitions), default=0)
     return Topic(str(description.topic_id), len(description.partitions), replication)
 
@@ -148,11 +199,11 @@ def check_topic(bootstrap: str, name: str, *, rebuild_s: int) -> Topic:
     topic = describe_topic(bootstrap, name)
     resource = _ADMIN.ConfigResource(_ADMIN.ResourceType.TOPIC, name)
     client = _client(bootstrap)
-    try:
-        found = client.describe_configs([resource], request_timeout=_TIMEOUT_S)
-        entries: Mapping[str, Any] = found[resource].result(_TIMEOUT_S + 1)
-    except (KafkaException, TimeoutError) as error:
-        raise LogError(f"the settings of topic {name} could not be read: {error}") from error
+
+    def settings(timeout_s: float) -> Mapping[str, Any]:
+        return client.describe_configs([resource], request_timeout=timeout_s)[resource].result(timeout_s + 1)  # type: ignore[no-any-return]  # see _ADMIN
+
+    entries = ask(f"the settings of topic {name} could not be read", settings)
     judge_settings(name, {key: str(entry.value) for key, entry in entries.items()}, topic, rebuild_s)
     return topic
 
