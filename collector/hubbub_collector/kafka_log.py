@@ -2,7 +2,8 @@
 
 No transactions: they would put records of their own between ours, and offsets would have holes. So an append
 to several partitions may be stored in some of them and still fail; its devices repeat themselves, and the
-reader drops what it has. Nothing here commits offsets; whoever reads keeps its own.
+reader drops what it has. What others write in transactions is read as it lies, committed or not. Nothing here
+commits offsets; whoever reads keeps its own.
 """
 
 from __future__ import annotations

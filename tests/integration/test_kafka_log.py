@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_nursery import bootstrap_or_skip, mortal_broker, new_topic_name
 from log_contract import LogContract, Opener
@@ -166,6 +166,22 @@ def test_records_that_retention_took_are_an_error_and_no_silence(
     with pytest.raises(LogError):
         log.read(0, 0, 10)
     assert log.read(0, 2, 10) == [(2, b"c")]
+
+
+def test_transaction_that_somebody_leaves_open_hides_nothing(
+    fresh: Callable[..., KafkaLog], bootstrap: str
+) -> None:
+    log = fresh()
+    stranger = Producer({"bootstrap.servers": bootstrap, "transactional.id": log._topic, "log_level": 0})
+    stranger.init_transactions(30)
+    stranger.begin_transaction()
+    stranger.produce(log._topic, value=b"a", partition=0)
+    assert stranger.flush(10) == 0
+    assert log.append({0: [b"b"]}) == {0: 1}
+    assert log.end(0) == 2
+    assert log.read(0, 0, 10) == [(0, b"a"), (1, b"b")]
+    stranger.abort_transaction(30)
+    assert log.read(0, 0, 2) == [(0, b"a"), (1, b"b")]  # aborted or not, as it is for every reader
 
 
 def test_record_too_large_for_the_topic_is_refused(fresh: Callable[..., KafkaLog]) -> None:
