@@ -38,7 +38,11 @@ def test_what_is_kept_block_by_block_is_the_sum_over_every_value(size):
     ]
     assert [model.sparse for model in models] == [True] * 4 + [False]
     scores, total = Scores(models[1].divergence.partition), np.zeros(size, dtype=np.int64)
+    matrices = [model.divergence.matrix() for model in models]
     for _ in range(120):
+        asked = rng.integers(len(models))
+        pairs = scores.values()[:, None] - scores.values() + matrices[asked]
+        assert scores.worst_with(models[asked].divergence) == pairs.max()
         model = models[rng.integers(len(models))]
         symbol = int(rng.integers(model.channel.outputs))
         scores.add(model, symbol)
@@ -53,6 +57,25 @@ def test_what_is_kept_block_by_block_is_the_sum_over_every_value(size):
         values = scores.values()
         for found, expected in zip(scores.extremes_on(partition), partition.extremes(values), strict=True):
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("sizes", [[4] * 6, [1, 7, 2, 9, 5], [3] * 30])
+def test_answers_taken_back_in_any_order_leave_the_worst_pair_exact(sizes):
+    model = Model.of(Query("x", m.pbgrr(sizes, epsilon=0.6, boost_epsilon=0.2)))
+    scores, rng = Scores(model.divergence.partition), np.random.default_rng(len(sizes))
+    said: list[int] = []
+    matrix = model.divergence.matrix()
+    for _ in range(400):
+        if said and rng.random() < 0.45:
+            scores.add(model, said.pop(rng.integers(len(said))), times=-1)
+        else:
+            said.append(int(rng.integers(sum(sizes))))
+            scores.add(model, said[-1])
+        scores.shift(int(rng.integers(-99, 99)))
+        values = scores.values()
+        check(scores, values)
+        assert scores.partition is model.divergence.partition
+        assert scores.worst_with(model.divergence) == (values[:, None] - values + matrix).max()
 
 
 def test_a_shift_changes_no_difference():

@@ -36,6 +36,20 @@ class Held(NamedTuple):
     part: BlockDivergence
 
 
+class Trial(NamedTuple):
+    """What more queries would make of a component; nothing has changed yet.
+
+    Attributes:
+        reserved: What would be reserved in all; None if nothing would be.
+        held: The queries as they would be held.
+        worst: What would be committed, quanta.
+    """
+
+    reserved: BlockDivergence | None
+    held: list[Held]
+    worst: int
+
+
 @dataclass(slots=True)
 class Component:
     """Coordinates, their pending queries and their recorded likelihood.
@@ -74,7 +88,7 @@ class Component:
 
         Args:
             parts: Two or more without a common coordinate; they stay as they are.
-            limit: See `total`.
+            limit: See `tried`.
 
         Returns:
             The component, with all their queries; None if its worst case cannot be represented within the
@@ -98,7 +112,7 @@ class Component:
 
         Args:
             key: One of several coordinates, which no pending query reads.
-            limit: See `total`.
+            limit: See `tried`.
         """
         axis = self.keys.index(key)
         made = Component.fresh(
@@ -115,10 +129,8 @@ class Component:
         """A model over some of the coordinates, over all cells."""
         return model if keys == self.keys else model.lifted(tuple(map(self.keys.index, keys)), self.shape)
 
-    def total(
-        self, queries: Iterable[tuple[tuple[Hashable, ...], Model]], *, limit: int
-    ) -> tuple[BlockDivergence | None, list[BlockDivergence]] | None:
-        """What would be reserved with more queries, and the part of each.
+    def tried(self, queries: Iterable[tuple[tuple[Hashable, ...], Model]], *, limit: int) -> Trial | None:
+        """What would be reserved and committed with more queries.
 
         Args:
             queries: The coordinates that each reads, and its model over them.
@@ -126,9 +138,9 @@ class Component:
                 twice the budget never fits; refusing it here keeps every integer within int64.
 
         Returns:
-            The sum over the cells and its new summands; None if the sum exceeds twice the limit.
+            For `reserve`; None if the sum of the divergences exceeds twice the limit.
         """
-        total, parts = self.reserved, []
+        total, held = self.reserved, []
         for keys, model in queries:
             part = self.lifted(keys, model).divergence
             if total is None:
@@ -137,14 +149,14 @@ class Component:
                 total, part = total.plus(part)
                 if total.largest > 2 * limit:
                     return None
-            parts.append(part)
-        return total, parts
+            held.append(Held(keys, model, part))
+        return Trial(total, held, self.worst_with(total))
 
     def worst_with(self, total: BlockDivergence | None) -> int:
         """The largest upper - lower + total over all pairs of cells, quanta."""
-        upper, lower = self.recorded(), self.lower
         if total is None:
             return self.loss
+        upper, lower = self.recorded(), self.lower
         if upper is None or lower is None:
             return total.largest
         return _worst(total, upper, lower)
@@ -158,18 +170,10 @@ class Component:
             self.answer = None
         return self.upper
 
-    def reserve(
-        self,
-        tickets: Iterable[int],
-        queries: Iterable[tuple[tuple[Hashable, ...], Model]],
-        parts: Iterable[BlockDivergence],
-        total: BlockDivergence | None,
-        worst: int,
-    ) -> None:
-        """Takes in queries for which `total` and `worst_with` gave these numbers."""
-        for ticket, (keys, model), part in zip(tickets, queries, parts, strict=True):
-            self.pending[ticket] = Held(keys, model, part)
-        self.reserved, self.worst = total, worst
+    def reserve(self, tickets: Iterable[int], trial: Trial) -> None:
+        """Takes in the queries of a trial that was made of this component as it is."""
+        self.pending.update(zip(tickets, trial.held, strict=True))
+        self.reserved, self.worst = trial.reserved, trial.worst
 
     def record(self, ticket: int, symbol: Symbol) -> None:
         """Replaces the part of a pending query by what an answer realised.
@@ -227,17 +231,16 @@ class Component:
 
     def _take(self, held: list[tuple[int, Held]], limit: int) -> bool:
         """Reserves pending queries anew over these cells; False if their sum is beyond the limit."""
-        queries = [(each.keys, each.model) for _, each in held]
-        found = self.total(queries, limit=limit)
-        if found is None:
+        trial = self.tried([(each.keys, each.model) for _, each in held], limit=limit)
+        if trial is None:
             return False
-        self.reserve([ticket for ticket, _ in held], queries, found[1], found[0], self.worst_with(found[0]))
+        self.reserve([ticket for ticket, _ in held], trial)
         return True
 
 
 def _worst(total: BlockDivergence, upper: Scores, lower: Scores) -> int:
     if upper is lower:
-        return total.worst_of(*upper.extremes_on(total.partition))
+        return upper.worst_with(total)
     return total.worst_between(upper.values(), lower.values())
 
 

@@ -263,10 +263,23 @@ class BlockDivergence:
             return self.largest
         if self.blocks == 1:
             return int(scores.max()) - int(scores.min()) + self.largest
-        return self.worst_of(*self.partition.extremes(scores))
+        highest, lowest = self.partition.extremes(scores)
+        return self.worst_of(highest, lowest, int(highest.argmax()), int(lowest.argmin()))
 
-    def worst_of(self, highest: NDArray[np.int64], lowest: NDArray[np.int64]) -> int:
-        """The same from the largest and the smallest score of each block, each of shape (B,)."""
+    def worst_of(self, highest: NDArray[np.int64], lowest: NDArray[np.int64], best: int, least: int) -> int:
+        """The same from extremes.
+
+        Args:
+            highest: The largest score of each block, shape (B,).
+            lowest: The smallest, shape (B,).
+            best: A block that has the largest score of all.
+            least: A block that has the smallest.
+
+        Returns:
+            Quanta.
+        """
+        if self.across.item(best, least) == self.largest:  # no pair has more of any of the three
+            return highest.item(best) - lowest.item(least) + self.largest
         if self._by_row is None:
             return int(np.maximum.reduce(self.across + (highest[:, None] - lowest), axis=None))
         # To any other block a row has one number: of all pairs of blocks the best row and the least score win

@@ -46,9 +46,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting.branching import Effort
-from hubbub.accounting.component import Component
+from hubbub.accounting.component import Component, Trial
 from hubbub.accounting.divergence import QUANTA_PER_NAT
-from hubbub.accounting.grouping import Grouping, Trial
+from hubbub.accounting.grouping import Group, Grouping
 from hubbub.accounting.numbers import MAX_LOOKS, Numbers
 from hubbub.accounting.query import Detail, Likelihood, Query, Symbol
 from hubbub.accounting.regression import Regression
@@ -188,17 +188,17 @@ class BayesianFilter:
         return self._reserve(queries, "repeat")
 
     def _reserve(self, queries: Sequence[Query], what: Literal["decide", "repeat"]) -> tuple[int, ...] | None:
-        groups = self._grouping.groups(queries)
-        numeric = self._grouping.numbers(queries)
+        groups, numeric = self._grouping.sorted(queries)
         after, limit = self._worst, self._limit - self._tickets - len(queries)
         proved = what == "repeat" and (self._has_numbers or bool(numeric))
-        trials: list[Trial] = []
+        trials: list[tuple[Group, Component, Trial]] = []
         for group in groups:
-            trial = self._grouping.trial(group, limit=self._limit)
-            if trial is None:
+            component = group.component or self._grouping.join(group, limit=self._limit)
+            trial = None if component is None else component.tried(group.queries, limit=self._limit)
+            if component is None or trial is None:
                 return None
-            after += trial.worst - trial.before
-            trials.append(trial)
+            after += trial.worst - group.before
+            trials.append((group, component, trial))
         if after > limit and not proved:
             return None
         # Numbers come last: their bound is worked out only as far as what the others leave asks for.
@@ -213,10 +213,9 @@ class BayesianFilter:
             bounds.append(worst)
 
         first = self._tickets
-        for trial in trials:
-            group, component = trial.group, trial.component
+        for group, component, trial in trials:
             tickets = [first + member for member in group.members]
-            component.reserve(tickets, group.queries, trial.parts, trial.total, trial.worst)
+            component.reserve(tickets, trial)
             for key in group.sizes:
                 self._components[key] = component
             for ticket in tickets:
@@ -279,8 +278,7 @@ class BayesianFilter:
 
     def check(self, queries: Sequence[Query]) -> None:
         """Raises what `reserve_all` would raise for these queries; changes nothing."""
-        self._grouping.groups(queries)
-        self._grouping.numbers(queries)
+        self._grouping.sorted(queries)
 
     def restrict(self, limit: int) -> bool:
         """Lowers the budget to a number of quanta, if what is committed fits it.

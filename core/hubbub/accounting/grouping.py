@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hubbub.accounting.component import Component
-from hubbub.accounting.divergence import BlockDivergence
 from hubbub.accounting.numbers import Numbers
 from hubbub.accounting.query import MAX_CELLS, Detail, Joint, Model, Query, is_frozen
 from hubbub.accounting.regression import Regression
@@ -38,11 +37,15 @@ class Group:
         sizes: The coordinates of that component, with the sizes of their domains.
         members: Positions of the queries in the schedule.
         queries: The coordinates that each of them reads, and its model over them.
+        component: That component, once it is known.
+        before: What the components that it takes the place of have committed, quanta.
     """
 
     sizes: dict[Hashable, int]
     members: list[int] = field(default_factory=list)
     queries: list[tuple[tuple[Hashable, ...], Model]] = field(default_factory=list)
+    component: Component | None = None
+    before: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -65,27 +68,6 @@ class NumbersGroup:
         return self.numbers.keys[0]
 
 
-@dataclass(slots=True, eq=False)
-class Trial:
-    """What a group would make of its components; nothing has changed yet.
-
-    Attributes:
-        group: The group.
-        component: Where its queries fall: the known one or a new one.
-        total: Its reserved divergence with the queries.
-        parts: The divergence of each query over its cells.
-        before: What the components that it takes the place of have committed, quanta.
-        worst: What it would have committed, quanta.
-    """
-
-    group: Group
-    component: Component
-    total: BlockDivergence | None
-    parts: list[BlockDivergence]
-    before: int
-    worst: int
-
-
 class Grouping:
     """The components of one record.
 
@@ -105,29 +87,34 @@ class Grouping:
         self._detail: Detail = detail
         self._known: dict[tuple[int, int], tuple[Query, Model]] = {}
 
-    def groups(self, queries: Sequence[Query]) -> list[Group]:
-        """The queries over finite domains by the component that each falls into, if all are accepted.
+    def sorted(self, queries: Sequence[Query]) -> tuple[list[Group], list[NumbersGroup]]:
+        """The queries over finite domains by component, and the regressions by the numbers that they read.
 
         Raises:
-            ParameterError: A mapping does not fit its channel, or a coordinate its domain, or it is closed.
+            ParameterError: A mapping does not fit its channel, or a coordinate its domain, or it is closed; a
+                regression does not name open numbers of its box by one coordinate.
         """
-        models = self._models(queries)
-        if len(models) == 1:  # by far the commonest: one query, nothing to join
-            ((member, model),) = models
-            key = queries[member].coordinate
-            component = self.components.get(key)
-            if isinstance(component, Component) and component.shape == model.shape:
-                return [Group({key: model.shape[0]}, [member], [(component.keys, model)])]
+        if len(queries) == 1:  # by far the commonest: one query, nothing to join
+            known = self._known_group(queries[0])
+            if known is not None:
+                return [known], []
+        return self._groups(queries), self._numbers(queries)
+
+    def _groups(self, queries: Sequence[Query]) -> list[Group]:
         groups: dict[Hashable, Group] = {}
-        for member, model in models:
-            keys = queries[member].keys
+        seen: dict[tuple[int, int], tuple[Query, Model]] = {}
+        for member, query in enumerate(queries):
+            if isinstance(query.channel, Regression):
+                continue
+            model = self._model(query, seen)
+            keys = query.keys
             own: dict[int, Group] = {}
             for key, size in zip(keys, model.shape, strict=True):
                 group = self._group(groups, key, size)
                 own[id(group)] = group
             cells = math.prod(size for group in own.values() for size in group.sizes.values())
             if len(own) > 1 and cells > MAX_CELLS:
-                model = model.flat  # noqa: PLW2901 - a query over one value, the tuple of all
+                model = model.flat  # a query over one value, the tuple of all
                 keys = (_Apart(keys),)
                 group = self._group(groups, keys[0], model.shape[0])
             else:
@@ -143,12 +130,7 @@ class Grouping:
         distinct = {id(group): group for group in groups.values() if group.members}
         return list(distinct.values())
 
-    def numbers(self, queries: Sequence[Query]) -> list[NumbersGroup]:
-        """The regressions of a schedule by the numbers that they read.
-
-        Raises:
-            ParameterError: One does not name open numbers of its box by one coordinate.
-        """
+    def _numbers(self, queries: Sequence[Query]) -> list[NumbersGroup]:
         found: dict[Hashable, NumbersGroup] = {}
         for member, query in enumerate(queries):
             if not isinstance(query.channel, Regression):
@@ -170,43 +152,47 @@ class Grouping:
             group.queries.append(query.channel)
         return list(found.values())
 
-    def trial(self, group: Group, *, limit: int) -> Trial | None:
-        """What a group's queries would make of its components.
+    def join(self, group: Group, *, limit: int) -> Component | None:
+        """Finds the component of a group, a new one where several are joined; those stay as they are.
 
         Args:
-            group: From `groups`.
-            limit: See `Component.total`.
+            group: From `sorted`; told its component and what is committed so far.
+            limit: See `Component.tried`.
 
         Returns:
             The component to be, or None if its worst case cannot be represented within the limit.
         """
         parts = self._parts(group)
-        alone = len(parts) == 1 and len(parts[0].keys) == len(group.sizes)
-        component = parts[0] if alone else Component.joined(parts, limit=limit)
-        if component is None:
-            return None
-        found = component.total(group.queries, limit=limit)
-        if found is None:
-            return None
-        before = component.worst if alone else sum([part.worst for part in parts])
-        return Trial(group, component, *found, before, component.worst_with(found[0]))
+        group.component = parts[0] if len(parts) == 1 else Component.joined(parts, limit=limit)
+        group.before = sum([part.worst for part in parts])
+        return group.component
 
-    def _models(self, queries: Sequence[Query]) -> list[tuple[int, Model]]:
-        """The position and the model of every query over finite domains."""
-        models: list[tuple[int, Model]] = []
-        seen: dict[tuple[int, int], tuple[Query, Model]] = {}
-        for member, query in enumerate(queries):
-            if isinstance(query.channel, Regression):
-                continue
-            # Identities are safe as keys: `queries` and `_known` keep the objects alive.
-            key = id(query.channel), id(query.mapping)
-            found = self._known.get(key) or seen.get(key)
-            if found is None or len(found[1].shape) != len(query.keys):
-                found = seen[key] = query, Model.of(query, detail=self._detail)
-                if query.mapping is None or is_frozen(query.mapping):
-                    self._remember(key, found)
-            models.append((member, found[1]))
-        return models
+    def _known_group(self, query: Query) -> Group | None:
+        """Where a query on one coordinate falls, if that is in use, by itself, and has the query's domain."""
+        component = self.components.get(query.coordinate)
+        if not isinstance(component, Component) or isinstance(query.channel, Regression):
+            return None
+        model = self._model(query, {})
+        if component.shape != model.shape:
+            return None
+        sizes, queries = {query.coordinate: model.shape[0]}, [(component.keys, model)]
+        return Group(sizes, [0], queries, component, component.worst)
+
+    def _model(self, query: Query, seen: dict[tuple[int, int], tuple[Query, Model]]) -> Model:
+        """The model of a query over finite domains; `seen` keeps those that only this schedule may share."""
+        # Identities are safe as keys: `seen` and `_known` keep the objects alive, a copy's are told apart.
+        key = id(query.channel), id(query.mapping)
+        found = self._known.get(key) or seen.get(key)
+        if (
+            found is None
+            or found[0].channel is not query.channel
+            or found[0].mapping is not query.mapping
+            or len(found[1].shape) != len(query.keys)
+        ):
+            found = seen[key] = query, Model.of(query, detail=self._detail)
+            if query.mapping is None or is_frozen(query.mapping):
+                self._remember(key, found)
+        return found[1]
 
     def _remember(self, key: tuple[int, int], found: tuple[Query, Model]) -> None:
         if len(self._known) >= _REMEMBERED:

@@ -32,26 +32,28 @@ _FITTED: Final = 8
 _SHORT: Final = 64
 """A run of so few cells is changed cell by cell where it is not made of whole blocks."""
 
-_Place = tuple[NDArray[np.intp], NDArray[np.intp]]
+FEW: Final = 4
+"""Up to so many blocks or cells are listed and changed one by one, quicker than an array operation."""
+
+Places = list[int] | NDArray[np.intp]
+"""Numbers of blocks or cells: a list of up to FEW, an array of more."""
 
 
 class SparseColumn(NamedTuple):
-    """The weights of one symbol, for a channel that has three of them at most.
+    """The weights of a symbol, for a channel that has three of them at most; many symbols share one.
 
     Attributes:
         rest: Weight of every input that is not named below.
         start: The first of a run of inputs.
         stop: The one after its last; an empty run names none.
         near: Weight of the run's inputs.
-        value: An input with a weight of its own, in the run or not; -1 for none.
-        true: Its weight.
+        true: Weight of the symbol's own input, which is in the run unless that is empty.
     """
 
     rest: int
     start: int
     stop: int
     near: int
-    value: int
     true: int
 
 
@@ -62,14 +64,12 @@ class Steps(NamedTuple):
         blocks: Blocks of a partition all of whose cells get `lift`.
         cells: Single cells that get `lift`.
         lift: In quanta.
-        values: Cells that get `extra` on top.
-        extra: In quanta.
+        extra: What the cells of the symbol's own input get on top, in quanta.
     """
 
-    blocks: NDArray[np.intp]
-    cells: NDArray[np.intp]
+    blocks: Places
+    cells: Places
     lift: int
-    values: NDArray[np.intp]
     extra: int
 
 
@@ -91,8 +91,8 @@ class Likelihood(Protocol):
 class SparseLikelihood(Protocol):
     """What a structured channel offers beside: with it a step does not look at every input."""
 
-    def sparse_column(self, symbol: Any, /) -> SparseColumn:  # noqa: ANN401 - the same
-        """The same weights as `column`; ParameterError if the symbol is unknown."""
+    def sparse_column(self, symbol: Any, /) -> tuple[SparseColumn, int]:  # noqa: ANN401 - the same
+        """The weights of `column`, and the symbol's own input, -1 for none; ParameterError if unknown."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -172,7 +172,7 @@ class Model:
         self._sparse = channel.sparse_column if isinstance(channel, SparseLikelihood) else None
         self.sparse = self._sparse is not None
         self._values: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
-        self._fits: dict[int, tuple[Partition, dict[tuple[int, int], _Place | None]]] = {}
+        self._fits: dict[int, tuple[Partition, dict[SparseColumn, Steps | None]]] = {}
         self._lifted: dict[tuple[tuple[int, ...], tuple[int, ...]], Model] = {}
 
     @classmethod
@@ -238,33 +238,48 @@ class Model:
         mapped: NDArray[np.int64] = logs[self.mapping]
         return mapped
 
-    def steps(self, symbol: Symbol, partition: Partition) -> Steps | None:
+    def steps(self, symbol: Symbol, partition: Partition) -> tuple[Steps, Places] | None:
         """The log-likelihood of a symbol less its value at most cells, as what it adds to the others.
 
         Returns:
-            None if the channel is not sparse, or its run is long and not made of whole blocks.
+            Steps, and the cells of the symbol's own input; None if the channel is not sparse, or its run is
+            long and not made of whole blocks.
         """
         if self._sparse is None:
             return None
-        rest, start, stop, near, value, true = self._sparse(symbol)
+        column, value = self._sparse(symbol)
         fit = self._fits.get(id(partition))
-        if fit is None:
+        if fit is None or fit[0] is not partition:  # a copy of an account has other partitions
             if len(self._fits) >= _FITTED:
                 self._fits.clear()
             fit = self._fits[id(partition)] = partition, {}
-        run = start, stop
-        if run not in fit[1]:
-            fit[1][run] = _placed(partition, self._cells(start, stop))
-        placed = fit[1][run]
-        if placed is None:
+        known = fit[1]
+        if column not in known:
+            known[column] = self._placed(column, partition)
+        steps = known[column]
+        if steps is None:
             return None
-        blocks, near_cells = placed
-        base = log_floor_of(rest)
-        lift = log_floor_of(near) - base
-        if value < 0:
-            return Steps(blocks, near_cells, lift, _NONE, 0)
-        extra = log_floor_of(true) - (base + lift if start <= value < stop else base)
-        return Steps(blocks, near_cells, lift, self._cells(value, value + 1), extra)
+        if self.mapping is None:
+            return steps, [value] if value >= 0 else []
+        return steps, _listed(self._cells(value, value + 1)) if value >= 0 else []
+
+    def _placed(self, column: SparseColumn, partition: Partition) -> Steps | None:
+        """A column as steps over a partition: its run as whole blocks, or as cells if they are few."""
+        rest, start, stop, near, true = column
+        cells = self._cells(start, stop)
+        blocks, few = _NONE, _NONE
+        if 0 < cells.size <= _SHORT:
+            block = partition.labels[cells[0]]
+            whole = partition.sizes[block] == cells.size and bool((partition.labels[cells] == block).all())
+            blocks, few = (np.array([block]), _NONE) if whole else (_NONE, cells)
+        elif cells.size:
+            counts = np.bincount(partition.labels[cells], minlength=partition.sizes.size)
+            blocks = np.flatnonzero(counts)
+            if (counts[blocks] != partition.sizes[blocks]).any():
+                return None
+        lift = log_floor_of(near) - log_floor_of(rest)
+        extra = log_floor_of(true) - log_floor_of(near if start < stop else rest)
+        return Steps(_listed(blocks), _listed(few), lift, extra)
 
     def _cells(self, start: int, stop: int) -> NDArray[np.intp]:
         """The cells of the domain whose input is in start..stop-1."""
@@ -281,17 +296,8 @@ class Model:
 _NONE: Final = np.empty(0, dtype=np.intp)
 
 
-def _placed(
-    partition: Partition, cells: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
-    """Cells as whole blocks of a partition, or as they are if they are few, or None."""
-    if 0 < cells.size <= _SHORT:
-        block = partition.labels[cells[0]]
-        whole = partition.sizes[block] == cells.size and bool((partition.labels[cells] == block).all())
-        return (np.array([block]), _NONE) if whole else (_NONE, cells)
-    counts = np.bincount(partition.labels[cells], minlength=partition.sizes.size)
-    blocks = np.flatnonzero(counts)
-    return (blocks, _NONE) if (counts[blocks] == partition.sizes[blocks]).all() else None
+def _listed(places: NDArray[np.intp]) -> Places:
+    return places.tolist() if places.size <= FEW else places
 
 
 def is_frozen(array: object) -> bool:

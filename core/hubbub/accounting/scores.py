@@ -7,12 +7,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting.divergence import MAX_BLOCKS
+from hubbub.accounting.divergence import MAX_BLOCKS, BlockDivergence
 from hubbub.accounting.partition import Partition
-from hubbub.accounting.query import Model, Symbol
-
-_FEW: Final = 4
-"""Up to so many blocks or cells are changed one by one, which is quicker than an array operation."""
+from hubbub.accounting.query import FEW, Model, Places, Symbol
 
 TOP: Final = 1 << 60
 """Scores are to be shifted down before they reach it: only differences mean anything, and those are small."""
@@ -44,7 +41,7 @@ class Scores:
         self._set(partition, np.zeros(partition.sizes.size, dtype=np.int64))
         self.high = np.zeros(partition.sizes.size, dtype=np.int64)
         self.low = np.zeros(partition.sizes.size, dtype=np.int64)
-        self.top = self.bottom = 0
+        self._look()
 
     def _set(self, partition: Partition, offsets: NDArray[np.int64]) -> None:
         self.partition = partition
@@ -56,7 +53,6 @@ class Scores:
         """Scores that are already known, shape (K,), int64."""
         made = cls(partition)
         made._add_all(values)
-        made.top, made.bottom = int(made.high.max()), int(made.low.min())
         return made
 
     def values(self) -> NDArray[np.int64]:
@@ -80,61 +76,92 @@ class Scores:
                     self._refine(finer)
         if steps is None:
             self._add_all(times * model.log_likelihood(symbol))
-        else:
-            self._add_blocks(steps.blocks, times * steps.lift)
-            self._add_cells(steps.cells, times * steps.lift)
-            self._add_cells(steps.values, times * steps.extra)
-        self.top, self.bottom = int(np.maximum.reduce(self.high)), int(np.minimum.reduce(self.low))
-
-    def _add_blocks(self, blocks: NDArray[np.intp], lift: int) -> None:
-        if lift == 0 or blocks.size == 0:
             return
-        for each in (self._offsets, self.high, self.low):
-            if blocks.size == 1:
-                each[blocks[0]] += lift
-            else:
+        (blocks, cells, lift, extra), own = steps
+        kept = self._add_blocks(blocks, times * lift)
+        if len(cells):
+            kept &= self._add_cells(cells, times * lift)
+        kept &= self._add_cells(own, times * extra)
+        if not kept:
+            self._look()
+
+    def _look(self) -> None:
+        """Finds `top` and `bottom`, and a block of each."""
+        self._best, self._least = int(self.high.argmax()), int(self.low.argmin())
+        self.top, self.bottom = self.high.item(self._best), self.low.item(self._least)
+
+    def _move(self, block: int, high: int, low: int) -> bool:
+        """Sets the extremes of one block; False if `top` or `bottom` fell away and has to be looked for."""
+        found = True
+        if high >= self.top:
+            self.top, self._best = high, block
+        elif self.high.item(block) == self.top:
+            found = False
+        if low <= self.bottom:
+            self.bottom, self._least = low, block
+        elif self.low.item(block) == self.bottom:
+            found = False
+        self.high[block], self.low[block] = high, low
+        return found
+
+    def _add_blocks(self, blocks: Places, lift: int) -> bool:
+        if lift == 0:
+            return True
+        if len(blocks) > FEW:
+            for each in (self._offsets, self.high, self.low):
                 each[blocks] += lift
+            return False
+        kept = True
+        for block in blocks:
+            self._offsets[block] += lift
+            kept &= self._move(block, self.high.item(block) + lift, self.low.item(block) + lift)
+        return kept
 
-    def _add_cells(self, cells: NDArray[np.intp], extra: int) -> None:
+    def _add_cells(self, cells: Places, extra: int) -> bool:
+        if extra == 0:
+            return True
         partition = self.partition
-        if extra == 0 or cells.size == 0:
-            return
-        if cells.size > _FEW:
+        if len(cells) > FEW:
             self._within[partition.rank[cells]] += extra
             for block in set(partition.labels[cells].tolist()):
-                self._scan(block)
-            return
-        for cell in cells.tolist():
-            block, place = int(partition.labels[cell]), partition.rank[cell]
-            before = self._within[place]
+                own = self._own(block)
+                self.high[block] = own.max() + self._offsets[block]
+                self.low[block] = own.min() + self._offsets[block]
+            return False
+        kept = True
+        for cell in cells:
+            block, place = partition.labels.item(cell), partition.rank.item(cell)
+            offset, before = self._offsets.item(block), self._within.item(place)
             after = before + extra
             self._within[place] = after
-            offset = self._offsets[block]
-            grown, left = (self.high, self.low) if extra > 0 else (self.low, self.high)
-            if left[block] == before + offset:  # it may have been the only one there
-                self._scan(block)
-            elif (after + offset > grown[block]) == (extra > 0):
-                grown[block] = after + offset
+            high, low = self.high.item(block), self.low.item(block)
+            if extra > 0:
+                if low == before + offset:  # it may have been the only one there
+                    low = int(np.minimum.reduce(self._own(block))) + offset
+                high = max(high, after + offset)
+            else:
+                if high == before + offset:
+                    high = int(np.maximum.reduce(self._own(block))) + offset
+                low = min(low, after + offset)
+            kept &= self._move(block, high, low)
+        return kept
 
-    def _scan(self, block: int) -> None:
-        partition = self.partition
-        start = partition.starts[block]
-        own = self._within[start : start + partition.sizes[block]]
-        self.high[block] = own.max() + self._offsets[block]
-        self.low[block] = own.min() + self._offsets[block]
+    def _own(self, block: int) -> NDArray[np.int64]:
+        start = self.partition.starts[block]
+        return self._within[start : start + self.partition.sizes[block]]
 
     def _add_all(self, values: NDArray[np.int64]) -> None:
         partition = self.partition
         self._within += values[partition.order]
         self.high = np.maximum.reduceat(self._within, partition.starts) + self._offsets
         self.low = np.minimum.reduceat(self._within, partition.starts) + self._offsets
+        self._look()
 
     def _refine(self, finer: Partition) -> None:
         values = self.values()
-        self._within = values[finer.order]
         self._set(finer, np.zeros(finer.sizes.size, dtype=np.int64))
-        self.high = np.maximum.reduceat(self._within, finer.starts)
-        self.low = np.minimum.reduceat(self._within, finer.starts)
+        self._within = np.zeros_like(values)
+        self._add_all(values)
 
     def shift(self, amount: int) -> None:
         """Adds one number to every cell; scores that are compared must be shifted alike."""
@@ -143,6 +170,15 @@ class Scores:
         self.low += amount
         self.top += amount
         self.bottom += amount
+
+    def worst_with(self, total: BlockDivergence) -> int:
+        """The largest score of x less that of x' with total(x, x') on top, over all pairs, quanta."""
+        if total.blocks == 1:
+            return self.top - self.bottom + total.largest
+        if total.partition is self.partition:
+            return total.worst_of(self.high, self.low, self._best, self._least)
+        highest, lowest = self.extremes_on(total.partition)
+        return total.worst_of(highest, lowest, int(highest.argmax()), int(lowest.argmin()))
 
     def extremes_on(self, partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The largest and the smallest score of every block of another partition, each of shape (B,)."""

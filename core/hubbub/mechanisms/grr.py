@@ -69,10 +69,13 @@ class GRR(FiniteChannel):
     def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
         return np.asarray((self.u * shares.sum() + (self.t - self.u) * shares) / self.total)
 
-    def sparse_column(self, symbol: int) -> SparseColumn:
+    def sparse_column(self, symbol: int) -> tuple[SparseColumn, int]:
         """Gives `column` as its two weights."""
-        value = self._checked_symbol(symbol)
-        return SparseColumn(rest=self.u, start=0, stop=0, near=self.u, value=value, true=self.t)
+        return self._column, self._checked_symbol(symbol)
+
+    @cached_property
+    def _column(self) -> SparseColumn:
+        return SparseColumn(rest=self.u, start=0, stop=0, near=self.u, true=self.t)
 
     def select(self, value: int, draw: int) -> int:
         """Gives draw // u when that is a symbol, else the value.

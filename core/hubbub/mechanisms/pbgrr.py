@@ -147,17 +147,16 @@ class PBGRR(FiniteChannel):
         each = np.repeat(self.o * shares.sum() + (self.u - self.o) * crowds, self.sizes)
         return np.asarray((each + np.repeat(self.t - self.u, self.sizes) * shares) / self.total)
 
-    def sparse_column(self, symbol: int) -> SparseColumn:
+    def sparse_column(self, symbol: int) -> tuple[SparseColumn, int]:
         """Gives `column` as its three weights."""
         value = self._checked_symbol(symbol)
-        start, stop, near, true, rest = self._columns[self.category_of[value]]
-        return SparseColumn(rest, start, stop, near, value, true)
+        return self._columns[self.category_of.item(value)], value
 
     @cached_property
-    def _columns(self) -> list[tuple[int, int, int, int, int]]:
+    def _columns(self) -> list[SparseColumn]:
         ends = self.starts + self.sizes
-        columns = (self.starts, ends, self.u, self.t, self.o)
-        return list(zip(*(column.tolist() for column in columns), strict=True))
+        columns = (self.o, self.starts, ends, self.u, self.t)
+        return [SparseColumn(*each) for each in zip(*(column.tolist() for column in columns), strict=True)]
 
     def select(self, value: int, draw: int) -> int:
         """Deals the draws out in order: o to every symbol, u - o to each of x's category, t - u to x."""
@@ -286,10 +285,9 @@ class CategoryGRR(PBGRR):
         crowds = np.add.reduceat(shares, self.starts)
         return np.asarray((self._other * shares.sum() + (self._true - self._other) * crowds) / self.total)
 
-    def sparse_column(self, symbol: int) -> SparseColumn:
+    def sparse_column(self, symbol: int) -> tuple[SparseColumn, int]:
         """Gives `column` as its two weights."""
-        start, stop, near, _, rest = self._columns[self._checked_symbol(symbol)]
-        return SparseColumn(rest, start, stop, near, -1, rest)
+        return self._columns[self._checked_symbol(symbol)], -1
 
     def select(self, value: int, draw: int) -> int:
         """Gives draw // o when that is a category, else the value's own."""
