@@ -4,6 +4,9 @@ Faust brings group membership, rebalances and a fetcher in a thread of its own. 
 its acknowledgements and committed offsets are a courtesy to Kafka's tools. Where to read on is the store's
 word, given to Faust in place of the committed offset at the moment when it seeks after a rebalance; a seek
 from an earlier hook would be undone there. Any doubt ends the process.
+
+An event costs Faust a few hundred microseconds whatever it holds. So its fetcher gathers, and one event is a
+group: records of one partition that are applied and saved together, under the offset of the last.
 """
 
 from __future__ import annotations
@@ -14,11 +17,12 @@ import sys
 import time
 import traceback
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import faust
-from faust.transport.drivers.aiokafka import Consumer, Transport
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP
+from faust.types.tuples import ConsumerMessage
 
 from hubbub_aggregator.assignment import Assignment
 from hubbub_aggregator.dead_letters import DeadLetters
@@ -26,11 +30,13 @@ from hubbub_aggregator.errors import LayoutGrown
 from hubbub_aggregator.log import Log
 from hubbub_aggregator.store import Store
 
-# Some 20,000 reports where gateways write 300 a batch, or whatever has come in a twentieth of a second.
-DEFAULT_GROUP_RECORDS: Final = 64
+# What is fetched at a time: so many records or bytes of all partitions together, or whatever has come in a
+# twentieth of a second after the first. The more of them, the less does each report cost.
+DEFAULT_GROUP_RECORDS: Final = 256
+_GROUP_BYTES: Final = 4 * 2**20
 _WITHIN_S: Final = 0.05
-# Records that wait between the fetcher and the counting: with 32,768 reports each, some 200 MB at worst.
-_BUFFER_RECORDS: Final = 256
+# Groups that wait between the fetcher and the counting.
+_BUFFER_GROUPS: Final = 4
 _MAX_FETCH_BYTES: Final = 4 * 2**20  # of a partition; more than the largest record
 # A broker that has just come back may not know its topics yet; members that join then are assigned nothing
 # until the next look at what topics there are. By itself that is five minutes later.
@@ -38,6 +44,99 @@ _METADATA_MS: Final = 5_000
 _VERIFY_S: Final = 5.0  # how long a log that was cut, or a record that is gone, may go unnoticed
 # Kafka's own least session: a killed worker's partitions rest this long.
 DEFAULT_SESSION_S: Final = 6.0
+
+
+_Group: TypeAlias = list[tuple[int, bytes]]
+"""Records of one partition, (offset, bytes), ascending; never empty."""
+
+
+class _GroupSchema(faust.Schema[None, _Group]):
+    """Leaves a message's value as it is: a group."""
+
+    def loads_value(self, app: Any, message: Any, **_: Any) -> _Group:  # noqa: ANN401 - Faust's own types vary
+        group: _Group = message.value
+        return group
+
+
+class _GroupThread(AIOKafkaConsumerThread):
+    """Fetches groups where Faust fetches records."""
+
+    async def _fetch_records(
+        self,
+        consumer: Any,  # noqa: ANN401 - aiokafka ships no annotations
+        active_partitions: set[TP],
+        timeout: float | None = None,
+        max_records: int | None = None,
+    ) -> dict[TP, list[_Group]]:
+        groups: dict[TP, list[_Group]] = {}
+        records, size, due = max_records or 1, _GROUP_BYTES, None
+        while records > 0 and size > 0:
+            # Nothing comes where time has run out, and where a rebalance has begun.
+            fetched = await super()._fetch_records(consumer, active_partitions, timeout, records)
+            if not fetched:
+                break
+            for place, found in fetched.items():
+                group = [(record.offset, record.value or b"") for record in found]
+                records -= len(group)
+                size -= sum(len(value) for _, value in group)
+                known = groups.setdefault(place, [])
+                # Somebody may have asked meanwhile to read something again.
+                if known and known[-1][-1] < group[0]:
+                    known[-1] += group
+                else:
+                    known.append(group)
+            now = time.monotonic()
+            due = due or now + _WITHIN_S
+            timeout = max(0.0, due - now)
+        return groups
+
+
+class _NothingRead(dict[TP, int | None]):
+    """In place of Faust's notes of what it read last, by which it would drop what is read again."""
+
+    def __getitem__(self, tp: TP) -> int | None:
+        return None
+
+
+class _GroupConsumer(Consumer):
+    """Hands groups on as if each was a record, under the offset of the last one that it holds.
+
+    Repeats and holes are the assignment's to see.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - handed on as it is
+        super().__init__(*args, **kwargs)
+        self._read_offset = _NothingRead()
+
+    def _new_consumer_thread(self) -> _GroupThread:
+        return _GroupThread(self, loop=self.loop, beacon=self.beacon)
+
+    def _to_message(self, tp: TP, record: _Group) -> ConsumerMessage:
+        return ConsumerMessage(
+            tp.topic,
+            tp.partition,
+            record[-1][0],
+            timestamp=0.0,
+            timestamp_type=0,
+            headers={},
+            key=None,
+            value=record,  # type: ignore[arg-type]  # the schema knows it
+            checksum=None,
+            tp=tp,
+            generation_id=self.app.consumer_generation_id,
+        )
+
+    def _new_offset(self, tp: TP) -> int | None:
+        # Groups are done with in their order: nothing before the last one's end is open.
+        acked, self._acked[tp] = self._acked[tp], []
+        self._acked_index[tp].clear()
+        return max(acked) + 1 if acked else None
+
+    def on_buffer_full(self, tp: TP) -> None:
+        """All partitions share one queue, and the fetcher waits for room in it.
+
+        Faust would let the partition rest instead, and sleep for a second when all of them do.
+        """
 
 
 def create_app(
@@ -61,7 +160,7 @@ def create_app(
         instance: A name that a restarted worker has again: it then gets its partitions back without a
             rebalance. None for a new member every time.
         session_s: Seconds after which a silent worker's partitions go to others.
-        group_records: The most records that are applied and saved together.
+        group_records: The most records that are fetched, and those of a partition saved, together.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
     """
     assignment = Assignment(
@@ -83,7 +182,7 @@ def create_app(
     }
     places = {number: place for place, number in numbers.items()}
 
-    class StoreConsumer(Consumer):
+    class StoreConsumer(_GroupConsumer):
         """Reads on from where the store says."""
 
         async def seek_to_committed(self) -> Mapping[TP, int]:
@@ -120,28 +219,23 @@ def create_app(
         broker_max_poll_records=group_records,
         consumer_max_fetch_size=_MAX_FETCH_BYTES,
         consumer_auto_offset_reset="earliest",
-        stream_buffer_maxsize=_BUFFER_RECORDS,
+        stream_buffer_maxsize=_BUFFER_GROUPS,
         consumer_metadata_max_age_ms=_METADATA_MS,
         # Faust would make topics of its own for tables and for a leader; there is none of either.
         topic_allow_declare=False,
         topic_disable_leader=True,
         web_enabled=False,
     )
-    records = app.topic(*names, value_type=bytes, value_serializer="raw", key_serializer="raw")
+    groups = app.topic(*names, schema=_GroupSchema())
 
     async def count(stream: Any) -> AsyncIterator[int]:  # noqa: ANN401 - Faust's streams have no useful type
         try:
-            async for events in stream.take_events(group_records, within=_WITHIN_S):
-                columns: dict[int, list[tuple[int, bytes]]] = {}
-                for event in events:
-                    message = event.message
-                    number = numbers[message.tp]
-                    columns.setdefault(number, []).append((message.offset, message.value or b""))
-                for partition, column in columns.items():
-                    seek = assignment.take(partition, column)
-                    if seek is not None:
-                        await app.consumer.seek_wait({places[partition]: seek.offset})
-                yield len(events)
+            async for event in stream.events():
+                place, group = event.message.tp, event.value
+                seek = assignment.take(numbers[place], group)
+                if seek is not None:
+                    await app.consumer.seek_wait({place: seek.offset})
+                yield len(group)
         except Exception:
             _end()
 
@@ -161,7 +255,7 @@ def create_app(
             _end()
 
     app.assignment = assignment
-    app.agent(records, name="count")(count)
+    app.agent(groups, name="count")(count)
     app.timer(_VERIFY_S)(verify)
     app.on_partitions_revoked.connect(let_go)
     return app

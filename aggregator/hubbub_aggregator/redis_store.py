@@ -45,7 +45,8 @@ from hubbub_aggregator.store import check
 SCHEMA_VERSION: Final = 1
 _KEY: Final = np.dtype("<u8")
 _ARCHIVED: Final = b"archived"
-# Blocks of ids per read on load: 40 MB where groups hold 20,000 reports.
+# Ids in one element of their list, and elements per read on load: 40 MB.
+_BLOCK_KEYS: Final = 20_000
 _BLOCKS: Final = 256
 # A load that other writers keep overtaking gives up: there should be none.
 _LOAD_ATTEMPTS: Final = 3
@@ -289,7 +290,9 @@ class RedisStore:
             for increments in redis_values.increments(new):
                 command("BITFIELD", numbers, *increments)
             if len(new.keys):
-                command("RPUSH", ids, new.keys.astype(_KEY, copy=False).tobytes())
+                column = new.keys.astype(_KEY, copy=False)
+                blocks = (column[at : at + _BLOCK_KEYS] for at in range(0, len(column), _BLOCK_KEYS))
+                command("RPUSH", ids, *(block.tobytes() for block in blocks))
             if new.sealed_at is not None:
                 command("HSETNX", seals, field, new.sealed_at)
                 command("UNLINK", ids)

@@ -86,6 +86,13 @@ def test_one_save_adds_a_block_of_the_new_ids_only(db: redis.Redis, reopen: Open
     assert [len(block) for block in blocks] == [8000] * 20
 
 
+def test_ids_of_a_large_group_lie_in_blocks_that_a_load_can_hold(db: redis.Redis, reopen: Opener) -> None:
+    state = fill(reopen(), [[announcement(HEALTH)], [some(HEALTH, 0, 45_000)]])
+    blocks: Any = db.lrange(f"{{test:0}}:ids:{HEALTH.digest.hex()}:0", 0, -1)
+    assert [len(block) for block in blocks] == [160_000, 160_000, 40_000]
+    assert counted(reopen().load(0)) == counted(state)
+
+
 def test_ids_are_deleted_when_their_round_seals(db: redis.Redis, reopen: Opener) -> None:
     seal = encode_record(SealRecord(HEALTH.digest, 0))
     fill(reopen(), [[announcement(HEALTH), some(HEALTH, 0, 50)], [some(HEALTH, 50, 50), seal]])

@@ -1,7 +1,8 @@
 """The Faust agent: groups, repeats, holes, partitions that move on, doubts.
 
-Faust's own harness drives it (`agent.test_context`): the stream is Faust's, and so is the taking of groups;
-records and their offsets are the test's. Fetching, seeking and rebalances are tested on real brokers.
+Faust's own harness drives it (`agent.test_context`): the stream is Faust's; groups of records and their
+offsets are the test's. How records are gathered is tested on a fetcher whose answers are the test's, too;
+fetching itself, seeking and rebalances on real brokers.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from counting_logs import MemoryLog, MemoryStore, announcement, batch, counted, report_id, segment
@@ -54,17 +55,17 @@ class Worker:
         self.sought.append(dict(offsets))
 
     async def feed(self, *offsets: Iterable[int], topic: str = "reports") -> None:
-        """Puts records of these offsets one after another, and waits until all were taken.
+        """Puts groups of records of these offsets one after another, and waits until all were taken.
 
         Raises:
             EndedError: If the process would have ended.
         """
         # The harness gives every message the name of one topic, and an offset that goes up by one.
         self.context.original_channel = self.app.topic(topic)
-        for offset in (offset for several in offsets for offset in several):
-            self.context.sent_offset = offset
-            await self.context.put(RECORDS[offset], wait=False)
-            self._sent += 1
+        for group in ([(offset, RECORDS[offset]) for offset in several] for several in offsets):
+            self.context.sent_offset = group[-1][0]
+            await self.context.put(group, wait=False)
+            self._sent += len(group)
         async with self.context.new_value_processed:
             await asyncio.wait_for(self.context.new_value_processed.wait_for(self._is_over), PATIENCE_S)
         if self.context.crash_reason is not None:
@@ -124,7 +125,7 @@ def test_groups_are_counted_and_saved_and_repeats_dropped(run: Run) -> None:
         assert counted(worker.store.load(0)) == counted(expected(31))
         assert worker.store.load(1).offset == 0
         assert worker.sought == []
-        assert max(worker.context.results.values()) == 16
+        assert list(worker.context.results.values()) == [10, 10, 16, 16, 3]
 
     run(scenario)
 
@@ -180,5 +181,94 @@ def test_doubt_ends_the_process_and_saves_nothing(run: Run) -> None:
         with pytest.raises(EndedError):
             await worker.feed(range(10, 20), range(20, 31))
         assert worker.store.load(0).offset == 11
+
+    run(scenario)
+
+
+PLACE = TP("reports", 0)
+
+
+class Fetched(NamedTuple):
+    """What the gathering reads of one of aiokafka's records."""
+
+    offset: int
+    value: bytes | None
+
+
+def gathered(
+    monkeypatch: pytest.MonkeyPatch, *answers: dict[TP, list[Fetched]], within_s: float = 60.0, most: int = 16
+) -> tuple[dict[TP, list[list[tuple[int, bytes]]]], list[tuple[float, int]]]:
+    """The groups made of a fetcher's answers, and the time and room that each one was given."""
+    waiting, asked = list(answers), list[tuple[float, int]]()
+
+    async def fetch(_: object, __: object, ___: object, timeout: float, most: int) -> dict[TP, list[Fetched]]:
+        asked.append((timeout, most))
+        return waiting.pop(0)
+
+    monkeypatch.setattr(faust_app.AIOKafkaConsumerThread, "_fetch_records", fetch)
+    monkeypatch.setattr(faust_app, "_WITHIN_S", within_s)
+    # Nothing of the thread is asked but what it is about.
+    thread = object.__new__(faust_app._GroupThread)
+    return asyncio.run(thread._fetch_records(None, {PLACE}, 1.0, most)), asked
+
+
+def fetched(*offsets: int) -> list[Fetched]:
+    return [Fetched(offset, b"%d" % offset) for offset in offsets]
+
+
+def offsets(groups: list[list[tuple[int, bytes]]]) -> list[list[int]]:
+    return [[offset for offset, _ in group] for group in groups]
+
+
+def test_what_comes_within_a_moment_is_one_group_of_each_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = TP("reports", 1)
+    groups, asked = gathered(
+        monkeypatch, {PLACE: fetched(3)}, {other: fetched(7, 8)}, {PLACE: fetched(4, 5)}, {}
+    )
+    assert groups == {PLACE: [[(3, b"3"), (4, b"4"), (5, b"5")]], other: [[(7, b"7"), (8, b"8")]]}
+    assert [most for _, most in asked] == [16, 15, 13, 11]
+    assert asked[0][0] == 1.0
+    assert all(0.0 < timeout <= 60.0 for timeout, _ in asked[1:])
+
+
+def test_nothing_that_comes_is_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gathered(monkeypatch, {}) == ({}, [(1.0, 16)])
+
+
+def test_group_ends_with_the_most_records_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups, asked = gathered(monkeypatch, {PLACE: fetched(*range(10))}, {PLACE: fetched(*range(10, 16))}, {})
+    assert (offsets(groups[PLACE]), len(asked)) == ([list(range(16))], 2)
+    large = [Fetched(0, bytes(faust_app._GROUP_BYTES))]
+    groups, asked = gathered(monkeypatch, {PLACE: large}, {PLACE: fetched(1)}, {})
+    assert (offsets(groups[PLACE]), len(asked)) == ([[0]], 1)
+
+
+def test_after_its_moment_a_group_takes_what_is_there_and_waits_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups, asked = gathered(monkeypatch, {PLACE: fetched(0)}, {PLACE: fetched(1)}, {}, within_s=0.0)
+    assert (offsets(groups[PLACE]), [timeout for timeout, _ in asked]) == ([[0, 1]], [1.0, 0.0, 0.0])
+
+
+def test_records_asked_for_again_begin_a_group_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups, _ = gathered(monkeypatch, {PLACE: fetched(5, 9)}, {PLACE: fetched(6, 7)}, {PLACE: fetched(8)}, {})
+    assert offsets(groups[PLACE]) == [[5, 9], [6, 7, 8]]
+
+
+def test_record_without_a_value_is_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups, _ = gathered(monkeypatch, {PLACE: [Fetched(0, None)]}, {})
+    assert groups == {PLACE: [[(0, b"")]]}
+
+
+def test_message_lies_at_its_last_record_and_commits_what_comes_after(run: Run) -> None:
+    async def scenario(worker: Worker) -> None:
+        consumer = worker.app.consumer
+        messages = [consumer._to_message(PLACE, [(at, b"") for at in found]) for found in ((3, 4), (5, 6, 7))]
+        assert [(message.offset, message.tp) for message in messages] == [(4, PLACE), (7, PLACE)]
+        worker.app.topics._acking_topics.add(PLACE.topic)
+        for message in messages:
+            assert consumer.ack(message)
+        assert consumer._filter_committable_offsets([PLACE]) == {PLACE: 8}
+        assert consumer._filter_committable_offsets([PLACE]) == {}
 
     run(scenario)
