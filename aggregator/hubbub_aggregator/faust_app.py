@@ -209,6 +209,9 @@ def create_app(
         def _new_transport(self) -> StoreTransport:
             return StoreTransport(self.conf.broker_consumer, self)
 
+        def _create_directories(self) -> None:
+            """Makes none: Faust's are for tables, and the working directory may belong to somebody else."""
+
     app = App(
         group,
         broker=";".join(f"kafka://{broker}" for broker in bootstrap.split(",")),
@@ -277,7 +280,9 @@ def use_event_loop(name: Literal["asyncio", "uvloop"]) -> None:
 def run(app: faust.App) -> int:
     """Runs a worker until SIGINT or SIGTERM, which finish the group under way; its exit code."""
     try:
-        faust.Worker(app, loglevel="WARNING", redirect_stdouts=False, quiet=True).execute_from_commandline()
+        worker = faust.Worker(app, loglevel="WARNING", redirect_stdouts=False, quiet=True)
+        worker.spinner = None  # its control characters would stand in the log, `quiet` or not
+        worker.execute_from_commandline()
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
     return 0
