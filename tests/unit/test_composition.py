@@ -131,6 +131,35 @@ def test_delta_is_never_below_the_closed_form_and_close():
         assert exact * (1 - 1e-12) <= found <= exact * 1.01
 
 
+@pytest.mark.parametrize("times", [10, 200])
+@pytest.mark.parametrize("spare", [1e-3, 1e-5])
+def test_an_epsilon_keeps_its_delta_where_infinite_losses_take_nearly_all_of_it(times, spare):
+    law = BoostedNoise(Laplace(10.0), AbsoluteRegion(60.0), 1.0)
+    infinite = -math.expm1(times * math.log1p(-PairLoss(law, 0.0, 1.0).infinite))
+    composition = Composition([(Profile(law, 1.0), times)])
+    epsilon = composition.epsilon(infinite * (1.0 + spare))
+    assert 0.0 < epsilon < math.inf
+    # by another grid, a bound as well; what the finite losses have of delta is a thousandth of it or less
+    extents = composition._extents(infinite)
+    finer = LossSum(composition._grids(extents, 0.25 * composition._first_interval(extents)))
+    assert finer.delta(epsilon) - infinite <= spare * infinite * 1.01
+
+
+@pytest.mark.parametrize(
+    ("rates", "weights"),
+    [((1.0, 2.0), (0.5, 0.5)), ((0.01, 1.0, 30.0), (0.2, 0.3, 0.5)), ((1.0, 1e6), (1e-9, 1.0))],
+)
+@pytest.mark.parametrize("shift", [1.0, -1.0, 0.01, 50.0])
+def test_many_crossings_of_a_mixture_meet_their_targets(rates, weights, shift):
+    kernel = LaplaceMixture(rates, weights)
+    for low, high in pairwise((-math.inf, min(0.0, shift), max(0.0, shift), math.inf)):
+        ends = sorted(kernel.log_ratio(end, shift) for end in (low, high))
+        targets = np.linspace(*ends, 203)[1:-1]
+        found = kernel.crossings(targets, low, high, shift)
+        met = [kernel.log_ratio(w, shift) for w in found.tolist()]
+        np.testing.assert_allclose(met, targets, rtol=0.0, atol=1e-8)
+
+
 @pytest.mark.filterwarnings("ignore")  # dp_accounting's own
 def test_dp_accounting_composes_the_same_grid_to_the_same_epsilon():
     law = BoostedNoise(Gaussian(6.0), AbsoluteRegion(1.0), 0.6)

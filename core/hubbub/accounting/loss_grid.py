@@ -170,22 +170,33 @@ def loss_distribution(part: Profile | PairLoss, interval: float, *, cut: float =
 
 def extent(part: Profile | PairLoss, cut: float) -> Extent:
     """The curve delta(epsilon) of a part, for both signs, and the losses that hold all but `cut` of it."""
-    if isinstance(part, Profile) and part.translates:
-        return extent(part.worst(lambda pair: 0.0)[0], cut)
     if isinstance(part, PairLoss):
         low, high = part.within(cut)
         return Extent(part.deltas, min(low, 0.0), max(high, 0.0), part.delta(0.0))
+    if part.translates:
+        pair = worst_pairs(part, cut)[0]
+        return _both_signs(pair.deltas, max(pair.within(cut)[1], 0.0), pair.delta(0.0))
     pairs, highest, excess = _ridge(part, cut)
 
-    def curve(epsilons: Floats) -> Floats:
-        # neighbours are symmetric, and delta(-e) of a pair is 1 - e^-e + e^-e delta(e) of the swapped pair
-        sizes, places = np.unique(np.abs(epsilons), return_inverse=True)
-        largest = np.max([pair.deltas(sizes) for pair in pairs], axis=0)[places]
-        above = np.minimum(1.0, excess * largest)
-        shrunk = np.exp(np.minimum(epsilons, 0.0))
-        return np.asarray(1.0 - shrunk + shrunk * above)
+    def largest(epsilons: Floats) -> Floats:
+        worst = np.max([pair.deltas(epsilons) for pair in pairs], axis=0)
+        return np.asarray(np.minimum(1.0, excess * worst))
 
-    return Extent(curve, -highest, highest, float(curve(np.zeros(1))[0]))
+    return _both_signs(largest, highest, float(largest(np.zeros(1))[0]))
+
+
+def _both_signs(curve: Callable[[Floats], Floats], highest: float, distance: float) -> Extent:
+    """The extent of neighbours either of whom may be the true one, from their curve at epsilons >= 0.
+
+    delta(-e) of a pair is 1 - e^-e + e^-e delta(e) of the swapped pair, and that has the same curve.
+    """
+
+    def whole(epsilons: Floats) -> Floats:
+        sizes, places = np.unique(np.abs(epsilons), return_inverse=True)
+        shrunk = np.exp(np.minimum(epsilons, 0.0))
+        return np.asarray(1.0 - shrunk + shrunk * curve(sizes)[places])
+
+    return Extent(whole, -highest, highest, distance)
 
 
 def worst_pairs(profile: Profile, cut: float) -> list[PairLoss]:

@@ -30,8 +30,14 @@ _SPREADS: Final = 16.0
 _AT_ONCE: Final = 1 << 18
 """Masses transformed together, two megabytes."""
 
-_CENTRED: Final = 1e-4
-"""An epsilon this close to the one that the sum was centred on is not centred again."""
+_CENTRED: Final = 4.0
+"""E-folds of precision that an epsilon may lose to its distance from where the sum was centred."""
+
+_SHAPES: Final = (4, 5, 6)
+"""Sizes of transforms, times a power of two."""
+
+_ENOUGH: Final = 0.05
+"""Of a tilt, relative: the bound is flat about the best one."""
 
 _NEGLIGIBLE: Final = 1e-10
 """Of the tilted sum, above the window: it is added as well."""
@@ -86,6 +92,7 @@ class LossSum:
         self.masses = np.concatenate([grid.masses for grid, _ in grids])
         self.places = np.arange(self.masses.size) + np.repeat(self.lowest - self.starts, self.sizes)
         self.top = self.lowest + self.sizes - 1
+        self.below = (self.places - np.repeat(self.top, self.sizes)).astype(np.float64)
         finite = (n * math.log1p(-grid.infinite) if grid.infinite < 1.0 else -math.inf for grid, n in grids)
         self.infinite = -math.expm1(sum(finite))
         self.found = (0.0, 0.0)
@@ -100,7 +107,8 @@ class LossSum:
         if self.infinite >= delta:
             return math.inf
         if like is None:
-            wanted = -math.log(delta)
+            # the infinite losses have their share of delta already
+            wanted = math.log(_SLACK / (delta - self.infinite))
 
             def bound(t: float) -> float:
                 return (self._log_moment(t) + wanted + _gain(t)) / t
@@ -112,7 +120,7 @@ class LossSum:
         for _ in range(3):
             # every tilt gives a bound; the one that centres the sum on epsilon itself loses the fewest digits
             better = self._epsilon_at(delta, tilt, max(found, 0.0))
-            if better >= found * (1.0 - _CENTRED):
+            if tilt * (found - better) <= _CENTRED:
                 found = min(found, better)
                 break
             found, tilt = better, self._centring(better, tilt)
@@ -163,12 +171,16 @@ class LossSum:
 
     def _log_moment(self, tilt: float) -> float:
         """Sum of ln E[e^(tilt * loss); loss finite]."""
-        return self._tilted(tilt)[1]
+        step = tilt * self.interval
+        totals = np.add.reduceat(self.masses * np.exp(step * self.below), self.starts)
+        if not totals.all():
+            return math.inf  # too steep for floats: no tilt to be taken
+        return float(self.times @ (np.log(totals) + step * self.top))
 
     def _tilted(self, tilt: float) -> tuple[Floats, float]:
         """Masses times e^(tilt * loss), each grid's summing to one, and the sum of ln E[e^(tilt * loss)]."""
         step = tilt * self.interval
-        weights = self.masses * np.exp(step * (self.places - np.repeat(self.top, self.sizes)))
+        weights = self.masses * np.exp(step * self.below)
         totals = np.add.reduceat(weights, self.starts)
         if not totals.all():
             return weights, math.inf  # too steep for floats: no tilt to be taken
@@ -187,7 +199,7 @@ class LossSum:
         golden = 0.5 * (math.sqrt(5.0) - 1.0)
         a, b = high - golden * (high - low), low + golden * (high - low)
         at_a, at_b = objective(math.exp(a)), objective(math.exp(b))
-        while high - low > 1e-2:
+        while high - low > _ENOUGH:
             if at_a <= at_b:
                 high, b, at_b = b, a, at_a
                 a = high - golden * (high - low)
@@ -251,12 +263,14 @@ class LossSum:
     ) -> tuple[int, int, float]:
         """First index and size of a window about the tilted sum, and a bound of what lies above it.
 
-        The window is a power of two; a sum outside it wraps around: from below that only adds to delta.
+        Its size is one that transforms are fast at. A sum outside it wraps around: from below that only adds
+        to delta.
         """
         support = int(self.times @ (self.sizes - 1))
         wanted = min(support + 1, math.ceil(_SPREADS * spread) + 64)
         while True:
-            size = 1 << max(4, (wanted - 1).bit_length())
+            octave = max(2, (wanted - 1).bit_length() - 3)
+            size = next(n << k for k in (octave, octave + 1) for n in _SHAPES if n << k >= wanted)
             if size > support:
                 return base, size, 0.0
             if spread == 0.0:

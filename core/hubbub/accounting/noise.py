@@ -234,7 +234,8 @@ class Gaussian(Kernel):
 
     def tails(self, w: Floats) -> Floats:
         """`tail` of many distances."""
-        return 0.5 * np.array([math.erfc(z) for z in (w / (self.sigma * _ROOT2)).tolist()])
+        z = w / (self.sigma * _ROOT2)
+        return 0.5 * np.fromiter(map(math.erfc, z.tolist()), dtype=np.float64, count=z.size)
 
     def log_ratio(self, w: float, shift: float) -> float:
         """(shift - 2 w) shift / (2 sigma^2)."""

@@ -100,11 +100,10 @@ class PairLoss:
     def _limit(self, end: float, probe: float) -> float:
         """The kernel's log-ratio at the end of a piece, from its inside."""
         ratio = self.law.kernel.log_ratio(end, self._shift)
-        return self.law.kernel.log_ratio(probe, self._shift) if self._steps(end) else ratio
-
-    def _steps(self, end: float) -> bool:
-        """Whether the kernel's density jumps at this distance: then it is constant on both sides of it."""
-        return math.isinf(self.law.kernel.log_ratio(end, self._shift)) and math.isfinite(end)
+        if math.isinf(ratio) and math.isfinite(end):
+            # the density jumps here: it is constant on both sides
+            return self.law.kernel.log_ratio(probe, self._shift)
+        return ratio
 
     @cached_property
     def largest(self) -> float:
