@@ -10,7 +10,8 @@ with a history. What the others do instead, and what differs:
 - dp_accounting's PLDAccountant: composes one more randomised response and is asked for epsilon at delta
   10^-9. It decides nothing and reads no answer: an account of mechanisms that are known beforehand.
 
-Each figure is the mean of the quickest of 20 stretches of steps, ours and the others' taken in turn.
+Each figure is processor time: the mean of the quickest of 20 stretches of steps, ours and the others' taken
+in turn.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ Step = Callable[[], object]
 
 
 def quickest(steps: dict[str, Step], *, length: int = 25) -> dict[str, float]:
-    """Seconds of each step: the mean of its quickest stretch, the stretches taken in turn."""
+    """Processor seconds of each step: the mean of its quickest stretch, the stretches taken in turn."""
     least = dict.fromkeys(steps, float("inf"))
     for _ in range(STRETCHES):
         for name, step in steps.items():
-            start = time.perf_counter()
+            start = time.process_time()
             for _ in range(length):
                 step()
-            least[name] = min(least[name], (time.perf_counter() - start) / length)
+            least[name] = min(least[name], (time.process_time() - start) / length)
     return least
 
 

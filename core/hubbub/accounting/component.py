@@ -172,7 +172,8 @@ class Component:
 
     def reserve(self, tickets: Iterable[int], trial: Trial) -> None:
         """Takes in the queries of a trial that was made of this component as it is."""
-        self.pending.update(zip(tickets, trial.held, strict=True))
+        for ticket, held in zip(tickets, trial.held, strict=True):
+            self.pending[ticket] = held
         self.reserved, self.worst = trial.reserved, trial.worst
 
     def record(self, ticket: int, symbol: Symbol) -> None:

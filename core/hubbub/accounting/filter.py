@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from hubbub.accounting.branching import Effort
 from hubbub.accounting.component import Component, Trial
 from hubbub.accounting.divergence import QUANTA_PER_NAT
-from hubbub.accounting.grouping import Group, Grouping
+from hubbub.accounting.grouping import Group, Grouping, NumbersGroup
 from hubbub.accounting.numbers import MAX_LOOKS, Numbers
 from hubbub.accounting.query import Detail, Likelihood, Query, Symbol
 from hubbub.accounting.regression import Regression
@@ -202,7 +202,7 @@ class BayesianFilter:
         if after > limit and not proved:
             return None
         # Numbers come last: their bound is worked out only as far as what the others leave asks for.
-        bounds: list[int] = []
+        bounds: list[tuple[NumbersGroup, int]] = []
         effort = Effort(MAX_LOOKS) if numeric else None
         for asked in numeric:
             after -= asked.numbers.worst
@@ -210,26 +210,27 @@ class BayesianFilter:
             after += worst
             if after > limit and not proved:
                 return None
-            bounds.append(worst)
+            bounds.append((asked, worst))
 
-        first = self._tickets
+        tickets = tuple(range(self._tickets, self._tickets + len(queries)))
         for group, component, trial in trials:
-            tickets = [first + member for member in group.members]
-            component.reserve(tickets, trial)
+            own = [tickets[member] for member in group.members]
+            component.reserve(own, trial)
             for key in group.sizes:
                 self._components[key] = component
-            for ticket in tickets:
+            for ticket in own:
                 self._pending[ticket] = component.keys[0]
-        for asked, worst in zip(numeric, bounds, strict=True):
-            tickets = [first + member for member in asked.members]
-            asked.numbers.reserve(tickets, asked.queries, worst)
+        for asked, worst in bounds:
+            own = [tickets[member] for member in asked.members]
+            asked.numbers.reserve(own, asked.queries, worst)
             self._components[asked.key] = asked.numbers
-            for ticket in tickets:
+            for ticket in own:
                 self._pending[ticket] = asked.key
         self._worst = after
         self._tickets += len(queries)
-        self._has_numbers = self._has_numbers or bool(numeric)
-        return tuple(range(first, self._tickets))
+        if numeric:
+            self._has_numbers = True
+        return tickets
 
     def record(self, ticket: int, symbol: Symbol) -> None:
         """Replaces what was set aside for one answer by what the answer realised; never raises `committed`.
