@@ -7,7 +7,7 @@ would.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import groupby
@@ -86,9 +86,16 @@ class Book:
 
     def record(self, row: Row, survey: Survey) -> None:
         """Consumes a reservation, in the filter and here."""
+        self._consume(row, survey, self.filter.record)
+
+    def repeat(self, row: Row, survey: Survey) -> None:
+        """The same for a transcript that is replayed."""
+        self._consume(row, survey, self.filter.repeat)
+
+    def _consume(self, row: Row, survey: Survey, take: Callable[[int, Symbol], None]) -> None:
         if row.symbol is None or self.open.get((row.digest, row.slot)) != (row.ticket, row.generation):
             raise LedgerCorrupt("a transcript record must consume an open reservation")
-        self.filter.record(row.ticket, row.symbol)
+        take(row.ticket, row.symbol)
         if row.slot != PINNED:
             (coordinate,) = slot_query(survey, row.slot, generation=row.generation).keys
             self.filter.close(coordinate)
@@ -150,7 +157,7 @@ def replay(
             if kind != "reserve":
                 for row in steps:
                     if kind == "record":
-                        book.record(row, survey)
+                        book.repeat(row, survey)
                     else:
                         book.cancel(row)
                 continue
@@ -158,6 +165,7 @@ def replay(
             if book.filter.repeat_all(queries) != tuple(row.ticket for row in steps):
                 raise LedgerCorrupt("a transcript reservation does not follow from the rows before it")
             book.reserved(steps, surveys)
+        book.filter.settle()
     except (HubbubError, KeyError):
         raise LedgerCorrupt("the transcript does not replay: a row names what does not exist") from None
     return book

@@ -199,7 +199,7 @@ def _worst(
     void = {_key(row) for row in rows if row.kind != "reserve" and row.symbol is None}  # given back
     places: dict[tuple[bytes, int, int], int] = {}
     beyond = 0.0
-    # In the order of the ledger, so that bounds that are searched for end where its own did.
+    # In the order of the ledger, and bounded once, so that what is searched for ends where its own does.
     for kind, steps in groupby(rows, key=lambda row: row.kind):
         if kind == "reserve":
             asked = [row for row in steps if _key(row) not in void]
@@ -212,5 +212,6 @@ def _worst(
         else:
             for row in steps:
                 if row.symbol is not None and _key(row) in shown and _key(row) in places:
-                    accountant.record(places[_key(row)], row.symbol)
+                    accountant.repeat(places[_key(row)], row.symbol)
+    accountant.settle()
     return accountant.committed + beyond

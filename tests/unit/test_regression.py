@@ -428,3 +428,82 @@ def test_opposite_answers_to_one_question_cost_less_than_two():
     accountant.record(second, 0)
     assert accountant.loss < 0.07
     assert accountant.reserve("x", linear(1, 0, 0, 0.9)) == 2
+
+
+@pytest.mark.parametrize("searched", [512, 4])
+@pytest.mark.parametrize("kinds", ["mixed", "linear"])
+def test_an_account_that_is_repeated_is_searched_once_and_never_below_the_truth(monkeypatch, searched, kinds):
+    monkeypatch.setattr(numbers, "MAX_SEARCHED", searched)
+    rng, searches = np.random.default_rng(searched), []
+    whole = Search.__init__
+
+    def counted(self, *args, **keys):
+        searches.append(self)
+        whole(self, *args, **keys)
+
+    monkeypatch.setattr(Search, "__init__", counted)
+    points = grid(SQUARE, 41)
+    answers = []
+    for _ in range(7):
+        slopes, offset = rng.uniform(-6.0, 6.0, 2), rng.uniform(-3.0, 3.0)
+        if kinds == "mixed":
+            query = Regression("logistic", SQUARE, tuple(slopes.tolist()), float(offset), 0.3)
+        else:
+            query = linear(*(0.1 * slopes).tolist(), 0.1 * float(offset), 0.3)
+        answers.append((query, int(rng.integers(2))))
+    lived, repeated = BayesianFilter(1.5), BayesianFilter(1.5)
+    for number, (query, symbol) in enumerate(answers):
+        assert lived.repeat_all([Query("numbers", query)]) == (number,)
+        lived.record(number, symbol)
+    searches.clear()
+    for number, (query, symbol) in enumerate(answers):
+        assert repeated.repeat_all([Query("numbers", query)]) == (number,)
+        repeated.repeat(number, symbol)
+    assert not searches
+    assert repeated.loss == pytest.approx(7 * 0.3, abs=1e-9)
+    repeated.settle()
+    repeated.settle()
+    assert len(searches) == (2 if kinds == "mixed" else 0)
+    log = log_likelihood(answers, points)
+    assert log.max() - log.min() - 1e-9 <= repeated.loss <= 7 * 0.3 + 1e-9
+    assert repeated.loss == pytest.approx(lived.loss, abs=1e-5)
+    assert repeated.committed == pytest.approx(repeated.loss, abs=1e-9)
+    assert repeated.headroom == pytest.approx(lived.headroom, abs=1e-5)
+
+
+def test_numbers_that_are_closed_while_repeated_keep_their_bound_and_forfeit_what_is_pending():
+    lived, repeated = BayesianFilter(3.0), BayesianFilter(3.0)
+    flat = Regression("linear", SQUARE, (0.2, 0.1), 0.0, 0.5, -1.0, 1.0)
+    queries = [Query("numbers", flat), Query("numbers", linear(-0.1, 0.3, 0.1))]
+    for accountant in (lived, repeated):
+        assert accountant.repeat_all(queries) == (0, 1)
+    lived.record(0, 1), repeated.repeat(0, 1)
+    for accountant in (lived, repeated):
+        accountant.close("numbers")
+        accountant.settle()
+        assert accountant.pending == ()
+    assert 0.1 < repeated.loss < 0.2
+    assert repeated.loss == pytest.approx(lived.loss, abs=1e-9)
+    assert repeated.committed == pytest.approx(lived.committed, abs=1e-9)
+
+
+def test_pending_regressions_are_tried_together_again_once_an_account_is_repeated():
+    box = Box((0.0,), (1.0,))
+    rising = Query("numbers", Regression("logistic", box, (8.0,), -4.0, 1.0))
+    falling = Query("numbers", Regression("logistic", box, (-8.0,), 4.0, 1.0))
+    lived = BayesianFilter(1.2)
+    assert lived.reserve_all([rising]) == (0,)
+    lived.record(0, 1)
+    assert lived.reserve_all([falling]) is None
+    repeated = BayesianFilter(1.2)
+    assert repeated.repeat_all([rising]) == (0,)
+    assert repeated.repeat_all([rising]) == (1,)
+    repeated.repeat(0, 1)
+    assert repeated.committed > repeated.budget
+    assert repeated.reserve_all([Query("other", m.grr(2, epsilon=0.1))]) is None
+    repeated.cancel(1)
+    repeated.settle()
+    assert repeated.loss == pytest.approx(lived.loss, abs=1e-6)
+    assert repeated.reserve_all([falling]) is None
+    with pytest.raises(ParameterError, match="within 0 to 1, got 2"):
+        repeated.repeat_all([rising]), repeated.repeat(2, 2)

@@ -173,8 +173,9 @@ class BayesianFilter:
 
         Bounds of regressions come from floats: on another machine, or without the refusals in between, a
         search may end a little higher. What was granted was proved then, so once regressions take part it is
-        not decided anew: `committed` may exceed the budget by what a bound is higher, and nothing more is
-        granted while it does. Without regressions the decision is exact, and is made again.
+        not decided anew and nothing is searched: `committed` may exceed the budget until `settle`, and
+        after it by what a bound is higher, and nothing more is granted while it does. Without regressions
+        the decision is exact, and is made again.
 
         Args:
             queries: As they were granted together.
@@ -206,7 +207,9 @@ class BayesianFilter:
         effort = Effort(MAX_LOOKS) if numeric else None
         for asked in numeric:
             after -= asked.numbers.worst
-            worst = asked.numbers.worst_with(asked.queries, limit - after, detail=self._detail, effort=effort)
+            worst = asked.numbers.worst_with(
+                asked.queries, limit - after, detail="largest" if proved else self._detail, effort=effort
+            )
             after += worst
             if after > limit and not proved:
                 return None
@@ -244,12 +247,43 @@ class BayesianFilter:
             ParameterError: The symbol is not one of the channel's, or the channel's divergence is below its
                 own likelihood. The ticket is not consumed.
         """
+        self._record(ticket, symbol, "decide")
+
+    def repeat(self, ticket: int, symbol: Symbol) -> None:
+        """Records an answer again, for a ledger: those of regressions count their epsilon until `settle`.
+
+        Args:
+            ticket: See `record`.
+            symbol: See `record`.
+
+        Raises:
+            BudgetError: As `record`.
+            ParameterError: As `record`.
+        """
+        self._record(ticket, symbol, "repeat")
+
+    def _record(self, ticket: int, symbol: Symbol, what: Literal["decide", "repeat"]) -> None:
         component = self._components[self._waiting(ticket)]
         loss, worst = component.loss, component.worst
-        component.record(ticket, symbol)
+        if what == "repeat" and isinstance(component, Numbers):
+            component.repeat(ticket, symbol)
+        else:
+            component.record(ticket, symbol)
         self._loss += component.loss - loss
         self._worst += component.worst - worst
         del self._pending[ticket]
+
+    def settle(self) -> None:
+        """Bounds, once and for all that was repeated, what regressions have lost; see `Numbers.settle`."""
+        for component in self._components.values():
+            if isinstance(component, Numbers):
+                self._settle(component)
+
+    def _settle(self, numbers: Numbers) -> None:
+        loss, worst = numbers.loss, numbers.worst
+        numbers.settle(self._limit - self._tickets - (self._worst - worst))
+        self._loss += numbers.loss - loss
+        self._worst += numbers.worst - worst
 
     def cancel(self, ticket: int) -> None:
         """Gives back what was set aside for a query that nobody will ever answer; the ticket is void.
@@ -312,6 +346,8 @@ class BayesianFilter:
         component = self._components.get(coordinate)
         if component is None:
             raise ParameterError(f"a coordinate must be in use to be closed, got {coordinate!r}")
+        if isinstance(component, Numbers):
+            self._settle(component)
         if isinstance(component, Numbers) or len(component.keys) == 1:
             for ticket in component.pending:
                 del self._pending[ticket]

@@ -67,6 +67,7 @@ class Numbers:
     worst: int = 0
     _linear: _Linear | None = field(init=False)
     _known: tuple[Regression, dict[int, int]] | None = None
+    _unbounded: bool = False
 
     def __post_init__(self) -> None:
         fits = len(self.box.low) <= MAX_CORNERS and not self.box.whole
@@ -103,7 +104,7 @@ class Numbers:
             bound = max(bound, added + each)
             if bound > goal:
                 break
-        self._known = (queries[0], known) if len(waiting) == 1 else None
+        self._known = (waiting[0], known) if len(waiting) == 1 else None
         return min(simple, bound)
 
     def reserve(self, tickets: Sequence[int], queries: Sequence[Regression], worst: int) -> None:
@@ -117,18 +118,61 @@ class Numbers:
         Raises:
             ParameterError: The answer is not 0 or 1; nothing has changed.
         """
-        if not isinstance(symbol, int) or symbol not in (0, 1):
-            raise ParameterError(f"a symbol must be within 0 to 1, got {symbol!r}")
-        query = self.pending.pop(ticket)
         before = self.loss
+        query, symbol = answer = self._answered(ticket, symbol)
         known = self._known[1].get(symbol) if self._known is not None and self._known[0] is query else None
         if known is None or self._linear is None or query.kind != "linear":
-            known = self._bound([(query, symbol)], 0, Effort(MAX_LOOKS))
+            known = self._bound([answer], 0, Effort(MAX_LOOKS))
+        self._take(answer)
+        self._lower(min(known, before + query.worst))
+
+    def repeat(self, ticket: int, symbol: Symbol) -> None:
+        """Takes an answer in without a search: its epsilon counts in full until `settle`.
+
+        Raises:
+            ParameterError: As `record`.
+        """
+        answer = self._answered(ticket, symbol)
+        self._take(answer)
+        self.loss += answer[0].worst
+        self._unbounded = True
+
+    def settle(self, goal: int) -> None:
+        """Bounds the loss of all that was repeated, in one search; `loss` and `worst` fall or stay.
+
+        *It is at least the true loss.* That is max l - min l, of the sum l of all answers' log-likelihoods: a
+        function of the answers, not of when anybody bounded them. The search bounds it from above as
+        `record` does; of answers beyond MAX_SEARCHED each adds its epsilon, which no ratio of its two
+        likelihoods exceeds. The number before is an upper bound too, so the lesser of both is one.
+
+        *Nothing is accepted without proof.* A decision compares with the budget what is above the true worst
+        case, whatever was bounded on the way. Where this search ends lower than those of the account's
+        first life, what was refused then may fit now: it does fit. Where it ends higher, more is refused.
+
+        Args:
+            goal: What the worst case must not exceed for more to be granted, quanta, as in `worst_with`.
+        """
+        if not self._unbounded:
+            return
+        self._unbounded = False
+        count = len(self.answers) if self._is_linear(self.answers) else MAX_SEARCHED
+        effort = Effort(MAX_LOOKS)
+        found = self._bound([], 0, effort, count=count)
+        self._lower(min(self.loss, found + sum(query.worst for query, _ in self.answers[count:])))
+        self.worst = self.worst_with([], goal, effort=effort)
+
+    def _answered(self, ticket: int, symbol: Symbol) -> tuple[Regression, int]:
+        if not isinstance(symbol, int) or symbol not in (0, 1):
+            raise ParameterError(f"a symbol must be within 0 to 1, got {symbol!r}")
+        return self.pending.pop(ticket), symbol
+
+    def _take(self, answer: tuple[Regression, int]) -> None:
         self._known = None
-        loss = min(known, before + query.worst)
-        self.answers.append((query, symbol))
-        if self._linear is not None and query.kind == "linear":
-            self._linear.add((query, symbol))
+        self.answers.append(answer)
+        if self._linear is not None and answer[0].kind == "linear":
+            self._linear.add(answer)
+
+    def _lower(self, loss: int) -> None:
         self.worst = min(self.worst, loss + sum(other.worst for other in self.pending.values()))
         self.loss = min(loss, self.worst)
 
@@ -142,11 +186,17 @@ class Numbers:
         self._known = None
         self.worst = min(self.worst, self.loss + sum(query.worst for query in self.pending.values()))
 
-    def _bound(self, tried: Answers, goal: int, effort: Effort) -> int:
-        """An upper bound of the loss of all answers and some more, quanta, on its side of the goal."""
-        answers = [*self.answers, *tried]
+    def _is_linear(self, answers: Answers) -> bool:
+        return self._linear is not None and all(query.kind == "linear" for query, _ in answers)
+
+    def _bound(self, tried: Answers, goal: int, effort: Effort, *, count: int | None = None) -> int:
+        """An upper bound of the loss of all answers, or the first `count`, and some more, quanta.
+
+        It is on its side of the goal. Linear answers are always bounded together, `count` must be all.
+        """
+        answers = [*self.answers[:count], *tried]
         slack = 2 * sum(query.slack for query, _ in answers)
-        if self._linear is not None and all(query.kind == "linear" for query, _ in answers):
+        if self._linear is not None and self._is_linear(answers):
             spread = self._linear.spread(tried)
         elif len(answers) > MAX_SEARCHED:
             spread = math.inf
@@ -208,7 +258,7 @@ class _Linear:
 
     def spread(self, tried: Answers) -> float:
         """An upper bound of the largest sum less the smallest."""
-        slopes, offsets = self.terms(tried)
+        slopes, offsets = self.terms(tried) if tried else (self.slopes[:0], self.offsets[:0])
         sums = self.corners.sums
         for slope, offset in zip(slopes, offsets.tolist(), strict=True):
             sums = sums + np.log(self.corners.points @ slope + offset)
