@@ -185,6 +185,8 @@ def play(  # noqa: PLR0912 - two ways into the log, stage after stage
             [deaths, deaths + 1, deaths + 2, deaths + 3, deaths + 4] if scenario.passes == 1 else []
         )
         ports = [world.add_collector() for _ in range(2)]
+        # An upload that nobody heard would make the comparison allow for repeats.
+        world.wait_for(lambda: all(map(world.listens, ports)), "collectors")
         devices = Channel([world.uploader(ports, seed) for seed in range(DEVICES)])
     channels = (direct, devices)
     progress = time.monotonic()

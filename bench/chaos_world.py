@@ -299,6 +299,13 @@ class World:
             self._collectors.append((port, self._collector(port)))
         return port
 
+    def listens(self, port: int) -> bool:
+        """Whether a collector answers there."""
+        try:
+            return urllib3.request("GET", f"http://127.0.0.1:{port}/healthz", retries=False).status == 200
+        except urllib3.exceptions.HTTPError:
+            return False
+
     def kill_collectors_after(self, appends: list[int]) -> None:
         """The next collectors that start die between accept and acknowledge, after so many appends."""
         self._deaths = appends
@@ -316,7 +323,7 @@ class World:
             with self._lock:
                 for worker in [one for one in self._workers if one.poll() is not None]:
                     self._workers.remove(worker)
-                    self.happened[f"worker ended by itself ({worker.returncode})"] += 1
+                    self.happened[f"worker ended by itself ({worker.returncode}), {self._doubt()}"] += 1
                     self.add_worker()
                 for worker in [one for one in self._leaving if one.poll() is not None]:
                     self._leaving.remove(worker)
@@ -328,6 +335,12 @@ class World:
                         self.happened["collector kill -9" if killed else "collector ended by itself"] += 1
                         self._collectors[place] = (port, self._collector(port))
             self.look()
+
+    def _doubt(self) -> str:
+        """What workers raised last."""
+        said = (self.folder / "workers.txt").read_text().splitlines()
+        raised = (line.rpartition(".errors.")[2] for line in reversed(said) if line.startswith("hubbub"))
+        return next(raised, "nothing was said")[:160]
 
     def restart_broker(self) -> None:
         """Kills the only node and starts it on the same files."""
