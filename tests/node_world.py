@@ -13,9 +13,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import node_nursery
 from surveys import ALL, START_S
@@ -38,11 +38,11 @@ def in_round(number: int) -> float:
 class World:
     """The files of a node, its clock, and a nursery of its lives."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, surveys: Sequence[Survey] = SURVEYS) -> None:
         self.data, self._clock = folder / "data", folder / "clock"
         self.turn(in_round(0))
         files = []
-        for survey in SURVEYS:
+        for survey in surveys:
             files.append(folder / survey.id)
             files[-1].write_bytes(survey.canonical)
         self.port = quiet_port()
@@ -97,6 +97,12 @@ class World:
             self._nursery.kill()
             self._nursery.wait()
             self._nursery.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def document(self) -> dict[str, Any]:
         """Everything that the page shows."""

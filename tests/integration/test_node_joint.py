@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from command import node
+from node_world import World, in_round, wait_until
 from surveys import ACTIVITY, AGE_BY_SEX
 
 from hubbub import Survey
@@ -25,21 +24,6 @@ from hubbub_deploy.scoreboard import rows_of, truth_of
 pytestmark = pytest.mark.integration
 
 DEVICES = 1500
-
-
-def now_open(text: str) -> str:
-    """The survey's text with one round, which began a moment ago and is over soon."""
-    start = time.strftime("start = %Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 20))
-    for old, new in (
-        ("start = 2026-01-01T00:00:00Z", start),
-        ("rounds = 2", "rounds = 1"),
-        ('round = "1d"', 'round = "60s"'),
-        ('lateness = "1h"', 'lateness = "0s"'),
-        ('skew = "5m"', 'skew = "60s"'),
-    ):
-        assert old in text
-        text = text.replace(old, new)
-    return text
 
 
 def get(port: int, path: str) -> bytes:
@@ -55,11 +39,9 @@ def shown(port: int) -> dict[str, Any]:
 
 def test_a_table_and_a_score_go_from_devices_to_a_sealed_release(tmp_path: Path) -> None:
     """Seeded devices: no interval is off by more than 5.5 standard errors (false alarm below 1e-6)."""
-    files = []
-    for name, text in (("table", AGE_BY_SEX), ("score", ACTIVITY)):
-        files.append(tmp_path / f"{name}.toml")
-        files[-1].write_text(now_open(text), encoding="utf-8")
-    with node(tmp_path / "data", *files, options=("--grace", 0)) as (_, port):
+    asked = [Survey.parse(text) for text in (AGE_BY_SEX, ACTIVITY)]
+    with World(tmp_path, asked) as world, world.living():
+        port, now_s = world.port, in_round(0)
         surveys = [Survey.from_canonical(data) for data in decode_surveys(get(port, "/v1/surveys"))]
         chance = np.random.default_rng(4)
         values: dict[str, list[object]] = {
@@ -67,7 +49,7 @@ def test_a_table_and_a_score_go_from_devices_to_a_sealed_release(tmp_path: Path)
             "sex": chance.choice(["f", "m", "x"], DEVICES).tolist(),
             "weight": chance.uniform(20, 120, DEVICES).tolist(),
         }
-        fleet, now_s = Fleet(DEVICES, budget=3.0, source=seeded(11)), time.time()
+        fleet = Fleet(DEVICES, budget=3.0, source=seeded(11))
         for survey in surveys:
             for attribute in survey.attributes:
                 fleet.register(attribute)
@@ -80,7 +62,8 @@ def test_a_table_and_a_score_go_from_devices_to_a_sealed_release(tmp_path: Path)
 
         # One more device, of the kind that a host embeds.
         url = f"http://127.0.0.1:{port}"
-        with Agent(tmp_path / "ledger.db", url, budget=3.0, policy=Policy(require_opt_in="no")) as agent:
+        ledger, policy = tmp_path / "ledger.db", Policy(require_opt_in="no")
+        with Agent(ledger, url, budget=3.0, policy=policy, clock=lambda: now_s) as agent:
             for survey in agent.fetch_surveys():
                 for attribute in survey.attributes:
                     agent.register(attribute)
@@ -89,10 +72,8 @@ def test_a_table_and_a_score_go_from_devices_to_a_sealed_release(tmp_path: Path)
             assert len(agent.answer()) == 2
             assert set(agent.upload().settled.values()) == {"accepted"}
 
-        deadline = time.monotonic() + 120
-        while not all(survey["rounds"] and survey["rounds"][0]["sealed"] for survey in shown(port).values()):
-            assert time.monotonic() < deadline, "the rounds were not sealed"
-            time.sleep(0.2)
+        world.turn(in_round(1))
+        wait_until(lambda: world.sealed_rounds() == len(surveys))
         live = shown(port)
         for values_of in values.values():
             values_of.append(None)
