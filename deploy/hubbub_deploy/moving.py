@@ -35,10 +35,20 @@ def move(folder: Path, settings: ClusterSettings, *, replication: int) -> int:
     try:
         with SqliteLog(folder / LOG_FILE, partitions=None) as log:
             make_topic(settings, partitions=log.partitions, replication=replication)
-            with KafkaLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s) as topic:
-                return sum(_copy(log, topic, partition) for partition in range(log.partitions))
+            return _fill(settings, log)
     except CollectorError as error:
         raise DeployError(f"{folder}: {error}") from error
+
+
+def _fill(settings: ClusterSettings, log: SqliteLog) -> int:
+    try:
+        with KafkaLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s) as topic:
+            return sum(_copy(log, topic, partition) for partition in range(log.partitions))
+    except (CollectorError, DeployError) as error:
+        raise DeployError(
+            f"topic {settings.topic} must hold the whole log, and holds a part of it: name another topic or"
+            f" delete it, and copy again; {error}"
+        ) from error
 
 
 def _copy(log: SqliteLog, topic: KafkaLog, partition: int) -> int:
