@@ -73,6 +73,15 @@ class Terms:
         )
 
 
+class _Open(NamedTuple):
+    """When a round takes reports, of which channel, and what they are told."""
+
+    opens_s: int
+    closes_s: int
+    channel: Channel
+    accepted: Verdict
+
+
 class Admission:
     """Judges reports against surveys; remembers only how many each round with a quota has taken.
 
@@ -83,6 +92,8 @@ class Admission:
     def __init__(self, terms: Mapping[bytes, Terms]) -> None:
         self._terms = dict(terms)
         self._taken: Counter[Key] = Counter()
+        # Rounds without a quota that took a report: almost every report is of one of them.
+        self._open: dict[Key, _Open] = {}
 
     @property
     def has_quotas(self) -> bool:
@@ -101,13 +112,21 @@ class Admission:
             reports: The reports of an upload.
             now_s: The time, seconds since 1970.
         """
-        return [self._verdict(report, now_s) for report in reports]
+        return [
+            _MALFORMED if isinstance(report, Malformed) else self._verdict(report, now_s)
+            for report in reports
+        ]
 
     def _verdict(  # noqa: PLR0911  # one return per test, in the order that judge promises
-        self, report: Report | Malformed, now_s: float
+        self, report: Report, now_s: float
     ) -> Verdict:
-        if isinstance(report, Malformed):
-            return _MALFORMED
+        found = self._open.get((report.digest, report.round))
+        if (
+            found is not None
+            and found.opens_s <= now_s <= found.closes_s
+            and found.channel.admits(report.symbol)
+        ):
+            return found.accepted
         terms = self._terms.get(report.digest)
         if terms is None:
             return _UNKNOWN
@@ -128,12 +147,22 @@ class Admission:
             if self._taken[key] >= terms.quota:
                 return Verdict("over_quota", key)
             self._taken[key] += 1
-        return Verdict("accepted", key)
+            return Verdict("accepted", key)
+        return self._remember(key, terms, start_s - terms.skew_s, end_s + terms.lateness_s, now_s)
+
+    def _remember(self, key: Key, terms: Terms, opens_s: int, closes_s: int, now_s: float) -> Verdict:
+        """Keeps an open round at hand, and lets go of those that are over."""
+        accepted = Verdict("accepted", key)
+        if key not in self._open:
+            self._open = {other: found for other, found in self._open.items() if found.closes_s >= now_s}
+            self._open[key] = _Open(opens_s, closes_s, terms.channel, accepted)
+        return accepted
 
     def withdraw(self, digests: Iterable[bytes]) -> None:
         """Takes no more reports of some surveys: they are unknown from now on."""
         for digest in digests:
-            self._terms.pop(digest, None)
+            if self._terms.pop(digest, None) is not None:
+                self._open.clear()
 
     def give_back(self, verdicts: Iterable[Verdict]) -> None:
         """Returns the quota of an upload that did not reach the log."""

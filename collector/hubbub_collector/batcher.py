@@ -7,7 +7,7 @@ and a minute; nothing of a connection or a request reaches this module.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,11 +32,18 @@ def partition_of(report_id: bytes, partitions: int) -> int:
 
 @dataclass(slots=True)
 class _Column:
-    """The reports of one (digest, round) in one partition, in order of arrival, and their refusals."""
+    """The reports of one (digest, round), in order of arrival, and the ids of those refused, by outcome.
 
+    Attributes:
+        home: The partitions that they go to.
+        taken: How many there are, refused ones included.
+    """
+
+    home: range
     ids: list[bytes] = field(default_factory=list)
     symbols: list[Symbol] = field(default_factory=list)
-    refused: Counter[str] = field(default_factory=Counter)
+    refused: dict[str, list[bytes]] = field(default_factory=dict)
+    taken: int = 0
 
 
 class Batch:
@@ -55,43 +62,36 @@ class Batch:
     """
 
     def __init__(self, partitions: int, home: Callable[[Key | None], range] | None = None) -> None:
-        self._home, self._homes = home or (lambda _: range(partitions)), dict[Key | None, range]()
-        self._columns: list[dict[Key, _Column]] = [{} for _ in range(partitions)]
-        self._unknown = [0] * partitions
+        self._home = home or (lambda _: range(partitions))
+        # What belongs to no survey is under None, and unknown.
+        self._columns: dict[Key | None, _Column] = {}
+        self._without_id = 0
         self._minute = 0
         self.attempts = 0
         self.size = 0
 
     def add(self, reports: Sequence[Report | Malformed], verdicts: Sequence[Verdict], now_s: float) -> None:
         """Takes the reports of an upload, each with its verdict, judged at `now_s` seconds since 1970."""
+        # Called for every upload while others wait: where a report lies is worked out later, for all at once.
         self._minute = max(self._minute, int(now_s // 60))
         self.attempts += len(reports)
-        for report, verdict in zip(reports, verdicts, strict=True):
-            if isinstance(report, Malformed):
-                self._unknown[self._home_of(None)[0]] += 1
-                continue
-            home = self._home_of(verdict.key)
-            partition = home[partition_of(report.id, len(home))]
-            if verdict.key is None:
-                self._unknown[partition] += 1
-                continue
-            column = self._columns[partition].get(verdict.key)
+        for report, (outcome, key) in zip(reports, verdicts, strict=True):
+            column = self._columns.get(key)
             if column is None:
-                column = self._columns[partition][verdict.key] = _Column()
+                column = self._columns[key] = _Column(self._home(key))
+            if isinstance(report, Malformed):
+                self._without_id += 1
+                continue
+            column.taken += 1
+            if column.taken <= len(column.home):
                 self.size += _SEGMENT_BYTES
-            if verdict.outcome == "accepted":
-                column.ids.append(report.id)
-                column.symbols.append(report.symbol)
+            if outcome == "accepted":
                 symbol = report.symbol
+                column.ids.append(report.id)
+                column.symbols.append(symbol)
                 self.size += ID_BYTES + (len(symbol) if isinstance(symbol, bytes) else _NUMBER_BYTES)
             else:
-                column.refused[verdict.outcome] += 1
-
-    def _home_of(self, key: Key | None) -> range:
-        home = self._homes.get(key)
-        if home is None:
-            home = self._homes[key] = self._home(key)
-        return home
+                column.refused.setdefault(outcome, []).append(report.id)
 
     def records(self, source: Source) -> dict[int, ReportsRecord]:
         """Partition -> its record; reports in an order drawn from `source`, segments by digest and round.
@@ -99,27 +99,56 @@ class Batch:
         An upload that is alone in its batch is not hidden among others by this: the shuffle is a courtesy on
         top of the noise in every symbol, and no guarantee rests on it.
         """
-        found = {}
-        for partition, (columns, unknown) in enumerate(zip(self._columns, self._unknown, strict=True)):
-            if columns or unknown:
-                segments = tuple(_segment(key, columns[key], source) for key in sorted(columns))
-                found[partition] = ReportsRecord(self._minute, segments, unknown)
-        return found
+        unknown: Counter[int] = Counter()
+        if (strangers := self._columns.get(None)) is not None:
+            for ids in strangers.refused.values():
+                unknown.update(strangers.home[place] for place in _places(ids, len(strangers.home)).tolist())
+            unknown[strangers.home[0]] += self._without_id
+        segments: dict[int, list[Segment]] = {}
+        for key in sorted(key for key in self._columns if key is not None):
+            for partition, segment in _segments(key, self._columns[key], source):
+                segments.setdefault(partition, []).append(segment)
+        return {
+            partition: ReportsRecord(self._minute, tuple(segments.get(partition, ())), unknown[partition])
+            for partition in sorted(segments.keys() | (+unknown).keys())
+        }
 
 
-def _segment(key: Key, column: _Column, source: Source) -> Segment:
-    n = len(column.ids)
+def _places(ids: Sequence[bytes], partitions: int) -> NDArray[np.intp]:
+    """What `partition_of` gives for each id, shape (n,)."""
+    ends = np.frombuffer(b"".join(ids), dtype=">u8").reshape(-1, 2)[:, 1]
+    return (ends % np.uint64(partitions)).astype(np.intp)
+
+
+def _segments(key: Key, column: _Column, source: Source) -> Iterator[tuple[int, Segment]]:
+    """The column's segments, one for each partition that anything of it lies in."""
+    n, partitions = len(column.ids), len(column.home)
     order = random_order(n, source)
-    ids = np.frombuffer(b"".join(column.ids), dtype=np.uint8).reshape(n, ID_BYTES)
-    symbols = _stacked(column.symbols)
-    return Segment(
-        digest=key[0],
-        round=key[1],
-        ids=ids[order].tobytes(),
-        symbols=symbols[order],
-        attempts=n + column.refused.total(),
-        refused=dict(column.refused),
-    )
+    places = _places(column.ids, partitions)
+    # Within a partition the random order stays.
+    order = order[np.argsort(places[order], kind="stable")]
+    ids = np.frombuffer(b"".join(column.ids), dtype=np.uint8).reshape(n, ID_BYTES)[order]
+    symbols = _stacked(column.symbols)[order]
+    kept = np.bincount(places, minlength=partitions)
+    refused = {
+        outcome: np.bincount(_places(ids, partitions), minlength=partitions)
+        for outcome, ids in column.refused.items()
+    }
+    taken = sum(refused.values(), start=kept)
+    ends = np.cumsum(kept)
+    for place in np.flatnonzero(taken).tolist():
+        part = slice(int(ends[place] - kept[place]), int(ends[place]))
+        yield (
+            column.home[place],
+            Segment(
+                digest=key[0],
+                round=key[1],
+                ids=ids[part].tobytes(),
+                symbols=symbols[part],
+                attempts=int(taken[place]),
+                refused={outcome: int(n[place]) for outcome, n in refused.items() if n[place]},
+            ),
+        )
 
 
 def _stacked(symbols: Sequence[Symbol]) -> NDArray[np.unsignedinteger]:

@@ -180,3 +180,32 @@ def test_two_surveys_of_one_name_and_version_are_refused() -> None:
     for pair in ([one, one], [one, other]):
         with pytest.raises(CollectorError, match="self-rated-health version 1 twice"):
             index_surveys(pair)
+
+
+def test_an_admission_that_has_judged_much_judges_like_a_new_one() -> None:
+    # Rounds that took a report are at hand from then on: that changes no verdict, however the clock goes.
+    reports = [report(n, symbol) for n in range(4) for symbol in (0, 3, 4)] + [report(digest=b"e" * 16)]
+    for quota in (None, 10**6):
+        terms = dataclasses.replace(TERMS, quota=quota)
+        admission = Admission({DIGEST: terms})
+        edges = (
+            9_969.9,
+            9_970.0,
+            10_500.0,
+            11_000.0,
+            11_100.0,
+            11_100.1,
+            10_969.9,
+            10_500.0,
+            13_100.1,
+            50_000.0,
+        )
+        for now_s in edges * 2:
+            assert admission.judge(reports, now_s) == [judge(one, now_s, terms) for one in reports]
+
+
+def test_a_round_that_took_reports_takes_none_when_its_survey_is_withdrawn() -> None:
+    admission = Admission({DIGEST: TERMS})
+    assert admission.judge([report()], 10_500.0) == [Verdict("accepted", (DIGEST, 0))]
+    admission.withdraw([DIGEST])
+    assert admission.judge([report()], 10_500.0) == [Verdict("unknown", None)]
