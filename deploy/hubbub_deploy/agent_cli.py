@@ -17,6 +17,7 @@ from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.survey import Survey
 from hubbub_client import Account, Agent, ClientError, CollectorError, LedgerLocked, OwnerPage, words
 from hubbub_client.transport import Response
+from hubbub_deploy.arguments import port
 from hubbub_deploy.errors import DeployError
 
 
@@ -351,7 +352,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         if verb == "forget":
             parser.add_argument("--yes", action="store_true", help="really")
         if verb == "page":
-            parser.add_argument("--port", type=int, default=0, help="of 127.0.0.1 (default: any free one)")
+            parser.add_argument("--port", type=port, default=0, help="of 127.0.0.1 (default: any free one)")
         if verb == "answer":
             parser.add_argument("--collector", required=True, metavar="URL", help="where surveys are served")
             parser.add_argument(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError
 from hubbub_deploy import agent_cli, cluster_cli, stated_fleet, survey_cli
+from hubbub_deploy.arguments import port, positive, seconds, whole
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="the whole way on real data, and a page at a printed URL")
-    demo.add_argument("--seed", type=_seed, help="make the run repeatable; without it every run differs")
-    demo.add_argument("--port", type=_port, default=0, help="port of the page (default: any free one)")
+    demo.add_argument("--seed", type=whole, help="make the run repeatable; without it every run differs")
+    demo.add_argument("--port", type=port, default=0, help="port of the page (default: any free one)")
     demo.add_argument(
         "--people",
-        type=_positive,
+        type=positive,
         default=None,
         help="how many of the 20,190 devices take part (default: all)",
     )
@@ -74,11 +74,11 @@ def _parser() -> argparse.ArgumentParser:
     node.add_argument("--data", type=Path, required=True, help="folder of the log, the store and the archive")
     stated_fleet.add_to(node)
     node.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    node.add_argument("--port", type=_port, default=DEFAULT_PORT, help="default: %(default)s; 0 for any")
-    node.add_argument("--partitions", type=_positive, default=4, help="of a new log (default: %(default)s)")
+    node.add_argument("--port", type=port, default=DEFAULT_PORT, help="default: %(default)s; 0 for any")
+    node.add_argument("--partitions", type=positive, default=4, help="of a new log (default: %(default)s)")
     node.add_argument(
         "--grace",
-        type=_seconds,
+        type=seconds,
         default=5.0,
         help="seconds from a round's last moment to its seal (default: %(default)s)",
     )
@@ -153,44 +153,11 @@ def _add_replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="ATTRIBUTE=COLUMN",
         help="where an attribute's column has another name; may be repeated",
     )
-    replay.add_argument("--seed", type=_seed, help="make the run repeatable")
+    replay.add_argument("--seed", type=whole, help="make the run repeatable")
     replay.add_argument("--out", type=Path, help="write the plots and the releases into this folder")
     replay.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
     replay.add_argument("--json", action="store_true", help="print the result as JSON")
     replay.set_defaults(run=_replay, misuse=replay.error)
-
-
-def _positive(text: str) -> int:
-    return _integer(text, 1)
-
-
-def _seed(text: str) -> int:
-    return _integer(text, 0)
-
-
-def _port(text: str) -> int:
-    return _integer(text, 0, 65_535)
-
-
-def _integer(text: str, low: int, high: float = math.inf) -> int:
-    rule = f"must be an integer of at least {low}" + (f" and at most {high}" if high < math.inf else "")
-    try:
-        number = int(text)
-    except ValueError:
-        number = low - 1
-    if not low <= number <= high:
-        raise argparse.ArgumentTypeError(f"{rule}, got {text!r}")
-    return number
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0.0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a finite number of at least 0, got {text!r}")
-    return number
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -214,12 +181,17 @@ def _node(options: argparse.Namespace) -> int:
     from hubbub_deploy.node import NodeSettings, serve  # noqa: PLC0415
 
     surveys = tuple(Survey.load(path) for path in options.surveys)
+    fleet = stated_fleet.stated(options)
+    known = {survey.id for survey in surveys}
+    # a list may bring surveys that nobody knows yet
+    if options.list is None and (strange := sorted(fleet.asked.keys() - known - {""})):
+        raise DeployError(f"--asked must name one of {', '.join(sorted(known))}, got {', '.join(strange)}")
     return serve(
         NodeSettings(
             surveys=surveys,
             data_dir=options.data,
             survey_list=options.list,
-            fleet=stated_fleet.stated(options),
+            fleet=fleet,
             host=options.host,
             port=options.port,
             partitions=options.partitions,

@@ -192,7 +192,9 @@ def dashboard(
         try:
             data_dir.mkdir(parents=True, exist_ok=True)
             archive = stack.enter_context(contextlib.closing(SqliteArchive(data_dir / ARCHIVE_FILE)))
-        except (AggregatorError, OSError) as error:
+        except OSError as error:
+            raise DeployError(f"{data_dir}: must be a folder to write in, got {error.strerror!r}") from error
+        except AggregatorError as error:
             raise DeployError(str(error)) from error
 
         @contextlib.contextmanager

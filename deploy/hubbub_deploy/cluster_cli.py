@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub_deploy import stated_fleet
+from hubbub_deploy.arguments import port, positive, whole
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -25,16 +26,18 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     topic = commands.add_parser("topic", help="make the Kafka topic of a new cluster")
     _settings(topic)
     size = topic.add_mutually_exclusive_group(required=True)
-    size.add_argument("--partitions", type=int, help="how many; they never change")
+    size.add_argument("--partitions", type=positive, help="how many; they never change")
     size.add_argument("--from", type=Path, dest="node", help="a stopped node's folder: copy its log as it is")
-    topic.add_argument("--replication", type=int, default=1, help="copies of each (default: %(default)s)")
+    topic.add_argument(
+        "--replication", type=positive, default=1, help="copies of each (default: %(default)s)"
+    )
     topic.add_argument("--if-absent", action="store_true", help="be content with the topic if it is there")
     topic.set_defaults(run=_topic)
 
     grow = commands.add_parser("grow", help="add a Kafka topic with more partitions, for rounds to come")
     _settings(grow)
-    grow.add_argument("--partitions", type=int, required=True, help="of the new topic")
-    grow.add_argument("--replication", type=int, default=1, help="copies of each (default: %(default)s)")
+    grow.add_argument("--partitions", type=positive, required=True, help="of the new topic")
+    grow.add_argument("--replication", type=positive, default=1, help="copies of each (default: %(default)s)")
     grow.add_argument(
         "--at",
         type=_moment,
@@ -73,10 +76,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
     adopt = commands.add_parser("adopt", help="go on counting where records are gone for good")
     _settings(adopt)
-    adopt.add_argument("--partition", type=int, required=True)
+    adopt.add_argument("--partition", type=whole, required=True)
     adopt.add_argument(
         "--from",
-        type=int,
+        type=whole,
         required=True,
         dest="offset",
         help="the first offset to count; all before it is lost",
@@ -88,9 +91,9 @@ def _settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("settings", type=Path, metavar="SETTINGS", help="the cluster's settings (TOML)")
 
 
-def _address(parser: argparse.ArgumentParser, port: int) -> None:
+def _address(parser: argparse.ArgumentParser, default: int) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=port, help="default: %(default)s; 0 for any")
+    parser.add_argument("--port", type=port, default=default, help="default: %(default)s; 0 for any")
 
 
 def _load(path: Path) -> ClusterSettings:

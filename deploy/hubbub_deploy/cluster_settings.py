@@ -62,8 +62,10 @@ class ClusterSettings:
         """
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise DeployError(f"{path}: {error}") from error
+        except OSError as error:
+            raise DeployError(f"{path}: must be a readable file, got {error.strerror!r}") from error
+        except ValueError as error:
+            raise DeployError(f"{path}: must be TOML, got {str(error)!r}") from error
         addresses = {key: found for key, name in ADDRESSES.items() if (found := environment.get(name))}
         try:
             return cls.from_mapping(values | addresses)

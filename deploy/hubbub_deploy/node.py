@@ -114,7 +114,9 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
                 worker.step()
         except LogLocked as error:
             raise AlreadyRunning(f"{folder}: another node runs on these files ({error})") from error
-        except (CollectorError, AggregatorError, OSError) as error:
+        except OSError as error:
+            raise DeployError(f"{folder}: must be a folder to write in, got {error.strerror!r}") from error
+        except (CollectorError, AggregatorError) as error:
             raise DeployError(f"{folder}: {error}") from error
         yield log, worker, view
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, cast
@@ -75,9 +75,11 @@ def run(settings: ReplaySettings) -> int:
         for survey in surveys
         for attribute in survey.attributes
     }
-    texts = read_columns(settings.csv, sorted(set(columns.values())))
-    source = SYSTEM if settings.seed is None else seeded(settings.seed)
+    if strange := sorted(settings.columns.keys() - columns.keys()):
+        raise DeployError(f"--column must name one of {', '.join(sorted(columns))}, got {', '.join(strange)}")
     talk, evaluations = Console(stderr=True, highlight=False), []
+    texts = read_columns(settings.csv, sorted(set(columns.values())), say=talk.print)
+    source = SYSTEM if settings.seed is None else seeded(settings.seed)
     for survey in surveys:
         each = [
             [value_of(attribute, text) for text in texts[columns[attribute.id]]]
@@ -163,24 +165,39 @@ def _log(column: Column, partition: int) -> Iterator[bytes]:
     yield encode_record(SealRecord(survey.digest, column.round))
 
 
-def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
+def read_columns(
+    path: Path, names: Sequence[str], *, say: Callable[[str], None] = lambda text: None
+) -> dict[str, list[str]]:
     """The named columns of a CSV file, as text, one entry per row.
+
+    In a file of one column an empty line is a row whose field is empty; in any other it is no row.
+
+    Args:
+        path: The file.
+        names: Columns of its header.
+        say: Is told of empty lines.
 
     Raises:
         DeployError: If the file cannot be read, a column is missing, or a row is too short.
     """
     columns: dict[str, list[str]] = {name: [] for name in names}
+    empty = 0
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             header = [name.strip() for name in next(reader, [])]
             for name in names:
                 if name not in header:
-                    raise DeployError(f"{path}: columns must include {name!r}, got {', '.join(header)}")
+                    raise DeployError(
+                        f"{path}: columns must include {name!r}, got {', '.join(header) or None}"
+                    )
             places = [(columns[name], header.index(name)) for name in names]
             for row in reader:
                 if not row:
-                    continue
+                    empty += 1
+                    if len(header) > 1:
+                        continue
+                    row = [""]  # noqa: PLW2901 - what the line says
                 if len(row) < len(header):
                     raise DeployError(
                         f"{path}: line {reader.line_num} must have {len(header)} fields, got {len(row)}"
@@ -191,6 +208,9 @@ def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
         raise DeployError(f"{path}: cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise DeployError(f"{path}: must be a CSV file in UTF-8: {error}") from None
+    if empty:
+        taken = "a device each, its value missing" if len(header) == 1 else "not counted as devices"
+        say(f"{path}: empty lines are {taken}: {empty:,}")
     return columns
 
 

@@ -1,0 +1,45 @@
+"""Numbers as people type them after an option: what is refused is refused before anything is done."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+__all__ = ["port", "positive", "seconds", "whole"]
+
+
+def positive(text: str) -> int:
+    """A whole number above 0."""
+    return _integer(text, 1)
+
+
+def whole(text: str) -> int:
+    """A whole number, 0 included."""
+    return _integer(text, 0)
+
+
+def port(text: str) -> int:
+    """The number of a port; 0 for any."""
+    return _integer(text, 0, 65_535)
+
+
+def _integer(text: str, low: int, high: float = math.inf) -> int:
+    rule = f"must be an integer of at least {low}" + (f" and at most {high}" if high < math.inf else "")
+    try:
+        number = int(text)
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"{rule}, got {text!r}")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A finite time of at least 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0.0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a finite number of at least 0, got {text!r}")
+    return number
