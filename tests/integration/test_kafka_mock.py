@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from time import monotonic
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -25,6 +26,7 @@ from hubbub_aggregator.assignment import Assignment
 from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.partition import PartitionState
 from hubbub_collector.errors import LogError
+from hubbub_collector.growing_log import GrowingLog
 from hubbub_collector.kafka_log import KafkaLog
 from hubbub_collector.kafka_topic import Topic, companion
 
@@ -42,16 +44,21 @@ class Mock:
         self.bootstrap = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
 
     def log(self, topic: str, partitions: int) -> KafkaLog:
-        """A log in the first of the four partitions; asking for a topic makes it."""
+        """A log in the first of the four partitions."""
+        return KafkaLog(self.bootstrap, topic, partitions, **self._options(topic, partitions))
+
+    def growing_log(self, topic: str, partitions: int) -> GrowingLog:
+        """The same as the first topic of a log that may grow, as processes of a cluster have it."""
+        return GrowingLog(self.bootstrap, topic, **self._options(topic, partitions))
+
+    def _options(self, topic: str, partitions: int) -> dict[str, Any]:
+        """What stands in for questions that a mock does not answer; asking for a topic makes it."""
         for name in (topic, companion(topic)):
             self._carrier.list_topics(name, timeout=10)
-        return KafkaLog(
-            self.bootstrap,
-            topic,
-            partitions,
-            check="identity",
-            describe=lambda _, name: Topic(f"mock-{name}", partitions, 1),
-        )
+        return {
+            "check": "identity",
+            "describe": lambda _, name: Topic(f"mock-{name}", partitions, 1),
+        }
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +73,17 @@ class TestKafkaLogOnTheMockKeepsTheContract(LogContract):
 
         def open_log(name: str, partitions: int) -> KafkaLog:
             return mock.log(names.setdefault(name, new_topic_name()), partitions)
+
+        return open_log
+
+
+class TestGrowingLogOnTheMockKeepsTheContract(LogContract):
+    @pytest.fixture
+    def opener(self, mock: Mock) -> Opener:
+        names: dict[str, str] = {}
+
+        def open_log(name: str, partitions: int) -> GrowingLog:
+            return mock.growing_log(names.setdefault(name, new_topic_name()), partitions)
 
         return open_log
 
