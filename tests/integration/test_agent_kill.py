@@ -232,6 +232,48 @@ def test_an_agent_killed_before_any_of_its_statements_loses_and_repeats_nothing(
     assert world.received > world.distinct
 
 
+def test_a_kill_before_any_statement_of_the_very_first_answers_leaves_one_noise(world: World) -> None:
+    """The sweep above draws the static answer once, and hits few statements of that; here each has its turn.
+
+    Every kill falls on a copy of the same ledger, enrolled and without an answer. A second life is killed
+    rounds later, a third uploads what is left.
+    """
+    assert world.live(drain=True) == 0
+    enrolled, stages, lives = world.ledger.read_bytes(), [], []
+    for statement in range(30, 78):
+        for path in world.ledger.parent.glob("ledger.db-*"):
+            path.unlink()
+        world.ledger.write_bytes(enrolled)
+        assert world.live(statement=statement) == -9
+        ledger = Ledger(world.ledger, budget=BUDGET)
+        stages.append((len(ledger.answers()), ledger.waiting()))
+        ledger.close()
+        assert world.live(statement=110) == -9
+        assert world.live(drain=True) == 0
+        ledger = Ledger(world.ledger, budget=BUDGET)
+        lives.append((ledger.transcript(), ledger.answers()))
+        ledger.close()
+    # From before the first answer to after both were settled, one statement after the other.
+    assert stages == sorted(stages, key=lambda stage: (stage[0], -stage[1] if stage[0] == 2 else stage[1]))
+    assert {(0, 0), (1, 1), (2, 2), (2, 0)} <= set(stages)
+
+    world.end()
+    sent = {identifier: (digest, number, symbol) for digest, number, identifier, symbol in logged(world.log)}
+    evolving, static = world.surveys
+    slots = {(evolving.digest, number) for number in range(ROUNDS)} | {(static.digest, PINNED)}
+    assert len(sent) == sum(len(answers) for _, answers in lives)
+    for rows, answers in lives:
+        recorded = {(row.digest, row.slot): row.symbol for row in rows if row.kind == "record"}
+        assert len(recorded) == sum(row.kind == "record" for row in rows)
+        for answer in answers:
+            slot = PINNED if answer.digest == static.digest else answer.round
+            symbol = recorded[answer.digest, slot]
+            assert sent[answer.id] == (answer.digest, answer.round, symbol), "one answer had two noises"
+        book = replay(rows, {survey.digest: survey for survey in world.surveys}, budget=BUDGET)
+        assert book.open.keys() == slots - recorded.keys()
+        assert book.committed <= BUDGET
+
+
 def test_an_agent_that_sends_before_it_writes_is_caught(world: World) -> None:
     """Negative control: the same kills and the same check find the mistake."""
     assert world.live(drain=True) == 0
