@@ -101,8 +101,8 @@ def test_binary_responses_are_accepted_as_often_as_equation_69_says(budget, k):
 
     The saddlepoint approximation of a sum of 1,500 such counts (Lugannani and Rice, from the chain's own
     generating function) passes 6 deviations with probability 4.8e-9 to 5.8e-9 above and less than 4e-10
-    below: 3e-8 for all five; Chernoff's bound, which is no approximation, 4.2e-7. Negative control: eq. 69 for
-    k + 1 is more than 6 away.
+    below: 3e-8 for all five; Chernoff's bound, which is no approximation, 4.2e-7. Negative control: eq. 69
+    for k + 1 is more than 6 away.
     """
     mean, variance = chain(2, k, budget / k)
     assert mean == pytest.approx(equation_69(budget, k), rel=1e-9)
