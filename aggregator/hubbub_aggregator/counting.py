@@ -151,6 +151,8 @@ class _RoundDraft:
         afterwards: Tallies after it.
         sealed_at: The seal's offset where the group holds the first one.
         waiting: Segments whose reports may count; their symbols were not looked at yet.
+        open_from: The first minute whose batches are not early; known once a segment was looked at that its
+            round's schedule and partition allow.
     """
 
     known: RoundState
@@ -158,6 +160,7 @@ class _RoundDraft:
     afterwards: Accounting = NOTHING
     sealed_at: int | None = None
     waiting: list[Segment] = field(default_factory=list)
+    open_from: float = float("inf")
 
     @property
     def is_sealed(self) -> bool:
@@ -219,6 +222,11 @@ class _Draft:
     def _reports(self, record: ReportsRecord) -> None:
         self._unknown += record.unknown
         for segment in record.segments:
+            draft = self._rounds.get((segment.digest, segment.round))
+            if draft is not None and record.minute >= draft.open_from and not draft.is_sealed:
+                # Almost every segment is one more of its round.
+                draft.waiting.append(segment)
+                continue
             survey = self._survey(segment.digest)
             if survey is None:
                 self._unknown += segment.attempts
@@ -235,7 +243,9 @@ class _Draft:
             draft.accounting += _refused(segment, invalid=len(segment))
             return
         draft = self._round((segment.digest, segment.round))
-        is_early = survey.round_start_s(segment.round) > 60 * (minute + 1) + survey.skew_s
+        # A round is early where its start is past 60 (minute + 1) + skew: this is rounded up.
+        draft.open_from = -((survey.skew_s - survey.round_start_s(segment.round)) // 60) - 1
+        is_early = minute < draft.open_from
         if not is_early and not draft.is_sealed:
             draft.waiting.append(segment)
             return
@@ -267,7 +277,7 @@ class _Draft:
         survey = self._survey(key[0])
         assert survey is not None  # noqa: S101 - _segment saw it
         ids, symbols = _valid(draft.waiting, survey.channel)
-        n, attempted = len(symbols), sum(len(segment) for segment in draft.waiting)
+        n, attempted = len(symbols), sum([len(segment.symbols) for segment in draft.waiting])
         accounting = draft.accounting + _refused(*draft.waiting, invalid=attempted - n)
         if not n:
             return RoundChange(NO_COUNTS, accounting, draft.sealed_at, draft.afterwards)

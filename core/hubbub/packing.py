@@ -127,10 +127,12 @@ def integer(value: object, subject: str, low: int, high: int) -> int:
 def integers(value: object, subject: str, low: int, high: int) -> list[int]:
     """`value` as a list of ints, each in [low, high]."""
     items = array(value, subject)
-    for i, item in enumerate(items):
+    for item in items:
         if type(item) is not int or not low <= item <= high:
-            integer(item, f"{subject}[{i}]", low, high)
-    return cast(list[int], items)
+            break
+    else:
+        return cast(list[int], items)
+    return [integer(item, f"{subject}[{i}]", low, high) for i, item in enumerate(items)]
 
 
 def binary(value: object, subject: str, length: int | None = None) -> bytes:

@@ -6,7 +6,7 @@ that was refused, so that the log alone proves: attempts = kept + refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -91,9 +91,11 @@ class Segment:
     __hash__ = None  # type: ignore[assignment]  # it holds an array: equal by content, so not a key
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReportsRecord:
     """One batch: the gateway's minute, its segments, and how many reports named a survey nobody knows.
+
+    Never changed, and not frozen, like its segments.
 
     Attributes:
         minute: Minutes since 1970-01-01T00:00Z at which the gateway received the batch, rounded down.
@@ -164,6 +166,8 @@ def _column(symbols: NDArray[np.unsignedinteger]) -> tuple[int, bytes]:
     return width, symbols.astype(_WIDTHS[width]).tobytes()
 
 
+# Every record that is counted comes through what follows: a field is looked at in place, and only one that is
+# wrong is given to the function that says so.
 def decode_record(data: bytes, *, broken: list[int] | None = None) -> Record:
     """The record that `data` holds, every field checked before anything is built on it.
 
@@ -181,8 +185,15 @@ def decode_record(data: bytes, *, broken: list[int] | None = None) -> Record:
     fields = packing.array(packing.unpack(data, "record"), "record")
     if len(fields) < 2:
         raise WireError(f"record must begin with version and kind, got {len(fields)} elements")
-    packing.version(fields[0], "record", (RECORD_VERSION,))
-    kind = packing.integer(fields[1], "record kind", 0, 2)
+    kind = fields[1]
+    if (
+        type(fields[0]) is not int
+        or fields[0] != RECORD_VERSION
+        or type(kind) is not int
+        or not 0 <= kind <= 2
+    ):
+        packing.version(fields[0], "record", (RECORD_VERSION,))
+        kind = packing.integer(kind, "record kind", 0, 2)
     if kind == _SURVEY:
         packing.array(fields, "survey record", 3)
         return SurveyRecord(packing.binary(fields[2], "survey record"))
@@ -192,35 +203,42 @@ def decode_record(data: bytes, *, broken: list[int] | None = None) -> Record:
             packing.binary(fields[2], "seal digest", DIGEST_BYTES),
             packing.integer(fields[3], "seal round", 0, MAX_ROUND),
         )
-    packing.array(fields, "reports record", 5)
-    return ReportsRecord(
-        packing.integer(fields[2], "record minute", 0, MAX_MINUTE),
-        tuple(_segments(packing.array(fields[4], "segments"), broken)),
-        packing.integer(fields[3], "record unknown", 0, MAX_TALLY),
-    )
+    _, _, minute, unknown, segments = packing.array(fields, "reports record", 5)
+    if type(minute) is not int or not 0 <= minute <= MAX_MINUTE:
+        minute = packing.integer(minute, "record minute", 0, MAX_MINUTE)
+    if type(unknown) is not int or not 0 <= unknown <= MAX_TALLY:
+        unknown = packing.integer(unknown, "record unknown", 0, MAX_TALLY)
+    return ReportsRecord(minute, _segments(packing.array(segments, "segments"), broken), unknown)
 
 
-def _segments(items: list[object], broken: list[int] | None) -> Iterator[Segment]:
+def _segments(items: list[object], broken: list[int] | None) -> tuple[Segment, ...]:
+    found: list[Segment] = []
     for place, item in enumerate(items):
         try:
-            yield _segment(packing.array(item, "segment"))
+            found.append(_segment(packing.array(item, "segment", 7)))
         except WireError:
             if broken is None:
                 raise
             broken.append(place)
+    return tuple(found)
 
 
 def _segment(fields: list[object]) -> Segment:
-    """The segment of decoded fields, every one of them checked."""
-    packing.array(fields, "segment", 7)
-    digest = packing.binary(fields[0], "segment digest", DIGEST_BYTES)
-    number = packing.integer(fields[1], "segment round", NO_ROUND, MAX_ROUND)
-    ids = packing.binary(fields[2], "segment ids")
-    kind = packing.integer(fields[3], "segment symbol width", -MAX_SYMBOL_BYTES, 4)
+    """The segment of seven decoded fields, every one of them checked."""
+    digest, number, ids, kind, column, attempts, refused = fields
+    if type(digest) is not bytes or len(digest) != DIGEST_BYTES:
+        digest = packing.binary(digest, "segment digest", DIGEST_BYTES)
+    if type(number) is not int or not NO_ROUND <= number <= MAX_ROUND:
+        number = packing.integer(number, "segment round", NO_ROUND, MAX_ROUND)
+    if type(ids) is not bytes:
+        ids = packing.binary(ids, "segment ids")
+    if type(kind) is not int or not -MAX_SYMBOL_BYTES <= kind <= 4:
+        kind = packing.integer(kind, "segment symbol width", -MAX_SYMBOL_BYTES, 4)
     if kind not in _WIDTHS and kind >= 0:
         raise WireError(f"segment symbol width must be 1, 2, 4 or negative for sets, got {kind}")
     width = abs(kind)
-    column = packing.binary(fields[4], "segment symbols")
+    if type(column) is not bytes:
+        column = packing.binary(column, "segment symbols")
     n, rest = divmod(len(column), width)
     if rest or len(ids) != ID_BYTES * n:
         raise WireError(
@@ -229,17 +247,18 @@ def _segment(fields: list[object]) -> Segment:
         )
     if number == NO_ROUND and n:
         raise WireError(f"segment of no round must keep no report, got {n}")
-    attempts = packing.integer(fields[5], "segment attempts", 0, MAX_TALLY)
-    refused = packing.integers(fields[6], "segment refused", 0, MAX_TALLY)
-    if len(refused) != len(REFUSALS) or attempts != n + sum(refused):
-        raise WireError(f"segment attempts must be kept {n} plus refused {refused}, got {attempts}")
+    if type(attempts) is not int or not 0 <= attempts <= MAX_TALLY:
+        attempts = packing.integer(attempts, "segment attempts", 0, MAX_TALLY)
+    tallies = packing.integers(refused, "segment refused", 0, MAX_TALLY)
+    if len(tallies) != len(REFUSALS) or attempts != n + sum(tallies):
+        raise WireError(f"segment attempts must be kept {n} plus refused {tallies}, got {attempts}")
     return Segment(
         digest,
         number,
         ids,
         np.frombuffer(column, dtype=_WIDTHS[kind]) if kind > 0 else _sets(column, width),
         attempts,
-        dict(zip(REFUSALS, refused, strict=True)) if attempts > n else _NO_REFUSALS,
+        dict(zip(REFUSALS, tallies, strict=True)) if attempts > n else _NO_REFUSALS,
     )
 
 

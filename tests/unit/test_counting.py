@@ -90,6 +90,16 @@ def test_report_is_early_until_its_minute_may_lie_within_skew_of_the_round(minut
     assert state.rounds[HEALTH.digest, 0].accounting == expected
 
 
+def test_each_batch_of_a_group_is_early_by_its_own_minute() -> None:
+    minutes = [HEALTH.start_s // 60 + minute for minute in (-7, -6, -8, 0, -7)]
+    batches = [
+        batch(segment(HEALTH, 0, reports(0, start=i)), minute=minute) for i, minute in enumerate(minutes)
+    ]
+    state = PartitionState()
+    state.commit(apply_many(state, enumerate([announcement(HEALTH), *batches])))
+    assert state.rounds[HEALTH.digest, 0].accounting == Accounting(attempts=5, accepted=2, early=3)
+
+
 def test_invalid_comes_before_early_and_early_before_late() -> None:
     before = HEALTH.start_s // 60 - 60
     state = applied(seal(), batch(segment(HEALTH, 0, reports(9, 0)), minute=before))
