@@ -277,14 +277,16 @@ def _categories(rules: Rules, where: str, value: object) -> list[Category]:
     if not isinstance(value, list):
         rules.refuse(where, "must be written as [[category]] tables", value)
     found: list[Category] = []
+    taken = {MISSING}
     for i, item in enumerate(value):
         key = f"{where}[{i}]"
         if not isinstance(item, dict):
             rules.refuse(key, "must be a [[category]] table", item)
         table = Table(rules, f"{key}.", item, ("name", "values", "range"))
         name = rules.text(f"{key}.name", table.get("name"), MAX_NAME_CHARACTERS)
-        if name == MISSING or any(name == other.name for other in found):
+        if name in taken:
             rules.refuse(f"{key}.name", f'must be its own and not "{MISSING}"', name)
+        taken.add(name)
         members = [way for way in ("values", "range") if way in item]
         if len(members) != 1:
             rules.refuse(key, "must have either values or range", sorted(item))

@@ -289,7 +289,7 @@ def test_a_filter_made_of_the_journals_steps_is_the_same_at_every_step():
     rng = np.random.default_rng(5)
     channels = [m.grr(2, epsilon=each) for each in (0.15, 0.3, 0.9)]
     phases = set()
-    for game in range(6):
+    for game in range(12):
         steps: list = []
         live = ApproximateFilter(1.2, delta=0.1, journal=steps.append)
         for _ in range(40):

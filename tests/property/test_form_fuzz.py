@@ -42,7 +42,7 @@ def replaced(value: object, path: tuple[int, ...], new: object) -> object:
 
 
 @pytest.mark.parametrize("fields", [TABLE, SCORE], ids=["table", "score"])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(data=st.data())
 def test_changed_fields_are_read_whole_or_refused(fields, data) -> None:
     """One to three elements, at any depth, replaced by something else."""
@@ -53,7 +53,7 @@ def test_changed_fields_are_read_whole_or_refused(fields, data) -> None:
     whole_or_refused(changed)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     kind=st.sampled_from(["linear", "truncated", "logistic"]),
     numbers=st.lists(NUMBERS.map(float), min_size=9, max_size=9),

@@ -16,7 +16,6 @@ from hubbub import mechanisms as m
 from hubbub.design import Objective, Question, accuracy, boost_curve, choose, compare, foresee
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimator, estimator_for
-from hubbub_deploy import design_plot
 from hubbub_deploy.cli import main
 from hubbub_deploy.design import Design
 
@@ -322,8 +321,8 @@ AUTO_NUMBER = surveys.DISEASES.split("[mechanism]")[0] + '[mechanism]\nname = "a
         (AUTO, 'objective = "mean"'),
         (AUTO, 'objective = "value"\nparticipation = 0.5'),
         (AUTO_NUMBER, "points = 17"),
-        (AUTO_NUMBER, 'objective = "cdf"\npoints = 5'),
-        (AUTO_NUMBER, 'objective = "shape"\npoints = 5'),
+        (AUTO_NUMBER, 'objective = "cdf"\npoints = 9'),
+        (AUTO_NUMBER, 'objective = "shape"\npoints = 9'),
         (AUTO_NUMBER, 'objective = "hit"\nwithin = 6.0\npoints = 17'),
         (surveys.LABELS.replace('"grr"', '"auto"'), ""),
     ],
@@ -364,8 +363,7 @@ def test_sentence_says_what_the_survey_buys(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("name", "start"), [("d.png", b"\x89PNG"), ("d.html", b"<!doctype html>")])
-def test_trade_offs_are_drawn(name, start, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(design_plot, "EPSILONS", (1.0, 5.0))  # how many is no matter of the drawing
+def test_trade_offs_are_drawn(name, start, tmp_path, capsys):
     file = tmp_path / "survey.toml"
     file.write_text(surveys.VISITS)
     assert main(["survey", "design", str(file), "--plot", str(tmp_path / name)]) == 0

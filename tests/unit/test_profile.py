@@ -344,9 +344,9 @@ def test_no_shift_below_the_sensitivity_is_worse_when_the_law_only_moves():
         (BoostedNoise(GammaLaplace(4.0, 0.4), FixedRegion(-2.0, 2.0), 0.7), 2.0, (-3.0, 3.0)),
     ],
 )
-def test_the_worst_pair_is_that_of_a_scan_eighteen_times_denser(law, sensitivity, domain):
+def test_the_worst_pair_is_that_of_a_scan_a_hundred_times_denser(law, sensitivity, domain):
     profile = Profile(law, sensitivity, domain)
-    dense = PairSearch(law, domain, sensitivity, values=61, shifts=40).scanned
+    dense = PairSearch(law, domain, sensitivity, values=101, shifts=80).scanned
     top = profile.epsilon(1e-9)
     for epsilon in (0.0, 0.5 * top, 0.9 * top, 0.99 * top, top):
         assert profile.delta(epsilon) >= max(pair.delta(epsilon) for pair in dense) * (1 - 1e-6)

@@ -89,8 +89,8 @@ def test_the_mean_is_unbiased_to_the_last_digit(name) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_answers_are_drawn_as_the_rows_say(name) -> None:
-    """n = 8,000 answers of one record, |z| < 5.5 (false alarm 4e-8); at half the epsilon it must fail."""
-    survey, n = ALL[name], 8_000
+    """n = 20,000 answers of one record, |z| < 5.5 (false alarm 4e-8); at half the epsilon it must fail."""
+    survey, n = ALL[name], 20_000
     source = seeded(20)
     values = (19, 20.0)
     inputs = np.array([survey.input_of(*values, source=source) for _ in range(n)])
