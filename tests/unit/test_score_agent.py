@@ -195,6 +195,8 @@ def test_an_owner_is_told_of_a_score_in_words(open_agent) -> None:
     )
     said = words.mechanism(asked.survey)
     assert "logistic score, 0.5 + 0.05 x age - 0.01 x weight, from 0 to 1" in said
+    assert "Its cost adds to that of every survey but scores of the same values" in said
+    assert "at most the sum of what each says" in said
     assert "likeliest from" in words.symbol(asked.survey, asked.sent[0].symbol)
 
 
