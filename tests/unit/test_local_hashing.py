@@ -197,3 +197,13 @@ def test_a_survey_whose_buckets_cannot_be_says_what_can():
         survey("buckets = 6")
     with pytest.raises(SurveyError, match=r"mechanism\.buckets"):
         survey('buckets = "3"')
+
+
+@pytest.mark.parametrize(("inputs", "buckets"), [(1000, 2), (1000, 7), (3000, 4), (5000, 97), (300, 512)])
+def test_members_of_cells_are_the_same_by_hashes_and_by_transforms(inputs, buckets):
+    pool = HashPool(inputs, buckets)
+    for count in (1, 2, 11):
+        chosen = np.random.default_rng(count).choice(inputs, count, replace=False)
+        marked = np.zeros(inputs)
+        marked[chosen] = 1.0
+        np.testing.assert_array_equal(pool.members(chosen), np.rint(pool.held(marked)))

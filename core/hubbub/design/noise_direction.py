@@ -90,6 +90,11 @@ class NoiseDesign:
         delta: In [0, 1); 0 asks for pure epsilon.
         sensitivity: Largest distance of two neighbouring values, > 0.
         domain: Least and largest value; None: the whole line, for an absolute region only.
+
+    >>> from hubbub.accounting.profile import AbsoluteRegion, Gaussian
+    >>> found = NoiseDesign(Gaussian(1.0), 1e-5, 1.0).least_epsilon(AbsoluteRegion(1.0), 0.9)
+    >>> round(found.epsilon, 3), round(found.profile.law.boost, 3)
+    (2.853, 0.868)
     """
 
     kernel: Kernel

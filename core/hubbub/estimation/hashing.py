@@ -22,12 +22,15 @@ from hubbub.estimation.inverse import Arithmetic, Numbers, Solution, excess, quo
 from hubbub.estimation.poison import Reach
 from hubbub.mechanisms.local_hashing import LocalHashing
 
+_FEW: Final = 16
+"""Inputs of a category up to which their hashes take less time than a transform."""
+
 _KEPT: Final = 2**22
 """Entries of the table of categories by cells that is kept between rounds, 32 MiB."""
 
 
 class HashInverse:
-    """The inverse of a local hashing channel, two Fourier transforms per round and one per larger category.
+    """The inverse of a local hashing channel, two Fourier transforms per round and one per large category.
 
     Args:
         channel: The channel.
@@ -74,8 +77,8 @@ class HashInverse:
         categories = self._gain * together + self._base * self._sizes * n
         variances = near * together + far * (n - together)  # right where a category is one input
         for category, members in self._members():
-            held = self._gain * members + self._base * self._sizes[category]
-            variances[category] = (excess(held) * counts).sum()
+            held = self._gain * np.arange(members.max() + 1) + self._base * self._sizes[category]
+            variances[category] = excess(held)[members] @ counts
         return Solution(values, near * support + far * (n - support), categories, variances)
 
     def pull_back(self, functional: Numbers) -> Numbers:
@@ -123,5 +126,7 @@ class HashInverse:
             yield category, self._held(category) if self._table is None else self._table[row]
 
     def _held(self, category: int) -> NDArray[np.int64]:
+        if self._sizes[category] <= _FEW:
+            return self._pool.members(np.flatnonzero(self._category_of == category))
         held = self._pool.held((self._category_of == category).astype(np.float64))
         return np.rint(held).astype(np.int64)

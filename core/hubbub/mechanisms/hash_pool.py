@@ -127,6 +127,22 @@ class HashPool:
         cells = np.fft.ifftn(spectrum.reshape(self.seeds, *self._shape(self.buckets)), axes=self._axes)
         return np.ascontiguousarray(cells.real).reshape(self.symbols)
 
+    def members(self, inputs: Integers) -> Integers:
+        """Gives how many of a few inputs every cell holds, shape (S q,), by their hashes one by one.
+
+        Args:
+            inputs: 0..K - 1, each once, shape (n,).
+        """
+        found = np.zeros(self.symbols, dtype=np.int64)
+        for point in (inputs * self.stride % self.points).tolist():
+            cells = np.zeros(self.seeds, dtype=np.int32)
+            for products in self._products:
+                term = products[point % self.buckets]
+                cells = cells + term if self._modulus is None else cells ^ term
+                point //= self.buckets  # noqa: PLW2901 - its digits, one by one
+            found[self._firsts + cells % self.buckets] += 1
+        return found
+
     def supports(self, counts: Floats) -> Floats:
         """Gives the sum of counts over the cells that hold every input, shape (K,), from shape (S q,)."""
         cells = np.asarray(counts, dtype=np.float64).reshape(self.seeds, *self._shape(self.buckets))
@@ -136,6 +152,19 @@ class HashPool:
         space[0] = spectrum[:, 0].sum()
         sums = np.fft.ifftn(space.reshape(self._shape(self.points))).real.ravel()
         return np.asarray(sums[self._places] * (self.points / self.buckets))
+
+    @cached_property
+    def _firsts(self) -> Integers:
+        """The first cell of every seed."""
+        return np.arange(self.seeds, dtype=np.int64) * self.buckets
+
+    @cached_property
+    def _products(self) -> list[NDArray[np.int32]]:
+        """Per digit, the products of everything in the field with that digit of every seed's direction."""
+        q = self.buckets
+        field = np.arange(q, dtype=np.int64)[:, None]
+        digits = [self._directions // q**j % q for j in range(self.dimensions)]
+        return [self._times(digit, field).astype(np.int32) for digit in digits]
 
     @cached_property
     def _places(self) -> Integers:

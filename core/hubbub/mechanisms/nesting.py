@@ -75,7 +75,7 @@ class Nesting:
         nodes: list[int | Sizes] = list(_listed(sizes))
         while True:
             levels.append([_count(node) for node in nodes])
-            if not any(not isinstance(node, int | np.integer) for node in nodes):
+            if all(type(node) is int or isinstance(node, int | np.integer) for node in nodes):
                 break
             below: list[int | Sizes] = []
             for node in nodes:
@@ -154,6 +154,8 @@ def _listed(sizes: object) -> list[int | Sizes]:
 
 def _count(node: object) -> int:
     """How many inputs a category has."""
+    if type(node) is int and node > 0:  # nearly all are, and there may be thousands
+        return node
     if isinstance(node, int | np.integer) and not isinstance(node, bool):
         if node < 1:
             raise ParameterError(f"a category's size must be at least 1, got {node}")
