@@ -77,8 +77,11 @@ def shared_broker() -> Broker:
 
 
 def mortal_broker() -> Broker:
-    """Another one for the whole run, which tests may kill and must start again."""
-    return _broker("mortal")
+    """One which tests may kill and must start again: the shared one, unless that is somebody else's.
+
+    It comes back on the same files and ports, and the tests of a process run one after another.
+    """
+    return _broker("mortal" if os.environ.get("HUBBUB_TEST_KAFKA") else "shared")
 
 
 def bootstrap_or_skip() -> str:
