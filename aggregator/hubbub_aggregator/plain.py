@@ -15,8 +15,8 @@ from hubbub.layout import Layout
 from hubbub_aggregator.assignment import Assignment
 from hubbub_aggregator.errors import Gap
 
-# As with Faust: the larger a group, the less does each report cost.
-DEFAULT_GROUP_RECORDS: Final = 256
+# As with Faust: fewer cost more for each report, and more than that gains nothing.
+DEFAULT_GROUP_RECORDS: Final = 128
 _WAIT_MS: Final = 100  # how long a fetch may wait for news before `stop` is looked at again
 _MAX_FETCH_BYTES: Final = 4 * 2**20  # of a partition; more than the largest record
 _VERIFY_S: Final = 5.0  # how long a log that was cut, or a record that is gone, may go unnoticed
