@@ -103,7 +103,9 @@ class Worker:
             for key, known in state.rounds.items()
             if _is_answered(known)
         }
+        # What the open rounds show, and those of them that may show something else by now.
         self._provisional: dict[RoundKey, Document] = {}
+        self._changed = set(self._open)
         self._total = total_of(self._states.values())
         # A seal that was applied before the last stop may wait for its release.
         self._sealing = {
@@ -183,6 +185,7 @@ class Worker:
         for key, known in rounds.items():
             if key not in self._released and _is_answered(known):
                 self._open.add(key)
+                self._changed.add(key)
                 if known.sealed_at is not None:
                     self._sealing.add(key)
 
@@ -263,16 +266,17 @@ class Worker:
             del self._steps[key]
 
     def _show(self) -> None:
-        """Moves the open rounds' steps on and publishes everything."""
+        """Moves the steps of open rounds that have changed on, and publishes everything."""
         surveys = self._surveys()
         changed: dict[RoundKey, Steps | None] = {}
-        rounds = dict(self._released)
-        for key in sorted(self._open):
+        self._changed &= self._open
+        for key in sorted(self._changed):
             digest, number = key
-            parts = [state.rounds[key] for state in self._states.values() if key in state.rounds]
-            accounting = sum((part.accounting for part in parts), NOTHING)
             if digest not in surveys:
                 continue
+            self._changed.remove(key)
+            parts = [state.rounds[key] for state in self._states.values() if key in state.rounds]
+            accounting = sum((part.accounting for part in parts), NOTHING)
             steps = known = self._steps.get(key)
             if all(part.sealed_at is None for part in parts):
                 # From the first seal on nothing moves until the release.
@@ -282,15 +286,17 @@ class Worker:
                 steps = advance(known, now, minimum_cohort=survey.minimum_cohort)
             if steps is not None and steps is not known:
                 self._steps[key] = changed[key] = steps
-            if key not in self._provisional or steps is not known:
-                self._provisional[key] = self._provisional_document(surveys[digest], number, steps)
-            rounds[key] = self._provisional[key] | {
+            document = self._provisional.get(key)
+            if document is None or steps is not known:
+                document = self._provisional_document(surveys[digest], number, steps)
+            self._provisional[key] = document | {
                 "accounting": accounting.as_dict(),
                 "lost": lost_of(surveys[digest], number, self._states),
             }
         # Saved before they are seen: after a crash the next step is still a cohort away.
         self._store.save_steps(changed)
         ends = {partition: self._log.end(partition) for partition in self._states}
+        rounds = self._released | self._provisional
         self._view.publish(compose(self._log.identity, self._states, ends, rounds, self._total))
 
     def _provisional_document(self, survey: Survey, number: int, steps: Steps | None) -> Document:
