@@ -172,24 +172,26 @@ class Grouping:
         component = self.components.get(query.coordinate)
         if not isinstance(component, Component) or isinstance(query.channel, Regression):
             return None
-        model = self._model(query, {})
+        model = self._model(query)
         if component.shape != model.shape:
             return None
         sizes, queries = {query.coordinate: model.shape[0]}, [(component.keys, model)]
         return Group(sizes, [0], queries, component, component.worst)
 
-    def _model(self, query: Query, seen: dict[tuple[int, int], tuple[Query, Model]]) -> Model:
+    def _model(self, query: Query, seen: dict[tuple[int, int], tuple[Query, Model]] | None = None) -> Model:
         """The model of a query over finite domains; `seen` keeps those that only this schedule may share."""
         # Identities are safe as keys: `seen` and `_known` keep the objects alive, a copy's are told apart.
         key = id(query.channel), id(query.mapping)
-        found = self._known.get(key) or seen.get(key)
+        found = self._known.get(key) or (seen.get(key) if seen else None)
         if (
             found is None
             or found[0].channel is not query.channel
             or found[0].mapping is not query.mapping
             or len(found[1].shape) != len(query.keys)
         ):
-            found = seen[key] = query, Model.of(query, detail=self._detail)
+            found = query, Model.of(query, detail=self._detail)
+            if seen is not None:
+                seen[key] = found
             if query.mapping is None or is_frozen(query.mapping):
                 self._remember(key, found)
         return found[1]

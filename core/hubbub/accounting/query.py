@@ -116,8 +116,7 @@ class Joint:
         object.__setattr__(self, "coordinates", coordinates)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Query:
+class Query(NamedTuple):
     """One answer that a survey asks for.
 
     Attributes:
