@@ -161,8 +161,11 @@ class IdTable:
         while held > _MAX_LOAD * (size << self._bits):
             size = int(size * _GROWTH)
         if size > self._size:
-            self._grow(size, ascending)
-        elif not _insert(self._cells, ascending, position) or self._is_crowded():
+            self._grow(size)
+            # Growing may have drawn another multiplier.
+            ascending = np.sort(fresh.keys * self._salt)
+            position = _homes(ascending, self._size, self._bits)
+        if not _insert(self._cells, ascending, position) or self._is_crowded():
             self._lay_anew(np.concatenate((self._cells[self._cells != 0], ascending)), self._size)
         self._held = held
 
@@ -175,22 +178,20 @@ class IdTable:
         ends = self._cells.reshape(1 << self._bits, -1)[:, -2 * _WINDOW :]
         return bool(ends.any())
 
-    def _grow(self, size: int, ascending: Keys) -> None:
-        """Lays every shard anew, new keys among the old, with `size` cells, within the same memory.
-
-        From the last to the first: each begins at or after its old place, so none is overwritten too soon.
-        """
+    def _grow(self, size: int) -> None:
+        """Lays every shard anew with `size` cells, from the last to the first within the same memory."""
         if not self._bits:
-            self._lay_anew(np.concatenate((self._cells[self._cells != 0], ascending)), size)
+            self._lay_anew(self._cells[self._cells != 0], size)
             return
         old, new = self._size + _SLACK, size + _SLACK
         self._stretch(new << self._bits)
-        for shard, more in reversed(list(enumerate(_parts(ascending, self._bits)))):
+        for shard in reversed(range(1 << self._bits)):
+            # Here it begins at or after its old place: what lies before is not overwritten yet.
             part = self._cells[shard * old : (shard + 1) * old]
-            keys = np.concatenate((part[part != 0], more))
-            keys.sort(kind="stable")  # two runs nearly in order already: quicker than the default sort
+            keys = part[part != 0]
+            keys.sort(kind="stable")  # nearly in order already: quicker than the default sort
             if not _lay(self._cells[shard * new : (shard + 1) * new], keys, self._bits):
-                self._lay_anew(np.concatenate((self._cells[self._cells != 0], keys, ascending)), size)
+                self._lay_anew(np.concatenate((self._cells[self._cells != 0], keys)), size)
                 return
         self._size = size
 
@@ -202,7 +203,8 @@ class IdTable:
         while True:
             self._allocate((size + _SLACK) << self._bits)
             shards = self._cells.reshape(1 << self._bits, -1)
-            parts = _parts(ascending, self._bits)
+            starts = np.arange(len(shards), dtype=np.uint64) << np.uint64(64 - self._bits)
+            parts = np.split(ascending, np.searchsorted(ascending, starts[1:]))
             if all(_lay(cells, part, self._bits) for cells, part in zip(shards, parts, strict=True)):
                 self._size = size
                 return
@@ -253,12 +255,6 @@ def _homes(ascending: Keys, size: int, bits: int) -> NDArray[np.int64]:
     if bits:
         homes += (ascending >> np.uint64(64 - bits)) * np.uint64(size + _SLACK)
     return homes.view(np.int64)
-
-
-def _parts(ascending: Keys, bits: int) -> list[Keys]:
-    """The keys of each shard."""
-    starts = np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
-    return np.split(ascending, np.searchsorted(ascending, starts))
 
 
 def _windows(cells: Keys) -> Keys:

@@ -118,35 +118,6 @@ def test_keys_that_crowd_one_place_are_laid_anew_under_another_multiplier(
     assert not draws
 
 
-@pytest.mark.parametrize("place", [0, 20, 63])
-def test_a_shard_without_room_while_the_table_grows_loses_nothing(
-    monkeypatch: pytest.MonkeyPatch, place: int
-) -> None:
-    rng = np.random.default_rng(7)
-    table, groups = IdTable(), [rng.integers(1, 2**64, 20_000, dtype=np.uint64) for _ in range(5)]
-    for keys in groups[:4]:
-        table.add(table.fresh_keys(keys))
-    lay, before, calls = dedup._lay, table.nbytes, 0
-
-    def lay_or_fail(cells: dedup.Keys, ascending: dedup.Keys, bits: int) -> bool:
-        nonlocal calls
-        calls += 1
-        return calls != place + 1 and lay(cells, ascending, bits)
-
-    monkeypatch.setattr(dedup, "_lay", lay_or_fail)
-    while table.nbytes == before:
-        groups.append(rng.integers(1, 2**64, 20_000, dtype=np.uint64))
-        table.add(table.fresh_keys(groups[-1]))
-        calls = calls if table.nbytes != before else 0
-    assert calls > 64
-    held = np.concatenate([*groups[:4], *groups[5:]])
-    assert len(table) == len(held)
-    again = table.fresh_keys(held).mask
-    assert again is not None
-    assert not again.any()
-    assert table.fresh_keys(groups[4]).mask is None
-
-
 def test_an_answer_of_another_moment_is_refused() -> None:
     table = IdTable()
     old = table.fresh([ids_of([(1, 1)])])
