@@ -150,7 +150,7 @@ class BayesianFilter:
         Raises:
             ParameterError: As for `reserve_all`.
         """
-        tickets = self._reserve([Query(coordinate, channel, mapping)], "decide")
+        tickets = self.reserve_all([Query(coordinate, channel, mapping)])
         return None if tickets is None else tickets[0]
 
     def reserve_all(self, queries: Sequence[Query]) -> tuple[int, ...] | None:
