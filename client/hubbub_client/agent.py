@@ -112,7 +112,9 @@ class Agent(ListedDevice):
         Raises:
             CollectorError: The collector cannot be reached, or its answer is not a list of surveys.
             ListRefused: See `read_surveys`.
+            LedgerError: The ledger failed.
         """
+        self._lock.check()  # a fork would write into the connections of the process that it came from
         response = self._http.get(SURVEYS_PATH)
         if response.status != 200:
             raise CollectorError(f"collector must answer {SURVEYS_PATH} with 200, got {response.status}")
@@ -271,8 +273,13 @@ class Agent(ListedDevice):
 
         Args:
             poll_s: Seconds between two looks at clock and outbox; rounds shorter than this may be missed.
+
+        Raises:
+            ClientError: `poll_s` is no time to wait.
+            LedgerError: The ledger is closed, or failed.
         """
         with self._lock:
+            self._ledger.paused()  # raises where the ledger is closed
             self._background.start(poll_s)
 
     def _step(self) -> float | None:
@@ -284,8 +291,10 @@ class Agent(ListedDevice):
 
         What the background thread is at is waited for, at most two seconds; an upload that takes longer is
         cut off. Its reports stay in the outbox and are sent again as they are; an `upload` of another thread
-        ends in a LedgerError.
+        ends in a LedgerError. In a forked child it does nothing: the agent is its parent's.
         """
+        if self._lock.inherited:
+            return
         self._background.stop()
         if self._page is not None:
             self._page.close()

@@ -29,7 +29,7 @@ from typing import Any, Final, ParamSpec, Self, TypeVar
 from hubbub.domain import Attribute
 from hubbub.survey import Survey
 from hubbub_client.agent import JITTER, Agent
-from hubbub_client.errors import ClientError
+from hubbub_client.errors import ClientError, LedgerLocked
 from hubbub_client.ledger_file import Counter
 from hubbub_client.outcomes import Answer, Correction, SentReport, Status, UploadOutcome
 from hubbub_client.owner import Account
@@ -86,7 +86,6 @@ class AsyncAgent:
             survey_key=survey_key,
         )
         self._agent: Agent | None = None
-        self._closing: Future[None] | None = None
         self._desk = _Worker("hubbub-ledger")
         self._line = _Worker("hubbub-network")
 
@@ -185,12 +184,12 @@ class AsyncAgent:
 
         Calls on the ledger that were made before are finished, which takes as long as the disk does. An
         upload is given two seconds, then cut off as by `Agent.close`, and its awaiter gets a LedgerError.
-        Should the task that awaits this be cancelled, the closing goes on all the same.
+        Should the task that awaits this be cancelled, the closing goes on all the same. In a forked child it
+        does nothing: the agent is its parent's.
         """
-        self._line.end()
-        if self._closing is None:
-            self._closing = self._desk.end(self._close)
-        await asyncio.shield(asyncio.wrap_future(self._closing))
+        if not self._desk.inherited:
+            self._line.end()
+            await asyncio.shield(asyncio.wrap_future(self._desk.end(self._close)))
 
     def _close(self) -> None:
         self._line.join(PATIENCE_S)
@@ -227,21 +226,30 @@ class _Worker:
     def __init__(self, name: str) -> None:
         self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._ended = False
+        self._last: Future[None] | None = None
         self._name = name
         self._thread: threading.Thread | None = None
+        self._process: int | None = None
+
+    @property
+    def inherited(self) -> bool:
+        """Whether the thread is of the process that this one was forked from: it would never answer here."""
+        return self._process not in {None, os.getpid()}
 
     async def run(self, work: Callable[[], T]) -> T:
         return await asyncio.wrap_future(self.submit(work))
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
+        if self.inherited:
+            raise LedgerLocked("an agent belongs to the process that opened it, not to its fork")
         with self._lock:
-            if self._ended:
+            if self._last is not None:
                 raise ClientError("an agent that was closed cannot be used")
             return self._put(work)
 
     def _put(self, work: Callable[[], T]) -> Future[T]:
         if self._thread is None:
+            self._process = os.getpid()
             self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
             self._thread.start()
         future: Future[T] = Future()
@@ -249,12 +257,15 @@ class _Worker:
         return future
 
     def end(self, last: Callable[[], None] = lambda: None) -> Future[None]:
-        """Takes no more work than what is queued and `last`, and gives what comes of that."""
+        """Takes no more work than what is queued and `last`, and gives what comes of that.
+
+        A second call, whoever makes it, gives the same: there is one end.
+        """
         with self._lock:
-            self._ended = True
-            future = self._put(last)
-            self._work.put(None)
-            return future
+            if self._last is None:
+                self._last = self._put(last)
+                self._work.put(None)
+            return self._last
 
     def join(self, timeout_s: float) -> None:
         """Waits for what is queued, but not for ever."""

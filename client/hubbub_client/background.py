@@ -6,10 +6,13 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from hubbub_client.errors import LedgerError
+from hubbub_client.errors import ClientError, LedgerError
 
 _PATIENCE_S: Final = 2.0
 """What `stop` grants the thread: enough for any answer, and no host waits longer to exit."""
+
+MAX_POLL_S: Final = 7 * 86_400.0
+"""A look at the clock once a week; far longer ones are more than a thread can wait for."""
 
 
 class Background:
@@ -32,7 +35,15 @@ class Background:
         self.last_error: str | None = None
 
     def start(self, poll_s: float) -> None:
-        """Begins, unless it has begun; steps are at most `poll_s` seconds apart."""
+        """Begins, unless it has begun; steps are at most `poll_s` seconds apart.
+
+        Raises:
+            ClientError: That is no time to wait: what fails in the thread would reach nobody.
+        """
+        if not (isinstance(poll_s, int | float) and 0 < poll_s <= MAX_POLL_S):
+            raise ClientError(
+                f"poll_s must be above 0 and at most {MAX_POLL_S:g} seconds, got {poll_s!r:.40}"
+            )
         if self.thread is None:
             self._stop.clear()
             self.thread = threading.Thread(target=self._run, args=(poll_s,), name="hubbub-agent", daemon=True)

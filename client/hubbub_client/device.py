@@ -7,7 +7,6 @@ sent.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from hubbub import packing, wire
@@ -20,6 +19,7 @@ from hubbub_client.errors import AttributeRefused, LedgerCorrupt
 from hubbub_client.ledger import Ledger
 from hubbub_client.outcomes import Answer, Correction
 from hubbub_client.policy import Policy, consent
+from hubbub_client.process_lock import ProcessLock
 from hubbub_client.reading import Reading, channel_input, pack_reading, read, unpack_reading
 from hubbub_client.schedule import (
     PINNED,
@@ -62,7 +62,7 @@ class Device:
         self._ledger, self._policy, self._clock = ledger, policy, clock
         # Values not pinned: an evolving one is on disk only while a round waits for it.
         self._readings: dict[str, Reading] = {}
-        self._lock = threading.RLock()
+        self._lock = ProcessLock()
         try:
             self._load()
         except BaseException:

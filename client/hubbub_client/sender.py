@@ -11,6 +11,7 @@ from hubbub import wire
 from hubbub_client.errors import CollectorError
 from hubbub_client.ledger import Ledger
 from hubbub_client.outcomes import UploadOutcome
+from hubbub_client.process_lock import ProcessLock
 from hubbub_client.schedule import trusted
 from hubbub_client.transport import Transport
 from hubbub_client.uploader import Limits, Settled, Upload, Wait, decide, judge
@@ -34,7 +35,7 @@ class Sender:
     def __init__(
         self,
         ledger: Ledger,
-        lock: threading.RLock,
+        lock: ProcessLock,
         http: Transport,
         *,
         limits: Limits,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -361,6 +363,141 @@ def test_many_tasks_at_once_answer_every_round_once(make, clock, collector) -> N
 
     asyncio.run(host())
     assert sorted(report.round for report in collector.received) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("poll_s", [0.0, -1.0, math.nan, math.inf, 1e12, "60", None])
+def test_a_poll_that_no_thread_can_wait_for_is_refused_to_who_asks(make, poll_s) -> None:
+    """Otherwise the background would spin, or end with an error that reaches the host's standard error."""
+
+    async def host() -> None:
+        async with make() as agent:
+            with pytest.raises(ClientError, match="poll_s must be above 0"):
+                await agent.run_background(poll_s=poll_s)
+            assert not any(thread.name == "hubbub-agent" for thread in threading.enumerate())
+
+    asyncio.run(host())
+
+
+def test_one_agent_serves_loops_after_and_beside_each_other(make, clock, collector) -> None:
+    """Three loops in threads of their own, each in every round; opened by one loop, closed by another."""
+    agent = make()
+
+    async def begin() -> None:
+        await agent.open()
+        await agent.register(HEALTH)
+        await agent.enrol(HEALTH_SURVEY)
+
+    asyncio.run(begin())
+    made: list[int] = []
+    failed: list[BaseException] = []
+
+    async def work() -> None:
+        calls = [call() for _ in range(5) for call in (agent.answer, agent.upload, agent.status)]
+        for task in [asyncio.ensure_future(each) for each in calls]:
+            if len(made) % 2:
+                task.cancel()
+            try:
+                found = await task
+                made.append(len(found) if isinstance(found, tuple) else 0)
+            except asyncio.CancelledError:
+                made.append(0)
+
+    def loop() -> None:
+        try:
+            asyncio.run(work())
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    for _ in range(HEALTH_SURVEY.rounds):
+        loops = [threading.Thread(target=loop) for _ in range(3)]
+        for thread in loops:
+            thread.start()
+        for thread in loops:
+            thread.join(30)
+        assert not failed and not any(thread.is_alive() for thread in loops)
+        asyncio.run(agent.answer()), asyncio.run(agent.upload())
+        clock.now_s += DAY_S
+    status = asyncio.run(agent.status())
+    assert (status.answers, status.waiting) == (HEALTH_SURVEY.rounds, 0)
+    asyncio.run(agent.close())
+    received = {report.id: report.round for report in collector.received}
+    assert sorted(received.values()) == list(range(HEALTH_SURVEY.rounds))
+
+
+def test_loops_that_close_at_once_all_see_it_closed(make, monkeypatch) -> None:
+    """Twenty agents, each closed by four loops in threads of their own, with the narrowest of switches."""
+    monkeypatch.setattr(async_agent, "PATIENCE_S", 5.0)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            agent = make()
+            asyncio.run(agent.open())
+            start = threading.Barrier(4)
+
+            def close(agent: AsyncAgent = agent, start: threading.Barrier = start) -> None:
+                start.wait(10)
+                asyncio.run(agent.close())
+
+            closers = [threading.Thread(target=close, daemon=True) for _ in range(4)]
+            for thread in closers:
+                thread.start()
+            for thread in closers:
+                thread.join(20)
+                assert not thread.is_alive(), "it waits for a close that was never made"
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_a_loop_that_is_closed_over_a_call_leaves_the_agent_to_others(make, collector, caplog) -> None:
+    agent = make()
+    asyncio.run(agent.open())
+    held, free = threading.Event(), threading.Event()
+    agent._desk.submit(lambda: (held.set(), free.wait(20)))
+    assert held.wait(10)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(agent.register(HEALTH))
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    free.set()
+    asyncio.run(agent.enrol(HEALTH_SURVEY))
+    assert len(asyncio.run(agent.answer())) == 1  # what had been asked was done
+    asyncio.run(agent.close())
+    assert caplog.records == []
+    assert not task.done()
+    task._log_destroy_pending = False  # the host's own doing, and asyncio says so
+
+
+def test_closing_under_a_background_loses_nothing_and_raises_nothing(make, clock, collector) -> None:
+    """Fifteen lives; the background is at any point of a step when the agent is closed, and says nothing."""
+    raised: list[object] = []
+    hook, threading.excepthook = threading.excepthook, raised.append
+    try:
+
+        async def host(life: int) -> None:
+            async with make(clock=lambda: START_S + (life % 3) * DAY_S) as agent:
+                await agent.register(HEALTH)
+                await agent.enrol(HEALTH_SURVEY)
+                await agent.run_background(poll_s=1e-4)
+                await asyncio.sleep(0.002 * life)
+
+        for life in range(15):
+            asyncio.run(host(life))
+        threads = [thread for thread in threading.enumerate() if thread.name == "hubbub-agent"]
+        for thread in threads:
+            thread.join(10)
+    finally:
+        threading.excepthook = hook
+    assert raised == []
+
+    async def end() -> None:
+        async with make() as agent:
+            status = await agent.status()
+            assert status.answers == len({r.id for r in collector.received}) + status.waiting
+
+    asyncio.run(end())
+    assert len({(r.round, r.id) for r in collector.received}) == len({r.round for r in collector.received})
 
 
 def test_no_thread_is_left(make) -> None:
