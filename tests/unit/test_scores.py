@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,7 @@ def test_what_is_kept_block_by_block_is_the_sum_over_every_value(size):
     for _ in range(120):
         asked = rng.integers(len(models))
         pairs = scores.values()[:, None] - scores.values() + matrices[asked]
-        assert scores.worst_with(models[asked].divergence) == pairs.max()
+        assert scores.worst_with(models[asked].divergence, scores) == pairs.max()
         model = models[rng.integers(len(models))]
         symbol = int(rng.integers(model.channel.outputs))
         scores.add(model, symbol)
@@ -75,7 +77,18 @@ def test_answers_taken_back_in_any_order_leave_the_worst_pair_exact(sizes):
         values = scores.values()
         check(scores, values)
         assert scores.partition is model.divergence.partition
-        assert scores.worst_with(model.divergence) == (values[:, None] - values + matrix).max()
+        assert scores.worst_with(model.divergence, scores) == (values[:, None] - values + matrix).max()
+
+
+def test_a_copy_goes_its_own_way():
+    model = Model.of(Query("x", m.pbgrr([3, 4], epsilon=0.6, boost_epsilon=0.2)))
+    scores = Scores(model.divergence.partition)
+    scores.add(model, 5)
+    other, before = copy.deepcopy(scores), scores.values()
+    other.add(model, 1)
+    other.add(model, 6)
+    check(other, before + dense(model, 1) + dense(model, 6))
+    check(scores, before)
 
 
 def test_a_shift_changes_no_difference():

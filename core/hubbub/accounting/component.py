@@ -140,9 +140,9 @@ class Component:
         Returns:
             For `reserve`; None if the sum of the divergences exceeds twice the limit.
         """
-        total, held = self.reserved, []
+        total, held, own = self.reserved, [], self.keys
         for keys, model in queries:
-            part = self.lifted(keys, model).divergence
+            part = (model if keys is own else self.lifted(keys, model)).divergence
             if total is None:
                 total = part
             else:
@@ -156,10 +156,10 @@ class Component:
         """The largest upper - lower + total over all pairs of cells, quanta."""
         if total is None:
             return self.loss
-        upper, lower = self.recorded(), self.lower
-        if upper is None or lower is None:
+        upper = self.upper if self.answer is None else self.recorded()
+        if upper is None or self.lower is None:
             return total.largest
-        return _worst(total, upper, lower)
+        return upper.worst_with(total, self.lower)
 
     def recorded(self) -> Scores | None:
         """The scores, made from the only answer if need be; None before any answer."""
@@ -195,7 +195,7 @@ class Component:
         rest = None
         if len(self.pending) > 1 and self.reserved is not None:
             rest = self.reserved.without(held.part)
-            worst = _worst(rest, upper, lower)
+            worst = upper.worst_with(rest, lower)
         if worst > self.worst:
             for each in scores:
                 each.add(model, symbol, times=-1)
@@ -237,12 +237,6 @@ class Component:
             return False
         self.reserve([ticket for ticket, _ in held], trial)
         return True
-
-
-def _worst(total: BlockDivergence, upper: Scores, lower: Scores) -> int:
-    if upper is lower:
-        return upper.worst_with(total)
-    return total.worst_between(upper.values(), lower.values())
 
 
 def _outer(parts: Sequence[Component], values: Sequence[NDArray[np.int64] | None]) -> NDArray[np.int64]:

@@ -50,7 +50,7 @@ from hubbub.accounting.component import Component, Trial
 from hubbub.accounting.divergence import QUANTA_PER_NAT
 from hubbub.accounting.grouping import Group, Grouping, NumbersGroup
 from hubbub.accounting.numbers import MAX_LOOKS, Numbers
-from hubbub.accounting.query import Detail, Likelihood, Query, Symbol
+from hubbub.accounting.query import Detail, Likelihood, Model, Query, Symbol
 from hubbub.accounting.regression import Regression
 from hubbub.errors import BudgetError, ParameterError
 
@@ -189,12 +189,15 @@ class BayesianFilter:
         return self._reserve(queries, "repeat")
 
     def _reserve(self, queries: Sequence[Query], what: Literal["decide", "repeat"]) -> tuple[int, ...] | None:
+        alone = self._grouping.alone(queries)
+        if alone is not None:
+            return self._reserve_one(*alone, proved=what == "repeat" and self._has_numbers)
         groups, numeric = self._grouping.sorted(queries)
         after, limit = self._worst, self._limit - self._tickets - len(queries)
         proved = what == "repeat" and (self._has_numbers or bool(numeric))
         trials: list[tuple[Group, Component, Trial]] = []
         for group in groups:
-            component = group.component or self._grouping.join(group, limit=self._limit)
+            component = self._grouping.join(group, limit=self._limit)
             trial = None if component is None else component.tried(group.queries, limit=self._limit)
             if component is None or trial is None:
                 return None
@@ -234,6 +237,19 @@ class BayesianFilter:
         if numeric:
             self._has_numbers = True
         return tickets
+
+    def _reserve_one(self, component: Component, model: Model, *, proved: bool) -> tuple[int, ...] | None:
+        """What `_reserve` does, for one query that stays within one coordinate in use."""
+        trial = component.tried([(component.keys, model)], limit=self._limit)
+        if trial is None:
+            return None
+        ticket, after = self._tickets, self._worst - component.worst + trial.worst
+        if after + ticket + 1 > self._limit and not proved:
+            return None
+        component.reserve((ticket,), trial)
+        self._pending[ticket] = component.keys[0]
+        self._worst, self._tickets = after, ticket + 1
+        return (ticket,)
 
     def record(self, ticket: int, symbol: Symbol) -> None:
         """Replaces what was set aside for one answer by what the answer realised; never raises `committed`.

@@ -37,14 +37,12 @@ class Group:
         sizes: The coordinates of that component, with the sizes of their domains.
         members: Positions of the queries in the schedule.
         queries: The coordinates that each of them reads, and its model over them.
-        component: That component, once it is known.
         before: What the components that it takes the place of have committed, quanta.
     """
 
     sizes: dict[Hashable, int]
     members: list[int] = field(default_factory=list)
     queries: list[tuple[tuple[Hashable, ...], Model]] = field(default_factory=list)
-    component: Component | None = None
     before: int = 0
 
 
@@ -94,10 +92,6 @@ class Grouping:
             ParameterError: A mapping does not fit its channel, or a coordinate its domain, or it is closed; a
                 regression does not name open numbers of its box by one coordinate.
         """
-        if len(queries) == 1:  # by far the commonest: one query, nothing to join
-            known = self._known_group(queries[0])
-            if known is not None:
-                return [known], []
         return self._groups(queries), self._numbers(queries)
 
     def _groups(self, queries: Sequence[Query]) -> list[Group]:
@@ -156,27 +150,26 @@ class Grouping:
         """Finds the component of a group, a new one where several are joined; those stay as they are.
 
         Args:
-            group: From `sorted`; told its component and what is committed so far.
+            group: From `sorted`; told what is committed so far.
             limit: See `Component.tried`.
 
         Returns:
             The component to be, or None if its worst case cannot be represented within the limit.
         """
         parts = self._parts(group)
-        group.component = parts[0] if len(parts) == 1 else Component.joined(parts, limit=limit)
         group.before = sum([part.worst for part in parts])
-        return group.component
+        return parts[0] if len(parts) == 1 else Component.joined(parts, limit=limit)
 
-    def _known_group(self, query: Query) -> Group | None:
-        """Where a query on one coordinate falls, if that is in use, by itself, and has the query's domain."""
+    def alone(self, queries: Sequence[Query]) -> tuple[Component, Model] | None:
+        """Where one query falls if its coordinate is in use, by itself, and has its domain: the commonest."""
+        if len(queries) != 1:
+            return None
+        query = queries[0]
         component = self.components.get(query.coordinate)
         if not isinstance(component, Component) or isinstance(query.channel, Regression):
             return None
         model = self._model(query)
-        if component.shape != model.shape:
-            return None
-        sizes, queries = {query.coordinate: model.shape[0]}, [(component.keys, model)]
-        return Group(sizes, [0], queries, component, component.worst)
+        return (component, model) if component.shape == model.shape else None
 
     def _model(self, query: Query, seen: dict[tuple[int, int], tuple[Query, Model]] | None = None) -> Model:
         """The model of a query over finite domains; `seen` keeps those that only this schedule may share."""
