@@ -2,9 +2,9 @@
 
 One bit is asked by weak randomised response, the other and whether they agree by strong: these join the two.
 Queries wait, are cancelled, and are given up by closing a bit: then the adversary may still hear the answer,
-of which the filter learns nothing. It compares two records; what it gains is E[max(0, 1 - e^(epsilon - loss))]
-under the first, the least delta that its transcripts allow. The best adversary of every pair is found by
-going backwards through all positions, each of which is a real filter.
+of which the filter learns nothing. It compares two records; its gain, E[max(0, 1 - e^(epsilon - loss))] under
+the first, is the least delta that its transcripts allow. The best adversary of every pair is found by going
+backwards through all positions, each of which is a real filter.
 """
 
 import copy

@@ -350,8 +350,8 @@ class BayesianFilter:
 
         A round that is over needs no likelihood any more. If it was joined with coordinates that go on, the
         best and the worst that it could contribute are kept over those; else only its numbers are. A pending
-        query of a coordinate of its own is forfeited: it counts at its worst for good, its ticket is void. (Its
-        own quantum moves from what is pending to `loss`.)
+        query of a coordinate of its own is forfeited: it counts at its worst for good, its ticket is void,
+        and its own quantum is in `loss` from then on.
 
         Args:
             coordinate: One that was reserved for and is not closed.
