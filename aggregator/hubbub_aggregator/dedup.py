@@ -9,14 +9,16 @@ For every b this is a bijection of a, so keys of random ids are uniform whatever
 reports lose n^2 / 2^65 to false duplicates in expectation (10^7 ids: 3 in a million).
 
 Inside the table a key is multiplied by an odd number that the operating system draws per table: nobody can
-choose ids that crowd one place. The drawn number decides where a key lies, never whether it was seen.
-Cells follow the order of the multiplied keys; a sorted group of keys then walks memory in one direction, and
-a shard that grows is laid out anew in a few vector operations.
+choose ids that crowd one place. The drawn number decides where a key lies, never whether it was seen. Cells
+come in lines of eight, 64 bytes, as memory does. A key lies in the line that its multiplied value points at,
+or in the next one with room, and a line fills from its begin. Lines follow the order of the multiplied keys:
+a sorted group of keys walks memory in one direction, and a table that grows is laid out anew, new keys among
+the old, in a few vector operations.
 
 Memory: a large table is 64 shards side by side, each with slack behind it, in memory of its own that the
-system takes back when the table goes. It grows by 1.36 at its end, and the shards move apart in it, the last
-one first: 8 bytes a cell, at most 0.72 of them full, and never two copies, make 11.1 to 15.2 bytes per id,
-and half a byte more while it grows. A table below 65,536 cells (512 KB) is one shard.
+system takes back when the table goes. It grows at its end, and the shards move apart in it, the last one
+first: 8 bytes a cell, 0.53 to 0.72 of them full, and never two copies, make 11.1 to 15.2 bytes per id, and
+half a byte more while it grows. A table below 65,536 cells (512 KB) is one shard.
 """
 
 from __future__ import annotations
@@ -32,18 +34,20 @@ from numpy.typing import NDArray
 KEY_BYTES: Final = 8
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
 
+# Cells that are compared at a time: a cache line. Eight booleans then read as one 64-bit integer.
+_LINE: Final = 8
 # What is moved at a time when a table grows: a 64th of it.
 _SHARD_BITS: Final = 6
-_SPLIT_CELLS: Final = 1 << 16
-# At seven tenths full an absent key looks at six cells on average: mostly one window.
+_SPLIT_LINES: Final = 1 << 13
+# At seven tenths full an absent key looks at a line and a half on average; sixteen bytes a key are half full.
 _MAX_LOAD: Final = 0.72
-_GROWTH: Final = 1.36
-_MIN_CELLS: Final = 64
-# One cache line of cells is compared at a time; eight booleans then read as one 64-bit integer.
-_WINDOW: Final = 8
-# Keys pushed past a shard's last cell find room here instead of wrapping round, which keeps cells in order;
+_MIN_LOAD: Final = 0.53
+_MIN_LINES: Final = 8
+# Keys pushed past a shard's last line find room here instead of wrapping round, which keeps lines in order;
 # at this load one in 10^27 shards needs more.
-_SLACK: Final = 128
+_SLACK: Final = 16
+# What so many look-ups gather stays in a second-level cache until it is compared: 256 KB.
+_AT_ONCE: Final = 1 << 12
 
 Keys = NDArray[np.uint64]
 
@@ -112,15 +116,15 @@ class _Trail(NamedTuple):
 
 
 class IdTable:
-    """An exact set of 64-bit keys: linear probing in cells that follow the order of the multiplied keys."""
+    """An exact set of 64-bit keys: linear probing in lines that follow the order of the multiplied keys."""
 
     __slots__ = ("_bits", "_cells", "_held", "_memory", "_salt", "_size")
 
     def __init__(self) -> None:
         self._salt = _drawn()
-        self._bits, self._size, self._held = 0, _MIN_CELLS, 0
+        self._bits, self._size, self._held = 0, _MIN_LINES, 0
         self._memory: mmap.mmap | None = None
-        self._cells: Keys = np.zeros(_MIN_CELLS + _SLACK, dtype=np.uint64)
+        self._cells: Keys = np.zeros(_LINE * (_MIN_LINES + _SLACK), dtype=np.uint64)
 
     def __len__(self) -> int:
         return self._held
@@ -157,16 +161,11 @@ class IdTable:
         trail = fresh.trail
         if not isinstance(trail, _Trail) or trail.table is not self or trail.held != self._held:
             raise ValueError("fresh must be this table's answer about its present contents")
-        held, size, ascending, position = self._held + len(trail.ascending), self._size, *trail[2:]
-        while held > _MAX_LOAD * (size << self._bits):
-            size = int(size * _GROWTH)
-        if size > self._size:
-            self._grow(size)
-            # Growing may have drawn another multiplier.
-            ascending = np.sort(fresh.keys * self._salt)
-            position = _homes(ascending, self._size, self._bits)
-        if not _insert(self._cells, ascending, position) or self._is_crowded():
-            self._lay_anew(np.concatenate((self._cells[self._cells != 0], ascending)), self._size)
+        held, ascending = self._held + len(trail.ascending), trail.ascending
+        if held > _MAX_LOAD * (_LINE * self._size << self._bits):
+            self._grow(int(held / (_MIN_LOAD * _LINE)) + 1, ascending)
+        elif not _insert(self._cells, ascending, trail.position) or self._is_crowded():
+            self._lay_anew(np.unique(_merged(self._cells, ascending)), self._size << self._bits)
         self._held = held
 
     def _keys(self, ascending: Keys) -> Keys:
@@ -175,38 +174,38 @@ class IdTable:
 
     def _is_crowded(self) -> bool:
         """Whether a shard has reached its last cells: they stay empty, so that it keeps to itself."""
-        ends = self._cells.reshape(1 << self._bits, -1)[:, -2 * _WINDOW :]
+        ends = self._cells.reshape(1 << self._bits, -1)[:, -2 * _LINE :]
         return bool(ends.any())
 
-    def _grow(self, size: int) -> None:
-        """Lays every shard anew with `size` cells, from the last to the first within the same memory."""
+    def _grow(self, lines: int, ascending: Keys) -> None:
+        """Lays every shard anew, new keys among the old, with room for `lines` within the same memory.
+
+        From the last to the first: each begins at or after its old place, so none is overwritten too soon.
+        """
         if not self._bits:
-            self._lay_anew(self._cells[self._cells != 0], size)
+            self._lay_anew(_merged(self._cells, ascending), lines)
             return
-        old, new = self._size + _SLACK, size + _SLACK
+        size = -(-lines >> self._bits)
+        old, new = _LINE * (self._size + _SLACK), _LINE * (size + _SLACK)
         self._stretch(new << self._bits)
-        for shard in reversed(range(1 << self._bits)):
-            # Here it begins at or after its old place: what lies before is not overwritten yet.
-            part = self._cells[shard * old : (shard + 1) * old]
-            keys = part[part != 0]
-            keys.sort(kind="stable")  # nearly in order already: quicker than the default sort
+        for shard, more in reversed(list(enumerate(_parts(ascending, self._bits)))):
+            keys = _merged(self._cells[shard * old : (shard + 1) * old], more)
             if not _lay(self._cells[shard * new : (shard + 1) * new], keys, self._bits):
-                self._lay_anew(np.concatenate((self._cells[self._cells != 0], keys)), size)
+                # Its old place is as it was; of the shards behind it there may be two copies.
+                self._lay_anew(np.unique(_merged(self._cells, ascending)), lines)
                 return
         self._size = size
 
-    def _lay_anew(self, placed: Keys, size: int) -> None:
-        """Lays multiplied keys, in any order, into new cells; where they crowd, under another multiplier."""
-        ascending = np.unique(placed)
-        if not self._bits and size > _SPLIT_CELLS:
-            self._bits, size = _SHARD_BITS, -(-size >> _SHARD_BITS)
+    def _lay_anew(self, ascending: Keys, lines: int) -> None:
+        """Lays ascending keys into new lines; where they crowd, under another multiplier."""
+        if lines > _SPLIT_LINES:
+            self._bits = _SHARD_BITS
+        self._size = -(-lines >> self._bits)
         while True:
-            self._allocate((size + _SLACK) << self._bits)
+            self._allocate(_LINE * (self._size + _SLACK) << self._bits)
             shards = self._cells.reshape(1 << self._bits, -1)
-            starts = np.arange(len(shards), dtype=np.uint64) << np.uint64(64 - self._bits)
-            parts = np.split(ascending, np.searchsorted(ascending, starts[1:]))
+            parts = _parts(ascending, self._bits)
             if all(_lay(cells, part, self._bits) for cells, part in zip(shards, parts, strict=True)):
-                self._size = size
                 return
             keys = self._keys(ascending)
             self._salt = _drawn()
@@ -247,7 +246,7 @@ def _mapped(cells: int) -> mmap.mmap:
 
 
 def _homes(ascending: Keys, size: int, bits: int) -> NDArray[np.int64]:
-    """Where each key would like to lie, non-decreasing: shards of `size` cells, each with slack behind it."""
+    """The line where each key would like to lie, non-decreasing: shards of `size` lines, each with slack."""
     homes = ascending << np.uint64(bits)
     homes >>= np.uint64(32)
     homes *= np.uint64(size)
@@ -257,25 +256,29 @@ def _homes(ascending: Keys, size: int, bits: int) -> NDArray[np.int64]:
     return homes.view(np.int64)
 
 
-def _windows(cells: Keys) -> Keys:
-    """Row i is cells[i : i + 8]: a view."""
-    return np.lib.stride_tricks.as_strided(
-        cells, (len(cells) - _WINDOW + 1, _WINDOW), (KEY_BYTES, KEY_BYTES), writeable=False
-    )
+def _parts(ascending: Keys, bits: int) -> list[Keys]:
+    """The keys of each shard."""
+    starts = np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
+    return np.split(ascending, np.searchsorted(ascending, starts))
+
+
+def _merged(cells: Keys, more: Keys) -> Keys:
+    """The keys that lie in cells, and more of them, ascending."""
+    keys = np.concatenate((np.compress(cells != 0, cells), more))
+    keys.sort(kind="stable")  # two runs nearly in order already: quicker than the default sort
+    return keys
 
 
 def _words(flags: NDArray[np.bool_]) -> Keys:
-    """The eight flags of each row as one integer, the first flag lowest, shape (n,)."""
+    """The eight flags of each row as one integer, shape (n,)."""
     words: Keys = flags.view("<u8")[:, 0]
     return words
 
 
-def _passed(empty: Keys) -> NDArray[np.uint8]:
-    """How many cells of each window come before its first empty one; 8 where none is empty."""
-    # The bits below the lowest flag, counted: eight per cell, 64 where there is no flag.
-    bits: NDArray[np.uint8] = np.bitwise_count((empty & (~empty + np.uint64(1))) - np.uint64(1))
-    bits >>= 3
-    return bits
+def _filled(rows: Keys) -> NDArray[np.uint8]:
+    """How many cells of each line hold a key: the first ones."""
+    filled: NDArray[np.uint8] = np.bitwise_count(_words(rows != 0))
+    return filled
 
 
 def _search(
@@ -285,18 +288,28 @@ def _search(
 
     Nothing is ever removed, so a key lies before the first empty cell.
     """
-    windows, position = _windows(cells), homes
-    absent = np.ones(len(ascending), dtype=np.bool_)
-    index = np.flatnonzero(cells[position])
+    lines = cells.reshape(-1, _LINE)
+    absent = np.empty(len(ascending), dtype=np.bool_)
+    filled = np.empty(len(ascending), dtype=np.uint8)
+    for start in range(0, len(ascending), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        absent[part], filled[part] = _look(lines, homes[part], ascending[part])
+    position = homes * _LINE + filled
+    index = np.flatnonzero(absent & (filled == _LINE))
+    line, sought = homes.take(index), ascending.take(index)
     while len(index):
-        start, sought = position[index], ascending[index]
-        rows = windows[start]
-        empty = _words(rows == 0)
-        missing = _words(rows == sought[:, None]) == 0
-        absent[index] = missing
-        position[index] = start + _passed(empty)
-        index = index[missing & (empty == 0)]
+        line += 1
+        missing, filled = _look(lines, line, sought)
+        absent[index], position[index] = missing, line * _LINE + filled
+        onward = np.flatnonzero(missing & (filled == _LINE))
+        index, line, sought = index.take(onward), line.take(onward), sought.take(onward)
     return absent, position
+
+
+def _look(lines: Keys, line: NDArray[np.int64], sought: Keys) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
+    """Whether each key is missing in its line, and how many cells of that hold one."""
+    rows = lines.take(line, axis=0)
+    return _words(rows == sought[:, None]) == 0, _filled(rows)
 
 
 def _insert(cells: Keys, ascending: Keys, position: NDArray[np.int64]) -> bool:
@@ -305,16 +318,18 @@ def _insert(cells: Keys, ascending: Keys, position: NDArray[np.int64]) -> bool:
     Between a key's home and its cell none may stay empty, or a search would stop early. Here keys that want
     one cell share it and those behind it out among themselves; whoever finds its cell taken looks further.
     """
-    windows = _windows(cells)
+    lines = cells.reshape(-1, _LINE)
     while len(ascending):
         position = _spread(position)
-        if position[-1] > len(cells) - 2 * _WINDOW:
+        if position[-1] >= len(cells) - 2 * _LINE:
             return False
-        free = cells[position] == 0
-        cells[position[free]] = ascending[free]
-        taken = ~free
-        position, ascending = position[taken], ascending[taken]
-        position += _passed(_words(windows[position] == 0))
+        was = cells.take(position)
+        cells[position] = ascending
+        taken = np.flatnonzero(was)
+        position, ascending = position.take(taken), ascending.take(taken)
+        cells[position] = was.take(taken)
+        line = position // _LINE
+        position = line * _LINE + _filled(lines.take(line, axis=0))
     return True
 
 
@@ -330,11 +345,10 @@ def _spread(homes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _lay(cells: Keys, ascending: Keys, bits: int) -> bool:
     """Makes a shard hold just these ascending keys; False without room."""
-    cells[:] = 0
-    if not len(ascending):
-        return True
-    position = _spread(_homes(ascending << np.uint64(bits), len(cells) - _SLACK, 0))
-    if position[-1] > len(cells) - 2 * _WINDOW:
+    size = len(cells) // _LINE - _SLACK
+    position = _spread(_homes(ascending << np.uint64(bits), size, 0) * _LINE)
+    if len(position) and position[-1] >= len(cells) - 2 * _LINE:
         return False
+    cells[:] = 0
     cells[position] = ascending
     return True

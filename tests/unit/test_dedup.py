@@ -118,6 +118,70 @@ def test_keys_that_crowd_one_place_are_laid_anew_under_another_multiplier(
     assert not draws
 
 
+@pytest.mark.parametrize("place", [0, 20, 63])
+def test_a_shard_without_room_while_the_table_grows_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    rng = np.random.default_rng(7)
+    table, groups = IdTable(), [rng.integers(1, 2**64, 20_000, dtype=np.uint64) for _ in range(5)]
+    for keys in groups[:4]:
+        table.add(table.fresh_keys(keys))
+    lay, before, calls = dedup._lay, table.nbytes, 0
+
+    def lay_or_fail(cells: dedup.Keys, ascending: dedup.Keys, bits: int) -> bool:
+        nonlocal calls
+        calls += 1
+        return calls != place + 1 and lay(cells, ascending, bits)
+
+    monkeypatch.setattr(dedup, "_lay", lay_or_fail)
+    while table.nbytes == before:
+        groups.append(rng.integers(1, 2**64, 20_000, dtype=np.uint64))
+        table.add(table.fresh_keys(groups[-1]))
+        calls = calls if table.nbytes != before else 0
+    assert calls > 64
+    held = np.concatenate([*groups[:4], *groups[5:]])
+    assert len(table) == len(held) == np.count_nonzero(table._cells)
+    again = table.fresh_keys(held).mask
+    assert again is not None
+    assert not again.any()
+    assert table.fresh_keys(groups[4]).mask is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_table_agrees_with_a_set_whatever_comes(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Groups of any size, ids again within and across them, and keys of somebody who knows the multiplier."""
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(dedup.os, "urandom", rng.bytes)
+    table, known = IdTable(), np.empty(0, dtype=np.uint64)
+    multipliers, crowd = set(), rng.integers(0, 64, dtype=np.uint64) << np.uint64(58)
+    for step in range(16):
+        # Every third group wants to lie in one shard where there are shards, or nearly in one line.
+        crowds = step % 3 == 1
+        n = 4_000 if crowds else int(rng.choice([1, 9, 300, 20_000]))
+        keys = rng.integers(1, 2**64, n, dtype=np.uint64)
+        if crowds:
+            placed = crowd | keys >> np.uint64(rng.integers(6, 40))
+            keys = np.maximum(placed * np.uint64(pow(int(table._salt), -1, 2**64)), np.uint64(1))
+        if step % 2 and len(known):
+            again = rng.integers(0, n, n // 3)
+            keys[again] = rng.choice(known, len(again))
+            keys[rng.integers(0, n, n // 4)] = keys[rng.integers(0, n, n // 4)]
+        first = np.zeros(n, dtype=np.bool_)
+        first[np.unique(keys, return_index=True)[1]] = True
+        expected = first & ~np.isin(keys, known)
+        fresh = table.fresh_keys(keys)
+        mask = np.ones(n, dtype=np.bool_) if fresh.mask is None else fresh.mask
+        assert np.array_equal(mask, expected)
+        assert np.array_equal(np.sort(fresh.keys), np.sort(keys[expected]))
+        table.add(fresh)
+        known = np.concatenate((known, keys[expected]))
+        multipliers.add(int(table._salt))
+        assert len(table) == len(known) == np.count_nonzero(table._cells)
+    assert not table.fresh_keys(known).keys.size
+    assert len(multipliers) > 2
+    assert table._bits  # it has shards by now
+
+
 def test_an_answer_of_another_moment_is_refused() -> None:
     table = IdTable()
     old = table.fresh([ids_of([(1, 1)])])
