@@ -1,0 +1,47 @@
+"""The app of docs/device.md, copied out of the page into an empty folder, does there what the page says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import environment, hubbub, node
+
+pytestmark = pytest.mark.integration
+
+PAGE = (Path(__file__).parents[2] / "docs" / "device.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"```\w+\n# ([\w.]+)\n(.*?)```", PAGE, re.DOTALL))
+PRINTED = re.search(r"each prints, the first time:\n\n```\n(.*?)```", PAGE, re.DOTALL)[1]
+
+
+def test_the_page_shows_a_survey_and_an_app_of_each_kind() -> None:
+    assert list(FILES) == ["commute.toml", "app.py", "loop.py"]
+    assert PAGE.count(":8780") == 2 and "--port 8780" in PAGE
+
+
+def test_the_apps_of_the_page_run_as_they_stand(tmp_path: Path) -> None:
+    """Nothing is changed but the port, which may be taken here."""
+    survey = tmp_path / "commute.toml"
+    survey.write_text(FILES["commute.toml"])
+    checked = hubbub("survey", "check", survey)
+    assert checked.returncode == 0, checked.stderr
+    with node(tmp_path / "data", survey) as (_, port):
+        for app in ("app.py", "loop.py"):
+            (tmp_path / app).write_text(FILES[app].replace(":8780", f":{port}"))
+            done = subprocess.run(
+                [sys.executable, app],
+                cwd=tmp_path,
+                env=environment(),
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert (done.stdout, done.stderr) == (PRINTED, "")
+            assert done.returncode == 0
+            again = hubbub("agent", "status", "--ledger", tmp_path / app.replace(".py", ".db"))
+            assert "1.000 spent, 0.000 reserved, 3.000 left" in again.stdout
+            assert "1 sent in 1000 rounds" in again.stdout
