@@ -15,6 +15,9 @@ from hubbub_aggregator.worker import Worker
 
 # How often the store is asked: a page that is a quarter of a second behind looks live.
 _POLL_S: Final = 0.25
+# How many steps without news, a second's worth, pass before the log is asked for its ends: a question for every
+# partition.
+_QUIET_STEPS: Final = 4
 
 
 class CountsStore(Protocol):
@@ -81,7 +84,7 @@ class Watcher(Worker):
     """
 
     def __init__(self, log: Log, store: CountsStore, **options: Any) -> None:  # noqa: ANN401 - as Worker's
-        self._counts = _Counts(store)
+        self._counts, self._quiet = _Counts(store), 0
         self._counts.hold_lease()
         super().__init__(log, self._counts, **options)
 
@@ -97,10 +100,15 @@ class Watcher(Worker):
             )
         applied = sum(self._advance(partition) for partition in self._states)
         self._seal_due()
-        if applied:
+        if applied or self._lags_otherwise():
             self._release()
             self._show()
         return applied
+
+    def _lags_otherwise(self) -> bool:
+        """Whether the log has other ends than those shown: where nobody counts, nothing else would say so."""
+        self._quiet = (self._quiet + 1) % _QUIET_STEPS
+        return not self._quiet and any(self._log.end(number) != end for number, end in self._ends.items())
 
     def run(self, stop: threading.Event) -> None:
         """Steps until `stop` is set.

@@ -295,9 +295,9 @@ class Worker:
             }
         # Saved before they are seen: after a crash the next step is still a cohort away.
         self._store.save_steps(changed)
-        ends = {partition: self._log.end(partition) for partition in self._states}
+        self._ends = {partition: self._log.end(partition) for partition in self._states}
         rounds = self._released | self._provisional
-        self._view.publish(compose(self._log.identity, self._states, ends, rounds, self._total))
+        self._view.publish(compose(self._log.identity, self._states, self._ends, rounds, self._total))
 
     def _provisional_document(self, survey: Survey, number: int, steps: Steps | None) -> Document:
         shown = steps.shown if steps is not None else None

@@ -103,6 +103,19 @@ def test_what_was_saved_is_shown_and_what_was_not_is_lag(setting: Setting) -> No
     assert watcher.step() == 0
 
 
+def test_lag_grows_where_nobody_counts(setting: Setting) -> None:
+    watcher = setting.watcher()
+    for written in (30, 60):
+        setting.write(written, 30)
+        for _ in range(4):
+            assert watcher.step() == 0
+        assert sum(p["lag"] for p in setting.view.snapshot()["partitions"]) == written + 2
+    published = setting.view.version()
+    for _ in range(8):
+        watcher.step()
+    assert setting.view.version() == published
+
+
 def test_due_round_is_sealed_and_released_once_every_worker_has_come_to_its_seal(setting: Setting) -> None:
     setting.write(0, 300)
     setting.count(0, 1)
