@@ -34,6 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (HubbubError, DeployError) as error:
         print(f"hubbub: {error}", file=sys.stderr)
         return 1
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("hubbub"):
+            raise
+        rule = f"the package {error.name} must be installed: pip install 'hubbub[server,bench]'"
+        print(f"hubbub: {rule}", file=sys.stderr)
+        return 1
     except BrokenPipeError:
         # The reader has seen enough (`| head`); Python would complain once more when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -203,7 +209,6 @@ def _node(options: argparse.Namespace) -> int:
 
 def _replay(options: argparse.Namespace) -> int:
     from hubbub_deploy import log_replay  # noqa: PLC0415
-    from hubbub_deploy.replay import ReplaySettings, run  # noqa: PLC0415
 
     if log_replay.is_log(options.source):
         return log_replay.run(
@@ -219,6 +224,8 @@ def _replay(options: argparse.Namespace) -> int:
         options.misuse("the following arguments are required: --survey")
     if options.archive is not None:
         options.misuse("--archive is compared with a log's releases, and a CSV has none")
+    from hubbub_deploy.replay import ReplaySettings, run  # noqa: PLC0415 - it plots, and a server cannot
+
     columns = {}
     for pair in options.column:
         attribute, found, column = pair.partition("=")

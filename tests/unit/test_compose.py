@@ -65,6 +65,52 @@ def test_commands_are_those_of_the_command_line() -> None:
     assert seen == {"topic", "collector", "aggregator", "dashboard"}
 
 
+_AS_IN_THE_IMAGE = """
+import re, sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+plain = lambda name: re.sub("[-_.]+", "-", name).lower()
+locked = {plain(name) for name in re.findall(r"^([\\w.-]+)==", Path(sys.argv[1]).read_text(), re.M)}
+installed = packages_distributions()
+
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        owners = {plain(owner) for owner in installed.get(name.split(".")[0], ())} - {"hubbub"}
+        if owners and not owners & locked:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Absent())
+from hubbub_deploy import cli, cluster, cluster_topics, moving, node
+
+sys.exit(cli.main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["replay", "."], "log.sqlite"),
+        (["replay", "people.csv", "--survey", "x.toml"], "the package matplotlib must be installed"),
+    ],
+)
+def test_image_holds_what_the_commands_of_an_operator_import(
+    tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    line = [sys.executable, "-c", _AS_IN_THE_IMAGE, str(FOLDER / "requirements.lock"), *arguments]
+    ended = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    assert said in ended.stderr
+
+
+def test_redis_answers_other_containers_and_nobody_else() -> None:
+    redis = _services(FILES[0])["redis"]
+    assert redis["command"][-2:] == ["--protected-mode", "no"]
+    assert "ports" not in redis
+
+
 def test_mounted_files_are_there_and_sound() -> None:
     for service in _services(FILES[0]).values():
         for volume in service.get("volumes", []):
