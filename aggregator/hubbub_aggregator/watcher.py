@@ -15,8 +15,7 @@ from hubbub_aggregator.worker import Worker
 
 # How often the store is asked: a page that is a quarter of a second behind looks live.
 _POLL_S: Final = 0.25
-# How many steps without news, a second's worth, pass before the log is asked for its ends: a question for every
-# partition.
+# How many steps without news, a second's worth, pass before each partition's end is asked for.
 _QUIET_STEPS: Final = 4
 
 
