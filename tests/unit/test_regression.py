@@ -487,6 +487,33 @@ def test_numbers_that_are_closed_while_repeated_keep_their_bound_and_forfeit_wha
     assert repeated.committed == pytest.approx(lived.committed, abs=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["linear", "logistic"])
+def test_answered_numbers_are_closed_while_others_still_count_more_than_the_budget(kind):
+    """As a ledger does when it opens: until `settle`, answers that took each other back are added up."""
+    many = Regression("logistic", SQUARE, (1.0, -1.0), 0.0, 0.4)
+    last = (
+        linear(0.5, 0.2, 0.1, 0.3)
+        if kind == "linear"
+        else Regression("logistic", SQUARE, (1.0, 2.0), 0.0, 0.3)
+    )
+    lived, repeated = BayesianFilter(1.0), BayesianFilter(1.0)
+    for ticket in range(6):
+        assert lived.reserve("numbers", many) == ticket
+        lived.record(ticket, ticket % 2)
+    lived.record(lived.reserve("a round", last), 1)
+    lived.close("a round")
+    for ticket in range(6):
+        assert repeated.repeat_all([Query("numbers", many)]) == (ticket,)
+        repeated.repeat(ticket, ticket % 2)
+    assert repeated.repeat_all([Query("a round", last)]) == (6,)
+    repeated.repeat(6, 1)
+    assert repeated.committed > 2.0 > lived.budget
+    repeated.close("a round")
+    repeated.settle()
+    assert (repeated.loss, repeated.committed) == pytest.approx((lived.loss, lived.committed), abs=1e-5)
+    assert repeated.committed <= repeated.budget
+
+
 def test_pending_regressions_are_tried_together_again_once_an_account_is_repeated():
     box = Box((0.0,), (1.0,))
     rising = Query("numbers", Regression("logistic", box, (8.0,), -4.0, 1.0))

@@ -91,9 +91,9 @@ class Numbers:
         """
         simple = self.worst + sum(query.worst for query in queries)
         effort = Effort(MAX_LOOKS) if effort is None else effort
-        if simple <= goal or detail == "largest" or effort.looks <= 0.0:
-            return simple
         waiting = [*self.pending.values(), *queries]
+        if not waiting or simple <= goal or detail == "largest" or effort.looks <= 0.0:
+            return simple  # where nothing waits, the worst case is the loss, which is bounded already
         added = sum(query.worst for query in waiting[MAX_COMBINED:])
         bound = 0
         known: dict[int, int] = {}
