@@ -35,7 +35,7 @@ from hubbub.wire import Report, encode_report, encode_upload
 from hubbub_collector import gateway
 from hubbub_collector.kafka_log import KafkaLog
 from hubbub_collector.kafka_topic import create_topic
-from hubbub_collector.server import create_server
+from hubbub_collector.server import create_server, look_for_cycles_rarely
 
 sys.path.insert(0, str(Path(__file__).parent))
 from run import SURVEY, line
@@ -79,6 +79,7 @@ def serve(kind: str, bootstrap: str, topic: str) -> None:
     pin(0)
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     print(listener.getsockname()[1], flush=True)
+    look_for_cycles_rarely()  # as `hubbub collector` does
     if kind == "empty":
         create_server(_empty).run(sockets=[listener])  # type: ignore[arg-type]  # an application like any
         return

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from hubbub.channel import Symbol
 from hubbub.randomness import Source
 from hubbub.records import ReportsRecord, Segment
-from hubbub.wire import ID_BYTES, Malformed, Report
+from hubbub.wire import ID_BYTES, Malformed, Outcome, Report
 from hubbub_collector.admission import Key, Verdict
 
 # In a record, at most: everything of a segment but its columns; a report's id; a symbol that is a number.
 _SEGMENT_BYTES: Final = 80
 _NUMBER_BYTES: Final = 4
+# What one report may add to a batch whose symbol is a number.
+LARGEST_ROW: Final = _SEGMENT_BYTES + ID_BYTES + _NUMBER_BYTES
 
 
 def partition_of(report_id: bytes, partitions: int) -> int:
@@ -32,7 +34,7 @@ def partition_of(report_id: bytes, partitions: int) -> int:
 
 @dataclass(slots=True)
 class _Column:
-    """The reports of one (digest, round), in order of arrival, and the ids of those refused, by outcome.
+    """The reports of one (digest, round), and the ids of those refused, by outcome; ids lie side by side.
 
     Attributes:
         home: The partitions that they go to.
@@ -40,9 +42,9 @@ class _Column:
     """
 
     home: range
-    ids: list[bytes] = field(default_factory=list)
+    ids: bytearray = field(default_factory=bytearray)
     symbols: list[Symbol] = field(default_factory=list)
-    refused: dict[str, list[bytes]] = field(default_factory=dict)
+    refused: dict[Outcome, bytearray] = field(default_factory=dict)
     taken: int = 0
 
 
@@ -76,9 +78,7 @@ class Batch:
         self._minute = max(self._minute, int(now_s // 60))
         self.attempts += len(reports)
         for report, (outcome, key) in zip(reports, verdicts, strict=True):
-            column = self._columns.get(key)
-            if column is None:
-                column = self._columns[key] = _Column(self._home(key))
+            column = self._column(key)
             if isinstance(report, Malformed):
                 self._without_id += 1
                 continue
@@ -87,11 +87,57 @@ class Batch:
                 self.size += _SEGMENT_BYTES
             if outcome == "accepted":
                 symbol = report.symbol
-                column.ids.append(report.id)
+                column.ids += report.id
                 column.symbols.append(symbol)
                 self.size += ID_BYTES + (len(symbol) if isinstance(symbol, bytes) else _NUMBER_BYTES)
             else:
-                column.refused.setdefault(outcome, []).append(report.id)
+                column.refused.setdefault(outcome, bytearray()).extend(report.id)
+
+    def add_rows(
+        self, rows: NDArray[np.void], verdicts: Sequence[Verdict], which: NDArray[np.intp], now_s: float
+    ) -> None:
+        """Takes the short reports of many uploads, of which the newest came at `now_s`.
+
+        Args:
+            rows: The reports, shape (n,), SHORT_REPORT.
+            verdicts: The different verdicts that there are.
+            which: Which of them each report gets, shape (n,).
+            now_s: Seconds since 1970.
+        """
+        self._minute = max(self._minute, int(now_s // 60))
+        self.attempts += len(rows)
+        for place, (outcome, key) in enumerate(verdicts):
+            chosen = np.flatnonzero(which == place)
+            column = self._column(key)
+            unopened = max(0, len(column.home) - column.taken)
+            self.size += _SEGMENT_BYTES * min(unopened, len(chosen))
+            column.taken += len(chosen)
+            ids = rows["id"][chosen].tobytes()
+            if outcome == "accepted":
+                column.ids += ids
+                column.symbols += rows["symbol"][chosen].tolist()
+                self.size += (ID_BYTES + _NUMBER_BYTES) * len(chosen)
+            else:
+                column.refused.setdefault(outcome, bytearray()).extend(ids)
+
+    def _column(self, key: Key | None) -> _Column:
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = _Column(self._home(key))
+        return column
+
+    def accepted(self) -> dict[Key, int]:
+        """How many reports of each (digest, round) it has taken and not refused."""
+        return {key: len(column.symbols) for key, column in self._columns.items() if key is not None}
+
+    def outcomes(self) -> Counter[Outcome]:
+        """How many reports it has taken, by outcome."""
+        found: Counter[Outcome] = Counter({"invalid": self._without_id})
+        for column in self._columns.values():
+            found["accepted"] += len(column.symbols)
+            for outcome, ids in column.refused.items():
+                found[outcome] += len(ids) // ID_BYTES
+        return found
 
     def records(self, source: Source) -> dict[int, ReportsRecord]:
         """Partition -> its record; reports in an order drawn from `source`, segments by digest and round.
@@ -114,20 +160,20 @@ class Batch:
         }
 
 
-def _places(ids: Sequence[bytes], partitions: int) -> NDArray[np.intp]:
-    """What `partition_of` gives for each id, shape (n,)."""
-    ends = np.frombuffer(b"".join(ids), dtype=">u8").reshape(-1, 2)[:, 1]
+def _places(ids: bytearray, partitions: int) -> NDArray[np.intp]:
+    """What `partition_of` gives for each of the ids side by side, shape (n,)."""
+    ends = np.frombuffer(ids, dtype=">u8").reshape(-1, 2)[:, 1]
     return (ends % np.uint64(partitions)).astype(np.intp)
 
 
 def _segments(key: Key, column: _Column, source: Source) -> Iterator[tuple[int, Segment]]:
     """The column's segments, one for each partition that anything of it lies in."""
-    n, partitions = len(column.ids), len(column.home)
+    n, partitions = len(column.symbols), len(column.home)
     order = random_order(n, source)
     places = _places(column.ids, partitions)
     # Within a partition the random order stays.
     order = order[np.argsort(places[order], kind="stable")]
-    ids = np.frombuffer(b"".join(column.ids), dtype=np.uint8).reshape(n, ID_BYTES)[order]
+    ids = np.frombuffer(column.ids, dtype=np.uint8).reshape(n, ID_BYTES)[order]
     symbols = _stacked(column.symbols)[order]
     kept = np.bincount(places, minlength=partitions)
     refused = {

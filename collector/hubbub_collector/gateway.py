@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -23,9 +23,10 @@ from hubbub.errors import WireError
 from hubbub.randomness import SYSTEM, Source
 from hubbub.records import NO_ROUND, SurveyRecord, decode_record, encode_record
 from hubbub.survey import Survey
-from hubbub.wire import decode_upload, encode_response, encode_surveys
+from hubbub.wire import decode_upload, encode_surveys, short_reports
 from hubbub_collector.admission import Admission, Key, Terms, index_surveys
 from hubbub_collector.batcher import ByteBudget
+from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.list_file import ListFile
 from hubbub_collector.log import Log
@@ -36,8 +37,6 @@ from hubbub_collector.writer import Writer
 MSGPACK: Final = "application/msgpack"
 # Records per read when a restart counts what quotas have already taken.
 _RECALL_CHUNK: Final = 256
-# A Content-Length of more digits is no length, and is not turned into a number.
-_LENGTH_DIGITS: Final = 18
 
 
 class Gateway:
@@ -74,6 +73,7 @@ class Gateway:
         self._bytes = ByteBudget(settings.max_pending_bytes)
         self.metrics = Metrics()
         self._writer: Writer | None = None
+        self._bodies: Bodies | None = None
         self._plain = encode_surveys([survey.canonical for survey in self._surveys.values()])
 
     @contextlib.asynccontextmanager
@@ -81,9 +81,15 @@ class Gateway:
         """Publishes the surveys, takes uploads, and on the way out writes what still waits."""
         await asyncio.to_thread(self._prepare)
         self._writer = Writer(
-            self._log, self._settings, source=self._source, metrics=self.metrics, home=self._home
+            self._log,
+            self._settings,
+            self._admission,
+            source=self._source,
+            metrics=self.metrics,
+            home=self._home,
         )
         self._writer.start()
+        self._bodies = Bodies(self._settings.max_upload_bytes, self._settings.body_timeout_s)
         try:
             yield
         finally:
@@ -114,10 +120,10 @@ class Gateway:
         """POST /v1/reports: an upload in, one outcome per report out, when their record is durable."""
         try:
             status, body, headers = 200, await self._outcomes(scope, receive), _OUTCOME_HEADERS
-        except _HungUp:
+        except HungUp:
             return
-        except _Refusal as refusal:
-            status, body, headers = refusal.status, str(refusal).encode(), refusal.headers
+        except Refusal as refusal:
+            status, body, headers = refusal.status, str(refusal).encode(), (*_TEXT_HEADERS, *refusal.headers)
         self.metrics.uploads[status] += 1
         headers = [*headers, (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -127,48 +133,46 @@ class Gateway:
         """The encoded outcomes of an upload; whatever is held of the byte budget is held within this call.
 
         Raises:
-            _Refusal: If the upload is turned away as a whole.
-            _HungUp: If the sender went before its body was complete.
+            Refusal: If the upload is turned away as a whole.
+            HungUp: If the sender went before its body was complete.
         """
-        settings = self._settings
-        announced = _announced_length(scope)
-        if announced is not None and announced > settings.max_upload_bytes:
-            raise _too_long(settings.max_upload_bytes)
+        writer, bodies = self._writer, self._bodies
+        if writer is None or bodies is None:
+            raise RuntimeError("the gateway must be running to take uploads")
+        announced = bodies.announced(scope)
         # A body of unknown length is held at its largest until it is there.
-        held = settings.max_upload_bytes if announced is None else announced
+        held = self._settings.max_upload_bytes if announced is None else announced
         if not self._bytes.take(held):
-            raise _Refusal(429, "too many uploads wait to be stored; try again", self._retry_after)
+            raise Refusal(429, "too many uploads wait to be stored; try again", self._retry_after)
         try:
-            body = await _read_in_time(receive, settings.max_upload_bytes, settings.body_timeout_s)
-            self._bytes.give(held - len(body))
-            held = len(body)
-            self.metrics.upload_bytes += held
-            return await self._take(body)
+            body = await bodies.read(receive)
+            self.metrics.upload_bytes += len(body)
+            if len(body) != held:
+                self._bytes.give(held - len(body))
+                held = len(body)
+            return await self._submit(writer, body)
+        except NotDurable:
+            raise Refusal(503, "the upload could not be stored; try again", self._retry_after) from None
         finally:
             self._bytes.give(held)
 
-    async def _take(self, body: bytes) -> bytes:
-        """Judges an upload's reports, waits until what they became is durable, and encodes their outcomes."""
+    def _submit(self, writer: Writer, body: bytes) -> Awaitable[bytes]:
+        """Hands an upload to the writer, judged or to be judged: the answer, when it is durable.
+
+        Raises:
+            Refusal: If the body is no upload.
+        """
+        now_s = self._clock()
+        if (rows := short_reports(body, max_reports=self._settings.max_reports)) is not None:
+            return writer.submit_rows(rows, now_s)
         try:
             reports = decode_upload(body, max_reports=self._settings.max_reports)
         except WireError as error:
-            raise _Refusal(400, str(error)) from None
-        now_s = self._clock()
-        verdicts = self._admission.judge(reports, now_s)
-        if reports:
-            if self._writer is None:
-                raise RuntimeError("the gateway must be running to take uploads")
-            try:
-                await self._writer.submit(reports, verdicts, now_s)
-            except NotDurable:
-                self._admission.give_back(verdicts)
-                raise _Refusal(503, "the upload could not be stored; try again", self._retry_after) from None
-        outcomes = [verdict.outcome for verdict in verdicts]
-        self.metrics.reports.update(outcomes)
-        return encode_response(outcomes)
+            raise Refusal(400, str(error)) from None
+        return writer.submit(reports, self._admission.judge(reports, now_s), now_s)
 
     @property
-    def _retry_after(self) -> _Headers:
+    def _retry_after(self) -> Headers:
         return ((b"retry-after", b"%d" % self._settings.retry_after_s),)
 
     async def surveys(self, _: Request) -> Response:
@@ -197,32 +201,9 @@ class Gateway:
         return self._writer is not None and self._writer.healthy
 
 
-_Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
-
-_OUTCOME_HEADERS: Final[_Headers] = ((b"content-type", MSGPACK.encode()), (b"cache-control", b"no-store"))
-_TEXT_HEADERS: Final[_Headers] = (
-    (b"content-type", b"text/plain; charset=utf-8"),
-    (b"cache-control", b"no-store"),
-)
-# Where bytes may still come that nobody will read, the connection ends with the answer.
-_CLOSE: Final[_Headers] = ((b"connection", b"close"),)
-
-
-class _Refusal(Exception):  # noqa: N818  # stays within this module, and names what the sender gets
-    """An upload turned away as a whole: status, a sentence for its sender, headers."""
-
-    def __init__(self, status: int, text: str, headers: _Headers = ()) -> None:
-        super().__init__(text)
-        self.status, self.headers = status, (*_TEXT_HEADERS, *headers)
-
-
-class _HungUp(Exception):  # noqa: N818  # stays within this module
-    """The sender closed the connection before its body was complete."""
-
-
-def _too_long(limit: int) -> _Refusal:
-    return _Refusal(413, f"an upload must have at most {limit} bytes", _CLOSE)
-
+# Nothing about caching: of a POST, nothing is kept that does not say that it may be.
+_OUTCOME_HEADERS: Final[Headers] = ((b"content-type", MSGPACK.encode()),)
+_TEXT_HEADERS: Final[Headers] = ((b"content-type", b"text/plain; charset=utf-8"),)
 
 _UPLOADS: Final = "/v1/reports"
 
@@ -247,75 +228,6 @@ class _Uploads:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._gateway.uploads(scope, receive, send)
-
-
-def _announced_length(scope: Scope) -> int | None:
-    """The body's announced length; None for a chunked body.
-
-    Raises:
-        _Refusal: If there is neither.
-    """
-    length: int | None = None
-    for name, value in scope["headers"]:
-        if name == b"transfer-encoding":
-            return None
-        if name == b"content-length":
-            if not value.isdigit() or len(value) > _LENGTH_DIGITS:
-                raise _Refusal(400, "Content-Length must be a number", _CLOSE)
-            length = int(value)
-    if length is None:
-        raise _Refusal(411, "an upload must say its length", _CLOSE)
-    return length
-
-
-async def _read_in_time(receive: Receive, limit: int, timeout_s: float) -> bytes:
-    """The body; what `asyncio.timeout` would do, at a third of its cost.
-
-    Raises:
-        _Refusal: If there is more than `limit` bytes, or not all of it within `timeout_s`.
-        _HungUp: If the sender went.
-    """
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101 - a coroutine runs in a task
-    asked, late = task.cancelling(), False
-
-    def give_up() -> None:
-        nonlocal late
-        late = True
-        task.cancel()
-
-    timer = asyncio.get_running_loop().call_later(timeout_s, give_up)
-    try:
-        return await _read(receive, limit)
-    except asyncio.CancelledError:
-        # Somebody else may have cancelled too, and more strongly: the server, when it stops.
-        if late and task.uncancel() <= asked:
-            raise _Refusal(408, f"the body must arrive in {timeout_s:g} s", _CLOSE) from None
-        raise
-    finally:
-        timer.cancel()
-
-
-async def _read(receive: Receive, limit: int) -> bytes:
-    """The body, given up as soon as more than `limit` bytes have come.
-
-    Raises:
-        _Refusal: If there is more.
-        _HungUp: If the sender went.
-    """
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise _HungUp
-        part = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            raise _too_long(limit)
-        parts.append(part)
-        if not message.get("more_body", False):
-            return b"".join(parts)
 
 
 def create_app(

@@ -9,7 +9,7 @@ from hubbub.wire import OUTCOMES, Outcome
 
 
 class Metrics:
-    """Counters since the process began. Reports count when their answer is sent, so only once durable."""
+    """Counters since the process began. Reports count once they are durable."""
 
     def __init__(self) -> None:
         self.reports: Counter[Outcome] = Counter(dict.fromkeys(OUTCOMES, 0))

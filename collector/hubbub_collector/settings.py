@@ -24,6 +24,7 @@ class GatewaySettings:
         max_batch_bytes: Bytes of one batch; the upload that reaches them is still taken whole. Sets, and
             refusals of many different rounds, take far more of them than numbers do. Even if all falls into
             one partition, 1 MiB and an upload stay below the 2 MiB that a Kafka topic takes as one message.
+            A report that is not judged yet counts as 100, the most that it can take.
         body_timeout_s: Seconds in which a body must have arrived, so that a slow sender cannot sit on bytes
             that others need.
         retry_after_s: Whole seconds in the Retry-After of 429 and 503. A linger clears a backlog, and devices

@@ -6,39 +6,103 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
+from typing import Final
+
+import numpy as np
 
 from hubbub.randomness import Source
 from hubbub.records import encode_record
-from hubbub.wire import Malformed, Report
-from hubbub_collector.admission import Key, Verdict
-from hubbub_collector.batcher import Batch
+from hubbub.wire import SHORT_REPORT, Malformed, Outcome, Report, encode_response
+from hubbub_collector.admission import Admission, Key, Verdict
+from hubbub_collector.batcher import LARGEST_ROW, Batch
 from hubbub_collector.errors import LogError, NotDurable
 from hubbub_collector.log import Log
 from hubbub_collector.metrics import Metrics
 from hubbub_collector.settings import GatewaySettings
 
 _LOG = logging.getLogger("hubbub.collector")
+_ROW: Final = SHORT_REPORT.itemsize
 
 
 class _Pending:
-    """A batch that fills up, and the uploads that wait for it."""
+    """A batch that fills up, and the uploads that wait for it.
+
+    Attributes:
+        due: When it has lingered long enough, in the event loop's time.
+        unjudged: How many short reports it has beside its batch, to be judged together when it is written.
+        room: How many of them it can have, whatever they turn out to be.
+    """
 
     def __init__(self, batch: Batch, due: float) -> None:
         self.batch = batch
         self.due = due
-        self.waiting: list[asyncio.Future[None]] = []
+        self.unjudged = self.room = 0
+        # Uploads of short reports, side by side, and when they came.
+        self._rows: list[bytes] = []
+        self._times_s: list[float] = []
+        self._short_waiting: list[asyncio.Future[bytes]] = []
+        # The uploads that were judged, and the answer to each.
+        self._waiting: list[asyncio.Future[bytes]] = []
+        self._answers: list[bytes] = []
 
-    def settle(self, error: NotDurable | None) -> None:
-        for future in self.waiting:
+    def add(
+        self,
+        reports: Sequence[Report | Malformed],
+        verdicts: Sequence[Verdict],
+        now_s: float,
+        future: asyncio.Future[bytes],
+    ) -> None:
+        """Takes an upload that was judged."""
+        self.batch.add(reports, verdicts, now_s)
+        self._waiting.append(future)
+        self._answers.append(encode_response([verdict.outcome for verdict in verdicts]))
+
+    def add_rows(self, rows: bytes, now_s: float, future: asyncio.Future[bytes]) -> None:
+        """Takes an upload of short reports."""
+        self._rows.append(rows)
+        self._times_s.append(now_s)
+        self._short_waiting.append(future)
+        self.unjudged += len(rows) // _ROW
+
+    def judge(self, admission: Admission) -> None:
+        """Judges what was not judged: all at once."""
+        if not self._rows:
+            return
+        rows = np.frombuffer(b"".join(self._rows), dtype=SHORT_REPORT)
+        lengths = [len(upload) // _ROW for upload in self._rows]
+        verdicts, which = admission.judge_rows(rows, np.repeat(self._times_s, lengths))
+        self.batch.add_rows(rows, verdicts, which, max(self._times_s))
+        self._answers += _answers([verdict.outcome for verdict in verdicts], which.tolist(), lengths)
+        self._waiting += self._short_waiting
+
+    def settle(self) -> None:
+        """Answers everyone."""
+        for future, answer in zip(self._waiting, self._answers, strict=True):
             # A request that was cancelled, when the process stops, no longer waits.
             if not future.done():
-                if error is None:
-                    future.set_result(None)
-                else:
-                    future.set_exception(error)
+                future.set_result(answer)
+
+    def forget(self, error: NotDurable) -> None:
+        """Tells everyone that nothing was stored."""
+        for future in {*self._waiting, *self._short_waiting}:
+            if not future.done():
+                future.set_exception(error)
+
+
+def _answers(outcomes: Sequence[Outcome], which: Sequence[int], lengths: Sequence[int]) -> Iterator[bytes]:
+    """The answer to each upload, of so many reports, from the places of their outcomes; most are alike."""
+    known: dict[tuple[int, ...], bytes] = {}
+    begin = 0
+    for length in lengths:
+        places = tuple(which[begin : begin + length])
+        begin += length
+        answer = known.get(places)
+        if answer is None:
+            answer = known[places] = encode_response([outcomes[place] for place in places])
+        yield answer
 
 
 class Writer:
@@ -46,10 +110,12 @@ class Writer:
 
     One task lives on the event loop and one thread does the blocking work, so that uploads are accepted while
     a batch is written. Lingers of several batches never overlap in the log: they are appended one by one.
+    Make it on that event loop, while it runs.
 
     Args:
         log: Where batches go.
         settings: Linger and batch size.
+        admission: What judges short reports, and gets back the quota of reports that were not stored.
         source: Randomness of the order within a batch.
         metrics: Where the writer counts.
         home: Which partitions the reports of a (digest, round) go to; all if absent.
@@ -59,14 +125,18 @@ class Writer:
         self,
         log: Log,
         settings: GatewaySettings,
+        admission: Admission,
         *,
         source: Source,
         metrics: Metrics,
         home: Callable[[Key | None], range] | None = None,
     ) -> None:
-        self._home = home
+        self._home, self._admission = home, admission
         self._log, self._settings, self._source, self._metrics = log, settings, source, metrics
+        self._loop = asyncio.get_running_loop()
         self._queue: deque[_Pending] = deque()
+        # The last of the queue, while it takes more.
+        self._open: _Pending | None = None
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hubbub-log")
@@ -76,40 +146,67 @@ class Writer:
         self.healthy = True
 
     def start(self) -> None:
-        """Begins to write; call it on the running event loop."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="hubbub-writer")
+        """Begins to write."""
+        self._task = self._loop.create_task(self._run(), name="hubbub-writer")
 
     def submit(
         self, reports: Sequence[Report | Malformed], verdicts: Sequence[Verdict], now_s: float
-    ) -> asyncio.Future[None]:
-        """Puts an upload into the open batch.
+    ) -> asyncio.Future[bytes]:
+        """Puts an upload that was judged into the open batch.
 
         Returns:
-            A future that is done when the batch is durable, and raises NotDurable when it was forgotten.
+            The answer to it, when the batch is durable; NotDurable when it was forgotten.
+
+        Raises:
+            NotDurable: If the writer takes no more.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        if self._task is None or self._stopping or self._broken is not None:
-            future.set_exception(NotDurable("the gateway must be running to take uploads, got a stopped one"))
-            return future
-        if not self._queue or self._is_full(self._queue[-1].batch):
-            batch = Batch(self._log.partitions, self._home)
-            self._queue.append(_Pending(batch, loop.time() + self._settings.linger_s))
-        pending = self._queue[-1]
-        pending.batch.add(reports, verdicts, now_s)
-        pending.waiting.append(future)
-        self._wake.set()
-        if self._is_full(pending.batch):
-            self._hurry.set()
+        future: asyncio.Future[bytes] = self._loop.create_future()
+        pending = self._open or self._begin()
+        pending.add(reports, verdicts, now_s, future)
+        pending.room = self._room(pending.batch)
+        if pending.unjudged >= pending.room:
+            self._close()
         return future
 
-    def _is_full(self, batch: Batch) -> bool:
+    def submit_rows(self, rows: bytes, now_s: float) -> asyncio.Future[bytes]:
+        """The same for short reports side by side: they are judged when their batch is written.
+
+        Raises:
+            NotDurable: If the writer takes no more.
+        """
+        future: asyncio.Future[bytes] = self._loop.create_future()
+        pending = self._open or self._begin()
+        pending.add_rows(rows, now_s, future)
+        if pending.unjudged >= pending.room:
+            self._close()
+        return future
+
+    def _begin(self) -> _Pending:
+        if self._task is None or self._stopping or self._broken is not None:
+            raise NotDurable("the gateway must be running to take uploads, got a stopped one")
+        batch = Batch(self._log.partitions, self._home)
+        self._open = _Pending(batch, self._loop.time() + self._settings.linger_s)
+        self._open.room = self._room(batch)
+        self._queue.append(self._open)
+        self._wake.set()
+        return self._open
+
+    def _room(self, batch: Batch) -> int:
+        """How many short reports the batch can still take, whatever they turn out to be."""
         settings = self._settings
-        return batch.attempts >= settings.max_batch_reports or batch.size >= settings.max_batch_bytes
+        return min(
+            settings.max_batch_reports - batch.attempts,
+            (settings.max_batch_bytes - batch.size) // LARGEST_ROW,
+        )
+
+    def _close(self) -> None:
+        """Takes no more into the open batch, and does not let it linger."""
+        self._open = None
+        self._hurry.set()
 
     async def stop(self) -> None:
         """Writes what is waiting, without lingering, and ends; uploads from here on raise NotDurable."""
-        self._stopping = True
+        self._stopping, self._open = True, None
         self._wake.set()
         self._hurry.set()
         if self._task is not None:
@@ -117,7 +214,6 @@ class Writer:
         self._thread.shutdown()
 
     async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             await self._wake.wait()
             if not self._queue:
@@ -127,12 +223,15 @@ class Writer:
                 continue
             await self._linger(self._queue[0])
             pending = self._queue.popleft()
+            if pending is self._open:
+                self._open = None
             error: NotDurable | None = None
             if self._broken is not None:
-                pending.settle(NotDurable("the writer failed"))
+                self._forget(pending, NotDurable("the writer failed"))
                 continue
             try:
-                await loop.run_in_executor(self._thread, self._write, pending.batch)
+                pending.judge(self._admission)
+                await self._loop.run_in_executor(self._thread, self._write, pending.batch)
             except LogError as cause:
                 error = NotDurable(f"the log did not take a batch: {cause}")
                 if self.healthy:
@@ -141,21 +240,29 @@ class Writer:
             except Exception as cause:
                 # Not a failing disk but a bug: nothing more is taken, and the operator sees where it is.
                 error = NotDurable("the writer failed")
-                self._broken, self.healthy = cause, False
+                self._broken, self._open, self.healthy = cause, None, False
                 _LOG.exception("the gateway takes no more uploads")
             else:
                 if not self.healthy and self._broken is None:
                     _LOG.warning("the log takes uploads again")
                     self.healthy = True
             self._metrics.batch_done("stored" if error is None else "forgotten")
-            pending.settle(error)
+            if error is None:
+                self._metrics.reports.update(pending.batch.outcomes())
+                pending.settle()
+            else:
+                self._forget(pending, error)
+
+    def _forget(self, pending: _Pending, error: NotDurable) -> None:
+        self._admission.give_back(pending.batch.accepted())
+        pending.forget(error)
 
     async def _linger(self, pending: _Pending) -> None:
-        """Waits until the batch is due, full, or the writer is asked to stop."""
-        if self._stopping or self._is_full(pending.batch):
+        """Waits until the batch is due, or takes no more."""
+        if pending is not self._open:
             return
         self._hurry.clear()
-        remaining_s = pending.due - asyncio.get_running_loop().time()
+        remaining_s = pending.due - self._loop.time()
         if remaining_s > 0:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), remaining_s)

@@ -5,10 +5,13 @@ Byte layouts are in docs/wire.md and are held by the golden files; a change of e
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
+
+import numpy as np
 
 from hubbub import packing
 from hubbub.channel import Symbol
@@ -29,9 +32,23 @@ MAX_OUTCOMES: Final = 65536
 
 _IDENTITY: Final = DIGEST_BYTES + ID_BYTES
 _REPORT_HEAD: Final = bytes([0x93, 0xC4, _IDENTITY])
-_SMALL_FIELDS: Final = struct.Struct(f"{len(_REPORT_HEAD)}s{DIGEST_BYTES}s{ID_BYTES}sBB")
-_SMALL_REPORT: Final = _SMALL_FIELDS.size
-_UPLOAD_HEAD: Final = 3  # of fewer than 16 reports: two elements, the version, so many reports
+# A report whose round and symbol are numbers below 128, as almost all are: its fields lie at fixed offsets.
+SHORT_REPORT: Final = np.dtype(
+    [
+        ("head", "u1", len(_REPORT_HEAD)),
+        ("digest", "u1", DIGEST_BYTES),
+        ("id", "u1", ID_BYTES),
+        ("round", "u1"),
+        ("symbol", "u1"),
+    ]
+)
+_SHORT_REPORT: Final = SHORT_REPORT.itemsize
+_FRAME_HEAD: Final = bytes([0x92, WIRE_VERSION])
+_SHORT_UPLOAD: Final = re.compile(
+    b"%s[\x90-\x9f](?:%s.{%d}[\x00-\x7f]{2}){1,15}" % (_FRAME_HEAD, re.escape(_REPORT_HEAD), _IDENTITY),
+    re.DOTALL,
+)
+_SHORT_HEAD: Final = len(_FRAME_HEAD) + 1
 
 Outcome: TypeAlias = Literal["accepted", "invalid", "early", "late", "unknown", "over_quota"]
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
@@ -104,7 +121,7 @@ def decode_report(data: bytes) -> Report:
         WireError: If `data` is anything but one well-formed report.
     """
     # Almost every report is the short form: its fields lie at fixed offsets.
-    if len(data) == _SMALL_REPORT and data[:3] == _REPORT_HEAD and data[-2] < 0x80 and data[-1] < 0x80:
+    if len(data) == _SHORT_REPORT and data[:3] == _REPORT_HEAD and data[-2] < 0x80 and data[-1] < 0x80:
         return Report(data[3:19], data[-2], data[19:35], data[-1])
     fields = packing.array(packing.unpack(data, "report"), "report", 3)
     identity = packing.binary(fields[0], "report digest and id", _IDENTITY)
@@ -126,7 +143,12 @@ def _symbol(value: object) -> Symbol:
 
 def encode_upload(reports: Sequence[bytes]) -> bytes:
     """The body of one upload: array [1, [report, ...]], the encoded reports side by side as they are."""
-    return b"".join((b"\x92", packing.pack(WIRE_VERSION), _array_head(len(reports)), *reports))
+    return _frame(reports)
+
+
+def _frame(elements: Sequence[bytes]) -> bytes:
+    """Array [1, [element, ...]] of elements that are encoded already."""
+    return b"".join((_FRAME_HEAD, _array_head(len(elements)), *elements))
 
 
 def _array_head(length: int) -> bytes:
@@ -142,12 +164,6 @@ def decode_upload(data: bytes, *, max_reports: int) -> list[Report | Malformed]:
         WireError: If the frame itself is broken: not MessagePack, cut short, another version, bytes after the
             end, or more than `max_reports` elements.
     """
-    if (reports := _few_small(data)) is not None and len(reports) <= max_reports:
-        return reports
-    return _any_upload(data, max_reports)
-
-
-def _any_upload(data: bytes, max_reports: int) -> list[Report | Malformed]:
     cursor = _open(data, "upload")
     found: list[Report | Malformed] = []
     for _ in range(cursor.array("upload", max_reports)):
@@ -160,17 +176,15 @@ def _any_upload(data: bytes, max_reports: int) -> list[Report | Malformed]:
     return found
 
 
-def _few_small(data: bytes) -> list[Report | Malformed] | None:
-    """The reports of what almost every upload is, a few in their short form; None for any other upload."""
-    n, rest = divmod(len(data) - _UPLOAD_HEAD, _SMALL_REPORT)
-    if rest or n > 15 or data[:_UPLOAD_HEAD] != bytes((0x92, WIRE_VERSION, 0x90 | n)):
+def short_reports(data: bytes, *, max_reports: int) -> bytes | None:
+    """The reports of an upload side by side, if there are 1 to 15, at most `max_reports`, all SHORT_REPORT.
+
+    Gives None for any other upload; whether it is one at all, `decode_upload` says.
+    """
+    if not _SHORT_UPLOAD.fullmatch(data):
         return None
-    found: list[Report | Malformed] = []
-    for head, digest, identifier, number, symbol in _SMALL_FIELDS.iter_unpack(data[_UPLOAD_HEAD:]):
-        if head != _REPORT_HEAD or number >= 0x80 or symbol >= 0x80:
-            return None
-        found.append(Report(digest, number, identifier, symbol))
-    return found
+    n = data[_SHORT_HEAD - 1] & 0x0F
+    return data[_SHORT_HEAD:] if n <= max_reports and len(data) == _SHORT_HEAD + n * _SHORT_REPORT else None
 
 
 def _open(data: bytes, subject: str) -> packing.Cursor:

@@ -33,7 +33,7 @@ from hubbub_collector import gateway
 from hubbub_collector.errors import CollectorError
 from hubbub_collector.growing_log import GrowingLog
 from hubbub_collector.kafka_dead import KafkaDeadTopic
-from hubbub_collector.server import create_server
+from hubbub_collector.server import create_server, look_for_cycles_rarely
 from hubbub_deploy import watching
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import announced, opened
@@ -132,6 +132,7 @@ def collect(
         except CollectorError as error:
             raise DeployError(str(error)) from error
         server = create_server(ingest, host=host, port=port)
+        look_for_cycles_rarely()
         print(f"Hubbub collector: {base_url(host, listener)}", flush=True)
         with stopping_politely(server):
             _serve(server, listener)

@@ -6,12 +6,14 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from surveys import LABELS, START_S
 
-from hubbub.mechanisms import grr
+from hubbub.mechanisms import grr, unary
 from hubbub.records import NO_ROUND, ReportsRecord, SealRecord, Segment
 from hubbub.survey import Survey
-from hubbub.wire import Malformed, Report
+from hubbub.wire import SHORT_REPORT, Malformed, Report
 from hubbub_collector.admission import Admission, Terms, Verdict, index_surveys
 from hubbub_collector.errors import CollectorError
 
@@ -133,15 +135,65 @@ def test_refused_reports_use_up_no_quota() -> None:
 
 def test_an_upload_that_was_not_stored_gives_its_quota_back_once() -> None:
     admission = Admission({DIGEST: dataclasses.replace(TERMS, quota=2)})
-    verdicts = admission.judge([report(), report(), report()], 10_500.0)
-    admission.give_back(verdicts)
+    assert outcomes_of(admission, [report()] * 3) == ["accepted", "accepted", "over_quota"]
+    admission.give_back({(DIGEST, 0): 2})
     assert outcomes_of(admission, [report()] * 3) == ["accepted", "accepted", "over_quota"]
 
 
 def test_giving_back_without_a_quota_changes_nothing() -> None:
     admission = Admission({DIGEST: TERMS})
-    admission.give_back(admission.judge([report(), report(digest=b"e" * 16), Malformed("x")], 10_500.0))
+    admission.give_back({(DIGEST, 0): 1, (b"e" * 16, 0): 1})
     assert outcomes_of(admission, [report()]) == ["accepted"]
+
+
+OTHER = b"o" * 16
+ROUNDS = {
+    DIGEST: TERMS,
+    OTHER: dataclasses.replace(TERMS, start_s=10_500, quota=3),
+    b"s" * 16: dataclasses.replace(TERMS, channel=unary(9, epsilon=1.0)),
+}
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(
+                st.sampled_from([*ROUNDS, b"?" * 16]),
+                st.sampled_from([0, 0, 1, 2, 3]),
+                st.sampled_from([0, 3, 4]),
+                st.sampled_from([9_000.0, 9_970.0, 10_500.0, 11_100.0, 11_100.5, 12_000.0]),
+            ),
+            min_size=1,
+            max_size=15,
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_reports_judged_together_get_the_verdicts_that_they_get_one_by_one(
+    batches: list[list[tuple[bytes, int, int, float]]],
+) -> None:
+    alone, together = Admission(ROUNDS), Admission(ROUNDS)
+    # Rounds that took a report are judged another way.
+    for admission in (alone, together):
+        admission.judge([report(0), report(1)], 10_980.0)
+    for batch in batches:
+        # A quota that runs out is the only thing that depends on who was judged before.
+        batch.sort(key=lambda fields: (fields[0], fields[1]))
+        rows = np.array(
+            [
+                (list(b"\x93\xc4\x20"), list(digest), [0] * 16, number, symbol)
+                for digest, number, symbol, _ in batch
+            ],
+            dtype=SHORT_REPORT,
+        )
+        times_s = np.array([now_s for *_, now_s in batch])
+        verdicts, which = together.judge_rows(rows, times_s)
+        expected = [
+            alone.judge([report(number, symbol, digest)], now_s)[0] for digest, number, symbol, now_s in batch
+        ]
+        assert [verdicts[place] for place in which.tolist()] == expected
+        assert len(set(verdicts)) == len(verdicts)
 
 
 def test_a_restart_counts_what_the_log_already_holds() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Callable
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 from hubbub.randomness import SYSTEM, Source
 from hubbub.records import NO_ROUND, ReportsRecord, decode_record, encode_record
 from hubbub.testing import seeded
-from hubbub.wire import Malformed, Report
+from hubbub.wire import SHORT_REPORT, Malformed, Report, encode_report
 from hubbub_collector.admission import Verdict
-from hubbub_collector.batcher import Batch, ByteBudget, partition_of, random_order
+from hubbub_collector.batcher import LARGEST_ROW, Batch, ByteBudget, partition_of, random_order
 
 DIGESTS = [b"a" * 16, b"b" * 16]
 
@@ -70,6 +71,63 @@ def test_every_report_is_in_the_record_of_its_partition_once(
                 found[partition, key, reason] += count
             assert segment.attempts == len(segment) + sum(segment.refused.values())
     assert +found == +expected
+
+
+@given(st.lists(judged_reports(), max_size=40), st.integers(1, 5))
+def test_rows_taken_together_are_stored_as_if_they_had_come_one_by_one(
+    judged: list[tuple[Report | Malformed, Verdict]], partitions: int
+) -> None:
+    short = [
+        (dataclasses.replace(one, symbol=one.symbol % 128), verdict)
+        for one, verdict in judged
+        if isinstance(one, Report) and isinstance(one.symbol, int)
+    ]
+    alone, together = Batch(partitions), Batch(partitions)
+    for one, verdict in short:
+        alone.add([one], [verdict], 200.0)
+    data = b"".join(encode_report(one) for one, _ in short)
+    verdicts = [*dict.fromkeys(verdict for _, verdict in short)]
+    which = np.array([verdicts.index(verdict) for _, verdict in short], dtype=np.intp)
+    together.add_rows(np.frombuffer(data, dtype=SHORT_REPORT), verdicts, which, 200.0)
+
+    assert (together.attempts, together.size) == (alone.attempts, alone.size)
+    assert together.size <= LARGEST_ROW * len(short)
+    assert +together.outcomes() == +alone.outcomes() == Counter(verdict.outcome for _, verdict in short)
+    accepted = Counter(verdict.key for _, verdict in short if verdict.outcome == "accepted")
+    assert +Counter(together.accepted()) == +Counter(alone.accepted()) == accepted
+    assert in_any_order(together) == in_any_order(alone)
+
+
+def in_any_order(batch: Batch) -> list[tuple[int, int, int, list[tuple[object, ...]]]]:
+    """What a batch stores, but for the order of reports."""
+    return [
+        (
+            partition,
+            record.minute,
+            record.unknown,
+            [
+                (
+                    segment.digest,
+                    segment.round,
+                    segment.attempts,
+                    {**segment.refused},
+                    sorted(
+                        (segment.ids[16 * i : 16 * i + 16], symbol)
+                        for i, symbol in enumerate(segment.symbols.tolist())
+                    ),
+                )
+                for segment in record.segments
+            ],
+        )
+        for partition, record in batch.records(SYSTEM).items()
+    ]
+
+
+def test_what_is_no_report_is_counted_as_invalid() -> None:
+    batch = Batch(1)
+    batch.add([Malformed("x")] * 2, [Verdict("invalid", None)] * 2, 0.0)
+    assert +batch.outcomes() == {"invalid": 2}
+    assert batch.accepted() == {}
 
 
 def test_a_batch_gives_one_record_per_partition_with_one_segment_per_round() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from hubbub_collector.server import WholeWrites
+from hubbub_collector.server import WholeWrites, look_for_cycles_rarely
 
 
 class Connection:
@@ -67,3 +68,14 @@ def test_all_else_is_the_connections() -> None:
         assert writes.get_extra_info("peer") == "the peer"
 
     assert on_a_connection(scene) == []
+
+
+def test_a_server_looks_for_cycles_rarely_and_not_among_what_was_there() -> None:
+    before = gc.get_threshold()
+    try:
+        look_for_cycles_rarely()
+        assert gc.get_threshold()[0] > 10 * before[0]
+        assert gc.get_freeze_count() > 1000
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)

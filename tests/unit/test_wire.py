@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import secrets
 
 import msgpack
+import numpy as np
 import pytest
 
 from hubbub.errors import ParameterError, WireError
@@ -13,6 +15,7 @@ from hubbub.wire import (
     MAX_SYMBOL,
     MAX_SYMBOL_BYTES,
     OUTCOMES,
+    SHORT_REPORT,
     Malformed,
     Report,
     decode_report,
@@ -23,6 +26,7 @@ from hubbub.wire import (
     encode_response,
     encode_surveys,
     encode_upload,
+    short_reports,
 )
 
 DIGEST = bytes(range(16))
@@ -139,6 +143,48 @@ def test_upload_of_any_length_is_what_msgpack_would_write(count):
 def test_broken_upload_frame_is_refused(data):
     with pytest.raises(WireError):
         decode_upload(data, max_reports=8)
+
+
+def reports_of(rows):
+    """The reports of rows side by side."""
+    return [
+        Report(row["digest"].tobytes(), int(row["round"]), row["id"].tobytes(), int(row["symbol"]))
+        for row in np.frombuffer(rows, dtype=SHORT_REPORT)
+    ]
+
+
+@pytest.mark.parametrize("count", range(18))
+@pytest.mark.parametrize("max_reports", [1, 3, 15, 16, 1724])
+def test_few_short_reports_lie_side_by_side_as_they_are_decoded(count, max_reports):
+    reports = [Report(secrets.token_bytes(16), i, secrets.token_bytes(16), 127 - i) for i in range(count)]
+    data = encode_upload([encode_report(one) for one in reports])
+    rows = short_reports(data, max_reports=max_reports)
+    if 1 <= count <= min(15, max_reports):
+        assert rows is not None
+        assert reports_of(rows) == reports == decode_upload(data, max_reports=max_reports)
+    else:
+        assert rows is None
+
+
+@pytest.mark.parametrize(
+    "changes", [{"round": 128}, {"symbol": 128}, {"symbol": 70_000}, {"symbol": b"\x05"}, {"round": 300}]
+)
+def test_one_report_that_is_not_short_makes_the_upload_another(changes):
+    long = dataclasses.replace(REPORT, **changes)
+    for reports in ([long], [REPORT, long], [long, REPORT]):
+        assert short_reports(encode_upload([encode_report(one) for one in reports]), max_reports=9) is None
+
+
+def test_a_changed_byte_makes_no_short_reports_that_are_not_there():
+    upload = encode_upload([encode_report(REPORT)] * 3)
+    frame = {0, 1, 2} | {3 + 37 * i + place for i in range(3) for place in (0, 1, 2, 35, 36)}
+    for place in frame:
+        for byte in range(256):
+            data = upload[:place] + bytes([byte]) + upload[place + 1 :]
+            if (rows := short_reports(data, max_reports=99)) is not None:
+                assert reports_of(rows) == decode_upload(data, max_reports=99)
+    for data in (upload[:-1], upload + b"\x00", upload[:-37], upload + upload[3:40], upload[:3], b""):
+        assert short_reports(data, max_reports=99) is None
 
 
 def test_upload_above_its_limit_is_refused_and_at_it_is_taken():

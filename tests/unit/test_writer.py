@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from hubbub.mechanisms import grr
 from hubbub.randomness import SYSTEM
 from hubbub.records import ReportsRecord, decode_record
-from hubbub.wire import Report
-from hubbub_collector.admission import Verdict
+from hubbub.wire import Report, decode_response, encode_report
+from hubbub_collector.admission import Admission, Terms, Verdict
+from hubbub_collector.batcher import LARGEST_ROW
 from hubbub_collector.errors import LogError, NotDurable
 from hubbub_collector.kafka_topic import MAX_RECORD_BYTES
 from hubbub_collector.metrics import Metrics
@@ -22,6 +25,8 @@ from hubbub_collector.sqlite_log import SqliteLog
 from hubbub_collector.writer import Writer
 
 KEY = (b"d" * 16, 0)
+# One round, which takes three reports.
+TERMS = Terms(channel=grr(4, epsilon=1.0), start_s=0, round_s=1000, rounds=1, lateness_s=0, skew_s=0, quota=3)
 
 
 class GatedLog(SqliteLog):
@@ -62,14 +67,20 @@ def log(tmp_path: Path):
 
 
 def writer_on(log: GatedLog, **settings: float) -> Writer:
-    writer = Writer(log, GatewaySettings(**settings), source=SYSTEM, metrics=Metrics())
+    admission = Admission({KEY[0]: TERMS})
+    writer = Writer(log, GatewaySettings(**settings), admission, source=SYSTEM, metrics=Metrics())
     writer.start()
     return writer
 
 
-def submit(writer: Writer, *numbers: int) -> asyncio.Future[None]:
+def submit(writer: Writer, *numbers: int) -> asyncio.Future[bytes]:
     reports = [Report(*KEY, number.to_bytes(16, "big"), 0) for number in numbers]
     return writer.submit(reports, [Verdict("accepted", KEY)] * len(reports), 0.0)
+
+
+def submit_rows(writer: Writer, *symbols: int, now_s: float = 0.0) -> asyncio.Future[bytes]:
+    rows = [encode_report(Report(*KEY, number.to_bytes(16, "big"), s)) for number, s in enumerate(symbols)]
+    return writer.submit_rows(b"".join(rows), now_s)
 
 
 async def entered(log: GatedLog) -> None:
@@ -99,6 +110,65 @@ def test_uploads_of_one_linger_share_one_record(log: GatedLog) -> None:
         await asyncio.gather(*(submit(writer, i) for i in range(50)))
         await writer.stop()
         assert log.stored_ids() == [list(range(50))]
+
+    asyncio.run(run())
+
+
+def test_each_of_many_short_uploads_gets_its_own_answer_however_they_came(log: GatedLog) -> None:
+    async def run() -> None:
+        log.gate.set()
+        writer = writer_on(log, linger_s=0.01)
+        answers = await asyncio.gather(
+            submit_rows(writer, 0, 9, 1),
+            submit(writer, 100),
+            submit_rows(writer, 9),
+            submit_rows(writer, 2, now_s=1001.0),
+            submit_rows(writer, 3, 3),
+        )
+        assert [list(decode_response(answer)) for answer in answers] == [
+            ["accepted", "invalid", "accepted"],
+            ["accepted"],
+            ["invalid"],
+            ["late"],
+            ["accepted", "over_quota"],
+        ]
+        await writer.stop()
+        assert writer._metrics.reports == Counter(
+            accepted=4, invalid=2, late=1, over_quota=1, early=0, unknown=0
+        )
+        assert len(log.stored_ids()) == 1
+        assert len(log.stored_ids()[0]) == 4
+
+    asyncio.run(run())
+
+
+def test_the_quota_of_a_batch_that_is_forgotten_is_given_back(log: GatedLog) -> None:
+    async def run() -> None:
+        log.gate.set()
+        writer = writer_on(log, linger_s=0)
+        log.failure = LogError("disk full")
+        with pytest.raises(NotDurable):
+            await submit_rows(writer, 0, 0, 0)
+        assert sum(writer._metrics.reports.values()) == 0
+        log.failure = None
+        answer = await submit_rows(writer, 0, 0, 0, 0)
+        assert decode_response(answer) == ["accepted", "accepted", "accepted", "over_quota"]
+        await writer.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("limits", [{"max_batch_reports": 4}, {"max_batch_bytes": 4 * LARGEST_ROW}])
+def test_short_reports_fill_a_batch_as_others_do(log: GatedLog, limits: dict[str, int]) -> None:
+    async def run() -> None:
+        log.gate.set()
+        writer = writer_on(log, linger_s=1000, shutdown_s=2000, **limits)
+        full = [submit_rows(writer, 0, 0), submit(writer, 1), submit_rows(writer, 0)]
+        waiting = submit_rows(writer, 0)
+        await asyncio.gather(*full)
+        assert not waiting.done()
+        await writer.stop()
+        assert decode_response(await waiting) == ["over_quota"]
 
     asyncio.run(run())
 
