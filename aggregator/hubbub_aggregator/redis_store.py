@@ -103,7 +103,8 @@ class RedisStore:
                 expected = self._identity(partition)
                 if found not in (None, expected):
                     raise ForeignStore(
-                        f"{namespace} must be the store of {expected.decode()}, got {found.decode()}"
+                        f"namespace {namespace} must be the store of {expected.decode()}, "
+                        f"got {found.decode()}"
                     )
 
     @classmethod

@@ -151,3 +151,21 @@ def test_three_brokers_agree_on_each_other() -> None:
         assert at["KAFKA_CONTROLLER_QUORUM_VOTERS"] == voters
         assert at["KAFKA_ADVERTISED_LISTENERS"] == f"PLAINTEXT://{name}:9092"
         assert at["KAFKA_MIN_INSYNC_REPLICAS"] == 2
+
+
+def test_three_brokers_never_start_on_the_files_of_one() -> None:
+    """A majority without records would elect a leader, and the one that has some would drop them."""
+    one = _services(FILES[0])["kafka-1"]["volumes"]
+    three = [_services(FILES[1])[f"kafka-{number}"]["volumes"] for number in (1, 2, 3)]
+    mounted = [volume for volumes in (one, *three) for volume in volumes]
+    assert len({volume.split(":")[0] for volume in mounted}) == 4
+    assert {volume.split(":")[1] for volume in mounted} == {"/var/lib/kafka/data"}
+
+
+def test_looking_whether_a_broker_is_ready_costs_no_jvm() -> None:
+    """One of Kafka's tools took two seconds of a core, and every broker is looked at every five."""
+    for path in FILES:
+        for name, service in _services(path).items():
+            if name.startswith("kafka") and "image" in service:
+                assert service["healthcheck"]["test"][:3] == ["CMD", "bash", "-c"]
+                assert "/opt/kafka" not in str(service["healthcheck"])
