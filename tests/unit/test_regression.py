@@ -1,14 +1,16 @@
 import itertools
 import math
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
+from exponentials import exp_bounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub import mechanisms as m
-from hubbub.accounting import BayesianFilter, Box, Query, Regression, concave, numbers
+from hubbub.accounting import QUANTA_PER_NAT, BayesianFilter, Box, Query, Regression, concave, numbers
 from hubbub.accounting.branching import Search
 from hubbub.accounting.concave import Corners, largest
 from hubbub.accounting.numbers import Numbers
@@ -285,11 +287,30 @@ def test_no_questions_make_a_decision_or_an_answer_look_longer_than_its_allowanc
 
     # A schedule of which every round but the first five has to be searched to fit.
     looks, accountant = 0, BayesianFilter(0.55)
-    flat = Regression("logistic", box, (1e-3,) * 9, 0.0, 0.1)
-    assert accountant.reserve_all([Query(number, flat) for number in range(45)]) is None
+    flat = [Regression("logistic", box, (slope,) * 9, 0.0, 0.05) for slope in (1e-3, 2e-3)]
+    schedule = [Query(number, each) for number in range(45) for each in flat]
+    assert accountant.reserve_all(schedule) is None
     assert 60 <= looks <= 60 + 30 + 2 * 8
     monkeypatch.setattr("hubbub.accounting.filter.MAX_LOOKS", 1e6)
-    assert accountant.reserve_all([Query(number, flat) for number in range(45)]) is not None
+    assert accountant.reserve_all(schedule) is not None
+
+
+@settings(max_examples=40, deadline=None)
+@given(answer(), st.integers(0, 2**32))
+def test_one_answer_alone_is_bounded_without_a_search_and_as_tightly(made, seed):
+    """Against every corner and 50 random points by the device's own integers, and against the search."""
+    query, symbol = made
+    points = np.random.default_rng(seed).uniform(query.box.low, query.box.high, (50, len(query.box.low)))
+    points = [*points, *itertools.product(*zip(query.box.low, query.box.high, strict=True))]
+    weights = [abs(TOTAL * (1 - symbol) - query.weight(point)) for point in points]
+    bound = query.loss_of(symbol)
+    assert Fraction(max(weights), min(weights)) <= exp_bounds(Fraction(bound, QUANTA_PER_NAT))[0]
+    with mock.patch.object(Search, "__init__", side_effect=AssertionError("nothing is searched")):
+        accountant = BayesianFilter(100.0)
+        accountant.record(accountant.reserve("x", query), symbol)
+    assert accountant.loss <= bound / QUANTA_PER_NAT + 1e-9
+    searched = Numbers(("x",), query.box)._searched([(query, symbol)], 0.0, numbers.Effort(4_000.0))
+    assert bound / QUANTA_PER_NAT == pytest.approx(searched, abs=1e-5)
 
 
 def test_more_answers_than_are_searched_count_their_epsilons(monkeypatch):

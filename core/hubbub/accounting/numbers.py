@@ -198,6 +198,9 @@ class Numbers:
         slack = 2 * sum(query.slack for query, _ in answers)
         if self._linear is not None and self._is_linear(answers):
             spread = self._linear.spread(tried)
+        elif len(answers) == 1:  # as of every round of numbers that change
+            ((query, symbol),) = answers
+            return min(query.loss_of(symbol), query.worst)
         elif len(answers) > MAX_SEARCHED:
             spread = math.inf
         else:

@@ -159,6 +159,19 @@ class Regression:
         numerator, denominator = self.place(numbers).as_integer_ratio()
         return self.least + (numerator * (TOTAL - 2 * self.least) + denominator // 2) // denominator
 
+    def loss_of(self, symbol: int) -> int:
+        """An upper bound of what one answer alone can tell two records apart by, quanta.
+
+        The output never falls with the score, which is largest and least at a corner of the box each. Every
+        likelihood is within `slack` of that of exact arithmetic: twice for the pair that is told apart, and
+        twice for the two corners.
+        """
+        ends = list(zip(self.coefficients, self.box.low, self.box.high, strict=True))
+        most = self.weight([high if a > 0.0 else low for a, low, high in ends])
+        least = self.weight([low if a > 0.0 else high for a, low, high in ends])
+        likely, unlikely = (most, least) if symbol else (TOTAL - least, TOTAL - most)
+        return max(0, fixed_up(likely, unlikely)) + 4 * self.slack
+
     def perturb(self, numbers: Sequence[float], *, source: Source = SYSTEM) -> int:
         """One freshly drawn answer, 0 or 1; private for the whole box at `epsilon`."""
         return int(bernoulli(self.weight(numbers), TOTAL, source))
