@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hubbub_aggregator.counting import apply_many
+from hubbub_aggregator.counting import apply_many, keep_freed_memory
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
 from hubbub_aggregator.errors import Ahead, Gap, Lost
 from hubbub_aggregator.partition import Change, PartitionState, RoundState
@@ -57,6 +57,7 @@ class Assignment:
         clock: Callable[[], float],
         dead_letters: DeadLetters | None = None,
     ) -> None:
+        keep_freed_memory()
         self._window, self._keep = window, keep
         self._dead_letters = dead_letters or Unkept()
         self._store, self._begin, self._end, self._clock = store, begin, end, clock

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from counting_logs import MemoryStore, announcement, batch, counted, report_id, segment
 from surveys import LABELS
@@ -152,3 +157,47 @@ def test_worker_with_a_store_keeps_of_sealed_rounds_the_seal(setting: Setting) -
         assert assignment._states[0].rounds[HEALTH.digest, 0].counts.sum() == kept
         stored = setting.store.load(0).rounds[HEALTH.digest, 0]
         assert (stored.accounting.accepted, stored.afterwards.late, stored.sealed_at) == (30, 1, 31)
+
+
+MAPPED = """
+import ctypes, sys
+import numpy as np
+from counting_logs import MemoryStore
+from hubbub_aggregator.assignment import Assignment
+
+class Mallinfo(ctypes.Structure):
+    _fields_ = [(str(i), ctypes.c_size_t) for i in range(10)]
+
+def mapped():
+    # The fifth number: bytes in blocks that go back to the system as soon as they are freed.
+    library = ctypes.CDLL(None)
+    library.mallinfo2.restype = Mallinfo
+    return getattr(library.mallinfo2(), "4")
+
+if sys.argv[1:]:
+    Assignment(MemoryStore(), end=lambda _: 0, clock=lambda: 0.0)
+before = mapped()
+block = np.empty(12 * 2**20, dtype=np.uint8)
+print(mapped() - before)
+"""
+
+
+def _has_mallinfo2() -> bool:
+    name, version = platform.libc_ver()
+    return name == "glibc" and tuple(map(int, version.split("."))) >= (2, 33)
+
+
+@pytest.mark.skipif(not _has_mallinfo2(), reason="glibc 2.33 is what can be asked")
+def test_memory_that_a_group_frees_is_kept_for_the_next_one() -> None:
+    def mapped(*words: str) -> int:
+        run = subprocess.run(
+            [sys.executable, "-c", MAPPED, *words],
+            cwd=Path(__file__).parents[1],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return int(run.stdout)
+
+    assert mapped() >= 12 * 2**20
+    assert mapped("after an assignment was made") == 0
