@@ -62,7 +62,8 @@ class Assignment:
         self._dead_letters = dead_letters or Unkept()
         self._store, self._begin, self._end, self._clock = store, begin, end, clock
         self._states: dict[int, PartitionState] = {}
-        self._missing_since: dict[int, float] = {}
+        # Since when a partition's next record is missing, and the first that came in its place.
+        self._missing: dict[int, tuple[float, int]] = {}
         # A load that overlaps a save would begin where the partition no longer is.
         self._lock = threading.Lock()
 
@@ -90,7 +91,7 @@ class Assignment:
 
     def _let_go(self) -> None:
         self._states.clear()
-        self._missing_since.clear()
+        self._missing.clear()
 
     def take(self, partition: int, records: Sequence[tuple[int, bytes]]) -> SeekTo | None:
         """Applies records of a partition and saves what they change.
@@ -124,19 +125,24 @@ class Assignment:
             state.commit(change)
             if self._keep == "open":
                 _slim(state, change)
-            self._missing_since.pop(partition, None)
+            self._missing.pop(partition, None)
         if not records or records[-1][0] < state.offset:
             return None
-        if partition not in self._missing_since:
-            self._missing_since[partition] = self._clock()
+        if partition not in self._missing:
+            came = next(offset for offset, _ in records if offset > state.offset)
+            self._missing[partition] = (self._clock(), came)
             return SeekTo(state.offset)
         self._check_patience(partition)
         return None
 
     def _check_patience(self, partition: int) -> None:
-        if self._clock() - self._missing_since[partition] > GAP_PATIENCE_S:
+        since, came = self._missing[partition]
+        if self._clock() - since > GAP_PATIENCE_S:
             offset = self._states[partition].offset
-            raise Gap(f"partition {partition}: offset {offset} must come next, got only others since")
+            raise Gap(
+                f"partition {partition}: offset {offset} must come next, got {came} and others for "
+                f"{GAP_PATIENCE_S:g} s; if it is gone, {_adopting(partition, came)}"
+            )
 
     def verify(self) -> None:
         """Looks for what silence would hide; to be called every few seconds.
@@ -148,7 +154,7 @@ class Assignment:
         """
         with self._lock:
             offsets = {partition: state.offset for partition, state in self._states.items()}
-            for partition in self._missing_since:
+            for partition in self._missing:
                 self._check_patience(partition)
         for partition, offset in offsets.items():
             self._check_log(partition, offset)
@@ -164,8 +170,12 @@ class Assignment:
         if offset < begin:
             raise Lost(
                 f"partition {partition}: offset {offset} must come next, and the log begins at {begin}; "
-                f"`hubbub adopt SETTINGS --partition {partition} --from {begin}` gives up what is in between"
+                f"{_adopting(partition, begin)}"
             )
+
+
+def _adopting(partition: int, offset: int) -> str:
+    return f"`hubbub adopt SETTINGS --partition {partition} --from {offset}` gives up what is in between"
 
 
 def _slim(state: PartitionState, change: Change) -> None:

@@ -86,23 +86,21 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
     """Goes on counting a partition at `offset`, without the records before it, and says what is lost.
 
     Raises:
-        DeployError: If the record that comes next is there, `offset` is not a place to go on, or another
+        DeployError: If the record that comes next is there, `offset` is not the first that is, or another
             process moved the partition meanwhile.
     """
     with opened(settings) as log, _store(settings, log) as store:
         try:
             state = store.load(partition)
-            begin, end = log.begin(partition), log.end(partition)
-            if not max(begin, state.offset + 1) <= offset <= end:
+            first = _first_there(log, partition, state.offset)
+            if first <= state.offset:
                 raise DeployError(
-                    f"--from must be past {state.offset}, which comes next, and in [{begin}, {end}], which "
-                    f"the log has, got {offset}"
+                    f"partition {partition}: the record at {state.offset}, which comes next, is there or not "
+                    "yet written; nothing is lost"
                 )
-            there = log.read(partition, state.offset, 1) if begin <= state.offset < end else []
-            if there and there[0][0] == state.offset:
+            if offset != first:
                 raise DeployError(
-                    f"partition {partition}: the record at {state.offset}, which comes next, is there; "
-                    "nothing is lost"
+                    f"--from must be {first}, the first that is there from {state.offset} on, got {offset}"
                 )
             store.save(partition, adoption.adopt(state, offset, announced(log), now_s=int(time.time())))
         except (AggregatorError, CollectorError, HubbubError) as error:
@@ -111,6 +109,14 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
             f"partition {partition}: offsets {state.offset} to {offset - 1} are given up; "
             "releases that may miss reports of them will say so"
         )
+
+
+def _first_there(log: GrowingLog, partition: int, offset: int) -> int:
+    """The offset of the first record at or after `offset` that the log holds; its end where it holds none."""
+    begin, end = log.begin(partition), log.end(partition)
+    at = max(begin, offset)
+    there = log.read(partition, at, 1) if at < end else []
+    return there[0][0] if there else end
 
 
 def collect(
