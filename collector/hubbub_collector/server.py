@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from functools import partial
 from typing import Any, Final, cast
 
 import uvicorn
@@ -14,6 +15,8 @@ from hubbub_collector.settings import GatewaySettings
 
 # New objects between two looks for cycles: a few hundred uploads that wait for one batch stay below it.
 _OBJECTS_PER_LOOK: Final = 20_000
+# Request line and headers. h11 takes as many; a browser with many cookies sends a quarter of it.
+_MAX_HEAD_BYTES: Final = 64 * 2**10
 
 
 def look_for_cycles_rarely() -> None:
@@ -64,10 +67,44 @@ class WholeWrites:
 
 
 class _Protocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of two classes, as installed
-    """uvicorn's own, on such a connection."""
+    """uvicorn's own, on such a connection, and with bounds on what comes before a body.
+
+    Without them a head that never ends would fill the memory, and connections that say nothing would take
+    all there are.
+    """
+
+    def __init__(self, head_timeout_s: float, **rest: Any) -> None:  # noqa: ANN401 - what uvicorn gives
+        super().__init__(**rest)
+        self._head_timeout_s = head_timeout_s
+        self._head_bytes = 0
+        self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(WholeWrites(cast(asyncio.Transport, transport)))
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and self.cycle.scope is self.scope:
+            # The newest request's head is complete.
+            if self._head_timer is not None:
+                self._head_bytes = 0
+                self._head_timer.cancel()
+                self._head_timer = None
+            return
+        self._head_bytes += len(data)
+        if self._head_timer is None:
+            self._await_head()
+        if self._head_bytes > _MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response(f"The head of a request must have at most {_MAX_HEAD_BYTES} bytes.")
+
+    def _await_head(self) -> None:
+        self._head_timer = self.loop.call_later(self._head_timeout_s, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+        super().connection_lost(exc)
 
 
 def create_server(
@@ -89,7 +126,7 @@ def create_server(
         app,
         host=host,
         port=port,
-        http=_Protocol,
+        http=cast(type[asyncio.Protocol], partial(_Protocol, settings.body_timeout_s)),
         access_log=False,
         proxy_headers=False,
         server_header=False,

@@ -26,7 +26,7 @@ class GatewaySettings:
             one partition, 1 MiB and an upload stay below the 2 MiB that a Kafka topic takes as one message.
             A report that is not judged yet counts as 100, the most that it can take.
         body_timeout_s: Seconds in which a body must have arrived, so that a slow sender cannot sit on bytes
-            that others need.
+            that others need; and a request's head before it, so that silent ones cannot sit on connections.
         retry_after_s: Whole seconds in the Retry-After of 429 and 503. A linger clears a backlog, and devices
             add jitter, so the least that the header can say is enough.
         max_connections: Connections open at once; uvicorn answers 503 beyond.

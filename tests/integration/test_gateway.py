@@ -7,6 +7,7 @@ import http.client
 import logging
 import os
 import secrets
+import select
 import signal
 import socket
 import subprocess
@@ -303,6 +304,49 @@ def test_a_body_that_does_not_arrive_is_408_and_lets_go_of_its_bytes(log: GatedL
     with serving(log, body_timeout_s=0.05) as device:
         assert headers_only(device.port, "Content-Length: 100").status == 408
         assert "hubbub_gateway_pending_bytes 0\n" in device.get("/metrics").data.decode()
+
+
+def connected(device: Device) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", device.port), timeout=20)
+
+
+def test_a_head_that_never_ends_is_refused_and_not_kept(log: GatedLog) -> None:
+    with serving(log) as device:
+        with connected(device) as sock:
+            sock.sendall(b"POST /v1/reports HTTP/1.1\r\nX: " + b"a" * 2**17)
+            assert sock.recv(100).startswith(b"HTTP/1.1 400")
+        with connected(device) as sock, pytest.raises(ConnectionError):
+            for _ in range(64):
+                sock.sendall(b"X: " + b"a" * 2**20)
+        # What comes in pieces, but comes, is a request like any.
+        body = body_of(report())
+        with connected(device) as sock:
+            for _ in range(3):
+                sock.sendall(b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 40_000)
+                sock.sendall(b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                answer = http.client.HTTPResponse(sock, method="POST")
+                answer.begin()
+                assert decode_response(answer.read()) == ["accepted"]
+
+
+def test_a_connection_that_says_too_little_ends_and_one_that_waits_for_its_answer_does_not(
+    log: GatedLog,
+) -> None:
+    with serving(log, body_timeout_s=0.1) as device:
+        log.gate.clear()
+        answers: list[list[str]] = []
+        thread = threading.Thread(target=lambda: answers.append(device.upload(report())))
+        thread.start()
+        assert log.entered.wait(20)
+        with connected(device) as silent, connected(device) as slow:
+            slow.sendall(b"POST /v1/reports HTTP/1.1\r\nX: ")
+            with contextlib.suppress(ConnectionError):
+                while not select.select([slow], [], [], 0.01)[0]:
+                    slow.send(b"a")
+            assert silent.recv(1) == b""
+        log.gate.set()
+        thread.join()
+    assert answers == [["accepted"]]
 
 
 def test_past_the_bound_uploads_get_429_before_they_are_read_and_recover(log: GatedLog) -> None:
