@@ -93,10 +93,15 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
         try:
             state = store.load(partition)
             first = _first_there(log, partition, state.offset)
-            if first <= state.offset:
+            if first < state.offset:
                 raise DeployError(
-                    f"partition {partition}: the record at {state.offset}, which comes next, is there or not "
-                    "yet written; nothing is lost"
+                    f"partition {partition}: the log ends at {first}, and {state.offset} comes next: "
+                    "it was cut, and only another namespace counts what is left of it"
+                )
+            if first == state.offset:
+                raise DeployError(
+                    f"partition {partition}: the record at {first}, which comes next, is there or not yet "
+                    "written; nothing is lost"
                 )
             if offset != first:
                 raise DeployError(

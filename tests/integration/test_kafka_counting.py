@@ -402,3 +402,6 @@ def test_worker_whose_topic_was_cut_ends_and_says_so(setting: Setting) -> None:
     _, worker = setting.workers[0]
     assert worker.wait(PATIENCE_S) == 1
     assert "Ahead: partition 1: offset must be at most" in (setting.folder / "workers.txt").read_text()
+    settings = ClusterSettings(kafka=setting.bootstrap, redis=setting.redis.url, topic=setting.topic)
+    with pytest.raises(DeployError, match="it was cut, and only another namespace counts"):
+        adopt(settings, 1, setting.log.end(1))
