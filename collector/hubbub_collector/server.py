@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 from functools import partial
 from typing import Any, Final, cast
 
@@ -17,6 +18,8 @@ from hubbub_collector.settings import GatewaySettings
 _OBJECTS_PER_LOOK: Final = 20_000
 # Request line and headers. h11 takes as many; a browser with many cookies sends a quarter of it.
 _MAX_HEAD_BYTES: Final = 64 * 2**10
+# A disk that is full of one line helps nobody; a line a minute says that it goes on.
+_WARNING_S: Final = 60.0
 
 
 def look_for_cycles_rarely() -> None:
@@ -28,6 +31,25 @@ def look_for_cycles_rarely() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_PER_LOOK)
+
+
+class _Seldom(logging.Filter):
+    """Lets each warning through once a minute: whoever can connect can cause one with every request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._again_s: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno != logging.WARNING:
+            return True
+        if record.created < self._again_s.get(str(record.msg), 0.0):
+            return False
+        self._again_s[str(record.msg)] = record.created + _WARNING_S
+        return True
+
+
+_SELDOM: Final = _Seldom()
 
 
 class WholeWrites:
@@ -122,6 +144,7 @@ def create_server(
         settings: The same as the application's.
     """
     settings = settings or GatewaySettings()
+    logging.getLogger("uvicorn.error").addFilter(_SELDOM)
     config = uvicorn.Config(
         app,
         host=host,

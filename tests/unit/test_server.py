@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from hubbub_collector.server import WholeWrites, look_for_cycles_rarely
+import pytest
+from starlette.applications import Starlette
+
+from hubbub_collector.server import WholeWrites, create_server, look_for_cycles_rarely
 
 
 class Connection:
@@ -79,3 +83,22 @@ def test_a_server_looks_for_cycles_rarely_and_not_among_what_was_there() -> None
     finally:
         gc.unfreeze()
         gc.set_threshold(*before)
+
+
+def test_a_warning_that_anybody_can_cause_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("uvicorn.error")
+    for _ in range(2):
+        create_server(Starlette())
+
+    def log(text: str, level: int, created: float) -> None:
+        record = logger.makeRecord(logger.name, level, __file__, 1, text, (), None)
+        record.created = created
+        logger.handle(record)
+
+    for created in (0.0, 1.0, 59.0, 61.0, 62.0, 122.0):
+        log("one", logging.WARNING, created)
+        log("other", logging.ERROR, created)
+    log("third", logging.WARNING, 62.0)
+    assert [record.created for record in caplog.records if record.msg == "one"] == [0.0, 61.0, 122.0]
+    assert [record.msg for record in caplog.records].count("other") == 6
+    assert [record.msg for record in caplog.records].count("third") == 1
