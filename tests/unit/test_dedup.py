@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import subprocess
 import sys
 import tracemalloc
@@ -145,6 +146,25 @@ def test_a_shard_without_room_while_the_table_grows_loses_nothing(
     assert again is not None
     assert not again.any()
     assert table.fresh_keys(groups[4]).mask is None
+
+
+def test_memory_that_cannot_be_stretched_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fixed(mmap.mmap):
+        refused = 0
+
+        def resize(self, newsize: int) -> None:
+            Fixed.refused += 1
+            raise SystemError("mmap: resizing not available")
+
+    monkeypatch.setattr(dedup.mmap, "mmap", Fixed)
+    rng = np.random.default_rng(9)
+    table, keys = IdTable(), rng.integers(1, 2**64, 200_000, dtype=np.uint64)
+    for start in range(0, len(keys), 25_000):
+        fresh = table.fresh_keys(keys[start : start + 25_000])
+        assert fresh.mask is None
+        table.add(fresh)
+    assert Fixed.refused > 1
+    assert not table.fresh_keys(keys).keys.size
 
 
 @pytest.mark.parametrize("seed", range(4))
