@@ -218,7 +218,12 @@ class BlockDivergence:
         if len(logs) > MAX_BLOCKS:
             spread = logs.max(axis=0) - logs.min(axis=0)
             return cls.constant(labels.size, int(spread.max()) + 1)
-        across = np.stack([(log - logs).max(axis=1) for log in logs]) + 1
+        across = np.ones((len(logs), len(logs)), dtype=np.int64)
+        spare = np.empty_like(logs)
+        for row in range(len(logs) - 1):  # one subtraction tells a pair apart in both directions
+            apart = np.subtract(logs[row + 1 :], logs[row], out=spare[row + 1 :])
+            across[row + 1 :, row] += apart.max(axis=1)
+            across[row, row + 1 :] -= apart.min(axis=1)
         return cls(labels.ravel(), across, np.zeros(len(logs), dtype=np.int64))
 
     @property
