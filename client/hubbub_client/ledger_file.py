@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import os
 import sqlite3
+import stat
 import tempfile
 from pathlib import Path
 from typing import Final, Protocol
@@ -90,10 +91,10 @@ def prepare(path: Path, *, budget: float | None) -> None:
         LedgerMissing: There is none, but its mark says that there was; or there is none, and none may be
             made.
         LedgerCorrupt: The file is empty, or it is gone and its write-ahead log is not.
-        LedgerError: It cannot be made.
+        LedgerError: It cannot be made, or is no file.
     """
     try:
-        size = path.stat().st_size
+        found = path.stat()
     except FileNotFoundError:
         for companion in _COMPANIONS:
             if path.with_name(path.name + companion).exists():
@@ -107,7 +108,9 @@ def prepare(path: Path, *, budget: float | None) -> None:
     except OSError as error:
         raise LedgerError(f"ledger {path} cannot be read: {error.strerror}") from None
     else:
-        if size == 0:
+        if not stat.S_ISREG(found.st_mode):
+            raise LedgerError(f"ledger {path} must be a file, and is none")
+        if found.st_size == 0:
             raise LedgerCorrupt(
                 f"ledger {path} is empty: what it held is lost, and its budget is not renewed"
             )

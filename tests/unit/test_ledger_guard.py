@@ -99,6 +99,12 @@ def test_a_short_key_is_refused(path: Path) -> None:
         Ledger(path, budget=1.0, device_key=b"abc")
 
 
+def test_what_is_no_file_is_no_ledger(path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(LedgerError, match="must be a file"):
+        Ledger(path, budget=1.0)
+
+
 def test_an_emptied_ledger_is_refused_with_its_mark_and_without(path: Path) -> None:
     Ledger(path, budget=1.0).close()
     path.write_bytes(b"")
