@@ -16,7 +16,7 @@ from hubbub_collector.settings import GatewaySettings
 
 # New objects between two looks for cycles: a few hundred uploads that wait for one batch stay below it.
 _OBJECTS_PER_LOOK: Final = 20_000
-# Request line and headers. h11 takes as many; a browser with many cookies sends a quarter of it.
+# Request line and headers: as much as an upload may be, and several times what any client sends.
 _MAX_HEAD_BYTES: Final = 64 * 2**10
 # A disk that is full of one line helps nobody; a line a minute says that it goes on.
 _WARNING_S: Final = 60.0
