@@ -65,6 +65,10 @@ def _learned(account: Account) -> str:
         rows.append(_row("before you had it forgotten", account.forgotten))
     head = "<thead><tr><th>Part of your record</th><th>odds</th><th>loss</th></tr></thead>"
     table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>" if rows else ""
+    unit = (
+        '<p class="note">A loss of 0.7 is odds of 2 to 1, one of 1.4 is 4 to 1: where odds multiply, losses '
+        "add up. The epsilon of a survey is the most that one answer to it can lose.</p>"
+    )
     waiting = ""
     if account.waiting:
         waits = "1 answer waits" if account.waiting == 1 else f"{account.waiting} answers wait"
@@ -80,7 +84,7 @@ def _learned(account: Account) -> str:
 <div><dt class="reserved">reserved for what you joined</dt><dd id="reserved">{account.reserved:.3f}</dd></div>
 <div><dt class="left">left</dt><dd id="left">{_down(account.left)}</dd></div>
 <div><dt>budget for life</dt><dd>{account.budget:g}</dd></div></dl>
-{table}{waiting}</section>"""
+{table}{unit}{waiting}</section>"""
 
 
 def _bar(account: Account) -> str:
