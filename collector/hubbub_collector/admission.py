@@ -123,10 +123,10 @@ class Admission:
     def judge_rows(
         self, rows: NDArray[np.void], times_s: NDArray[np.float64]
     ) -> tuple[list[Verdict], NDArray[np.intp]]:
-        """The same verdicts for many reports in their short form, at a fraction of the cost.
+        """The same verdicts for many reports side by side, at a fraction of the cost.
 
         Args:
-            rows: The reports, shape (n,), SHORT_REPORT.
+            rows: The reports, shape (n,), SHORT_REPORT or WIDE_REPORT.
             times_s: When each came, shape (n,), seconds since 1970.
 
         Returns:
@@ -221,7 +221,7 @@ def _by_round(rows: NDArray[np.void]) -> Iterator[tuple[Key, NDArray[np.intp]]]:
         parts = np.split(order, np.flatnonzero((keys[order[1:]] != keys[order[:-1]]).any(axis=1)) + 1)
     for chosen in parts:
         key = keys[chosen[0]]
-        yield (key[:-1].tobytes(), int(key[-1])), chosen
+        yield (key[:-1].astype(np.uint8).tobytes(), int(key[-1])), chosen
 
 
 def index_surveys(surveys: Iterable[Survey]) -> dict[bytes, Survey]:

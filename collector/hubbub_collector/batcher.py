@@ -96,10 +96,10 @@ class Batch:
     def add_rows(
         self, rows: NDArray[np.void], verdicts: Sequence[Verdict], which: NDArray[np.intp], now_s: float
     ) -> None:
-        """Takes the short reports of many uploads, of which the newest came at `now_s`.
+        """Takes the reports of many uploads, of which the newest came at `now_s`.
 
         Args:
-            rows: The reports, shape (n,), SHORT_REPORT.
+            rows: The reports, shape (n,), SHORT_REPORT or WIDE_REPORT.
             verdicts: The different verdicts that there are.
             which: Which of them each report gets, shape (n,).
             now_s: Seconds since 1970.

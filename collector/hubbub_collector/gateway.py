@@ -23,7 +23,7 @@ from hubbub.errors import WireError
 from hubbub.randomness import SYSTEM, Source
 from hubbub.records import NO_ROUND, SurveyRecord, decode_record, encode_record
 from hubbub.survey import Survey
-from hubbub.wire import decode_upload, encode_surveys, short_reports
+from hubbub.wire import WIDE_REPORT, decode_upload, encode_surveys, short_reports, wide_reports
 from hubbub_collector.admission import Admission, Key, Terms, index_surveys
 from hubbub_collector.batcher import ByteBudget
 from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
@@ -165,6 +165,8 @@ class Gateway:
         now_s = self._clock()
         if (rows := short_reports(body, max_reports=self._settings.max_reports)) is not None:
             return writer.submit_rows(rows, now_s)
+        if (rows := wide_reports(body, max_reports=self._settings.max_reports)) is not None:
+            return writer.submit_rows(rows, now_s, WIDE_REPORT)
         try:
             reports = decode_upload(body, max_reports=self._settings.max_reports)
         except WireError as error:

@@ -9,13 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
-from typing import Final
 
 import numpy as np
 
 from hubbub.randomness import Source
 from hubbub.records import encode_record
-from hubbub.wire import SHORT_REPORT, Malformed, Outcome, Report, encode_response
+from hubbub.wire import SHORT_REPORT, WIDE_REPORT, Malformed, Outcome, Report, encode_response
 from hubbub_collector.admission import Admission, Key, Verdict
 from hubbub_collector.batcher import LARGEST_ROW, Batch
 from hubbub_collector.errors import LogError, NotDurable
@@ -24,7 +23,23 @@ from hubbub_collector.metrics import Metrics
 from hubbub_collector.settings import GatewaySettings
 
 _LOG = logging.getLogger("hubbub.collector")
-_ROW: Final = SHORT_REPORT.itemsize
+
+
+class _Unjudged:
+    """Uploads of reports side by side that are judged when their batch is written.
+
+    Attributes:
+        form: SHORT_REPORT or WIDE_REPORT.
+        uploads: The reports of each.
+        times_s: When each came, seconds since 1970.
+        waiting: Who waits for the answer to each.
+    """
+
+    def __init__(self, form: np.dtype[np.void]) -> None:
+        self.form = form
+        self.uploads: list[bytes] = []
+        self.times_s: list[float] = []
+        self.waiting: list[asyncio.Future[bytes]] = []
 
 
 class _Pending:
@@ -32,7 +47,7 @@ class _Pending:
 
     Attributes:
         due: When it has lingered long enough, in the event loop's time.
-        unjudged: How many short reports it has beside its batch, to be judged together when it is written.
+        unjudged: How many reports it has beside its batch, to be judged together when it is written.
         room: How many of them it can have, whatever they turn out to be.
     """
 
@@ -40,10 +55,7 @@ class _Pending:
         self.batch = batch
         self.due = due
         self.unjudged = self.room = 0
-        # Uploads of short reports, side by side, and when they came.
-        self._rows: list[bytes] = []
-        self._times_s: list[float] = []
-        self._short_waiting: list[asyncio.Future[bytes]] = []
+        self._unjudged = {SHORT_REPORT: _Unjudged(SHORT_REPORT), WIDE_REPORT: _Unjudged(WIDE_REPORT)}
         # The uploads that were judged, and the answer to each.
         self._waiting: list[asyncio.Future[bytes]] = []
         self._answers: list[bytes] = []
@@ -60,23 +72,27 @@ class _Pending:
         self._waiting.append(future)
         self._answers.append(encode_response([verdict.outcome for verdict in verdicts]))
 
-    def add_rows(self, rows: bytes, now_s: float, future: asyncio.Future[bytes]) -> None:
-        """Takes an upload of short reports."""
-        self._rows.append(rows)
-        self._times_s.append(now_s)
-        self._short_waiting.append(future)
-        self.unjudged += len(rows) // _ROW
+    def add_rows(
+        self, rows: bytes, now_s: float, form: np.dtype[np.void], future: asyncio.Future[bytes]
+    ) -> None:
+        """Takes an upload of reports side by side."""
+        unjudged = self._unjudged[form]
+        unjudged.uploads.append(rows)
+        unjudged.times_s.append(now_s)
+        unjudged.waiting.append(future)
+        self.unjudged += len(rows) // form.itemsize
 
     def judge(self, admission: Admission) -> None:
-        """Judges what was not judged: all at once."""
-        if not self._rows:
-            return
-        rows = np.frombuffer(b"".join(self._rows), dtype=SHORT_REPORT)
-        lengths = [len(upload) // _ROW for upload in self._rows]
-        verdicts, which = admission.judge_rows(rows, np.repeat(self._times_s, lengths))
-        self.batch.add_rows(rows, verdicts, which, max(self._times_s))
-        self._answers += _answers([verdict.outcome for verdict in verdicts], which.tolist(), lengths)
-        self._waiting += self._short_waiting
+        """Judges what was not judged: all of one form at once."""
+        for form, unjudged in self._unjudged.items():
+            if not unjudged.uploads:
+                continue
+            rows = np.frombuffer(b"".join(unjudged.uploads), dtype=form)
+            lengths = [len(upload) // form.itemsize for upload in unjudged.uploads]
+            verdicts, which = admission.judge_rows(rows, np.repeat(unjudged.times_s, lengths))
+            self.batch.add_rows(rows, verdicts, which, max(unjudged.times_s))
+            self._answers += _answers([verdict.outcome for verdict in verdicts], which.tolist(), lengths)
+            self._waiting += unjudged.waiting
 
     def settle(self) -> None:
         """Answers everyone."""
@@ -87,7 +103,8 @@ class _Pending:
 
     def forget(self, error: NotDurable) -> None:
         """Tells everyone that nothing was stored."""
-        for future in {*self._waiting, *self._short_waiting}:
+        unjudged = [future for uploads in self._unjudged.values() for future in uploads.waiting]
+        for future in {*self._waiting, *unjudged}:
             if not future.done():
                 future.set_exception(error)
 
@@ -115,7 +132,7 @@ class Writer:
     Args:
         log: Where batches go.
         settings: Linger and batch size.
-        admission: What judges short reports, and gets back the quota of reports that were not stored.
+        admission: What judges reports side by side, and gets back the quota of reports that were not stored.
         source: Randomness of the order within a batch.
         metrics: Where the writer counts.
         home: Which partitions the reports of a (digest, round) go to; all if absent.
@@ -168,15 +185,17 @@ class Writer:
             self._close()
         return future
 
-    def submit_rows(self, rows: bytes, now_s: float) -> asyncio.Future[bytes]:
-        """The same for short reports side by side: they are judged when their batch is written.
+    def submit_rows(
+        self, rows: bytes, now_s: float, form: np.dtype[np.void] = SHORT_REPORT
+    ) -> asyncio.Future[bytes]:
+        """The same for reports side by side, SHORT_REPORT or WIDE_REPORT: judged when their batch is written.
 
         Raises:
             NotDurable: If the writer takes no more.
         """
         future: asyncio.Future[bytes] = self._loop.create_future()
         pending = self._open or self._begin()
-        pending.add_rows(rows, now_s, future)
+        pending.add_rows(rows, now_s, form, future)
         if pending.unjudged >= pending.room:
             self._close()
         return future
@@ -192,7 +211,7 @@ class Writer:
         return self._open
 
     def _room(self, batch: Batch) -> int:
-        """How many short reports the batch can still take, whatever they turn out to be."""
+        """How many reports the batch can still take, whatever they turn out to be."""
         settings = self._settings
         return min(
             settings.max_batch_reports - batch.attempts,

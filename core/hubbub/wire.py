@@ -43,12 +43,24 @@ SHORT_REPORT: Final = np.dtype(
     ]
 )
 _SHORT_REPORT: Final = SHORT_REPORT.itemsize
+# The same where they are larger numbers: not as they are sent, but side by side all the same.
+WIDE_REPORT: Final = np.dtype(
+    [("digest", "u1", DIGEST_BYTES), ("id", "u1", ID_BYTES), ("round", ">u4"), ("symbol", ">u4")]
+)
 _FRAME_HEAD: Final = bytes([0x92, WIRE_VERSION])
 _SHORT_UPLOAD: Final = re.compile(
     b"%s[\x90-\x9f](?:%s.{%d}[\x00-\x7f]{2}){1,15}" % (_FRAME_HEAD, re.escape(_REPORT_HEAD), _IDENTITY),
     re.DOTALL,
 )
 _SHORT_HEAD: Final = len(_FRAME_HEAD) + 1
+# Every form of a number below 2^31.
+_NUMBER: Final = rb"([\x00-\x7f]|\xcc.|\xcd..|\xce[\x00-\x7f]...)"
+_WIDE_REPORT: Final = re.compile(
+    b"%s(.{%d})%s%s" % (re.escape(_REPORT_HEAD), _IDENTITY, _NUMBER, _NUMBER), re.DOTALL
+)
+_WIDE_UPLOAD: Final = re.compile(
+    b"%s[\x90-\x9f](?:%s){1,15}" % (_FRAME_HEAD, _WIDE_REPORT.pattern), re.DOTALL
+)
 
 Outcome: TypeAlias = Literal["accepted", "invalid", "early", "late", "unknown", "over_quota"]
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
@@ -185,6 +197,21 @@ def short_reports(data: bytes, *, max_reports: int) -> bytes | None:
         return None
     n = data[_SHORT_HEAD - 1] & 0x0F
     return data[_SHORT_HEAD:] if n <= max_reports and len(data) == _SHORT_HEAD + n * _SHORT_REPORT else None
+
+
+def wide_reports(data: bytes, *, max_reports: int) -> bytes | None:
+    """The same as WIDE_REPORT, for any reports whose symbols are numbers."""
+    if not _WIDE_UPLOAD.fullmatch(data):
+        return None
+    found = _WIDE_REPORT.findall(data, _SHORT_HEAD)
+    if len(found) != data[_SHORT_HEAD - 1] & 0x0F or len(found) > max_reports:
+        return None
+    return b"".join([identity + _four(number) + _four(symbol) for identity, number, symbol in found])
+
+
+def _four(number: bytes) -> bytes:
+    """The four bytes of a number that is given as MessagePack."""
+    return (number if len(number) == 1 else number[1:]).rjust(4, b"\0")
 
 
 def _open(data: bytes, subject: str) -> packing.Cursor:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgpack
 import numpy as np
+import pytest
 import surveys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub import Survey, SurveyError, WireError, packing, wire
+from hubbub import Survey, SurveyError, WireError, packing
 from hubbub.records import (
     MAX_MINUTE,
     NO_ROUND,
@@ -24,6 +25,8 @@ from hubbub.wire import (
     MAX_ROUND,
     MAX_SYMBOL,
     OUTCOMES,
+    SHORT_REPORT,
+    WIDE_REPORT,
     Malformed,
     Report,
     decode_report,
@@ -34,6 +37,8 @@ from hubbub.wire import (
     encode_response,
     encode_surveys,
     encode_upload,
+    short_reports,
+    wide_reports,
 )
 
 EXAMPLES = settings(max_examples=300, deadline=None)
@@ -147,30 +152,35 @@ def survives(read, data):
         return None
 
 
+numbers = st.integers(0, 130) | st.sampled_from([255, 256, 65_535, 65_536, 2**31 - 1])
 small_uploads = st.lists(
     st.builds(
-        Report,
-        st.binary(min_size=16, max_size=16),
-        st.integers(0, 130),
-        st.binary(min_size=16, max_size=16),
-        st.integers(0, 130),
+        Report, st.binary(min_size=16, max_size=16), numbers, st.binary(min_size=16, max_size=16), numbers
     ),
     max_size=18,
 ).map(lambda batch: encode_upload([encode_report(report) for report in batch]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(small_uploads | mutations(small_uploads))
-def test_short_way_of_reading_an_upload_gives_what_the_long_way_does(data):
-    found = wire._few_small(data)
-    if found is not None:
-        assert found == wire._any_upload(data, 15)
+def test_reports_side_by_side_are_those_of_the_upload(data):
+    for read, form in ((short_reports, SHORT_REPORT), (wide_reports, WIDE_REPORT)):
+        rows = read(data, max_reports=15)
+        if rows is not None:
+            found = [
+                Report(row["digest"].tobytes(), int(row["round"]), row["id"].tobytes(), int(row["symbol"]))
+                for row in np.frombuffer(rows, dtype=form)
+            ]
+            assert found == decode_upload(data, max_reports=15)
 
 
-def test_upload_of_few_small_reports_is_read_the_short_way():
-    report = Report(bytes(16), 127, bytes(16), 127)
-    for n in range(16):
-        assert wire._few_small(encode_upload([encode_report(report)] * n)) == [report] * n
+@pytest.mark.parametrize(("number", "read"), [(127, short_reports), (128, wide_reports)])
+def test_upload_of_few_small_reports_lies_side_by_side(number, read):
+    report = Report(bytes(16), number, bytes(16), number)
+    for n in range(1, 16):
+        rows = read(encode_upload([encode_report(report)] * n), max_reports=15)
+        assert rows is not None
+        assert len(rows) == n * (SHORT_REPORT if read is short_reports else WIDE_REPORT).itemsize
 
 
 @settings(max_examples=300, deadline=None)

@@ -13,7 +13,7 @@ from surveys import LABELS, START_S
 from hubbub.mechanisms import grr, unary
 from hubbub.records import NO_ROUND, ReportsRecord, SealRecord, Segment
 from hubbub.survey import Survey
-from hubbub.wire import SHORT_REPORT, Malformed, Report
+from hubbub.wire import SHORT_REPORT, WIDE_REPORT, Malformed, Report
 from hubbub_collector.admission import Admission, Terms, Verdict, index_surveys
 from hubbub_collector.errors import CollectorError
 
@@ -151,6 +151,9 @@ ROUNDS = {
     DIGEST: TERMS,
     OTHER: dataclasses.replace(TERMS, start_s=10_500, quota=3),
     b"s" * 16: dataclasses.replace(TERMS, channel=unary(9, epsilon=1.0)),
+    b"w" * 16: dataclasses.replace(
+        TERMS, channel=grr(1000, epsilon=1.0), rounds=400, start_s=TERMS.start_s - 300 * TERMS.round_s
+    ),
 }
 
 
@@ -159,8 +162,8 @@ ROUNDS = {
         st.lists(
             st.tuples(
                 st.sampled_from([*ROUNDS, b"?" * 16]),
-                st.sampled_from([0, 0, 1, 2, 3]),
-                st.sampled_from([0, 3, 4]),
+                st.sampled_from([0, 0, 1, 2, 3, 300]),
+                st.sampled_from([0, 3, 4, 300]),
                 st.sampled_from([9_000.0, 9_970.0, 10_500.0, 11_100.0, 11_100.5, 12_000.0]),
             ),
             min_size=1,
@@ -181,12 +184,14 @@ def test_reports_judged_together_get_the_verdicts_that_they_get_one_by_one(
         # A quota that runs out is the only thing that depends on who was judged before.
         batch.sort(key=lambda fields: (fields[0], fields[1]))
         rows = np.array(
-            [
-                (list(b"\x93\xc4\x20"), list(digest), [0] * 16, number, symbol)
-                for digest, number, symbol, _ in batch
-            ],
-            dtype=SHORT_REPORT,
+            [(list(digest), [0] * 16, number, symbol) for digest, number, symbol, _ in batch],
+            dtype=WIDE_REPORT,
         )
+        if not (rows["round"] > 127).any() and not (rows["symbol"] > 127).any():
+            short = np.zeros(len(rows), dtype=SHORT_REPORT)
+            for name in WIDE_REPORT.names or ():
+                short[name] = rows[name]
+            rows = short
         times_s = np.array([now_s for *_, now_s in batch])
         verdicts, which = together.judge_rows(rows, times_s)
         expected = [

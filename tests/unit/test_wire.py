@@ -16,6 +16,7 @@ from hubbub.wire import (
     MAX_SYMBOL_BYTES,
     OUTCOMES,
     SHORT_REPORT,
+    WIDE_REPORT,
     Malformed,
     Report,
     decode_report,
@@ -27,6 +28,7 @@ from hubbub.wire import (
     encode_surveys,
     encode_upload,
     short_reports,
+    wide_reports,
 )
 
 DIGEST = bytes(range(16))
@@ -145,11 +147,11 @@ def test_broken_upload_frame_is_refused(data):
         decode_upload(data, max_reports=8)
 
 
-def reports_of(rows):
+def reports_of(rows, form=SHORT_REPORT):
     """The reports of rows side by side."""
     return [
         Report(row["digest"].tobytes(), int(row["round"]), row["id"].tobytes(), int(row["symbol"]))
-        for row in np.frombuffer(rows, dtype=SHORT_REPORT)
+        for row in np.frombuffer(rows, dtype=form)
     ]
 
 
@@ -173,6 +175,51 @@ def test_one_report_that_is_not_short_makes_the_upload_another(changes):
     long = dataclasses.replace(REPORT, **changes)
     for reports in ([long], [REPORT, long], [long, REPORT]):
         assert short_reports(encode_upload([encode_report(one) for one in reports]), max_reports=9) is None
+
+
+NUMBERS = [0, 1, 127, 128, 255, 256, 300, 65_535, 65_536, 70_000, 2**31 - 1]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("max_reports", [10, 11])
+def test_reports_of_any_number_lie_side_by_side_as_they_are_decoded(number, max_reports):
+    fresh = [Report(secrets.token_bytes(16), number, secrets.token_bytes(16), one) for one in NUMBERS]
+    data = encode_upload([encode_report(one) for one in fresh])
+    rows = wide_reports(data, max_reports=max_reports)
+    if max_reports < len(NUMBERS):
+        assert rows is None
+    else:
+        assert rows is not None
+        assert reports_of(rows, WIDE_REPORT) == fresh == decode_upload(data, max_reports=max_reports)
+
+
+@pytest.mark.parametrize("symbol", [b"\x05", 2**31, 2**32 - 1])
+def test_one_symbol_that_is_a_set_or_beyond_makes_the_upload_another(symbol):
+    other = dataclasses.replace(REPORT, symbol=symbol)
+    for reports in ([other], [REPORT, other], [other, REPORT]):
+        assert wide_reports(encode_upload([encode_report(one) for one in reports]), max_reports=9) is None
+
+
+def test_numbers_in_a_longer_form_than_they_need_are_the_same_numbers():
+    identity = b"\x93\xc4\x20" + REPORT.digest + REPORT.id
+    for one in (b"\x05", b"\xcc\x05", b"\xcd\x00\x05", b"\xce\x00\x00\x00\x05"):
+        data = b"\x92\x01\x91" + identity + one + b"\xcc\x81"
+        rows = wide_reports(data, max_reports=9)
+        assert rows is not None
+        assert reports_of(rows, WIDE_REPORT) == decode_upload(data, max_reports=9)
+
+
+def test_a_changed_byte_makes_no_wide_reports_that_are_not_there():
+    numbers = [(5, 300), (200, 7), (70_000, 128), (300, 70_000)]
+    reports = [dataclasses.replace(REPORT, round=number, symbol=symbol) for number, symbol in numbers]
+    upload = encode_upload([encode_report(one) for one in reports])
+    for place in range(len(upload)):
+        for byte in range(256):
+            data = upload[:place] + bytes([byte]) + upload[place + 1 :]
+            if (rows := wide_reports(data, max_reports=99)) is not None:
+                assert reports_of(rows, WIDE_REPORT) == decode_upload(data, max_reports=99)
+    for data in (upload[:-1], upload + b"\x00", upload + upload[3:43], upload[:3], b""):
+        assert wide_reports(data, max_reports=99) is None
 
 
 def test_a_changed_byte_makes_no_short_reports_that_are_not_there():

@@ -14,7 +14,14 @@ import pytest
 from hubbub.mechanisms import grr
 from hubbub.randomness import SYSTEM
 from hubbub.records import ReportsRecord, decode_record
-from hubbub.wire import Report, decode_response, encode_report
+from hubbub.wire import (
+    WIDE_REPORT,
+    Report,
+    decode_response,
+    encode_report,
+    encode_upload,
+    wide_reports,
+)
 from hubbub_collector.admission import Admission, Terms, Verdict
 from hubbub_collector.batcher import LARGEST_ROW
 from hubbub_collector.errors import LogError, NotDurable
@@ -83,6 +90,13 @@ def submit_rows(writer: Writer, *symbols: int, now_s: float = 0.0) -> asyncio.Fu
     return writer.submit_rows(b"".join(rows), now_s)
 
 
+def submit_wide(writer: Writer, *symbols: int) -> asyncio.Future[bytes]:
+    reports = [Report(*KEY, number.to_bytes(16, "little"), s) for number, s in enumerate(symbols)]
+    rows = wide_reports(encode_upload([encode_report(report) for report in reports]), max_reports=15)
+    assert rows is not None
+    return writer.submit_rows(rows, 0.0, WIDE_REPORT)
+
+
 async def entered(log: GatedLog) -> None:
     assert await asyncio.to_thread(log.entered.wait, 20)
     log.entered.clear()
@@ -121,20 +135,24 @@ def test_each_of_many_short_uploads_gets_its_own_answer_however_they_came(log: G
         answers = await asyncio.gather(
             submit_rows(writer, 0, 9, 1),
             submit(writer, 100),
+            submit_wide(writer, 300, 0),
             submit_rows(writer, 9),
             submit_rows(writer, 2, now_s=1001.0),
+            submit_wide(writer, 70_000),
             submit_rows(writer, 3, 3),
         )
         assert [list(decode_response(answer)) for answer in answers] == [
             ["accepted", "invalid", "accepted"],
             ["accepted"],
+            ["invalid", "over_quota"],
             ["invalid"],
             ["late"],
+            ["invalid"],
             ["accepted", "over_quota"],
         ]
         await writer.stop()
         assert writer._metrics.reports == Counter(
-            accepted=4, invalid=2, late=1, over_quota=1, early=0, unknown=0
+            accepted=4, invalid=4, late=1, over_quota=2, early=0, unknown=0
         )
         assert len(log.stored_ids()) == 1
         assert len(log.stored_ids()[0]) == 4
