@@ -86,7 +86,7 @@ def test_numbers_out_of_range_are_misuse_before_anybody_is_asked(refuse, line, s
         ("replay kafka://nowhere", "must be given as kafka://host:port/topic, got 'kafka://nowhere'"),
         ("survey keygen --out folder", "folder is there already, and is not overwritten"),
         ("survey sign VISITS --key file --out l", "file must be an Ed25519 private key in PEM without"),
-        ("agent leave --ledger folder x", "ledger folder failed"),
+        ("agent leave --ledger folder x", "ledger folder must be a file, and is none"),
         ("agent join --ledger file x", "ledger file is damaged, or is not a ledger"),
     ],
 )
