@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import importlib.util
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -125,6 +126,10 @@ class Channel:
                 return
             with self._change:
                 self._done += 1
+
+
+# The last line of a traceback: what was raised, by its full name.
+_RAISED = re.compile(r"(hubbub|[a-z_]+\.)[\w.]*(:|$)")
 
 
 class World:
@@ -339,7 +344,7 @@ class World:
     def _doubt(self) -> str:
         """What workers raised last."""
         said = (self.folder / "workers.txt").read_text().splitlines()
-        raised = (line.rpartition(".errors.")[2] for line in reversed(said) if line.startswith("hubbub"))
+        raised = (line.rpartition(".errors.")[2] for line in reversed(said) if _RAISED.match(line))
         return next(raised, "nothing was said")[:160]
 
     def restart_broker(self) -> None:
