@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import agent_nursery
@@ -290,7 +291,8 @@ def test_a_kept_value_goes_with_the_last_round_that_waited_for_it(open_agent, tm
     agent.set("health", "poor")
     agent.read_surveys(listed(2, cancelled=(HEALTH_SURVEY,)))
     agent.close()
-    assert sqlite3.connect(tmp_path / "ledger.db").execute("SELECT count(*) FROM reading").fetchone() == (0,)
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as db:
+        assert db.execute("SELECT count(*) FROM reading").fetchone() == (0,)
 
 
 def test_a_refused_list_cancels_nothing(open_agent, clock: Clock) -> None:

@@ -78,7 +78,7 @@ def test_a_server_looks_for_cycles_rarely_and_not_among_what_was_there() -> None
     before = gc.get_threshold()
     try:
         look_for_cycles_rarely()
-        assert gc.get_threshold()[0] > 10 * before[0]
+        assert gc.get_threshold()[0] >= 10 * before[0]  # 700 before Python 3.12, 2,000 since
         assert gc.get_freeze_count() > 1000
     finally:
         gc.unfreeze()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -207,8 +208,9 @@ def test_stores_keep_supports_and_notice_when_they_cannot_be(survey, kind, tmp_p
         if kind == "memory"
         else SqliteStore(tmp_path / "store.db", log_identity="log", partitions=1)
     )
-    store.save(0, change)
-    loaded = store.load(0)
+    with closing(store) if isinstance(store, SqliteStore) else nullcontext():
+        store.save(0, change)
+        loaded = store.load(0)
     assert loaded.rounds[survey.digest, 0].counts.tolist() == state.rounds[survey.digest, 0].counts.tolist()
     state.rounds[survey.digest, 0].counts[-1] += 101
     with pytest.raises(CorruptStore):
