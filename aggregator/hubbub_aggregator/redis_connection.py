@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -16,6 +17,9 @@ from hubbub_aggregator.errors import StoreError
 # Redis answers in microseconds; past this it hangs, and the worker had better end than wait for ever.
 TIMEOUT_S: Final = 10.0
 CLUSTER_SCHEME: Final = "redis+cluster://"
+# A password may hold any sign, "@" and "/" included: all before the last "@" goes.
+_USER: Final = re.compile(r"//.*@")
+_QUERY_SECRET: Final = re.compile(r"(password|username)=[^&]*", re.IGNORECASE)
 
 
 def connected(url: str) -> Any:  # noqa: ANN401 - a client of one server, or of a cluster
@@ -43,9 +47,19 @@ def connected(url: str) -> Any:  # noqa: ANN401 - a client of one server, or of 
             client = redis.Redis.from_url(url, **options)
     except (redis.RedisError, RedisClusterException) as error:
         raise StoreError(f"Redis did not do what was asked: {error}") from error
-    except ValueError as error:
-        raise StoreError(f"Redis must be given as redis://host:port, got {url!r}: {error}") from error
+    except ValueError:
+        # Neither the address nor Python's words about it are repeated as they are: both may hold a password.
+        raise StoreError(f"Redis must be given as redis://host:port, got {redacted(url)!r}") from None
     return client
+
+
+def redacted(url: str) -> str:
+    """Return an address without the user and the password that may stand in it.
+
+    >>> redacted("redis://me:se/cr@t@host:6379/0?password=other&db=1")
+    'redis://***@host:6379/0?password=***&db=1'
+    """
+    return _QUERY_SECRET.sub(r"\1=***", _USER.sub("//***@", url))
 
 
 def policies(client: Any) -> list[str]:  # noqa: ANN401 - a client of one server, or of a cluster

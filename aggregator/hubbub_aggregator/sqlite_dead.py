@@ -22,8 +22,15 @@ class SqliteDeadTopic:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise StoreError(f"{path} must be a file of dead letters: {error}") from error
+        try:
+            # Looked at before anything is written: another application's file stays as it is.
+            tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_schema")}
+            if tables - {"letter"}:
+                raise sqlite3.DatabaseError(f"it has the tables {', '.join(sorted(map(str, tables)))}")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute(_SCHEMA)

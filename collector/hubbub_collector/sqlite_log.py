@@ -8,6 +8,7 @@ import os
 import sqlite3
 import threading
 import uuid
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
@@ -15,7 +16,8 @@ from typing import Final, Self
 from hubbub.layout import Layout
 from hubbub_collector.errors import LogError, LogLocked, LogVersionError
 
-SCHEMA_VERSION: Final = 1
+# 1 had no checksums: records that it wrote keep none, and older programs refuse the file from then on.
+SCHEMA_VERSION: Final = 2
 # "HBLG" in the file header: another application's database is refused, not written to.
 APPLICATION_ID: Final = 0x48424C47
 # More partitions than this belong on a real broker; each costs a row update per linger.
@@ -30,14 +32,27 @@ _MAX_LIMIT: Final = 2**31
 
 _SCHEMA: Final = """
 CREATE TABLE log (identity TEXT NOT NULL, partitions INTEGER NOT NULL) STRICT;
-CREATE TABLE head (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL) STRICT;
-CREATE TABLE record (position INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE head (
+    partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, checked INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE TABLE record (position INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER) STRICT;
 CREATE TABLE announced (key BLOB PRIMARY KEY) STRICT, WITHOUT ROWID;
 """
+_SELECT: Final = (
+    "SELECT position, body, checksum FROM record WHERE position BETWEEN ? AND ? ORDER BY position LIMIT ?"
+)
+# Records from `checked` on have a checksum; those below it were written by schema 1.
+_FROM_1_TO_2: Final = (
+    "ALTER TABLE head ADD COLUMN checked INTEGER NOT NULL DEFAULT 0",
+    "UPDATE head SET checked = next",
+    "ALTER TABLE record ADD COLUMN checksum INTEGER",
+)
 
 
 class SqliteLog:
     """A Log in a SQLite file: write-ahead logging, every commit fsynced.
+
+    Every record has a CRC-32 of its position and body, compared at each reading: a disk that gave other bytes
+    back would change counts in silence.
 
     One process at a time owns the file. Ownership is an flock on a neighbour, `<path>.lock`, which the kernel
     gives back however the owner ends, `kill -9` included. (The neighbour, because closing any descriptor of
@@ -105,13 +120,41 @@ class SqliteLog:
                 for statement in _SCHEMA.split(";")[:-1]:
                     con.execute(statement)
                 con.execute("INSERT INTO log VALUES (?, ?)", (str(uuid.uuid4()), partitions))
-                con.executemany("INSERT INTO head VALUES (?, 0)", ((p,) for p in range(partitions)))
+                con.executemany("INSERT INTO head VALUES (?, 0, 0)", ((p,) for p in range(partitions)))
                 con.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 con.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        identity, stored = con.execute("SELECT identity, partitions FROM log").fetchone()
+        if version == 1:
+            with self._transaction():
+                for statement in _FROM_1_TO_2:
+                    con.execute(statement)
+                con.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        identity, stored = self._checked_schema()
         if partitions not in (None, stored):
             raise LogError(f"log {self._path} has {stored} partitions, which never changes; got {partitions}")
-        return str(identity), int(stored)
+        return identity, stored
+
+    def _checked_schema(self) -> tuple[str, int]:
+        """Return identity and number of partitions, once the heads agree with both and with the records.
+
+        Raises:
+            LogError: If they contradict each other: the file is damaged.
+        """
+        rows = self._writer.execute("SELECT identity, partitions FROM log").fetchall()
+        heads = self._writer.execute(
+            "SELECT partition, next, checked FROM head ORDER BY partition"
+        ).fetchall()
+        if len(rows) != 1 or [head[0] for head in heads] != list(range(rows[0][1])):
+            raise LogError(f"log {self._path} must have a head for each of its partitions: it is damaged")
+        for partition, following, checked in heads:
+            (last,) = self._writer.execute(
+                "SELECT max(position) FROM record WHERE position BETWEEN ? AND ?", _positions(partition, 0)
+            ).fetchone()
+            if checked > following or (last is not None and last & _OFFSET_MASK != following - 1):
+                raise LogError(
+                    f"log {self._path}, partition {partition}: the next offset must follow the last record, "
+                    f"{last and last & _OFFSET_MASK}, got {following}: the file is damaged"
+                )
+        return str(rows[0][0]), int(rows[0][1])
 
     @property
     def identity(self) -> str:
@@ -148,10 +191,13 @@ class SqliteLog:
         for partition, records in batches.items():
             if not records:
                 continue
+            if not all(isinstance(record, bytes) for record in records):
+                raise LogError(f"log {self._path}, partition {partition}: records must be bytes")
             (head,) = con.execute("SELECT next FROM head WHERE partition = ?", (partition,)).fetchone()
             base = (partition << _OFFSET_BITS) + head
             con.executemany(
-                "INSERT INTO record VALUES (?, ?)", ((base + i, r) for i, r in enumerate(records))
+                "INSERT INTO record VALUES (?, ?, ?)",
+                ((base + i, record, _checksum(base + i, record)) for i, record in enumerate(records)),
             )
             con.execute("UPDATE head SET next = ? WHERE partition = ?", (head + len(records), partition))
             first[partition] = head
@@ -164,28 +210,40 @@ class SqliteLog:
             raise LogError(f"offset must be in [0, {_OFFSET_MASK}], got {offset}")
         if not 0 < limit < _MAX_LIMIT:
             raise LogError(f"limit must be in [1, {_MAX_LIMIT}), got {limit}")
-        base = partition << _OFFSET_BITS
         found: list[tuple[int, bytes]] = []
         size = 0
         with self._reading() as con, contextlib.closing(con.cursor()) as cursor:
-            cursor.execute(
-                "SELECT position, body FROM record WHERE position BETWEEN ? AND ? ORDER BY position LIMIT ?",
-                (base + offset, base + _OFFSET_MASK, limit),
-            )
-            for position, body in cursor:
-                found.append((position & _OFFSET_MASK, body))
-                size += len(body)
-                if size >= MAX_READ_BYTES:
+            following, checked = cursor.execute(
+                "SELECT next, checked FROM head WHERE partition = ?", (partition,)
+            ).fetchone()
+            cursor.execute(_SELECT, (*_positions(partition, offset), limit))
+            for position, body, checksum in cursor:
+                at = position & _OFFSET_MASK
+                if found and at != found[-1][0] + 1:
                     break
+                known = checksum is not None or at >= checked
+                if type(body) is not bytes or (known and checksum != _checksum(position, body)):
+                    raise self._damaged(partition, at, "must have its checksum, got another")
+                found.append((at, body))
+                size += len(body)
+                if len(found) == limit or size >= MAX_READ_BYTES:
+                    return found
+        missing = found[-1][0] + 1 if found else offset
+        if missing < following and self.begin(partition) < following:
+            raise self._damaged(partition, missing, "must be there, got none")
         return found
+
+    def _damaged(self, partition: int, offset: int, rule: str) -> LogError:
+        return LogError(
+            f"log {self._path}, partition {partition}: record {offset} {rule}; the file is damaged"
+        )
 
     def begin(self, partition: int) -> int:
         """The offset of the first record; the end where there is none."""
         self._check_partition(partition)
-        base = partition << _OFFSET_BITS
         with self._reading() as con:
             (position,) = con.execute(
-                "SELECT min(position) FROM record WHERE position BETWEEN ? AND ?", (base, base + _OFFSET_MASK)
+                "SELECT min(position) FROM record WHERE position BETWEEN ? AND ?", _positions(partition, 0)
             ).fetchone()
         return self.end(partition) if position is None else int(position & _OFFSET_MASK)
 
@@ -247,6 +305,16 @@ class SqliteLog:
             raise
 
 
+def _positions(partition: int, offset: int) -> tuple[int, int]:
+    """Return the first and the last key of a partition's records from an offset on."""
+    base = partition << _OFFSET_BITS
+    return base + offset, base + _OFFSET_MASK
+
+
+def _checksum(position: int, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(position.to_bytes(8, "big")))
+
+
 def _own(path: Path) -> int:
     """The descriptor whose flock is the ownership of the log at `path`."""
     try:
@@ -275,5 +343,5 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _as_log_error(path: Path) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last: damaged text
         raise LogError(f"log {path}: {error}") from error

@@ -35,10 +35,12 @@ from hubbub_collector.growing_log import GrowingLog
 from hubbub_collector.kafka_dead import KafkaDeadTopic
 from hubbub_collector.server import create_server, look_for_cycles_rarely
 from hubbub_deploy import watching
+from hubbub_deploy.announced import digests_of, refuse_changed
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import announced, opened
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.listening import base_url, listen, stopping_politely
+from hubbub_deploy.private_files import private_files
 
 ARCHIVE_FILE: Final = "archive.sqlite"
 
@@ -139,6 +141,7 @@ def collect(
     """
     with opened(settings) as log, listen(host, port) as listener:
         try:
+            refuse_changed(surveys, digests_of(log.announced()))
             ingest = gateway.create_app(log, surveys, survey_list=survey_list)
         except CollectorError as error:
             raise DeployError(str(error)) from error
@@ -202,8 +205,9 @@ def dashboard(
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(listen(host, port))
         try:
-            data_dir.mkdir(parents=True, exist_ok=True)
-            archive = stack.enter_context(contextlib.closing(SqliteArchive(data_dir / ARCHIVE_FILE)))
+            with private_files():
+                data_dir.mkdir(parents=True, exist_ok=True)
+                archive = stack.enter_context(contextlib.closing(SqliteArchive(data_dir / ARCHIVE_FILE)))
         except OSError as error:
             raise DeployError(f"{data_dir}: must be a folder to write in, got {error.strerror!r}") from error
         except AggregatorError as error:

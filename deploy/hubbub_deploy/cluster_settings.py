@@ -88,7 +88,10 @@ class ClusterSettings:
         for key, value in values.items():
             empty = value == "" or (isinstance(value, int | float) and not 0 < value < 2**40)
             if type(value) not in kinds[known[key]] or empty:
-                raise DeployError(f"{key} must be a {known[key]}, not empty and above 0, got {value!r}")
+                got = (
+                    type(value).__name__ if key in ADDRESSES else repr(value)
+                )  # an address may hold a password
+                raise DeployError(f"{key} must be a {known[key]}, not empty and above 0, got {got}")
         for key, words in _WORDS.items():
             if values.get(key, words[0]) not in words:
                 raise DeployError(f"{key} must be {' or '.join(words)}, got {values[key]!r}")

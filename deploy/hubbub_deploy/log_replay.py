@@ -27,7 +27,7 @@ from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.assignment import Assignment
 from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.enrolment import Fleet
-from hubbub_aggregator.errors import AggregatorError
+from hubbub_aggregator.errors import AggregatorError, ArchiveError
 from hubbub_aggregator.partition import Change, PartitionState, RoundKey
 from hubbub_aggregator.provisional import Steps
 from hubbub_aggregator.release import canonical_bytes, release
@@ -41,6 +41,8 @@ from hubbub_deploy.tables import print_json
 
 SCHEME: Final = "kafka"
 _READ_RECORDS: Final = 64
+# Stands for a release whose checksum does not hold: no release is empty.
+DAMAGED: Final = b""
 
 States = dict[int, PartitionState]
 
@@ -93,7 +95,8 @@ def run(settings: LogReplaySettings) -> int:
         Console(highlight=False).print(_table(found, surveys, archived))
     differing = [key for key, kept in archived.items() if kept is not None and not _same(kept, found[key])]
     for digest, number in differing:
-        talk.print(f"survey {surveys[digest].id!r}, round {number}: the archive holds another release")
+        holds = "a damaged release" if archived[digest, number] == DAMAGED else "another release"
+        talk.print(f"survey {surveys[digest].id!r}, round {number}: the archive holds {holds}")
     return 1 if differing else 0
 
 
@@ -186,7 +189,9 @@ def releases(states: States, surveys: Mapping[bytes, Survey], layout: Layout) ->
 
 
 def _same(one: bytes, other: bytes) -> bool:
-    """Whether two releases have the same bytes, but for what is stated about the fleet."""
+    """Return whether two releases have the same bytes, but for what is stated about the fleet."""
+    if DAMAGED in (one, other):
+        return False
     first, second = json.loads(one), json.loads(other)
     return canonical_bytes(first | {"enrolment": None}) == canonical_bytes(second | {"enrolment": None})
 
@@ -215,9 +220,17 @@ def _archived(settings: LogReplaySettings, found: Mapping[RoundKey, bytes]) -> d
         raise DeployError(f"{folder}: {ARCHIVE_FILE} must be there to be compared with, got none")
     try:
         with contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)) as archive:
-            return {key: archive.get(key) for key in found}
+            return {key: _kept(archive, key) for key in found}
     except AggregatorError as error:
         raise DeployError(str(error)) from error
+
+
+def _kept(archive: SqliteArchive, key: RoundKey) -> bytes | None:
+    """Return what an archive holds of a round, or DAMAGED."""
+    try:
+        return archive.get(key)
+    except ArchiveError:
+        return DAMAGED
 
 
 def _table(
@@ -232,6 +245,8 @@ def _table(
             said = ""
         elif (kept := archived[digest, number]) is None:
             said = "absent"
+        elif kept == DAMAGED:
+            said = "[bold red]damaged[/bold red]"
         else:
             said = "the same bytes" if _same(kept, data) else "[bold red]differs[/bold red]"
         devices, attempts = document["devices"], document["accounting"]["attempts"]

@@ -11,7 +11,7 @@ import contextlib
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -34,8 +34,10 @@ from hubbub_collector.errors import CollectorError, LogLocked
 from hubbub_collector.server import create_server
 from hubbub_collector.settings import GatewaySettings
 from hubbub_collector.sqlite_log import SqliteLog
+from hubbub_deploy.announced import refuse_changed
 from hubbub_deploy.errors import AlreadyRunning, DeployError
 from hubbub_deploy.listening import base_url, listen, stopping_politely
+from hubbub_deploy.private_files import private_files
 
 LOG_FILE: Final = "log.sqlite"
 STORE_FILE: Final = "store.sqlite"
@@ -87,16 +89,17 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
     folder = settings.data_dir
     with contextlib.ExitStack() as stack:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            log = stack.enter_context(
-                contextlib.closing(SqliteLog(folder / LOG_FILE, partitions=settings.partitions))
-            )
-            store = SqliteStore(
-                folder / STORE_FILE, log_identity=log.identity, partitions=settings.partitions
-            )
-            stack.enter_context(contextlib.closing(store))
-            archive = stack.enter_context(contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)))
-            dead = stack.enter_context(contextlib.closing(SqliteDeadTopic(folder / DEAD_FILE)))
+            with private_files():
+                folder.mkdir(parents=True, exist_ok=True)
+                log = stack.enter_context(
+                    contextlib.closing(SqliteLog(folder / LOG_FILE, partitions=settings.partitions))
+                )
+                store = SqliteStore(
+                    folder / STORE_FILE, log_identity=log.identity, partitions=settings.partitions
+                )
+                stack.enter_context(contextlib.closing(store))
+                archive = stack.enter_context(contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)))
+                dead = stack.enter_context(contextlib.closing(SqliteDeadTopic(folder / DEAD_FILE)))
             view = LiveView()
             worker = Worker(
                 log,
@@ -142,7 +145,11 @@ def serve(
         url = base_url(settings.host, listener)
         stop, failed = threading.Event(), threading.Event()
         try:
-            _refuse_changed(settings.surveys, view)
+            known = {
+                (entry["id"], entry["version"]): bytes.fromhex(entry["digest"])
+                for entry in view.snapshot()["surveys"]
+            }
+            refuse_changed(settings.surveys, known)
             ingest = gateway.create_app(
                 log,
                 settings.surveys,
@@ -202,26 +209,10 @@ def dead_letters(data_dir: Path) -> list[dict[str, object]]:
         DeployError: If the folder is no node's.
     """
     path = data_dir / DEAD_FILE
-    if not path.exists():
+    if not path.is_file() or path.stat().st_size == 0:
         raise DeployError(f"{path} must be a node's file of dead letters, got none")
     try:
         with contextlib.closing(SqliteDeadTopic(path)) as dead:
             return in_order(dead.records().values())
     except AggregatorError as error:
         raise DeployError(str(error)) from error
-
-
-def _refuse_changed(surveys: Iterable[Survey], view: LiveView) -> None:
-    """Refuses a survey that was served before with other contents: what was counted would have two meanings.
-
-    Raises:
-        DeployError: If the log has announced another survey of the same id and version.
-    """
-    known = {(entry["id"], entry["version"]): entry["digest"] for entry in view.snapshot()["surveys"]}
-    for survey in surveys:
-        digest = known.get((survey.id, survey.version), survey.digest.hex())
-        if digest != survey.digest.hex():
-            raise DeployError(
-                f"survey {survey.id!r} must have a new version when it changes: version {survey.version} was "
-                f"served with digest {digest}, got {survey.digest.hex()}"
-            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import sqlite3
 import subprocess
@@ -137,13 +138,21 @@ def test_replay_of_a_folder_notices_an_archive_that_differs(node: Path, tmp_path
     copy = tmp_path / ARCHIVE_FILE
     copy.write_bytes((node / ARCHIVE_FILE).read_bytes())
     with contextlib.closing(sqlite3.connect(copy)) as db:
-        changed = "CAST(replace(CAST(document AS TEXT), '\"round\":1', '\"round\":2') AS BLOB)"
-        db.execute(f"UPDATE release SET document = {changed}")  # noqa: S608 - of this test's own words
+        rows = db.execute("SELECT digest, round, document FROM release ORDER BY round").fetchall()
+        for digest, number, document in rows:
+            edited = document.replace(b'"round":1', b'"round":2')
+            checksum = hashlib.sha256(digest + number.to_bytes(8, "big") + edited).digest()
+            db.execute(
+                "UPDATE release SET document = ?, checksum = ? WHERE digest = ? AND round = ?",
+                (edited, checksum, digest, number),
+            )
+        db.execute("UPDATE release SET document = document || x'20' WHERE round = 0")
         db.commit()
     other = hubbub("replay", node, "--archive", tmp_path)
     assert other.returncode == 1
-    assert other.stdout.count("differs") == 2
+    assert (other.stdout.count("differs"), other.stdout.count("damaged")) == (2, 2)
     assert other.stderr.count("the archive holds another release") == 2
+    assert other.stderr.count("the archive holds a damaged release") == 2
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,14 @@ def test_second_node_on_the_same_files_is_refused_until_the_first_is_gone(labels
         wait_until(lambda: live(port)["accounting"]["accepted"] == 2)
 
 
+def test_files_of_a_node_are_its_owners_alone(labels: Path, data: Path) -> None:
+    with node(data, labels) as (_, port):
+        upload(port, Survey.load(labels), 2)
+        modes = {file.name: file.stat().st_mode & 0o077 for file in (data, *data.iterdir())}
+    assert len(modes) > 4
+    assert set(modes.values()) == {0}, modes
+
+
 def test_port_in_use_is_refused_in_one_line(labels: Path, data: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 
 import pytest
+from surveys import LABELS, VISITS
 
+from hubbub import Survey
+from hubbub.records import SurveyRecord, encode_record
+from hubbub_aggregator.errors import StoreError
+from hubbub_aggregator.redis_connection import connected
+from hubbub_deploy.announced import digests_of, refuse_changed
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
 
@@ -64,3 +71,26 @@ def test_environment_says_where_kafka_and_redis_are(tmp_path: Path) -> None:
     path.write_text("topic = 'x'\n")
     both = {"HUBBUB_KAFKA": "c:1", "HUBBUB_REDIS": "redis://d:1"}
     assert ClusterSettings.load(path, both).redis == "redis://d:1"
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://me:s3cret@c:port/0", "redis://:s3c/ret@c:1", "http://c/?password=s3cret"]
+)
+def test_no_password_stands_in_an_error(url: str) -> None:
+    with pytest.raises(StoreError, match="Redis must be given as") as refused:
+        connected(url + "x:x")
+    assert "s3c" not in "".join(traceback.format_exception(refused.value))
+    with pytest.raises(DeployError, match="redis must be a str") as refused_settings:
+        ClusterSettings.from_mapping(LEAST | {"redis": [url]})
+    assert "s3c" not in str(refused_settings.value)
+
+
+def test_a_changed_survey_needs_a_new_version() -> None:
+    old, new = (
+        Survey.parse(LABELS.replace("Self-rated health", title)) for title in ("Self-rated health", "Other")
+    )
+    assert old.digest != new.digest
+    records = [encode_record(SurveyRecord(survey.canonical)) for survey in (old, Survey.parse(VISITS))]
+    refuse_changed([old, Survey.parse(VISITS)], digests_of(records))
+    with pytest.raises(DeployError, match="must have a new version when it changes"):
+        refuse_changed([new], digests_of(records))

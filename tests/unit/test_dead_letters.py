@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +25,8 @@ from hubbub_aggregator.partition import PartitionState
 from hubbub_aggregator.sqlite_dead import SqliteDeadTopic
 from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.worker import Worker
+from hubbub_deploy import node
+from hubbub_deploy.errors import DeployError
 
 HEALTH = Survey.parse(LABELS)
 SOUND = batch(segment(HEALTH, 0, [(report_id(i), i % 5) for i in range(30)]))
@@ -169,3 +173,19 @@ def test_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "dead.sqlite").write_bytes(b"no database at all" * 100)
     with pytest.raises(StoreError, match="file of dead letters"):
         SqliteDeadTopic(tmp_path / "dead.sqlite")
+
+
+def test_another_applications_file_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "dead.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE cats (name TEXT)")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"must be a file of dead letters: it has the tables cats"):
+        SqliteDeadTopic(path)
+    assert path.read_bytes() == before
+    empty = tmp_path / "empty" / "dead.sqlite"
+    empty.parent.mkdir()
+    empty.touch()
+    with pytest.raises(DeployError, match="must be a node's file of dead letters"):
+        node.dead_letters(empty.parent)
+    assert empty.read_bytes() == b""

@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -172,13 +173,60 @@ def test_archive_keeps_the_first_version_and_refuses_another(archive: SqliteArch
 def test_archive_of_another_schema_or_no_archive_is_refused(tmp_path: Path) -> None:
     newer, other, text = tmp_path / "newer.sqlite", tmp_path / "other.sqlite", tmp_path / "text"
     for path, statement in ((newer, "PRAGMA user_version = 99"), (other, "CREATE TABLE cats (name)")):
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db, db:
             db.execute(statement)
         db.close()
     text.write_bytes(b"not a database, but long enough to be taken for one " * 20)
     for path in (newer, other, text):
         with pytest.raises(ArchiveError):
             SqliteArchive(path)
+
+
+OLD_ARCHIVE = """
+CREATE TABLE release (digest BLOB, round INTEGER, document BLOB NOT NULL, PRIMARY KEY (digest, round));
+PRAGMA user_version = 1;
+"""
+
+
+def test_an_archive_of_schema_1_gets_its_checksums_when_it_is_opened(tmp_path: Path) -> None:
+    path, key = tmp_path / "archive.sqlite", (HEALTH.digest, 3)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.executescript(OLD_ARCHIVE)
+        db.execute("INSERT INTO release VALUES (?, ?, ?)", (*key, b"a release"))
+    for _ in range(2):
+        with closing(SqliteArchive(path)) as archive:
+            assert archive.get(key) == b"a release"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE release SET document = ?", (b"another",))
+    with (
+        closing(SqliteArchive(path)) as archive,
+        pytest.raises(ArchiveError, match="round 3 must be"),
+    ):
+        archive.get(key)
+
+
+def test_no_flipped_bit_of_an_archive_changes_a_release(tmp_path: Path) -> None:
+    """Bits of every page, one at a time: the same releases, none, or an error."""
+    path, flipped = tmp_path / "archive.sqlite", tmp_path / "flipped.sqlite"
+    put = {(HEALTH.digest, number): json.dumps({"round": number}).encode() * 20 for number in range(6)}
+    with closing(SqliteArchive(path)) as archive:
+        for key, data in put.items():
+            archive.put(key, data)
+    data, refused = path.read_bytes(), 0
+    for bit in range(0, len(data) * 8, 331):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        flipped.write_bytes(changed)
+        try:
+            with closing(SqliteArchive(flipped)) as archive:
+                for key in archive.rounds():
+                    found = archive.get(key)
+                    assert found == put.get(key), bit
+        except ArchiveError:
+            refused += 1
+        for suffix in ("-wal", "-shm"):
+            Path(f"{flipped}{suffix}").unlink(missing_ok=True)
+    assert refused > 30
 
 
 def tally(n: int) -> Tally:

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -82,13 +83,16 @@ def test_the_head_does_not_depend_on_the_records_that_are_left(tmp_path: Path) -
     path = tmp_path / "log.sqlite"
     with SqliteLog(path, 1) as log:
         log.append({0: [b"a", b"b", b"c"]})
-    with sqlite3.connect(path) as con:
-        con.execute("DELETE FROM record WHERE position > 0")
-    con.close()
+    with closing(sqlite3.connect(path)) as con, con:
+        con.execute("DELETE FROM record WHERE position < 2")
     with SqliteLog(path, 1) as log:
-        assert log.end(0) == 3
+        assert (log.begin(0), log.end(0)) == (2, 3)
         assert log.append({0: [b"d"]}) == {0: 3}
-        assert log.read(0, 0, 10) == [(0, b"a"), (3, b"d")]
+        assert log.read(0, 0, 10) == [(2, b"c"), (3, b"d")]
+    with closing(sqlite3.connect(path)) as con, con:
+        con.execute("DELETE FROM record")
+    with SqliteLog(path, 1) as log:
+        assert (log.begin(0), log.end(0)) == (4, 4)
 
 
 def test_a_read_is_bounded_in_bytes_and_always_moves_on(
@@ -117,18 +121,16 @@ def test_a_senseless_number_of_partitions_is_refused(tmp_path: Path, partitions:
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
     SqliteLog(path).close()
-    with sqlite3.connect(path) as con:
-        con.execute("PRAGMA user_version = 2")
-    con.close()
+    with closing(sqlite3.connect(path)) as con, con:
+        con.execute("PRAGMA user_version = 3")
     with pytest.raises(LogVersionError, match="newer release"):
         SqliteLog(path)
 
 
 def test_what_is_not_a_log_is_refused_and_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "other.sqlite"
-    with sqlite3.connect(other) as con:
+    with closing(sqlite3.connect(other)) as con, con:
         con.execute("CREATE TABLE mine (x)")
-    con.close()
     before = other.read_bytes()
     with pytest.raises(LogError, match="Hubbub log"):
         SqliteLog(other)
@@ -163,3 +165,71 @@ def test_a_full_disk_refuses_the_append_and_keeps_what_was_there(tmp_path: Path)
         assert log.end(0) == 1
         assert log.append({0: [b"c"]}) == {0: 1}
         assert log.read(0, 0, 10) == [(0, b"a"), (1, b"c")]
+
+
+OLD_SCHEMA = """
+CREATE TABLE log (identity TEXT NOT NULL, partitions INTEGER NOT NULL) STRICT;
+CREATE TABLE head (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL) STRICT;
+CREATE TABLE record (position INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE announced (key BLOB PRIMARY KEY) STRICT, WITHOUT ROWID;
+INSERT INTO log VALUES ('an old one', 2);
+INSERT INTO head VALUES (0, 1), (1, 0);
+INSERT INTO record VALUES (0, x'61');
+PRAGMA application_id = 1212304455;
+PRAGMA user_version = 1;
+"""
+
+
+def test_a_log_of_schema_1_is_read_and_gets_checksums_from_then_on(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with closing(sqlite3.connect(path)) as con, con:
+        con.executescript(OLD_SCHEMA)
+    for _ in range(2):
+        with SqliteLog(path, 2) as log:
+            assert log.identity == "an old one"
+            log.append({0: [b"b"], 1: [b"c"]})
+    with SqliteLog(path, 2) as log:
+        assert log.read(0, 0, 10) == [(0, b"a"), (1, b"b"), (2, b"b")]
+    for position, body in ((0, b"a"), (1, b"x"), (2, b"x")):
+        with closing(sqlite3.connect(path)) as con, con:
+            con.execute("UPDATE record SET checksum = NULL, body = ? WHERE position = ?", (body, position))
+    with SqliteLog(path, 2) as log:
+        assert log.read(0, 0, 1) == [(0, b"a")]
+        with pytest.raises(LogError, match=r"partition 0: record 1 must have its checksum"):
+            log.read(0, 1, 1)
+
+
+def test_no_flipped_bit_changes_what_a_log_gives(tmp_path: Path) -> None:
+    """Bits of the page of records and of every other page, one at a time: the same records, or an error."""
+    path, flipped = tmp_path / "log.sqlite", tmp_path / "flipped.sqlite"
+    bodies = [bytes([i]) * (40 + i) for i in range(30)]
+    with SqliteLog(path, 2) as log:
+        log.append({0: bodies[:20], 1: bodies[20:]})
+        size, identity = log._writer.execute("PRAGMA page_size").fetchone()[0], log.identity
+        page, page_of_name = (
+            log._writer.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,)).fetchone()[0]
+            for name in ("record", "log")
+        )
+    data, found = path.read_bytes(), {"same": 0, "refused": 0}
+    records = range((page - 1) * size * 8, page * size * 8, 29)
+    others = range(0, len(data) * 8, 499)
+    for bit in [*records, *others]:
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        flipped.write_bytes(changed)
+        try:
+            with SqliteLog(flipped, None) as log:
+                named = log.identity == identity
+                read = [(p, *row) for p in range(log.partitions) for row in log.read(p, 0, 100)]
+                ends = [log.end(p) for p in range(log.partitions)]
+        except LogError:
+            found["refused"] += 1
+        else:
+            assert [body for *_, body in read] == bodies, bit
+            assert ends == [20, 10]
+            # A store refuses a log of another name.
+            assert named or bit // 8 // size == page_of_name - 1
+            found["same"] += 1
+        for suffix in ("-wal", "-shm"):
+            Path(f"{flipped}{suffix}").unlink(missing_ok=True)
+    assert min(found.values()) > 30

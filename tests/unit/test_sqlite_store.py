@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,7 @@ def load(path: Path) -> PartitionState:
 
 
 def execute(path: Path, statement: str) -> None:
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         assert db.execute(statement).rowcount > 0
     db.close()
 
@@ -85,13 +86,13 @@ def test_store_of_another_schema_version_is_refused(path: Path) -> None:
 def test_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
     text, other = tmp_path / "text", tmp_path / "other.sqlite"
     text.write_bytes(b"not a database, but long enough to be taken for one " * 20)
-    with sqlite3.connect(other) as db:
+    with closing(sqlite3.connect(other)) as db, db:
         db.execute("CREATE TABLE cats (name)")
     db.close()
     for path in (text, other):
         with pytest.raises(ForeignStore):
             SqliteStore(path, log_identity="log", partitions=2)
-    with sqlite3.connect(other) as db:
+    with closing(sqlite3.connect(other)) as db, db:
         assert db.execute("SELECT name FROM sqlite_schema").fetchall() == [("cats",)]
     db.close()
 
@@ -132,7 +133,7 @@ def test_ids_are_deleted_when_their_round_seals(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     seal = encode_record(SealRecord(HEALTH.digest, 0))
     fill(path, [[announcement(HEALTH), some(HEALTH, 0, 50)], [some(HEALTH, 50, 50), seal]])
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         assert db.execute("SELECT count(*) FROM ids").fetchone() == (0,)
     db.close()
     assert load(path).rounds[HEALTH.digest, 0].accounting.accepted == 100
@@ -141,7 +142,7 @@ def test_ids_are_deleted_when_their_round_seals(tmp_path: Path) -> None:
 def test_one_save_writes_the_new_ids_only(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     fill(path, [[announcement(HEALTH)], *([some(HEALTH, 1000 * k, 1000)] for k in range(20))])
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         sizes = [size for (size,) in db.execute("SELECT length(keys) FROM ids")]
     db.close()
     assert sizes == [8000] * 20
