@@ -7,6 +7,7 @@ would.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,6 +18,7 @@ from hubbub.accounting import QUANTA_PER_NAT, BayesianFilter
 from hubbub.channel import Symbol
 from hubbub.errors import HubbubError
 from hubbub.survey import Survey
+from hubbub.survey_score import Score
 from hubbub_client.errors import LedgerCorrupt
 from hubbub_client.schedule import PINNED, pinned_by, pinned_coordinate, slot_query
 from hubbub_client.stored import Closed
@@ -38,6 +40,10 @@ class Book:
             earlier reservation and memo are not read again; the filter keeps what they cost.
         closed: What everything before the filter's first step cost.
         pins: The newest pin generation of every attribute that a reservation was made for.
+        defaults: What is missing reads as, to the first score of the same pinned numbers.
+        regrouped: Whether other scores of them read it as something else: an earlier version, which took
+            both for one, may have granted too much.
+        void: Slots whose reservation was given back, each with its generation: never reserved again.
 
     Coordinates that are over are closed in the filter: what they cost stays, what they said goes. A round's
     is over once it is answered, because no other query reads it. A corrected value's is over with the first
@@ -51,6 +57,9 @@ class Book:
     recorded: dict[Slot, Symbol] = field(default_factory=dict)
     generations: dict[Slot, int] = field(default_factory=dict)
     pins: dict[str, int] = field(default_factory=dict)
+    defaults: dict[tuple[tuple[str, ...], int], tuple[float, ...]] = field(default_factory=dict)
+    regrouped: bool = False
+    void: set[tuple[bytes, int, int]] = field(default_factory=set)
 
     @property
     def loss(self) -> float:
@@ -63,12 +72,13 @@ class Book:
         return self.closed.committed / QUANTA_PER_NAT + self.filter.committed
 
     def total(self) -> Closed:
-        """What everything so far costs, in whole quanta: what `forget` closes."""
-        # A bound of regressions that was worked out again may lie above what was proved to fit the budget.
+        """What everything so far costs, in whole quanta: what `forget` closes.
+
+        It may exceed the budget: see `too_much`.
+        """
         return Closed(
-            self.closed.loss + int(Fraction(min(self.filter.loss, self.filter.budget)) * QUANTA_PER_NAT),
-            self.closed.committed
-            + int(Fraction(min(self.filter.committed, self.filter.budget)) * QUANTA_PER_NAT),
+            self.closed.loss + math.ceil(Fraction(self.filter.loss) * QUANTA_PER_NAT),
+            self.closed.committed + math.ceil(Fraction(self.filter.committed) * QUANTA_PER_NAT),
         )
 
     def reserved(self, rows: Iterable[Row], surveys: Mapping[bytes, Survey]) -> None:
@@ -78,11 +88,18 @@ class Book:
             self.open[slot] = (row.ticket, row.generation)
             self.generations[slot] = row.generation
             self.recorded.pop(slot, None)
+            self._read_defaults(row, surveys[row.digest])
             for attribute_id, generation in pinned_by(surveys[row.digest], row.slot, row.generation):
                 known = self.pins.setdefault(attribute_id, generation)
                 if generation > known:
                     self.filter.close_joined(pinned_coordinate(attribute_id, known))
                     self.pins[attribute_id] = generation
+
+    def _read_defaults(self, row: Row, survey: Survey) -> None:
+        form = survey.form
+        if isinstance(form, Score) and row.slot == PINNED:
+            numbers = tuple(attribute.id for attribute in form.attributes), row.generation
+            self.regrouped |= self.defaults.setdefault(numbers, form.defaults) != form.defaults
 
     def record(self, row: Row, survey: Survey) -> None:
         """Consumes a reservation, in the filter and here."""
@@ -113,23 +130,41 @@ class Book:
             if survey == digest
         ]
 
+    def too_much(self) -> list[Row]:
+        """Give back open reservations, the newest survey's first, until the rest fits; return their rows.
+
+        Until scores of different defaults were told apart, a ledger could grant more than its budget. What
+        was answered then is spent, and is stated as it is; what was not must not be answered any more. A
+        survey's schedule goes as a whole, as it was granted. Where no such scores meet, the proof that was
+        made when each reservation was granted still holds, however high the bound comes out today.
+        """
+        given_back: list[Row] = []
+        if not self.regrouped:
+            return given_back
+        newest: dict[bytes, int] = {}
+        for (digest, _), (ticket, _) in self.open.items():
+            newest[digest] = max(ticket, newest.get(digest, ticket))
+        for digest in sorted(newest, key=newest.__getitem__, reverse=True):
+            if self.filter.headroom >= 0:
+                break
+            rows = self.unanswered(digest)
+            for row in rows:
+                self.cancel(row)
+            given_back += rows
+        return given_back
+
     def cancel(self, row: Row) -> None:
         """Gives a reservation back, in the filter and here; its slot is never answered."""
         if self.open.get((row.digest, row.slot)) != (row.ticket, row.generation):
             raise LedgerCorrupt("a transcript cancellation must void an open reservation")
         self.filter.cancel(row.ticket)
+        self.void.add((row.digest, row.slot, row.generation))
         del self.open[row.digest, row.slot], self.generations[row.digest, row.slot]
 
 
 def fresh(budget: float, closed: Closed) -> Book:
-    """A book without entries, for what is left of a budget.
-
-    Raises:
-        LedgerCorrupt: If more was closed than there ever was.
-    """
+    """A book without entries, for what is left of a budget: nothing, if more was closed (`Book.too_much`)."""
     left = int(Fraction(budget) * QUANTA_PER_NAT) - closed.committed
-    if left < 0:
-        raise LedgerCorrupt("the ledger states a larger loss than its budget")
     # Every query costs more than one quantum, so a filter of one accepts none: it stands for nothing left.
     return Book(BayesianFilter(max(left, 1) / QUANTA_PER_NAT), closed)
 

@@ -92,6 +92,20 @@ class Device:
         self._book = replay(
             self._ledger.transcript(), self._surveys, budget=self._ledger.budget, closed=self._ledger.closed()
         )
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """Gives back, on disk and before anything is drawn, what an earlier version granted too much of."""
+        rows = self._book.too_much()
+        if rows:
+            now_s = trusted(self._clock())
+            surveys = {row.digest: self._surveys[row.digest] for row in rows}
+            refused = (
+                [] if now_s is None else [self._told(each, "over_budget", now_s) for each in surveys.values()]
+            )
+            self._ledger.give_up(rows, refused)
+            self._enrolments = {stored.digest: stored for stored in self._ledger.enrolments()}
+            self._refusals = {stored.digest: stored for stored in self._ledger.refusals()}
 
     def register(self, attribute: Attribute) -> None:
         """Declares an attribute that this device may be asked about; the same again does nothing.
@@ -218,6 +232,8 @@ class Device:
         The filter in memory is ahead of the file until the rows are written; if that fails, the ledger is
         closed for good and a new agent rebuilds the filter from what the file says.
         """
+        if not wanted:
+            return []  # nothing is granted, so that it fits even where the budget is overspent
         tickets = self._book.filter.reserve_all(
             [slot_query(survey, slot, generation=generation) for survey, slot, generation in wanted]
         )
@@ -253,7 +269,8 @@ class Device:
                 if digest == survey.digest and (pinned == generation or not is_static(survey))
             }
             wanted = [(survey, slot, generation) for slot in slots(survey, floor) if slot not in served]
-            rows = self._reserve(wanted)
+            given_up = any((each.digest, slot, pin) in self._book.void for each, slot, pin in wanted)
+            rows = None if given_up else self._reserve(wanted)
             if rows is None:
                 return self._refused(survey, "over_budget", now_s)
             high_water = floor if known is None else max(floor, known.high_water)
@@ -269,16 +286,18 @@ class Device:
         """Says so, and keeps it for the owner to see; the same again is not written again."""
         known = self._refusals.get(survey.digest)
         if reason is not None and now_s is not None and (known is None or known.reason != reason):
-            told = not self._ledger.has_unseen()
-            headroom = max(0.0, self._ledger.budget - self._book.committed) if told else None
-            epsilon = survey.channel.epsilon
-            self._ledger.keep_refusal(
-                StoredRefusal(
-                    survey.digest, survey.id, survey.version, survey.title, epsilon, reason, headroom, now_s
-                )
-            )
+            self._ledger.keep_refusal(self._told(survey, reason, now_s))
             self._refusals = {stored.digest: stored for stored in self._ledger.refusals()}
         return Enrolment(survey.id, survey.version, survey.digest, "refused", reason)
+
+    def _told(self, survey: Survey, reason: Refusal, now_s: float) -> StoredRefusal:
+        """A refusal as it is kept; what was left of the budget could tell an answer not yet seen."""
+        told = not self._ledger.has_unseen()
+        headroom = max(0.0, self._ledger.budget - self._book.committed) if told else None
+        epsilon = survey.channel.epsilon
+        return StoredRefusal(
+            survey.digest, survey.id, survey.version, survey.title, epsilon, reason, headroom, now_s
+        )
 
     def _refusal(self, survey: Survey, now_s: float | None) -> Refusal | None:
         """Why a survey is refused before the budget is asked."""

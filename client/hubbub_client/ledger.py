@@ -104,13 +104,16 @@ class Ledger(Database):
     def keep_refusal(self, refusal: StoredRefusal) -> None:
         """Keeps why a survey was refused, in place of what was said of it before."""
         with self._transaction() as db:
-            told = replace(refusal, headroom=_UNTOLD) if refusal.headroom is None else refusal
-            db.execute("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(told))
-            db.execute(
-                "DELETE FROM refusal WHERE digest NOT IN "
-                "(SELECT digest FROM refusal ORDER BY at_s DESC, digest LIMIT ?)",
-                (MAX_REFUSALS,),
-            )
+            self._keep(db, refusal)
+
+    def _keep(self, db: sqlite3.Connection, refusal: StoredRefusal) -> None:
+        told = replace(refusal, headroom=_UNTOLD) if refusal.headroom is None else refusal
+        db.execute("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(told))
+        db.execute(
+            "DELETE FROM refusal WHERE digest NOT IN "
+            "(SELECT digest FROM refusal ORDER BY at_s DESC, digest LIMIT ?)",
+            (MAX_REFUSALS,),
+        )
 
     def lists(self) -> list[StoredList]:
         """The newest list of surveys seen of every key that was ever pinned."""
@@ -233,6 +236,24 @@ class Ledger(Database):
                     "UPDATE enrolment SET state = 'left' WHERE seq = ? AND state = 'active'", (number,)
                 )
                 _withdraw(db, number)
+
+    def give_up(self, rows: Iterable[Row], refusals: Iterable[StoredRefusal]) -> None:
+        """Leaves surveys whose reservations do not fit the budget, and gives those back, all at once.
+
+        Args:
+            rows: The "cancel" rows of the reservations.
+            refusals: Why, for the owner, of as many of the surveys as can be said.
+        """
+        rows = tuple(rows)
+        with self._transaction() as db:
+            chain = self._append(db, rows)
+            for digest in {row.digest for row in rows}:
+                db.execute(
+                    "UPDATE enrolment SET state = 'left' WHERE digest = ? AND state = 'active'", (digest,)
+                )
+            for refusal in refusals:
+                self._keep(db, refusal)
+        self._chain = chain
 
     def take_list(
         self, seen: StoredList, *, cancelled: Iterable[bytes] = (), given_back: Iterable[Row] = ()

@@ -76,7 +76,8 @@ class Status:
     Attributes:
         budget: Lifetime epsilon.
         loss: Realised loss of everything answered, at most `committed`.
-        committed: Loss with all that is reserved at its worst, at most `budget`.
+        committed: Loss with all that is reserved at its worst; above `budget` only where an earlier version
+            granted too much.
         enrolments: Surveys, in the order of enrolment.
         answers: Answers made since the last `forget`, re-sent memos included.
         waiting: Reports in the outbox.

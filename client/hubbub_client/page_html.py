@@ -80,11 +80,16 @@ def _learned(account: Account) -> str:
 <p class="main">{escape(words.learned(account.loss, "From everything this device ever answered"))}</p>
 <p>{escape(words.example(account.loss))} This holds for everybody who sees all answers together, for good.</p>
 {_bar(account)}
-<dl><div><dt class="spent">spent</dt><dd id="spent">{_up(account.loss)}</dd></div>
+{_overspent(account)}<dl><div><dt class="spent">spent</dt><dd id="spent">{_up(account.loss)}</dd></div>
 <div><dt class="reserved">reserved for what you joined</dt><dd id="reserved">{account.reserved:.3f}</dd></div>
 <div><dt class="left">left</dt><dd id="left">{_down(account.left)}</dd></div>
 <div><dt>budget for life</dt><dd>{account.budget:g}</dd></div></dl>
 {table}{unit}{waiting}</section>"""
+
+
+def _overspent(account: Account) -> str:
+    said = words.overspent(account)
+    return f'<p id="overspent">{escape(said)}</p>' if said else ""
 
 
 def _bar(account: Account) -> str:
@@ -157,7 +162,7 @@ def _forget(account: Account) -> str:
     button = _button("forget", "Forget everything", fields=sure, kind="danger")
     return f"""<section class="card" id="forgetting"><h2>Forget</h2>
 <p>Erases every value, every answer and all that waits on this device, ends every survey and takes back every
-yes. It cannot recall what was sent, and it never renews the budget: {_up(account.budget - account.left)} of
+yes. It cannot recall what was sent, and it never renews the budget: {_up(account.loss + account.reserved)} of
 {account.budget:g} stay spent, reserved rounds included. The bytes above are shown no more.</p>
 {button}</section>"""
 

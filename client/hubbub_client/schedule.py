@@ -215,7 +215,8 @@ def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
     every survey. Where an attribute is evolving, what the round reads of all of them together is a value of
     its own: the losses add, which is sound whatever the values have to do with each other. A score reads a
     box of numbers, which is not joined with finite domains: the numbers of one list of attributes are one
-    coordinate together, and the losses add.
+    coordinate together, and the losses add. What is missing is no point of that box: it reads as the default
+    of each score, so only scores of the same defaults read the same point of it, and share the coordinate.
 
     Args:
         survey: The survey.
@@ -225,10 +226,9 @@ def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
     attributes, mapping = survey.attributes, survey.mapping
     if isinstance(survey.form, Score):
         numbers = tuple(each.id for each in attributes)
-        place = (
-            ("round", numbers, survey.digest, slot) if slot != PINNED else ("numbers", numbers, generation)
-        )
-        return Query(place, survey.form.regression)
+        if slot != PINNED:
+            return Query(("round", numbers, survey.digest, slot), survey.form.regression)
+        return Query(("numbers", numbers, generation, survey.form.defaults), survey.form.regression)
     if slot != PINNED:
         named = attributes[0].id if len(attributes) == 1 else tuple(each.id for each in attributes)
         return Query(("round", named, survey.digest, slot), survey.channel, None)

@@ -16,11 +16,14 @@ from hubbub.channel import Symbol
 from hubbub.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.survey import Survey
 from hubbub.survey_score import Score
-from hubbub_client.owner import Asked, Refused
+from hubbub_client.owner import Account, Asked, Refused
 from hubbub_client.schedule import Refusal, is_static
 
 _NAMED: Final = 4
 """Values that a sentence lists before it counts the others."""
+
+_ROUNDING: Final = 1e-9
+"""Nats by which sums of floats may lie above what they stand for."""
 
 _MECHANISMS: Final = {
     "grr": "The device says your answer or, at random, any other.",
@@ -131,6 +134,18 @@ def learned(loss: float, where: str) -> str:
     if loss <= 0:
         return f"{where}, nobody has learned anything."
     return f"{where}, the odds between any two things about you change by a factor of at most {factor(loss)}."
+
+
+def overspent(account: Account) -> str:
+    """How far a ledger is above its budget, and why; nothing where it is not."""
+    over = account.loss + account.reserved - account.budget
+    if over <= _ROUNDING:
+        return ""
+    return (
+        f"That is {math.ceil(over * 1000) / 1000:.3f} more than the budget: an earlier version granted it, "
+        "because it took two scores that count a missing value differently for one. What was answered cannot "
+        "be taken back; nothing more is granted."
+    )
 
 
 def example(loss: float) -> str:

@@ -143,6 +143,8 @@ def _status(options: argparse.Namespace) -> int:
         f"Budget {account.budget:g} for life: {account.loss:.3f} spent, "
         f"{account.reserved:.3f} reserved, {account.left:.3f} left."
     )
+    if said := words.overspent(account):
+        print(said)
     if account.forgotten:
         print(f"{account.forgotten:.3f} of it was spent before you had it forgotten.")
     if account.paused:

@@ -34,8 +34,15 @@ from hubbub.wire import (
 )
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-# In test_ledger.py and test_survey_list.py.
-ELSEWHERE = ("ledger-1.db", "ledger-2.db", "ledger-2-forgotten.db", "survey-list.bin")
+# In test_ledger.py, test_overspent_ledger.py and test_survey_list.py.
+ELSEWHERE = (
+    "ledger-1.db",
+    "ledger-2.db",
+    "ledger-2-forgotten.db",
+    "ledger-3-overspent.db",
+    "ledger-3-overreserved.db",
+    "survey-list.bin",
+)
 DIGEST = bytes.fromhex("000102030405060708090a0b0c0d0e0f")
 OTHER = bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
 IDS = [bytes([16 * i + j for j in range(16)]) for i in range(1, 5)]
