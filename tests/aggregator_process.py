@@ -1,4 +1,7 @@
-"""A worker process for tests: `aggregator_process.py faust|plain BOOTSTRAP TOPIC REDIS_URL [GAP_S]`."""
+"""A worker process for tests: `aggregator_process.py faust|plain BOOTSTRAP TOPIC REDIS_URL [GAP_S [GATE]]`.
+
+While the file GATE is there nothing of the store is loaded; GATE.waits says that a load waits for it to go.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,36 @@ import asyncio
 import signal
 import sys
 import time
+from pathlib import Path
 
 from hubbub_aggregator import assignment
+from hubbub_aggregator.partition import PartitionState
 from hubbub_aggregator.redis_store import RedisStore
 from hubbub_collector.growing_log import GrowingLog
 
 
-def main(kind: str, bootstrap: str, topic: str, redis_url: str, gap_s: str = "") -> int:
+class GatedStore(RedisStore):
+    """A store whose loads wait at a gate."""
+
+    gate: Path
+
+    def load(self, partition: int) -> PartitionState:
+        while self.gate.exists():
+            self.gate.with_suffix(".waits").touch()
+            time.sleep(0.02)
+        return super().load(partition)
+
+
+def main(kind: str, bootstrap: str, topic: str, redis_url: str, *rest: str) -> int:
+    gap_s, gate = (*rest, *("", "no gate")[len(rest) :])
     if gap_s:
         assignment.GAP_PATIENCE_S = float(gap_s)
     log = GrowingLog(bootstrap, topic, layout_s=1.0)
-    store = RedisStore.connect(
+    store = GatedStore.connect(
         redis_url, log_identity=log.identity, partitions=log.partitions, layout=log.layout
     )
+    assert isinstance(store, GatedStore)
+    store.gate = Path(gate)
     if kind == "faust":
         from hubbub_aggregator.faust_app import create_app, run
 

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from hubbub_aggregator.counting import apply_many, keep_freed_memory
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
-from hubbub_aggregator.errors import Ahead, Gap, Lost
+from hubbub_aggregator.errors import AggregatorError, Ahead, Gap, Lost, Superseded
 from hubbub_aggregator.partition import Change, PartitionState, RoundState
 from hubbub_aggregator.store import Store
 
@@ -64,34 +64,62 @@ class Assignment:
         self._states: dict[int, PartitionState] = {}
         # Since when a partition's next record is missing, and the first that came in its place.
         self._missing: dict[int, tuple[float, int]] = {}
-        # A load that overlaps a save would begin where the partition no longer is.
+        # Held while records are applied, never while partitions load: that may take seconds, and a rebalance
+        # must not wait for it.
         self._lock = threading.Lock()
+        # Grows with every revocation; a load of an older number is of partitions that may be others' by now.
+        self._generation = 0
 
-    def load(self, partitions: Iterable[int]) -> dict[int, int]:
-        """Takes these partitions over, whatever was assigned before: partition -> offset to read on from.
+    def load(self, partitions: Iterable[int], generation: int | None = None) -> dict[int, int]:
+        """Take these partitions over, whatever was assigned before: partition -> offset to read on from.
+
+        Args:
+            partitions: Which.
+            generation: The number that `let_go` gave when they were assigned; None lets go of all others now.
 
         Raises:
+            Superseded: If `let_go` was called since: then nothing is taken over, whatever else went wrong.
             Ahead: If the store has applied records that the log does not hold.
             Lost: If the log does not hold what comes next any more.
             StoreError: If the store cannot be trusted.
         """
-        with self._lock:
-            self._let_go()
+        current = self.let_go() if generation is None else generation
+        loaded: dict[int, PartitionState] = {}
+        try:
             for partition in partitions:
-                state = self._store.load(partition)
+                self._check_current(current)
+                state = loaded[partition] = self._store.load(partition)
                 state.window = self._window(partition)
                 self._check_log(partition, state.offset)
-                self._states[partition] = state
-            return {partition: state.offset for partition, state in self._states.items()}
-
-    def let_go(self) -> None:
-        """Takes no more records of any partition: others may count them from now on."""
+        except Exception:
+            # Another process may be at work on them by now: what was found wrong there is no doubt of ours.
+            self._check_current(current)
+            raise
         with self._lock:
-            self._let_go()
+            self._check_current(current)
+            self._states = loaded
+            return {partition: state.offset for partition, state in loaded.items()}
 
-    def _let_go(self) -> None:
-        self._states.clear()
-        self._missing.clear()
+    def let_go(self) -> int:
+        """Take no more records of any partition: others may count them from now on.
+
+        Returns:
+            The number of the generation that begins; `load` takes it.
+        """
+        with self._lock:
+            self._states = {}
+            self._missing.clear()
+            self._generation += 1
+            return self._generation
+
+    @property
+    def generation(self) -> int:
+        """The number that `let_go` gave last; 0 before the first."""
+        return self._generation
+
+    def _check_current(self, generation: int) -> None:
+        if generation != self._generation:
+            raise Superseded(f"a load must be of generation {self._generation}, got {generation}")
 
     def take(self, partition: int, records: Sequence[tuple[int, bytes]]) -> SeekTo | None:
         """Applies records of a partition and saves what they change.
@@ -153,11 +181,17 @@ class Assignment:
             Lost: If retention took what comes next.
         """
         with self._lock:
+            generation = self._generation
             offsets = {partition: state.offset for partition, state in self._states.items()}
             for partition in self._missing:
                 self._check_patience(partition)
-        for partition, offset in offsets.items():
-            self._check_log(partition, offset)
+        try:
+            for partition, offset in offsets.items():
+                self._check_log(partition, offset)
+        except AggregatorError:
+            # What became of a partition that was let go of meanwhile is for others to see.
+            if generation == self._generation:
+                raise
 
     def _check_log(self, partition: int, offset: int) -> None:
         end = self._end(partition)

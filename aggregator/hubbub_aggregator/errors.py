@@ -4,6 +4,7 @@ AggregatorError
 ├── Gap              a record is missing between what was applied and what was read
 ├── Lost             the log begins after what was applied: retention took what is in between
 ├── LayoutGrown      the log has more partitions than this process knows; another one will know them
+├── Superseded       partitions were loaded for an assignment that a later one has replaced
 ├── StoreError       the store cannot be trusted with this state
 │   ├── LeaseLost      another process seals, releases and shows
 │   ├── StoreConflict  another writer moved the partition's offset first
@@ -14,8 +15,9 @@ AggregatorError
 ├── ArchiveError     the archive belongs to another schema
 └── Diverged         a second, different version of an archived release
 
-None of them is handled inside the worker: a doubt ends the process, and the next one resumes from the
-store. Bad input from outside is not an error here; it is counted and skipped.
+None of them is handled inside the worker, but for Superseded, after which the next assignment is loaded: a
+doubt ends the process, and the next one resumes from the store. Bad input from outside is not an error here;
+it is counted and skipped.
 """
 
 from __future__ import annotations
@@ -35,6 +37,10 @@ class Lost(AggregatorError):  # noqa: N818 - names the finding
 
 class LayoutGrown(AggregatorError):  # noqa: N818 - names the finding
     """The log has grown since this process began; whoever starts it again lets it count all of it."""
+
+
+class Superseded(AggregatorError):  # noqa: N818 - names the finding
+    """A load finished after its partitions were revoked; the next assignment has a load of its own."""
 
 
 class StoreError(AggregatorError):

@@ -20,13 +20,19 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import faust
+from aiokafka import TopicPartition  # type: ignore[import-untyped]  # it ships no annotations
+from aiokafka.errors import (  # type: ignore[import-untyped]  # as above
+    CommitFailedError,
+    IllegalStateError,
+    KafkaError,
+)
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 
 from hubbub_aggregator.assignment import Assignment
 from hubbub_aggregator.dead_letters import DeadLetters
-from hubbub_aggregator.errors import LayoutGrown
+from hubbub_aggregator.errors import LayoutGrown, Superseded
 from hubbub_aggregator.log import Log
 from hubbub_aggregator.store import Store
 
@@ -89,6 +95,36 @@ class _GroupThread(AIOKafkaConsumerThread):
             due = due or now + _WITHIN_S
             timeout = max(0.0, due - now)
         return groups
+
+    async def _seek_wait(
+        self,
+        consumer: Any,  # noqa: ANN401 - aiokafka ships no annotations
+        partitions: Mapping[TP, int],
+    ) -> None:
+        # Between two assignments aiokafka would fail an assertion.
+        if gone := partitions.keys() - self.assignment():
+            raise IllegalStateError(f"partitions must be assigned to be sought, {sorted(gone)} are not")
+        await super()._seek_wait(consumer, partitions)
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        """Commit what of these offsets is still assigned; whether it was done.
+
+        Faust would end the process where a rebalance took all of them, or the broker refuses. Nothing reads
+        these offsets but Kafka's tools: the store says where to read on.
+        """
+        held = self.assignment()
+        mine = {place: offset for place, offset in offsets.items() if place in held}
+        if not mine:
+            return False
+        self.tp_last_committed_at.update(dict.fromkeys(mine, time.monotonic()))
+        try:
+            await self._ensure_consumer().commit({TopicPartition(*tp): (at, "") for tp, at in mine.items()})
+        except (CommitFailedError, IllegalStateError):  # a rebalance has begun
+            return False
+        except KafkaError as error:
+            self.log.warning("Offsets were not committed, for Kafka's tools to see: %s", error)
+            return False
+        return True
 
 
 class _NothingRead(dict[TP, int | None]):
@@ -186,13 +222,19 @@ def create_app(
         """Reads on from where the store says."""
 
         async def seek_to_committed(self) -> Mapping[TP, int]:
+            generation = assignment.let_go()
             try:
                 assigned = sorted(numbers[tp] for tp in self.assignment() if tp in numbers)
                 # Loading may take seconds; heartbeats come from the consumer's own thread meanwhile.
-                loaded = await asyncio.to_thread(assignment.load, assigned)
+                loaded = await asyncio.to_thread(assignment.load, assigned, generation)
                 offsets = {places[partition]: offset for partition, offset in loaded.items()}
                 await self.seek_wait(offsets)
-            except Exception:
+            except IllegalStateError:  # Faust waits for the next assignment then
+                raise
+            except Exception as error:
+                # In a rebalance a seek may fail, or last too long, in other ways, too.
+                if isinstance(error, Superseded) or assignment.generation != generation:
+                    raise IllegalStateError(f"a rebalance came before the seek was done: {error}") from error
                 _end()
             return offsets
 
@@ -237,7 +279,13 @@ def create_app(
                 place, group = event.message.tp, event.value
                 seek = assignment.take(numbers[place], group)
                 if seek is not None:
-                    await app.consumer.seek_wait({place: seek.offset})
+                    generation = assignment.generation
+                    try:
+                        await app.consumer.seek_wait({place: seek.offset})
+                    except Exception as error:
+                        # Whoever has the partition after a rebalance reads on from where the store says.
+                        if not isinstance(error, IllegalStateError) and assignment.generation == generation:
+                            raise
                 yield len(group)
         except Exception:
             _end()

@@ -25,7 +25,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 import numpy as np
 import redis
@@ -116,7 +116,7 @@ class RedisStore:
         partitions: int,
         layout: Layout | None = None,
         namespace: str = "hubbub",
-    ) -> RedisStore:
+    ) -> Self:
         """The store behind `url`: redis://host:6379/0, or redis+cluster://host:6379 for a Redis Cluster.
 
         Raises:

@@ -90,3 +90,47 @@ def test_worker_ends_at_a_gap_resumes_from_the_store_and_drains_when_asked_to(tm
     tally = state.rounds[HEALTH.digest, 0].accounting
     assert (tally.attempts, tally.accepted, tally.duplicate) == (241, 241, 0)
     assert [(lost.first, lost.end) for lost in state.lost] == [(22, 23)]
+
+
+def test_load_that_a_rebalance_overtakes_holds_nobody_up_and_ends_nobody(tmp_path: Path) -> None:
+    """The first worker's load of everything hangs; a second one joins, and both must count their half."""
+    kafka, topic, gate = bootstrap_or_skip(), new_topic_name(), tmp_path / "gate"
+    create_topic(kafka, topic, partitions=2)
+    for name in ("redis", "slow", "quick"):
+        (tmp_path / name).mkdir()
+    with (
+        running(tmp_path / "redis") as redis,
+        KafkaLog(kafka, topic, 2) as log,
+        Workers(tmp_path / "slow", kafka, topic, redis.url, "10.0", str(gate)) as slow,
+        Workers(tmp_path / "quick", kafka, topic, redis.url) as quick,
+    ):
+        store = RedisStore.connect(redis.url, log_identity=log.identity, partitions=2)
+
+        def wait(until: Callable[[], bool]) -> None:
+            deadline = monotonic() + PATIENCE_S
+            while not until():
+                for workers in (slow, quick):
+                    workers.supervise()
+                assert monotonic() < deadline, slow.said() + quick.said()
+                sleep(0.02)
+
+        def counted(most: int) -> int:
+            return sum(store.offset(partition) >= most for partition in range(2))
+
+        log.append({0: [announcement(HEALTH), *records(0, 10)], 1: [announcement(HEALTH), *records(0, 10)]})
+        gate.touch()
+        slow.start("faust")
+        wait(gate.with_suffix(".waits").exists)
+        quick.start("faust")
+        # Every load of the first one still hangs, and the second has got its half.
+        wait(lambda: counted(11) == 1)
+        gate.unlink()
+        wait(lambda: counted(11) == 2)
+        log.append({0: records(10, 50), 1: records(10, 50)})
+        wait(lambda: counted(61) == 2)
+        states = [store.load(partition) for partition in range(2)]
+        store.close()
+        assert (slow.ended, quick.ended) == ([], []), slow.said() + quick.said()
+    for state in states:
+        tally = state.rounds[HEALTH.digest, 0].accounting
+        assert (tally.attempts, tally.accepted) == (60, 60)

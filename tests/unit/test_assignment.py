@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,11 @@ from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.assignment import GAP_PATIENCE_S, Assignment, SeekTo, contiguous
 from hubbub_aggregator.counting import apply_many
-from hubbub_aggregator.errors import Ahead, Gap, StoreConflict
+from hubbub_aggregator.errors import Ahead, Gap, StoreConflict, Superseded
 from hubbub_aggregator.partition import PartitionState
 
 HEALTH = Survey.parse(LABELS)
+PATIENCE_S = 20.0
 RECORDS = list(
     enumerate(
         [announcement(HEALTH), *(batch(segment(HEALTH, 0, [(report_id(i), i % 5)])) for i in range(30))]
@@ -201,3 +203,73 @@ def test_memory_that_a_group_frees_is_kept_for_the_next_one() -> None:
 
     assert mapped() >= 12 * 2**20
     assert mapped("after an assignment was made") == 0
+
+
+class SlowStore(MemoryStore):
+    """A store whose loads of one partition wait until the test lets them go on."""
+
+    def __init__(self, partition: int) -> None:
+        super().__init__()
+        self.partition, self.entered, self.go_on = partition, threading.Event(), threading.Event()
+        self.fails: Exception | None = None
+
+    def load(self, partition: int) -> PartitionState:
+        if partition == self.partition and not self.go_on.is_set():
+            self.entered.set()
+            assert self.go_on.wait(PATIENCE_S)
+            if self.fails is not None:
+                raise self.fails
+        return super().load(partition)
+
+
+@pytest.mark.parametrize("fails", [None, StoreConflict("another writer moves it")])
+def test_load_that_a_newer_one_overtakes_takes_nothing_over(
+    setting: Setting, fails: Exception | None
+) -> None:
+    setting.store = store = SlowStore(1)
+    store.fails = fails
+    assignment, ended = setting.another(), list[Exception]()
+    older = assignment.let_go()
+
+    def load() -> None:
+        try:
+            assignment.load([0, 1], older)
+        except Exception as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=load, daemon=True)
+    thread.start()
+    assert store.entered.wait(PATIENCE_S)
+    # A rebalance leaves this worker partition 0 alone; it must not wait for the load that is of no use now.
+    newer = threading.Thread(target=lambda: assignment.load([0], assignment.let_go()), daemon=True)
+    newer.start()
+    newer.join(PATIENCE_S)
+    assert not newer.is_alive()
+    store.go_on.set()
+    thread.join(PATIENCE_S)
+    assert [type(error) for error in ended] == [Superseded]
+    assert assignment.take(1, [(0, RECORDS[0][1])]) is None
+    assert assignment.take(0, RECORDS[:10]) is None
+    assert (store.load(0).offset, store.load(1).offset) == (10, 0)
+
+
+def test_load_that_begins_after_its_partitions_were_revoked_reads_nothing(setting: Setting) -> None:
+    older = setting.assignment.let_go()
+    setting.assignment.let_go()
+    with pytest.raises(Superseded, match="generation 2, got 1"):
+        setting.assignment.load([0], older)
+    assert setting.assignment.take(0, RECORDS) is None
+    assert setting.store.load(0).offset == 0
+
+
+def test_log_that_is_cut_after_a_partition_was_let_go_of_is_left_to_others(setting: Setting) -> None:
+    setting.assignment.load([0])
+    setting.assignment.take(0, RECORDS)
+
+    def end(partition: int) -> int:
+        setting.assignment.let_go()
+        return 3
+
+    setting.assignment._end = end
+    setting.assignment.verify()
+    assert setting.assignment.take(0, RECORDS) is None

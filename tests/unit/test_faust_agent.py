@@ -13,6 +13,13 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import pytest
+from aiokafka.errors import (  # type: ignore[import-untyped]  # it ships no annotations
+    CommitFailedError,
+    IllegalStateError,
+    KafkaTimeoutError,
+    RequestTimedOutError,
+)
+from aiokafka.util import commit_structure_validate  # type: ignore[import-untyped]  # as above
 from counting_logs import MemoryLog, MemoryStore, announcement, batch, counted, report_id, segment
 from faust.types import TP
 from surveys import LABELS
@@ -270,5 +277,126 @@ def test_message_lies_at_its_last_record_and_commits_what_comes_after(run: Run) 
             assert consumer.ack(message)
         assert consumer._filter_committable_offsets([PLACE]) == {PLACE: 8}
         assert consumer._filter_committable_offsets([PLACE]) == {}
+
+    run(scenario)
+
+
+REBALANCED = IllegalStateError("No current assignment for partition")
+
+
+def test_hole_of_a_partition_that_a_rebalance_took_ends_nothing(run: Run) -> None:
+    async def scenario(worker: Worker) -> None:
+        async def seek_wait(_: object) -> None:
+            raise REBALANCED
+
+        worker.app.consumer.seek_wait = seek_wait
+        await worker.feed(range(5), range(9, 20))
+        await worker.feed(range(5, 18), range(18, 31))
+        assert counted(worker.store.load(0)) == counted(expected(31))
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("error", [REBALANCED, TimeoutError(), AssertionError(), KafkaTimeoutError()])
+def test_rebalance_that_overtakes_the_seek_is_left_to_faust(run: Run, error: Exception) -> None:
+    async def scenario(worker: Worker) -> None:
+        consumer = worker.app.consumer
+        consumer.assignment = lambda: {PLACE, TP("reports.2", 0)}
+
+        async def overtaken(_: object) -> None:
+            await worker.app.on_partitions_revoked.send(set())
+            raise error
+
+        consumer.seek_wait = overtaken
+        with pytest.raises(IllegalStateError):
+            await consumer.seek_to_committed()
+        # The next assignment is loaded as ever, and counted.
+        consumer.seek_wait = worker._seek_wait
+        consumer.assignment = lambda: {PLACE}
+        assert await consumer.seek_to_committed() == {PLACE: 0}
+        await worker.feed(range(10))
+        await worker.feed(range(10), topic="reports.2")
+        assert (worker.store.load(0).offset, worker.store.load(1).offset) == (10, 0)
+
+    run(scenario)
+
+
+def test_rebalance_that_overtakes_the_load_is_left_to_faust(run: Run) -> None:
+    async def scenario(worker: Worker) -> None:
+        consumer, load = worker.app.consumer, worker.store.load
+        consumer.assignment = lambda: {PLACE}
+        loop = asyncio.get_running_loop()
+
+        def overtaken(partition: int) -> PartitionState:
+            asyncio.run_coroutine_threadsafe(worker.app.on_partitions_revoked.send(set()), loop).result(
+                PATIENCE_S
+            )
+            found: PartitionState = load(partition)
+            return found
+
+        worker.store.load = overtaken
+        with pytest.raises(IllegalStateError, match="rebalance"):
+            await consumer.seek_to_committed()
+        assert worker.sought == []
+
+    run(scenario)
+
+
+def test_seek_that_fails_without_a_rebalance_ends_the_process(run: Run) -> None:
+    async def scenario(worker: Worker) -> None:
+        consumer = worker.app.consumer
+        consumer.assignment = lambda: {PLACE}
+
+        async def broken(_: object) -> None:
+            raise KafkaTimeoutError
+
+        consumer.seek_wait = broken
+        with pytest.raises(EndedError):
+            await consumer.seek_to_committed()
+
+    run(scenario)
+
+
+class Consumer:
+    """aiokafka's consumer as its own subscription makes it, without a broker."""
+
+    def __init__(self, *places: TP) -> None:
+        self.places, self.committed = set(places), list[dict[Any, Any]]()
+        self.refuses: Exception | None = None
+
+    def assignment(self) -> set[TP]:
+        return self.places
+
+    async def commit(self, offsets: dict[Any, Any]) -> None:
+        commit_structure_validate(offsets)  # aiokafka's own: no offsets are a ValueError
+        if self.refuses is not None:
+            raise self.refuses
+        self.committed.append(offsets)
+
+
+def test_commit_that_a_rebalance_overtakes_ends_nothing(run: Run) -> None:
+    async def scenario(worker: Worker) -> None:
+        thread, other = worker.app.consumer._thread, TP("reports.2", 0)
+        thread._consumer = consumer = Consumer(PLACE)
+        assert await thread._commit({PLACE: 3, other: 4})
+        assert [offset for offset, _ in consumer.committed[0].values()] == [3]
+        assert not await thread._commit({other: 4})
+        for refusal in (IllegalStateError("not assigned"), CommitFailedError(), RequestTimedOutError()):
+            consumer.refuses = refusal
+            assert not await thread._commit({PLACE: 5})
+        assert len(consumer.committed) == 1
+        assert not thread._crashed.is_set()
+        thread._consumer = None
+
+    run(scenario)
+
+
+def test_seek_between_two_assignments_is_a_rebalance_and_no_broken_assertion(run: Run) -> None:
+    async def scenario(worker: Worker) -> None:
+        thread = worker.app.consumer._thread
+        thread._consumer = consumer = Consumer()
+        with pytest.raises(IllegalStateError, match="must be assigned"):
+            await thread._seek_wait(consumer, {PLACE: 3})
+        thread._consumer = None
 
     run(scenario)
