@@ -111,6 +111,9 @@ class MemoryStore:
         state.lost += change.lost
         state.offset = change.offset
 
+    def verify(self) -> None:
+        """Has nothing to do."""
+
     def load_steps(self) -> dict[RoundKey, Steps]:
         return dict(self._steps)
 

@@ -179,7 +179,9 @@ class Assignment:
             Gap: If a missing record has not come for GAP_PATIENCE_S.
             Ahead: If the log ends before what was applied: it was cut, or made again.
             Lost: If retention took what comes next.
+            StoreError: If the store may lose counts.
         """
+        self._store.verify()
         with self._lock:
             generation = self._generation
             offsets = {partition: state.offset for partition, state in self._states.items()}

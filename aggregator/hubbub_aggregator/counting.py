@@ -282,6 +282,7 @@ class _Draft:
             rounds={key: self._counted(key, draft) for key, draft in self._rounds.items()},
             unknown=self._unknown,
             dead_letters=tuple(self._dead),
+            new=frozenset(self._rounds.keys() - self._state.rounds.keys()),
         )
 
     def _counted(self, key: RoundKey, draft: _RoundDraft) -> RoundChange:

@@ -86,6 +86,7 @@ class Change:
         unknown: Reports of unannounced digests.
         dead_letters: One for every record that did not decode, whole or in part.
         lost: What an operator has given up for good.
+        new: The rounds that the state did not know; a store must know all others.
     """
 
     previous: int
@@ -95,6 +96,7 @@ class Change:
     unknown: int
     dead_letters: tuple[DeadLetter, ...] = ()
     lost: tuple[LostRange, ...] = ()
+    new: frozenset[RoundKey] = frozenset()
 
     @property
     def dead(self) -> int:

@@ -3,7 +3,7 @@
 Keys of partition p, all with the hash tag ``{<namespace>:p}``, so that a cluster keeps them on one node and
 one script may touch them together::
 
-    {..}:head                    hash: identity, offset, unknown, dead
+    {..}:head                    hash: identity, offset, unknown, dead, and totals as below
     {..}:surveys                 hash: digest -> canonical bytes
     {..}:rounds                  hash: digest and round -> outputs, 0 until the first report is accepted,
                                  "archived" once its release is kept elsewhere
@@ -14,9 +14,18 @@ one script may touch them together::
                                  seven after it, then the counts per symbol
     {..}:ids:<digest>:<round>    list of blocks of 8-byte keys; gone once the round is sealed
 
+Steps lie apart, under ``{<namespace>:steps}:<log>``, with the lease and the number of steps beside them.
+
 A save is one script: it compares the stored offset, then adds. Redis does not undo a script that fails
-half-way; such a partition is marked broken, and never loaded again. Redis must not evict (`noeviction`): what
-is missing would be noticed on load, and then everything counted since the log's begin is counted again.
+half-way; such a partition is marked broken, and never loaded again.
+
+A key that leaves Redis must not give a wrong release. Redis must not evict (`noeviction`), which is looked at
+every few seconds. A save says of each round whether it is new or known, and writes nothing where a known one
+has lost its field, its integers or its ids. The head has totals beside the offset - accepted, attempts,
+rounds, seals, surveys, lost - and the offset that they are of: an older release moves the offset alone, and
+the next load gives the partition its totals again. They are compared in every save, as far as that costs no
+search, and in every load, so before a release. Where they differ, the partition's keys must be deleted, and
+all of it is counted again.
 """
 
 from __future__ import annotations
@@ -25,6 +34,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, Self, cast
 
 import numpy as np
@@ -33,7 +43,7 @@ import redis
 from hubbub.errors import HubbubError
 from hubbub.layout import Layout
 from hubbub.survey import Survey
-from hubbub_aggregator import redis_scripts, redis_values
+from hubbub_aggregator import redis_save, redis_scripts, redis_values
 from hubbub_aggregator.dedup import IdTable
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, LeaseLost, StoreConflict, StoreError
 from hubbub_aggregator.lost import LostRange
@@ -43,10 +53,8 @@ from hubbub_aggregator.redis_connection import as_store_error, connected, polici
 from hubbub_aggregator.store import check
 
 SCHEMA_VERSION: Final = 1
-_KEY: Final = np.dtype("<u8")
 _ARCHIVED: Final = b"archived"
-# Ids in one element of their list, and elements per read on load: 40 MB.
-_BLOCK_KEYS: Final = 20_000
+# Elements of a list of ids per read on load: 40 MB.
 _BLOCKS: Final = 256
 # A load that other writers keep overtaking gives up: there should be none.
 _LOAD_ATTEMPTS: Final = 3
@@ -86,18 +94,18 @@ class RedisStore:
         self._partitions, self._namespace = partitions, namespace
         self._layout = layout or Layout.of(partitions, identity=log_identity)
         self._steps = f"{{{namespace}:steps}}:{log_identity}"
+        self._steps_kept = f"{self._steps}:kept"
         self._lease_key, self._token = f"{self._steps}:lease", secrets.token_hex(8)
         self._holds = False
         self._compiled: dict[bytes, Survey] = {}
+        self.verify()
         with as_store_error():
-            for policy in policies(self._redis):
-                if policy != "noeviction":
-                    raise StoreError(f"maxmemory-policy must be noeviction, got {policy}")
             self._save = self._redis.register_script(redis_scripts.SAVE)
             self._lease = self._redis.register_script(redis_scripts.LEASE)
             self._save_steps = self._redis.register_script(redis_scripts.SAVE_STEPS)
             self._forget = self._redis.register_script(redis_scripts.FORGET)
             self._load = self._redis.register_script(redis_scripts.READ)
+            self._set_totals = self._redis.register_script(redis_scripts.SET_TOTALS)
             for partition in range(partitions):
                 found = self._redis.hget(self._key(partition, "head"), "identity")
                 expected = self._identity(partition)
@@ -131,6 +139,17 @@ class RedisStore:
         except BaseException:
             client.close()
             raise
+
+    def verify(self) -> None:
+        """Check that no server evicts keys when its memory is full.
+
+        Raises:
+            StoreError: If one may, or does not answer.
+        """
+        with as_store_error():
+            for policy in policies(self._redis):
+                if policy != "noeviction":
+                    raise StoreError(f"maxmemory-policy must be noeviction, got {policy}")
 
     def close(self) -> None:
         """Gives the lease back if it is held, and closes the connections."""
@@ -166,8 +185,14 @@ class RedisStore:
             CorruptStore: If ids loaded, accepted reports and counts differ in any round, or keys contradict.
             StoreConflict: If another writer kept moving the partition meanwhile.
         """
-        state = self._consistent(partition, with_ids=True)
-        return check(partition, state)
+        state, totals = self._consistent(partition, with_ids=True)
+        check(partition, state)
+        if totals is None and state.offset:
+            # An older release saved last. Whoever moved the partition since saved no totals either.
+            words = [word for pair in redis_values.totals_of(state).items() for word in pair]
+            with as_store_error():
+                self._set_totals(keys=[self._key(partition, "head")], args=[state.offset, *words])
+        return state
 
     def load_counts(self, partition: int) -> PartitionState:
         """The same without ids: enough to release and to show, not to count on.
@@ -176,22 +201,23 @@ class RedisStore:
             CorruptStore: If keys contradict each other.
             StoreConflict: If another writer kept moving the partition meanwhile.
         """
-        return self._consistent(partition, with_ids=False)
+        return self._consistent(partition, with_ids=False)[0]
 
-    def _consistent(self, partition: int, *, with_ids: bool) -> PartitionState:
+    def _consistent(self, partition: int, *, with_ids: bool) -> tuple[PartitionState, dict[str, int] | None]:
+        """The state, and the totals that were saved with it, None where an older release saved last."""
         self._check_partition(partition)
         for _ in range(_LOAD_ATTEMPTS):
             try:
                 with as_store_error():
-                    state = self._read(partition, with_ids=with_ids)
+                    found = self._read(partition, with_ids=with_ids)
             except (HubbubError, ValueError, TypeError, KeyError) as error:
                 raise CorruptStore(f"partition {partition}: {error!r}") from error
-            if state is not None:
-                return state
+            if found is not None:
+                return found
         raise StoreConflict(f"partition {partition} must stand still to be loaded; another writer moves it")
 
-    def _read(self, partition: int, *, with_ids: bool) -> PartitionState | None:
-        """The state, or None if it moved while it was read."""
+    def _read(self, partition: int, *, with_ids: bool) -> tuple[PartitionState, dict[str, int] | None] | None:
+        """The state and its totals, or None if it moved while it was read."""
         # Names first: a script must be told the keys that it reads.
         fields = self._redis.hkeys(self._key(partition, "rounds"))
         keys = [self._key(partition, name) for name in ("head", "surveys", "rounds", "seals", "lost", "past")]
@@ -203,7 +229,7 @@ class RedisStore:
         integers = dict(zip(fields, found, strict=True))
         if b"broken" in head:
             raise ValueError(f"a save failed half-way: {head[b'broken']!r}")
-        if not head and (surveys or rounds or seals or past):
+        if not head and (surveys or rounds or seals or past or lost):
             raise ValueError("there are rounds or surveys but no head")
         if head and head.get(b"identity") != self._identity(partition):
             raise ForeignStore(f"partition {partition} must be of {self._identity(partition)!r}, got {head}")
@@ -215,6 +241,8 @@ class RedisStore:
             past=redis_values.past_of(past),
             lost=tuple(LostRange(*map(int, entry.split())) for entry in lost),
         )
+        if not state.past.holds:
+            raise ValueError(f"attempts of archived rounds must be the sum of the verdicts, got {state.past}")
         if any(survey.digest != digest for digest, survey in state.surveys.items()):
             raise ValueError("a survey must lie under its own digest")
         if seals.keys() - rounds.keys():
@@ -233,8 +261,12 @@ class RedisStore:
             if with_ids:
                 known.seen = self._table(self._round_keys(partition, key)[1])
             state.rounds[key] = known
+        totals = redis_values.saved_totals(head)
+        if totals is not None and totals != (here := redis_values.totals_of(state)):
+            raise ValueError(f"totals must be as they were saved, {totals}, got {here}")
         # Ids come in pieces, one after another.
-        return state if not with_ids or self.offset(partition) == state.offset else None
+        is_still = not with_ids or self.offset(partition) == state.offset
+        return (state, totals) if is_still else None
 
     def _survey(self, canonical: bytes) -> Survey:
         """The survey, compiled once: who watches loads every partition several times a second."""
@@ -246,7 +278,7 @@ class RedisStore:
     def _table(self, name: str) -> IdTable | None:
         table, start = IdTable(), 0
         while blocks := self._redis.lrange(name, start, start + _BLOCKS - 1):
-            keys = np.frombuffer(b"".join(blocks), dtype=_KEY).astype(np.uint64)
+            keys = np.frombuffer(b"".join(blocks), dtype=redis_save.KEY).astype(np.uint64)
             fresh = table.fresh_keys(keys)
             if fresh.mask is not None or not keys.all():
                 raise ValueError("ids of one round must all differ")
@@ -262,43 +294,13 @@ class RedisStore:
         Raises:
             StoreConflict: If the stored offset is not `change.previous`: another writer was here, or Redis
                 came back older.
+            CorruptStore: If a key has gone since it was loaded or saved; then nothing is written.
             StoreError: If Redis did not answer, or refused; the change may have been made.
         """
         self._check_partition(partition)
-        keys = [self._key(partition, name) for name in ("head", "rounds", "seals", "surveys")]
-        head, rounds, seals, surveys = range(1, 5)
-        words: list[Any] = [self._identity(partition), change.previous, change.offset]
-
-        def command(name: str, key: int, *rest: str | bytes | int) -> None:
-            words.extend((len(rest) + 2, name, key, *rest))
-
-        for name, number in (("unknown", change.unknown), ("dead", change.dead)):
-            if number:
-                command("HINCRBY", head, name, number)
-        for lost in change.lost:
-            keys.append(self._key(partition, "lost"))
-            command("RPUSH", len(keys), f"{lost.first} {lost.end} {lost.adopted_s}")
-        for digest, survey in change.surveys.items():
-            command("HSET", surveys, digest, survey.canonical)
-        for key, new in change.rounds.items():
-            keys.extend(self._round_keys(partition, key))
-            numbers, ids = len(keys) - 1, len(keys)
-            field = redis_values.field_of(key)
-            # What an earlier life of the partition may have left under these names must not be added to.
-            command("ROUND", numbers, field, ids)
-            if len(new.counts):
-                command("HSET", rounds, field, len(new.counts))
-            for increments in redis_values.increments(new):
-                command("BITFIELD", numbers, *increments)
-            if len(new.keys):
-                column = new.keys.astype(_KEY, copy=False)
-                blocks = (column[at : at + _BLOCK_KEYS] for at in range(0, len(column), _BLOCK_KEYS))
-                command("RPUSH", ids, *(block.tobytes() for block in blocks))
-            if new.sealed_at is not None:
-                command("HSETNX", seals, field, new.sealed_at)
-                command("UNLINK", ids)
+        keys, words = redis_save.command(change, partial(self._key, partition))
         with as_store_error():
-            verdict, found = self._save(keys=keys, args=words)
+            verdict, found = self._save(keys=keys, args=[self._identity(partition), *words])
         if verdict == b"conflict":
             raise StoreConflict(
                 f"partition {partition}: offset must be {change.previous}, got {found.decode()}"
@@ -307,6 +309,8 @@ class RedisStore:
             raise ForeignStore(
                 f"partition {partition} must be of {self._identity(partition)!r}, got {found!r}"
             )
+        if verdict == b"changed":
+            raise CorruptStore(f"partition {partition}: must be as it was loaded and saved; {found.decode()}")
         if verdict != b"saved":
             raise StoreError(f"partition {partition}: Redis refused a save: {found.decode()}")
 
@@ -316,6 +320,7 @@ class RedisStore:
         Its tallies go into a sum, its seal stays, so that what comes late stays late: some hundred bytes.
 
         Raises:
+            CorruptStore: If they are gone already.
             StoreError: If Redis did not answer.
         """
         self._check_partition(partition)
@@ -327,7 +332,11 @@ class RedisStore:
             self._key(partition, "past"),
         ]
         with as_store_error():
-            self._forget(keys=keys, args=[redis_values.field_of(key), redis_values.TALLIES])
+            done = self._forget(keys=keys, args=[redis_values.field_of(key), redis_values.TALLIES])
+        if done < 0:
+            raise CorruptStore(
+                f"partition {partition}: round {key[1]} of {key[0].hex()} must have its integers to let go of"
+            )
 
     def hold_lease(self) -> None:
         """Takes or keeps the lease on sealing, releasing and showing for LEASE_S.
@@ -351,10 +360,12 @@ class RedisStore:
         """The provisional steps of all open rounds.
 
         Raises:
-            CorruptStore: If what is kept there is not steps.
+            CorruptStore: If what is kept there is not steps, or some of them have gone.
         """
-        with as_store_error():
-            found = self._redis.hgetall(self._steps)
+        with as_store_error(), self._redis.pipeline() as together:
+            found, kept = together.hgetall(self._steps).get(self._steps_kept).execute()
+        if kept is not None and kept != b"%d" % len(found):
+            raise self._steps_are_gone()
         try:
             return {
                 redis_values.round_of(field): redis_values.steps_of(data) for field, data in found.items()
@@ -367,6 +378,7 @@ class RedisStore:
 
         Raises:
             LeaseLost: If another process holds the lease.
+            CorruptStore: If some of those kept before have gone.
             StoreError: If Redis did not answer.
         """
         if not changed:
@@ -378,9 +390,18 @@ class RedisStore:
                 data = redis_values.packed_steps(steps)
             words += redis_values.field_of(key), data
         with as_store_error():
-            fenced = self._save_steps(keys=[self._steps, self._lease_key], args=[self._token, *words])
-        if fenced:
+            keys = [self._steps, self._lease_key, self._steps_kept]
+            fenced = self._save_steps(keys=keys, args=[self._token, *words])
+        if fenced == 1:
             raise LeaseLost("steps must be saved by who holds the lease, another process does")
+        if fenced:
+            raise self._steps_are_gone()
+
+    def _steps_are_gone(self) -> CorruptStore:
+        return CorruptStore(
+            f"{self._steps} must hold as many steps as {self._steps_kept} says: what open rounds showed is "
+            "not known any more; if both keys are deleted, they show themselves anew"
+        )
 
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self._partitions:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 import numpy as np
 
 from hubbub.packing import pack, unpack
 from hubbub_aggregator.accounting import NOTHING, Accounting
-from hubbub_aggregator.partition import RoundChange, RoundKey, RoundState
+from hubbub_aggregator.partition import PartitionState, RoundChange, RoundKey, RoundState
 from hubbub_aggregator.provisional import Steps, Tally
 
 TALLIES: Final = len(NOTHING)
@@ -67,6 +67,33 @@ def past_of(data: bytes | None) -> Accounting:
     found = np.frombuffer(data or b"", dtype=_COUNT)
     numbers[: len(found)] = found
     return Accounting(*numbers.tolist())
+
+
+def totals_of(state: PartitionState) -> dict[str, int]:
+    """Return what a head keeps beside the offset, from everything else that a partition keeps."""
+    rounds = state.rounds.values()
+    return {
+        "accepted": state.past.accepted + sum(known.accounting.accepted for known in rounds),
+        "attempts": state.past.attempts
+        + sum(known.accounting.attempts + known.afterwards.attempts for known in rounds),
+        "rounds": len(state.rounds),
+        "seals": sum(known.sealed_at is not None for known in rounds),
+        "surveys": len(state.surveys),
+        "lost": len(state.lost),
+    }
+
+
+def saved_totals(head: Mapping[bytes, bytes]) -> dict[str, int] | None:
+    """Return the totals in a head, or None where they are not of its offset: an older release saved last.
+
+    Raises:
+        KeyError: If one of them is missing.
+        ValueError: If one is no number.
+    """
+    if b"totals" not in head or head[b"totals"] != head[b"offset"]:
+        return None
+    names = ("accepted", "attempts", "rounds", "seals", "surveys", "lost")
+    return {name: int(head[name.encode()]) for name in names}
 
 
 def packed_steps(steps: Steps) -> bytes:

@@ -34,6 +34,14 @@ class Store(Protocol):
         """
         ...
 
+    def verify(self) -> None:
+        """Check that what keeps the counts will go on keeping them; called every few seconds.
+
+        Raises:
+            StoreError: If it may lose some of them.
+        """
+        ...
+
     def load_steps(self) -> dict[RoundKey, Steps]:
         """The provisional steps of all open rounds."""
         ...

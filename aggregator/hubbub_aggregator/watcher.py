@@ -15,7 +15,7 @@ from hubbub_aggregator.worker import Worker
 
 # How often the store is asked: a page that is a quarter of a second behind looks live.
 _POLL_S: Final = 0.25
-# How many steps without news, a second's worth, pass before each partition's end is asked for.
+# How many steps, a second's worth, pass before the store is verified and each partition's end asked for.
 _QUIET_STEPS: Final = 4
 
 
@@ -42,6 +42,14 @@ class CountsStore(Protocol):
         """
         ...
 
+    def verify(self) -> None:
+        """Check that what keeps the counts will go on keeping them.
+
+        Raises:
+            StoreError: If it may lose some of them.
+        """
+        ...
+
     def load_steps(self) -> dict[RoundKey, Steps]:
         """The provisional steps of all open rounds."""
         ...
@@ -57,7 +65,7 @@ class _Counts:
     def __init__(self, store: CountsStore) -> None:
         self.load, self.offset, self.forget = store.load_counts, store.offset, store.forget
         self.load_steps, self.save_steps = store.load_steps, store.save_steps
-        self.hold_lease = store.hold_lease
+        self.hold_lease, self.verify = store.hold_lease, store.verify
 
     def save(self, partition: int, change: Change) -> None:
         raise StoreError(f"partition {partition} must be counted by its worker, not by who watches")
@@ -97,6 +105,9 @@ class Watcher(Worker):
             raise LayoutGrown(
                 f"the log has {self._log.partitions} partitions, {len(self._states)} are watched"
             )
+        self._quiet = (self._quiet + 1) % _QUIET_STEPS
+        if not self._quiet:
+            self._counts.verify()
         applied = sum(self._advance(partition) for partition in self._states)
         self._seal_due()
         if applied or self._lags_otherwise():
@@ -106,7 +117,6 @@ class Watcher(Worker):
 
     def _lags_otherwise(self) -> bool:
         """Whether the log has other ends than those shown: where nobody counts, nothing else would say so."""
-        self._quiet = (self._quiet + 1) % _QUIET_STEPS
         return not self._quiet and any(self._log.end(number) != end for number, end in self._ends.items())
 
     def run(self, stop: threading.Event) -> None:

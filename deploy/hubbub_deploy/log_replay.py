@@ -156,6 +156,9 @@ class _Memory:
     def save(self, partition: int, change: Change) -> None:
         """Has nothing to do."""
 
+    def verify(self) -> None:
+        """Has nothing to do."""
+
     def load_steps(self) -> dict[RoundKey, Steps]:
         return {}
 

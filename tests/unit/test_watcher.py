@@ -48,6 +48,9 @@ class WatchedStore:
     def forget(self, partition: int, key: RoundKey) -> None:
         self.forgotten.append((partition, key))
 
+    def verify(self) -> None:
+        """Has nothing to do."""
+
     def load_steps(self) -> dict[RoundKey, Steps]:
         return self._store.load_steps()
 
