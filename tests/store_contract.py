@@ -9,6 +9,7 @@ import pytest
 from counting_logs import announcement, batch, counted, report_id, segment
 from surveys import LABELS, VISITS
 
+from hubbub.layout import Layout
 from hubbub.records import SealRecord, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.adoption import adopt
@@ -70,6 +71,17 @@ class StoreContract:
         loaded.commit(apply_many(loaded, [(2, some(HEALTH, 50, 100))]))
         tally = loaded.rounds[HEALTH.digest, 0].accounting
         assert (tally.accepted, tally.duplicate) == (150, 50)
+
+    def test_a_loaded_state_goes_on_with_the_quota_where_it_was(self, reopen: Opener) -> None:
+        few = Survey.parse(LABELS.replace("version = 1", "version = 1\nquota = 50"))
+        known = (few.digest, 0)
+        for records in ([announcement(few), some(few, 0, 20)], [some(few, 10, 30)], [some(few, 0, 60)]):
+            state = reopen().load(1)
+            state.place(Layout.of(2), 1)
+            reopen().save(1, apply_many(state, enumerate(records, start=state.offset)))
+        tally = reopen().load(1).rounds[known].accounting
+        # Partition 1 of 2 takes 25: 0 to 24; copies of those are duplicates, the rest is over it, again too.
+        assert (tally.accepted, tally.duplicate, tally.over_quota) == (25, 10 + 25, 15 + 35)
 
     def test_change_from_another_offset_is_a_conflict_and_saves_nothing(self, reopen: Opener) -> None:
         state = PartitionState()

@@ -15,7 +15,7 @@ class Accounting(NamedTuple):
         early: Rounds that had not begun.
         late: Rounds that were over (gateway) or sealed (here).
         invalid: Symbols or rounds that the survey does not have.
-        over_quota: More than the round takes.
+        over_quota: More than the round takes; old gateways refused some of them.
     """
 
     attempts: int = 0

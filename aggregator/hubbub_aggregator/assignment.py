@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from hubbub.layout import Layout
 from hubbub_aggregator.counting import apply_many, keep_freed_memory
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
 from hubbub_aggregator.errors import AggregatorError, Ahead, Gap, Lost, Superseded
@@ -41,7 +42,8 @@ class Assignment:
         end: The log's end in a partition.
         begin: The first offset that the log still has; a log without it keeps everything.
         keep: Which rounds' counts stay in memory: "open" where the store has those of sealed ones.
-        window: The starts of the rounds that lie in a partition.
+        layout: Where each partition lies in the log, for its rounds and its share of quotas; None counts
+            every round, and no survey with a quota.
         clock: Seconds that only grow, to wait for a record that is missing.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
     """
@@ -53,12 +55,12 @@ class Assignment:
         end: Callable[[int], int],
         begin: Callable[[int], int] = lambda _: 0,
         keep: Literal["all", "open"] = "all",
-        window: Callable[[int], tuple[int, float]] = lambda _: (0, float("inf")),
+        layout: Layout | None = None,
         clock: Callable[[], float],
         dead_letters: DeadLetters | None = None,
     ) -> None:
         keep_freed_memory()
-        self._window, self._keep = window, keep
+        self._layout, self._keep = layout, keep
         self._dead_letters = dead_letters or Unkept()
         self._store, self._begin, self._end, self._clock = store, begin, end, clock
         self._states: dict[int, PartitionState] = {}
@@ -89,7 +91,8 @@ class Assignment:
             for partition in partitions:
                 self._check_current(current)
                 state = loaded[partition] = self._store.load(partition)
-                state.window = self._window(partition)
+                if self._layout is not None:
+                    state.place(self._layout, partition)
                 self._check_log(partition, state.offset)
         except Exception:
             # Another process may be at work on them by now: what was found wrong there is no doubt of ours.

@@ -10,10 +10,12 @@ Each report gets the first verdict that fits, in this order:
     early       its round starts later than its batch's minute allows: start > 60 (minute + 1) + skew
     late        its round is sealed
     duplicate   its id was accepted before in the open round
+    over quota  the partition has accepted its share of the survey's quota for this round: quota // P of P
+                partitions, and one more in those below quota mod P
     accepted    it counts
 
 Only accepted ids are remembered. What the gateway refused comes as tallies beside the reports, with the same
-names and over_quota. Rounds outside the schedule are kept under NO_ROUND; reports of a digest that no
+names. Rounds outside the schedule are kept under NO_ROUND; reports of a digest that no
 Survey record announced make up `unknown`; records that do not decode, whole or in some segments, are `dead`.
 All of these are counted and skipped, and the sound segments of a record count whatever lies beside them. An
 offset below the next expected one is a redelivery and dropped; one above it is a Gap.
@@ -21,8 +23,8 @@ offset below the next expected one is a redelivery and dropped; one above it is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
@@ -37,7 +39,7 @@ from hubbub.survey import Survey
 from hubbub.wire import ID_BYTES
 from hubbub_aggregator.accounting import NOTHING, Accounting
 from hubbub_aggregator.dead_letters import DeadLetter, Reason
-from hubbub_aggregator.dedup import Unchecked
+from hubbub_aggregator.dedup import Fresh, IdSet, Unchecked, keys_of
 from hubbub_aggregator.errors import Gap
 from hubbub_aggregator.partition import (
     NO_COUNTS,
@@ -109,13 +111,13 @@ def keep_freed_memory() -> None:
 
 
 def count_only(survey: Survey, records: Iterable[bytes]) -> Counts:
-    """Reports per symbol or cell of one survey, all rounds together, duplicates not looked for.
+    """Reports per symbol or cell of one survey, all rounds together; no duplicates, no quotas.
 
     To measure what counting costs without remembering ids; every other check is made.
     """
     keep_freed_memory()
     total: Counts = np.zeros(survey.channel.cells, dtype=np.int64)
-    surveys = {survey.digest: survey}
+    surveys = {survey.digest: replace(survey, quota=None)}
     for group in _groups(records):
         state = PartitionState(surveys=surveys, id_set=Unchecked)
         for (digest, _), new in apply_many(state, enumerate(group)).rounds.items():
@@ -296,12 +298,37 @@ class _Draft:
         if not n:
             return RoundChange(NO_COUNTS, accounting, draft.sealed_at, draft.afterwards)
         seen = draft.known.seen if draft.known.seen is not None else self._state.id_set()
-        fresh = seen.fresh(ids)
+        fresh, over_quota = _within(self._state.room(key, survey), seen, ids, seen.fresh(ids))
         if fresh.mask is not None:
             symbols = symbols[fresh.mask]
         counts = count_symbols(symbols, survey.channel)
-        accounting += Accounting(accepted=len(symbols), duplicate=n - len(symbols))
+        duplicate = n - len(symbols) - over_quota
+        accounting += Accounting(accepted=len(symbols), duplicate=duplicate, over_quota=over_quota)
         return RoundChange(counts, accounting, draft.sealed_at, draft.afterwards, seen, fresh)
+
+
+def _within(room: int | None, seen: IdSet, ids: Sequence[bytes], fresh: Fresh) -> tuple[Fresh, int]:
+    """Return what of `fresh` a quota leaves, and how many reports it refuses.
+
+    A report that is refused is not remembered: its copies are refused too, as they would be one by one. So
+    what comes after the last one accepted is a duplicate only of what was accepted.
+
+    Args:
+        room: How many more reports count; None for any number.
+        seen: The round's ids before this group.
+        ids: All ids of the group, in their order.
+        fresh: What `seen` said of them.
+    """
+    n = sum(len(column) for column in ids) // ID_BYTES
+    if room is None or (n if fresh.mask is None else np.count_nonzero(fresh.mask)) <= room:
+        return fresh, 0
+    column = b"".join(ids)
+    first_over = room if fresh.mask is None else int(np.flatnonzero(fresh.mask)[room])
+    taken, rest = seen.fresh([column[: first_over * ID_BYTES]]), column[first_over * ID_BYTES :]
+    repeated = seen.known(rest) | np.isin(keys_of(rest), taken.keys)
+    mask = np.zeros(n, dtype=np.bool_)
+    mask[:first_over] = True if taken.mask is None else taken.mask
+    return taken._replace(mask=mask), n - first_over - int(np.count_nonzero(repeated))
 
 
 def _valid(segments: Iterable[Segment], channel: Channel) -> tuple[list[bytes], NDArray[np.unsignedinteger]]:

@@ -74,6 +74,10 @@ class IdSet(Protocol):
         """Which of the ids (16 bytes each, side by side, column after column) were never seen."""
         ...
 
+    def known(self, ids: bytes) -> NDArray[np.bool_]:
+        """Return which of the ids were added before, shape (n,), bool; repeats within `ids` do not matter."""
+        ...
+
     def add(self, fresh: Fresh) -> None:
         """Remembers the keys that `fresh` returned; no other key may have been added since."""
         ...
@@ -89,6 +93,10 @@ class Unchecked:
     def fresh(self, columns: Sequence[bytes]) -> Fresh:
         """All of them, without a look."""
         return Fresh(None, _NONE)
+
+    def known(self, ids: bytes) -> NDArray[np.bool_]:
+        """None of them."""
+        return np.zeros(len(ids) // 16, dtype=np.bool_)
 
     def add(self, fresh: Fresh) -> None:
         """Forgets them."""
@@ -151,6 +159,16 @@ class IdTable:
         mask[np.argsort(placed, kind="stable")] = absent
         ascending, position = ascending[absent], position[absent]
         return Fresh(mask, self._keys(ascending), _Trail(self, self._held, ascending, position))
+
+    def known(self, ids: bytes) -> NDArray[np.bool_]:
+        """Return which of the ids were added before, shape (n,), bool; repeats within `ids` do not matter."""
+        placed = keys_of(ids) * self._salt
+        order = np.argsort(placed)
+        ascending = placed[order]
+        absent, _ = _search(self._cells, ascending, _homes(ascending, self._size, self._bits))
+        found = np.empty(len(placed), dtype=np.bool_)
+        found[order] = ~absent
+        return found
 
     def add(self, fresh: Fresh) -> None:
         """Remembers the keys that `fresh` returned.

@@ -204,7 +204,7 @@ def create_app(
         begin=log.begin,
         end=log.end,
         keep="open",
-        window=log.layout.window,
+        layout=log.layout,
         clock=time.monotonic,
         dead_letters=dead_letters,
     )

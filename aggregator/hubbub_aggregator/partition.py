@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.layout import Layout
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING, Accounting
 from hubbub_aggregator.dead_letters import DeadLetter
@@ -24,6 +25,20 @@ RoundKey: TypeAlias = tuple[bytes, int]
 
 NO_COUNTS: Final[Counts] = np.zeros(0, dtype=np.int64)
 _NO_KEYS: Final[Keys] = np.zeros(0, dtype=np.uint64)
+
+
+def share_of(quota: int, share: tuple[int, int]) -> int:
+    """Return how many reports of a round one partition takes of a survey's quota.
+
+    Ids are uniform over the partitions, so each takes an equal part, and the parts sum to the quota: no
+    partition need know what another one took, and a replay comes to the same.
+
+    Args:
+        quota: The most reports that a round takes in all its partitions together.
+        share: The partition's number p among the P of its topic, and P.
+    """
+    number, partitions = share
+    return quota // partitions + (number < quota % partitions)
 
 
 @dataclass(slots=True)
@@ -116,6 +131,8 @@ class PartitionState:
         dead: Records that did not decode, whole or in part.
         lost: Offsets that were never counted, by an operator's word.
         past: The tallies of rounds that are archived and not kept here any more.
+        share: The partition's number among those of its topic, and how many those are; None where it was not
+            placed in a log, and then no quota can be judged.
         window: The starts of the rounds whose reports lie here, seconds since 1970: from the first on, and
             below the second. Other rounds' repeats would be known elsewhere: here their reports are invalid.
         id_set: Makes the set that remembers a round's ids.
@@ -128,8 +145,27 @@ class PartitionState:
     dead: int = 0
     lost: tuple[LostRange, ...] = ()
     past: Accounting = NOTHING
+    share: tuple[int, int] | None = None
     window: tuple[int, float] = (0, float("inf"))
     id_set: Callable[[], IdSet] = IdTable
+
+    def place(self, layout: Layout, partition: int) -> None:
+        """Sets what follows from where the partition lies in a log: its share of quotas, and its rounds."""
+        self.share, self.window = layout.share(partition), layout.window(partition)
+
+    def room(self, key: RoundKey, survey: Survey) -> int | None:
+        """Return how many more reports of a round count here, or None where its survey has no quota.
+
+        Raises:
+            ValueError: If it has one, and the partition was not placed.
+        """
+        if survey.quota is None:
+            return None
+        if self.share is None:
+            raise ValueError(f"a partition must be placed in a log to judge a quota of {survey.quota}")
+        known = self.rounds.get(key)
+        taken = 0 if known is None else known.accounting.accepted
+        return max(0, share_of(survey.quota, self.share) - taken)
 
     def counted(self, key: RoundKey) -> bool:
         """Whether a round's counts are those of as many reports as it accepted."""

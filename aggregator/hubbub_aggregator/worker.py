@@ -85,7 +85,7 @@ class Worker:
         self._states: dict[int, PartitionState] = {}
         for partition in range(log.partitions):
             state = self._states[partition] = store.load(partition)
-            state.window = log.layout.window(partition)
+            state.place(log.layout, partition)
             end = log.end(partition)
             if state.offset > end:
                 raise Ahead(

@@ -1,11 +1,11 @@
 """Which reports may enter the log: one verdict per report, from the surveys served and the time.
 
-Pure: the clock is a number that the caller passes, and the only state is how much of each quota is used.
+Pure: the clock is a number that the caller passes. Quotas are judged by who counts: a gateway that granted
+them would have to know what all others did, and could not tell a copy of a report from another one.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self, TypeAlias
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channel import Channel
-from hubbub.records import NO_ROUND, Record, ReportsRecord
+from hubbub.records import NO_ROUND
 from hubbub.survey import Survey
 from hubbub.wire import Malformed, Outcome, Report
 from hubbub_collector.errors import CollectorError
@@ -51,7 +51,6 @@ class Terms:
         rounds: How many rounds there are.
         lateness_s: How long after its end a round still takes reports, seconds.
         skew_s: How far a device's clock may be ahead, seconds.
-        quota: Most reports that one round takes, copies included; None for no bound.
     """
 
     channel: Channel
@@ -60,7 +59,6 @@ class Terms:
     rounds: int
     lateness_s: int
     skew_s: int
-    quota: int | None = None
 
     @classmethod
     def of(cls, survey: Survey) -> Self:
@@ -72,7 +70,6 @@ class Terms:
             rounds=survey.rounds,
             lateness_s=survey.lateness_s,
             skew_s=survey.skew_s,
-            quota=survey.quota,
         )
 
 
@@ -86,7 +83,7 @@ class _Open(NamedTuple):
 
 
 class Admission:
-    """Judges reports against surveys; remembers only how many each round with a quota has taken.
+    """Judges reports against surveys.
 
     Args:
         terms: Digest -> the terms of that survey.
@@ -94,22 +91,16 @@ class Admission:
 
     def __init__(self, terms: Mapping[bytes, Terms]) -> None:
         self._terms = dict(terms)
-        self._taken: Counter[Key] = Counter()
-        # Rounds without a quota that took a report: almost every report is of one of them.
+        # Rounds that took a report: almost every report is of one of them.
         self._open: dict[Key, _Open] = {}
 
-    @property
-    def has_quotas(self) -> bool:
-        """Whether any survey bounds its rounds, so that `recall` matters."""
-        return any(terms.quota is not None for terms in self._terms.values())
-
     def judge(self, reports: Sequence[Report | Malformed], now_s: float) -> list[Verdict]:
-        """One verdict per report, in order; accepted ones use up their round's quota until `give_back`.
+        """One verdict per report, in order.
 
-        The order of the tests is: known survey, round and symbol valid, not early, not late, within quota. A
-        round is open while its start is at most now + skew and its end at least now - lateness. What misses
-        that by more than a round's length is tallied under NO_ROUND: a round that a tally names takes room in
-        a partition for good, and anybody may send reports of any round.
+        The order of the tests is: known survey, round and symbol valid, not early, not late. A round is open
+        while its start is at most now + skew and its end at least now - lateness. What misses that by more
+        than a round's length is tallied under NO_ROUND: a round that a tally names takes room in a partition
+        for good, and anybody may send reports of any round.
 
         Args:
             reports: The reports of an upload.
@@ -174,11 +165,6 @@ class Admission:
             return Verdict("early", key)
         if end_s < behind_s:
             return Verdict("late", key)
-        if terms.quota is not None:
-            if self._taken[key] >= terms.quota:
-                return Verdict("over_quota", key)
-            self._taken[key] += 1
-            return Verdict("accepted", key)
         return self._remember(key, terms, start_s - terms.skew_s, end_s + terms.lateness_s, now_s)
 
     def _remember(self, key: Key, terms: Terms, opens_s: int, closes_s: int, now_s: float) -> Verdict:
@@ -194,21 +180,6 @@ class Admission:
         for digest in digests:
             if self._terms.pop(digest, None) is not None:
                 self._open.clear()
-
-    def give_back(self, accepted: Mapping[Key, int]) -> None:
-        """Returns the quota of reports that did not reach the log: how many of each round."""
-        for key, count in accepted.items():
-            if key in self._taken:
-                self._taken[key] -= count
-
-    def recall(self, record: Record) -> None:
-        """Counts a stored record against the quotas, so that a restart does not renew them."""
-        if not isinstance(record, ReportsRecord):
-            return
-        for segment in record.segments:
-            terms = self._terms.get(segment.digest)
-            if terms is not None and terms.quota is not None:
-                self._taken[segment.digest, segment.round] += len(segment)
 
 
 def _by_round(rows: NDArray[np.void]) -> Iterator[tuple[Key, NDArray[np.intp]]]:

@@ -126,10 +126,6 @@ class Batch:
             column = self._columns[key] = _Column(self._home(key))
         return column
 
-    def accepted(self) -> dict[Key, int]:
-        """How many reports of each (digest, round) it has taken and not refused."""
-        return {key: len(column.symbols) for key, column in self._columns.items() if key is not None}
-
     def outcomes(self) -> Counter[Outcome]:
         """How many reports it has taken, by outcome."""
         found: Counter[Outcome] = Counter({"invalid": self._without_id})

@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from hubbub.errors import WireError
 from hubbub.randomness import SYSTEM, Source
-from hubbub.records import NO_ROUND, SurveyRecord, decode_record, encode_record
+from hubbub.records import NO_ROUND, SurveyRecord, encode_record
 from hubbub.survey import Survey
 from hubbub.wire import WIDE_REPORT, decode_upload, encode_surveys, short_reports, wide_reports
 from hubbub_collector.admission import Admission, Key, Terms, index_surveys
@@ -35,8 +35,6 @@ from hubbub_collector.settings import GatewaySettings
 from hubbub_collector.writer import Writer
 
 MSGPACK: Final = "application/msgpack"
-# Records per read when a restart counts what quotas have already taken.
-_RECALL_CHUNK: Final = 256
 
 
 class Gateway:
@@ -102,19 +100,9 @@ class Gateway:
         return self._log.layout.partitions_at(self._surveys[key[0]].round_start_s(key[1]))
 
     def _prepare(self) -> None:
-        """Puts every survey into every partition before any report of it, and counts quotas used up."""
+        """Puts every survey into every partition before any report of it; reads no report."""
         for digest, survey in self._surveys.items():
             self._log.announce(digest, encode_record(SurveyRecord(survey.canonical)))
-        if not self._admission.has_quotas:
-            return
-        for partition in range(self._log.partitions):
-            offset = 0
-            while chunk := self._log.read(partition, offset, _RECALL_CHUNK):
-                for _, body in chunk:
-                    # What does not decode is the reader's to count.
-                    with contextlib.suppress(WireError):
-                        self._admission.recall(decode_record(body))
-                offset = chunk[-1][0] + 1
 
     async def uploads(self, scope: Scope, receive: Receive, send: Send) -> None:
         """POST /v1/reports: an upload in, one outcome per report out, when their record is durable."""

@@ -132,7 +132,7 @@ class Writer:
     Args:
         log: Where batches go.
         settings: Linger and batch size.
-        admission: What judges reports side by side, and gets back the quota of reports that were not stored.
+        admission: What judges reports side by side.
         source: Randomness of the order within a batch.
         metrics: Where the writer counts.
         home: Which partitions the reports of a (digest, round) go to; all if absent.
@@ -246,7 +246,7 @@ class Writer:
                 self._open = None
             error: NotDurable | None = None
             if self._broken is not None:
-                self._forget(pending, NotDurable("the writer failed"))
+                pending.forget(NotDurable("the writer failed"))
                 continue
             try:
                 pending.judge(self._admission)
@@ -270,11 +270,7 @@ class Writer:
                 self._metrics.reports.update(pending.batch.outcomes())
                 pending.settle()
             else:
-                self._forget(pending, error)
-
-    def _forget(self, pending: _Pending, error: NotDurable) -> None:
-        self._admission.give_back(pending.batch.accepted())
-        pending.forget(error)
+                pending.forget(error)
 
     async def _linger(self, pending: _Pending) -> None:
         """Waits until the batch is due, or takes no more."""

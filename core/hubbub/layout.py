@@ -102,6 +102,15 @@ class Layout:
             local -= span.partitions
         raise ParameterError(f"partition must be in [0, {self.partitions}), got {partition}")
 
+    def share(self, partition: int) -> tuple[int, int]:
+        """A partition's number within its topic, and how many that topic has.
+
+        Raises:
+            ParameterError: If there is no such partition.
+        """
+        span, local = self.place(partition)
+        return local, self.spans[span].partitions
+
     def window(self, partition: int) -> tuple[int, float]:
         """The starts of the rounds that lie in a partition: from the first, and below the second."""
         number, _ = self.place(partition)

@@ -262,6 +262,7 @@ def _survey_check(options: argparse.Namespace) -> int:
         "declared_epsilon": survey.epsilon,
         "epsilon": survey.channel.epsilon,
         "rounds": survey.rounds,
+        **_quota(survey),
         "digest": survey.digest.hex(),
     }
     if options.json:
@@ -270,6 +271,17 @@ def _survey_check(options: argparse.Namespace) -> int:
         for key, value in facts.items():
             print(f"{key:18} {_read(value)}")
     return 0
+
+
+def _quota(survey: Survey) -> dict[str, object]:
+    """Return the quota and what it does not protect from; nothing where the survey has none."""
+    if survey.quota is None:
+        return {}
+    return {
+        "quota": survey.quota,
+        "beware": "anybody may upload, so one stranger can fill a round with reports of its own, and nobody "
+        "else's count then; let only known devices reach the collector where that matters",
+    }
 
 
 def _choice(survey: Survey) -> dict[str, object]:

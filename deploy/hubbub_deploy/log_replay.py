@@ -117,6 +117,7 @@ def counted(source: str) -> tuple[States, Layout]:
 
 def _counted(log: SqliteLog, partition: int) -> PartitionState:
     state = PartitionState()
+    state.place(log.layout, partition)
     while records := log.read(partition, state.offset, _READ_RECORDS):
         state.commit(apply_many(state, records))
     return state
@@ -136,9 +137,7 @@ async def _topic(bootstrap: str, topic: str) -> tuple[States, Layout]:
     log = await asyncio.to_thread(GrowingLog, bootstrap, topic, check="identity")
     with log:
         store, stop, layout = _Memory(), asyncio.Event(), log.layout
-        assignment = Assignment(
-            store, begin=log.begin, end=log.end, window=layout.window, clock=time.monotonic
-        )
+        assignment = Assignment(store, begin=log.begin, end=log.end, layout=layout, clock=time.monotonic)
         stop.set()
         await plain.count(assignment, bootstrap=bootstrap, layout=layout, stop=stop)
     return store.states, layout

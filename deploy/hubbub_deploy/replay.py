@@ -124,7 +124,7 @@ def replay(survey: Survey, values: Sequence[object], *, source: Source = SYSTEM)
     (column,) = fleet.answer(now_s=now_s)
     states = {}
     for partition in range(PARTITIONS):
-        state = states[partition] = PartitionState()
+        state = states[partition] = PartitionState(share=(partition, PARTITIONS))
         state.commit(apply_many(state, enumerate(_log(column, partition))))
     finished = release(survey, column.round, states)
     if finished is None:

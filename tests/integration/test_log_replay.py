@@ -33,7 +33,12 @@ from hubbub_deploy.node import ARCHIVE_FILE, LOG_FILE, STORE_FILE
 
 pytestmark = pytest.mark.integration
 
-SURVEYS = (Survey.parse(LABELS), Survey.parse(VISITS))
+# Of some 1,670 reports of the first one's rounds 1,000 count: each setting must refuse the same ones.
+QUOTA = 1000
+SURVEYS = (
+    Survey.parse(LABELS.replace("version = 1", f"version = 1\nquota = {QUOTA}")),
+    Survey.parse(VISITS),
+)
 PARTITIONS, DAY = 3, 1440
 PROCESS = Path(__file__).parents[1] / "aggregator_process.py"
 PATIENCE_S = 60.0
@@ -77,6 +82,10 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pass
         store.close()
         assert len(archive.rounds()) == 4
+        for number in range(2):
+            found = json.loads(archive.get((SURVEYS[0].digest, number)) or b"")["accounting"]
+            assert found["accepted"] == QUOTA
+            assert found["over_quota"] > 500
     return folder
 
 

@@ -1,7 +1,7 @@
 """One verdict per report, said again in plain Python, for records that mix everything that a log may hold.
 
 Numbers of every width and sets beside each other, rounds before their time, after their seal and outside the
-schedule, refusals, repeats; and the same records grouped in every way.
+schedule, refusals, repeats, a quota that runs out; and the same records grouped in every way.
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surveys import LABELS
 
+from hubbub.layout import Layout
 from hubbub.records import NO_ROUND, ReportsRecord, SealRecord, Segment, encode_record
 from hubbub.survey import Survey
 from hubbub_aggregator.accounting import NOTHING, Accounting
 from hubbub_aggregator.counting import apply, apply_many
 from hubbub_aggregator.partition import PartitionState
 
-NUMBERS = Survey.parse(LABELS)
+# Partition 1 of 3 takes 3 of them: 8 // 3, and one more.
+NUMBERS = Survey.parse(LABELS.replace("version = 1", "version = 1\nquota = 8"))
+QUOTAS = {NUMBERS.digest: 3}
+LAYOUT = Layout.of(3)
 SETS = Survey.parse(LABELS.replace('name = "grr"', 'name = "unary"').replace("self-rated", "self-seen"))
 SURVEYS = {survey.digest: survey for survey in (NUMBERS, SETS)}
 
@@ -106,6 +110,8 @@ def model_of(records: list[ReportsRecord | SealRecord]) -> tuple[dict[tuple[byte
                     known.add(Accounting(attempts=1, late=1))
                 elif name in known.seen:
                     known.add(Accounting(attempts=1, duplicate=1))
+                elif len(known.seen) >= QUOTAS.get(segment.digest, 10**9):
+                    known.add(Accounting(attempts=1, over_quota=1))
                 else:
                     known.seen.add(name)
                     cells = cells_of(sent)
@@ -134,6 +140,8 @@ def test_every_report_gets_the_verdict_that_the_rules_say_however_records_are_gr
             made.append(SealRecord((NUMBERS, SETS)[first].digest, second))
     log = list(enumerate([*map(announcement, SURVEYS.values()), *map(encode_record, made)]))
     alone, grouped = PartitionState(), PartitionState()
+    for state in (alone, grouped):
+        state.place(LAYOUT, 1)
     for offset, record in log:
         alone.commit(apply(alone, offset, record))
     start = 0

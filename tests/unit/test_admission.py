@@ -1,4 +1,4 @@
-"""One verdict per report: the tests in their order, the edges of the round window, quotas."""
+"""One verdict per report: the tests in their order, the edges of the round window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from surveys import LABELS, START_S
 
 from hubbub.mechanisms import grr, unary
-from hubbub.records import NO_ROUND, ReportsRecord, SealRecord, Segment
+from hubbub.records import NO_ROUND
 from hubbub.survey import Survey
 from hubbub.wire import SHORT_REPORT, WIDE_REPORT, Malformed, Report
 from hubbub_collector.admission import Admission, Terms, Verdict, index_surveys
@@ -109,47 +109,10 @@ def test_verdicts_come_in_the_order_of_the_reports() -> None:
     assert outcomes == ["accepted", "invalid", "early", "invalid", "unknown", "invalid"]
 
 
-def outcomes_of(admission: Admission, reports: list[Report]) -> list[str]:
-    return [verdict.outcome for verdict in admission.judge(reports, 10_980.0)]
-
-
-def test_a_quota_bounds_each_round_by_itself() -> None:
-    admission = Admission({DIGEST: dataclasses.replace(TERMS, quota=2)})
-    assert outcomes_of(admission, [report(), report(), report(), report(1)]) == [
-        "accepted",
-        "accepted",
-        "over_quota",
-        "accepted",
-    ]
-    assert outcomes_of(admission, [report(), report(1), report(1)]) == [
-        "over_quota",
-        "accepted",
-        "over_quota",
-    ]
-
-
-def test_refused_reports_use_up_no_quota() -> None:
-    admission = Admission({DIGEST: dataclasses.replace(TERMS, quota=1)})
-    assert outcomes_of(admission, [report(symbol=9), report(2), report()]) == ["invalid", "early", "accepted"]
-
-
-def test_an_upload_that_was_not_stored_gives_its_quota_back_once() -> None:
-    admission = Admission({DIGEST: dataclasses.replace(TERMS, quota=2)})
-    assert outcomes_of(admission, [report()] * 3) == ["accepted", "accepted", "over_quota"]
-    admission.give_back({(DIGEST, 0): 2})
-    assert outcomes_of(admission, [report()] * 3) == ["accepted", "accepted", "over_quota"]
-
-
-def test_giving_back_without_a_quota_changes_nothing() -> None:
-    admission = Admission({DIGEST: TERMS})
-    admission.give_back({(DIGEST, 0): 1, (b"e" * 16, 0): 1})
-    assert outcomes_of(admission, [report()]) == ["accepted"]
-
-
 OTHER = b"o" * 16
 ROUNDS = {
     DIGEST: TERMS,
-    OTHER: dataclasses.replace(TERMS, start_s=10_500, quota=3),
+    OTHER: dataclasses.replace(TERMS, start_s=10_500),
     b"s" * 16: dataclasses.replace(TERMS, channel=unary(9, epsilon=1.0)),
     b"w" * 16: dataclasses.replace(
         TERMS, channel=grr(1000, epsilon=1.0), rounds=400, start_s=TERMS.start_s - 300 * TERMS.round_s
@@ -181,8 +144,6 @@ def test_reports_judged_together_get_the_verdicts_that_they_get_one_by_one(
     for admission in (alone, together):
         admission.judge([report(0), report(1)], 10_980.0)
     for batch in batches:
-        # A quota that runs out is the only thing that depends on who was judged before.
-        batch.sort(key=lambda fields: (fields[0], fields[1]))
         rows = np.array(
             [(list(digest), [0] * 16, number, symbol) for digest, number, symbol, _ in batch],
             dtype=WIDE_REPORT,
@@ -201,20 +162,6 @@ def test_reports_judged_together_get_the_verdicts_that_they_get_one_by_one(
         assert len(set(verdicts)) == len(verdicts)
 
 
-def test_a_restart_counts_what_the_log_already_holds() -> None:
-    admission = Admission({DIGEST: dataclasses.replace(TERMS, quota=3)})
-    assert admission.has_quotas
-    kept = Segment(DIGEST, 0, b"i" * 32, np.zeros(2, np.uint8), 5, {"late": 3})
-    other = Segment(b"e" * 16, 0, b"i" * 16, np.zeros(1, np.uint8), 1)
-    admission.recall(ReportsRecord(0, (kept, other)))
-    admission.recall(SealRecord(DIGEST, 0))
-    assert outcomes_of(admission, [report(), report()]) == ["accepted", "over_quota"]
-
-
-def test_without_quotas_nothing_need_be_recalled() -> None:
-    assert not Admission({DIGEST: TERMS}).has_quotas
-
-
 def test_the_terms_of_a_survey_are_its_own() -> None:
     survey = Survey.parse(LABELS)
     terms = Terms.of(survey)
@@ -225,7 +172,6 @@ def test_the_terms_of_a_survey_are_its_own() -> None:
         rounds=3,
         lateness_s=3600,
         skew_s=300,
-        quota=None,
     )
     for number in range(terms.rounds):
         assert terms.start_s + number * terms.round_s == survey.round_start_s(number)
@@ -242,23 +188,21 @@ def test_two_surveys_of_one_name_and_version_are_refused() -> None:
 def test_an_admission_that_has_judged_much_judges_like_a_new_one() -> None:
     # Rounds that took a report are at hand from then on: that changes no verdict, however the clock goes.
     reports = [report(n, symbol) for n in range(4) for symbol in (0, 3, 4)] + [report(digest=b"e" * 16)]
-    for quota in (None, 10**6):
-        terms = dataclasses.replace(TERMS, quota=quota)
-        admission = Admission({DIGEST: terms})
-        edges = (
-            9_969.9,
-            9_970.0,
-            10_500.0,
-            11_000.0,
-            11_100.0,
-            11_100.1,
-            10_969.9,
-            10_500.0,
-            13_100.1,
-            50_000.0,
-        )
-        for now_s in edges * 2:
-            assert admission.judge(reports, now_s) == [judge(one, now_s, terms) for one in reports]
+    admission = Admission({DIGEST: TERMS})
+    edges = (
+        9_969.9,
+        9_970.0,
+        10_500.0,
+        11_000.0,
+        11_100.0,
+        11_100.1,
+        10_969.9,
+        10_500.0,
+        13_100.1,
+        50_000.0,
+    )
+    for now_s in edges * 2:
+        assert admission.judge(reports, now_s) == [judge(one, now_s) for one in reports]
 
 
 def test_a_round_that_took_reports_takes_none_when_its_survey_is_withdrawn() -> None:

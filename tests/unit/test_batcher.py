@@ -93,8 +93,6 @@ def test_rows_taken_together_are_stored_as_if_they_had_come_one_by_one(
     assert (together.attempts, together.size) == (alone.attempts, alone.size)
     assert together.size <= LARGEST_ROW * len(short)
     assert +together.outcomes() == +alone.outcomes() == Counter(verdict.outcome for _, verdict in short)
-    accepted = Counter(verdict.key for _, verdict in short if verdict.outcome == "accepted")
-    assert +Counter(together.accepted()) == +Counter(alone.accepted()) == accepted
     assert in_any_order(together) == in_any_order(alone)
 
 
@@ -127,7 +125,6 @@ def test_what_is_no_report_is_counted_as_invalid() -> None:
     batch = Batch(1)
     batch.add([Malformed("x")] * 2, [Verdict("invalid", None)] * 2, 0.0)
     assert +batch.outcomes() == {"invalid": 2}
-    assert batch.accepted() == {}
 
 
 def test_a_batch_gives_one_record_per_partition_with_one_segment_per_round() -> None:

@@ -121,6 +121,20 @@ def test_check_prints_what_devices_are_asked_for(labels: Path, capsys: pytest.Ca
     assert [line.split()[0] for line in lines] == list(facts)
 
 
+def test_check_says_that_a_stranger_can_fill_a_quota(
+    labels: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["survey", "check", str(labels), "--json"]) == 0
+    assert "quota" not in json.loads(capsys.readouterr().out)
+    labels.write_text(LABELS.replace("version = 1", "version = 1\nquota = 700"), encoding="utf-8")
+    assert main(["survey", "check", str(labels), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["quota"] == 700
+    assert "one stranger can fill a round" in facts["beware"]
+    assert main(["survey", "check", str(labels)]) == 0
+    assert facts["beware"] in capsys.readouterr().out
+
+
 def test_check_says_what_auto_chose_and_why(labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels.write_text(LABELS.replace('name = "grr"', 'name = "auto"'), encoding="utf-8")
     survey = Survey.load(labels)

@@ -59,6 +59,21 @@ def test_first_of_equal_ids_is_fresh_among_twenty_thousand() -> None:
     assert add(table, ids) == [True] * 1000 + [False] * 19_000
 
 
+@pytest.mark.parametrize("held", [0, 5, 1000, 200_000])
+def test_known_are_those_that_were_added_whatever_repeats_in_the_question(held: int) -> None:
+    rng = np.random.default_rng(held)
+    table, ids = IdTable(), rng.bytes(16 * held)
+    table.add(table.fresh([ids]))
+    some = [ids[16 * i : 16 * i + 16] for i in rng.integers(0, max(held, 1), 40)] if held else []
+    asked = [*some, *(rng.bytes(16) for _ in range(40)), *some, b"n" * 16, b"n" * 16]
+    dice = rng.permutation(len(asked))
+    asked = [asked[i] for i in dice]
+    assert table.known(b"".join(asked)).tolist() == [one in some for one in asked]
+    assert table.known(b"").tolist() == []
+    assert len(table) == held
+    assert Unchecked().known(ids).tolist() == [False] * held
+
+
 def test_fresh_changes_nothing() -> None:
     table = IdTable()
     ids = np.random.default_rng(3).bytes(16 * 500)

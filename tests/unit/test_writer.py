@@ -32,8 +32,7 @@ from hubbub_collector.sqlite_log import SqliteLog
 from hubbub_collector.writer import Writer
 
 KEY = (b"d" * 16, 0)
-# One round, which takes three reports.
-TERMS = Terms(channel=grr(4, epsilon=1.0), start_s=0, round_s=1000, rounds=1, lateness_s=0, skew_s=0, quota=3)
+TERMS = Terms(channel=grr(4, epsilon=1.0), start_s=0, round_s=1000, rounds=1, lateness_s=0, skew_s=0)
 
 
 class GatedLog(SqliteLog):
@@ -144,34 +143,18 @@ def test_each_of_many_short_uploads_gets_its_own_answer_however_they_came(log: G
         assert [list(decode_response(answer)) for answer in answers] == [
             ["accepted", "invalid", "accepted"],
             ["accepted"],
-            ["invalid", "over_quota"],
+            ["invalid", "accepted"],
             ["invalid"],
             ["late"],
             ["invalid"],
-            ["accepted", "over_quota"],
+            ["accepted", "accepted"],
         ]
         await writer.stop()
         assert writer._metrics.reports == Counter(
-            accepted=4, invalid=4, late=1, over_quota=2, early=0, unknown=0
+            accepted=6, invalid=4, late=1, over_quota=0, early=0, unknown=0
         )
         assert len(log.stored_ids()) == 1
-        assert len(log.stored_ids()[0]) == 4
-
-    asyncio.run(run())
-
-
-def test_the_quota_of_a_batch_that_is_forgotten_is_given_back(log: GatedLog) -> None:
-    async def run() -> None:
-        log.gate.set()
-        writer = writer_on(log, linger_s=0)
-        log.failure = LogError("disk full")
-        with pytest.raises(NotDurable):
-            await submit_rows(writer, 0, 0, 0)
-        assert sum(writer._metrics.reports.values()) == 0
-        log.failure = None
-        answer = await submit_rows(writer, 0, 0, 0, 0)
-        assert decode_response(answer) == ["accepted", "accepted", "accepted", "over_quota"]
-        await writer.stop()
+        assert len(log.stored_ids()[0]) == 6
 
     asyncio.run(run())
 
@@ -186,7 +169,7 @@ def test_short_reports_fill_a_batch_as_others_do(log: GatedLog, limits: dict[str
         await asyncio.gather(*full)
         assert not waiting.done()
         await writer.stop()
-        assert decode_response(await waiting) == ["over_quota"]
+        assert decode_response(await waiting) == ["accepted"]
 
     asyncio.run(run())
 
