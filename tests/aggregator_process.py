@@ -51,7 +51,9 @@ def main(kind: str, bootstrap: str, topic: str, redis_url: str, *rest: str) -> i
     async def count() -> None:
         stop = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-        counting = assignment.Assignment(store, begin=log.begin, end=log.end, clock=time.monotonic)
+        counting = assignment.Assignment(
+            store, begin=log.begin, end=log.end, layout=log.layout, clock=time.monotonic
+        )
         await plain.count(
             counting,
             bootstrap=bootstrap,

@@ -277,6 +277,9 @@ def create_app(
         try:
             async for event in stream.events():
                 place, group = event.message.tp, event.value
+                # A partition that somebody added to a topic: no report belongs there.
+                if place not in numbers:
+                    continue
                 seek = assignment.take(numbers[place], group)
                 if seek is not None:
                     generation = assignment.generation

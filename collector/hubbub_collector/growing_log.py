@@ -1,8 +1,9 @@
 """A log of several Kafka topics, one after another: how a cluster comes to more partitions.
 
-A topic's number of partitions never changes, because reports are placed by it. To grow is to make another
-topic and to note, in the first one's companion, that rounds which start at or after some moment lie there.
-That moment is far enough ahead that every process has read the note before the first report of such a round
+The partitions that a topic's reports are placed in never change. Their number is noted in the topic's
+companion when it is made, or at the first start; what somebody adds later (`kafka-topics --alter`) stays empty.
+To grow is to make another topic and to note that rounds which start at or after some moment lie there. That
+moment is far enough ahead that every process has read the note before the first report of such a round
 can come: each one looks every few seconds, and what cannot look cannot write.
 """
 
@@ -13,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from hubbub.errors import HubbubError
 from hubbub.layout import Layout, Span
@@ -34,6 +35,8 @@ class GrowingLog:
         bootstrap: Brokers, as host:port,host:port.
         topic: The first topic, by whose companion the others are known.
         layout_s: Seconds between two looks whether there is another topic.
+        note: Whether a topic without a note of its partitions gets one: "write", or "read" for who changes
+            nothing.
         options: Those of KafkaLog.
 
     Raises:
@@ -46,14 +49,21 @@ class GrowingLog:
         topic: str,
         *,
         layout_s: float = DEFAULT_IDENTITY_S,
+        note: Literal["write", "read"] = "write",
         **options: Any,  # noqa: ANN401 - as KafkaLog's
     ) -> None:
         self._bootstrap, self._options, self._layout_s = bootstrap, options, layout_s
         first = KafkaLog(bootstrap, topic, **options)
-        self._logs, self._layout = [first], first.layout
+        self._logs = [first]
         self._announced: dict[bytes, bytes] = {}
         self._lock = threading.Lock()
         try:
+            noted = self._noted()
+            if noted is not None and noted.spans[0].identity == first.identity:
+                first.keep_to(noted.spans[0].partitions)
+            elif noted is None and note == "write":
+                first.note(_NOTE, _encoded(first.layout))
+            self._layout = first.layout
             self._look()
         except BaseException:
             self.close()
@@ -80,26 +90,49 @@ class GrowingLog:
         Raises:
             LogError: If nobody can say, or what was known is not the beginning of what is noted.
         """
-        noted = self._logs[0].notes().get(_NOTE)
+        layout = self._noted()
         self._looked = time.monotonic()
-        if noted is None:
+        if layout is None:
             return
-        try:
-            layout = Layout(tuple(Span(**span) for span in json.loads(noted)))
-        except (HubbubError, ValueError, TypeError) as error:
-            raise LogError(f"the note of a layout must be one: {error}") from error
         if not layout.continues(self._layout):
             raise LogError(f"the layout must continue {self._layout.spans}, got {layout.spans}")
         for span in layout.spans[len(self._logs) :]:
-            log = KafkaLog(self._bootstrap, span.topic, span.partitions, **self._options)
-            if log.identity != span.identity:
-                log.close()
-                raise LogError(f"topic {span.topic} must be {span.identity}, got {log.identity}")
+            log = self._opened(span)
             # Surveys that this process announced while the other one wrote the note.
             for key, record in self._announced.items():
                 log.announce(key, record)
             self._logs.append(log)
         self._layout = layout
+
+    def _noted(self) -> Layout | None:
+        """Return the layout that is noted, or None.
+
+        Raises:
+            LogError: If nobody can say, or the note is none.
+        """
+        noted = self._logs[0].notes().get(_NOTE)
+        if noted is None:
+            return None
+        try:
+            return Layout(tuple(Span(**span) for span in json.loads(noted)))
+        except (HubbubError, ValueError, TypeError) as error:
+            raise LogError(f"the note of a layout must be one: {error}") from error
+
+    def _opened(self, span: Span) -> KafkaLog:
+        """Return the log of a span's topic, with the partitions that were noted.
+
+        Raises:
+            LogError: If it is another topic, or has fewer.
+        """
+        log = KafkaLog(self._bootstrap, span.topic, **self._options)
+        try:
+            if log.identity != span.identity:
+                raise LogError(f"topic {span.topic} must be {span.identity}, got {log.identity}")
+            log.keep_to(span.partitions)
+        except LogError:
+            log.close()
+            raise
+        return log
 
     def _look_again(self) -> None:
         with self._lock:
@@ -170,7 +203,7 @@ class GrowingLog:
                 raise LogError(str(error)) from error
             for key, record in self._logs[0].announcements().items():
                 log.announce(key, record)
-            self._logs[0].note(_NOTE, json.dumps([asdict(one) for one in layout.spans]).encode())
+            self._logs[0].note(_NOTE, _encoded(layout))
             self._look()
         return self._layout
 
@@ -184,6 +217,10 @@ class GrowingLog:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _encoded(layout: Layout) -> bytes:
+    return json.dumps([asdict(span) for span in layout.spans]).encode()
 
 
 def least_start(now_s: Callable[[], float], skew_s: float) -> int:

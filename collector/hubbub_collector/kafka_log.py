@@ -8,6 +8,7 @@ commits offsets; whoever reads keeps its own.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,8 @@ from hubbub_collector.errors import LogError
 from hubbub_collector.kafka_producer import DELIVERY_TIMEOUT_S, Sender
 from hubbub_collector.kafka_reader import Reader, consumer, ends, offset_of
 from hubbub_collector.kafka_topic import Topic, check_topic, companion, describe_topic
+
+_LOG = logging.getLogger("hubbub.collector")
 
 # Open rounds and the time it takes somebody to notice: a week.
 DEFAULT_REBUILD_S: Final = 7 * 86_400
@@ -76,6 +79,8 @@ class KafkaLog:
                 f"topic {topic} has {found.partitions} partitions, which never changes; got {partitions}"
             )
         self._identity, self._partitions = found.identity, found.partitions
+        # How many there are, where that was warned of.
+        self._ignored = 0
         # The companion may have served a topic of this name before.
         self._prefix = self._identity.encode() + b"/"
         self._identity_s, self._identified = identity_s, time.monotonic()
@@ -91,6 +96,36 @@ class KafkaLog:
         self._noting = threading.Lock()
         self._closed = False
 
+    def keep_to(self, partitions: int) -> None:
+        """Uses the topic's first `partitions` alone: those that it had when reports were first placed there.
+
+        Reports are placed by their id modulo that number. With another one the copies of a report would meet
+        in no partition, and partitions that were added later hold no survey.
+
+        Raises:
+            LogError: If the topic has fewer.
+        """
+        found, self._partitions = self._partitions, partitions
+        self._check_partitions(found)
+
+    def _check_partitions(self, found: int) -> None:
+        """Warns once of partitions that were added.
+
+        Raises:
+            LogError: If there are too few.
+        """
+        if found < self._partitions:
+            raise LogError(f"topic {self._topic} must have {self._partitions} partitions, got {found}")
+        if found > self._partitions and found != self._ignored:
+            self._ignored = found
+            _LOG.warning(
+                "topic %s has %d partitions, and %d of them are used, as it was noted when it began: "
+                "`hubbub grow` is the way to more, the others stay empty",
+                self._topic,
+                found,
+                self._partitions,
+            )
+
     @property
     def identity(self) -> str:
         """The topic's id, which the broker drew when it was made."""
@@ -98,7 +133,7 @@ class KafkaLog:
 
     @property
     def partitions(self) -> int:
-        """How many partitions the topic has."""
+        """How many partitions of the topic are used."""
         return self._partitions
 
     @property
@@ -255,11 +290,12 @@ class KafkaLog:
         if time.monotonic() - self._identified < self._identity_s:
             return
         found = self._describe(self._bootstrap, self._topic)
-        if (found.identity, found.partitions) != (self._identity, self._partitions):
+        if found.identity != self._identity:
             raise LogError(
                 f"topic {self._topic} must be {self._identity} with {self._partitions} partitions, got "
                 f"{found.identity} with {found.partitions}"
             )
+        self._check_partitions(found.partitions)
         self._identified = time.monotonic()
 
     def _check_open(self) -> None:

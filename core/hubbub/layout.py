@@ -24,7 +24,7 @@ class Span:
     Attributes:
         from_s: Rounds that start then or later, seconds since 1970, until the next span's.
         topic: The topic's name.
-        partitions: How many it has; it never changes.
+        partitions: How many of it are used; it never changes, whatever is added to the topic later.
         identity: What tells the topic from another of its name.
     """
 

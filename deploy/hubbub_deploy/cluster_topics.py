@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from hubbub import Survey
@@ -32,19 +33,21 @@ def make_topic(
     replication: int,
     retention_s: int = DEFAULT_RETENTION_S,
 ) -> Topic:
-    """Makes the topics of a new cluster.
+    """Makes the topics of a new cluster, and notes the number of partitions for good.
 
     Raises:
         DeployError: If the brokers refuse, or the topic is there.
     """
     try:
-        return create_topic(
+        made = create_topic(
             settings.kafka,
             settings.topic,
             partitions=partitions,
             replication=replication,
             retention_s=max(retention_s, settings.rebuild_s),
         )
+        GrowingLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s).close()
+        return made
     except CollectorError as error:
         raise DeployError(str(error)) from error
 
@@ -66,14 +69,16 @@ def ensure_topic(
             raise refused from None
     try:
         check_topic(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
+        with GrowingLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s) as log:
+            used = log.layout.spans[0].partitions
     except CollectorError as error:
         raise DeployError(str(error)) from error
-    if found.partitions != partitions:
+    if used != partitions:
         raise DeployError(
-            f"topic {settings.topic} must have {partitions} partitions, got {found.partitions}; they never"
+            f"topic {settings.topic} must have {partitions} partitions, got {used}; they never"
             " change: `hubbub grow` adds a topic with more"
         )
-    return found
+    return replace(found, partitions=used)
 
 
 def grow(

@@ -134,7 +134,7 @@ def _address(source: str) -> tuple[str, str]:
 
 async def _topic(bootstrap: str, topic: str) -> tuple[States, Layout]:
     # Retention and the like do not matter to who only reads; what is gone is Lost.
-    log = await asyncio.to_thread(GrowingLog, bootstrap, topic, check="identity")
+    log = await asyncio.to_thread(GrowingLog, bootstrap, topic, note="read", check="identity")
     with log:
         store, stop, layout = _Memory(), asyncio.Event(), log.layout
         assignment = Assignment(store, begin=log.begin, end=log.end, layout=layout, clock=time.monotonic)
