@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import packing
-from hubbub.channel import Channel, channel_from_spec
+from hubbub.channel import MAX_INPUTS, Channel, channel_from_spec
 from hubbub.domain import MAX_SIZE, Attribute, attribute_from_spec
 from hubbub.errors import WireError
+from hubbub.frames import check_elements
 from hubbub.survey_forms import Form
 from hubbub.survey_rules import MAX_CANONICAL_BYTES, MAX_NAME_CHARACTERS, MAX_TITLE_CHARACTERS
 from hubbub.survey_score import FORM as SCORE
@@ -32,6 +33,13 @@ SINGLE_LAYOUT: Final = 1
 
 FORM_LAYOUT: Final = 2
 """Of any other: its form is a field, in the place of mapping and categories."""
+
+MAX_ELEMENTS: Final = 10 * MAX_INPUTS
+"""Elements of one survey, nested ones included: of a label for every input, its place, its category with its
+name and size, and four weights, with room to spare. Built, they take 64 bytes each, 80 MiB in all."""
+
+_SMALL: Final = 2**16
+"""Bytes that are built without a look at them first: 4 MiB at worst."""
 
 _FIELDS: Final = {SINGLE_LAYOUT: 16, FORM_LAYOUT: 15}
 _LARGEST: Final = 2**63 - 1
@@ -107,6 +115,8 @@ def decode(data: bytes) -> Parts:
     """
     if len(data) > MAX_CANONICAL_BYTES:
         raise WireError(f"a survey must have at most {MAX_CANONICAL_BYTES} bytes, got {len(data)}")
+    if len(data) > _SMALL:
+        check_elements(data, "survey", MAX_ELEMENTS)
     fields = packing.array(packing.unpack(data, "survey"), "survey")
     if len(fields) < 2 or fields[0] != MAGIC:
         raise WireError(f"a survey must be an array that begins with {MAGIC!r} and its version")

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from hubbub import packing
 from hubbub.errors import ListError, ParameterError, WireError
+from hubbub.frames import Frame
 from hubbub.survey_rules import MAX_CANONICAL_BYTES
 from hubbub.wire import DIGEST_BYTES, MAX_SURVEYS, decode_surveys
 
@@ -118,8 +119,9 @@ def open_signed(data: bytes, keys: Iterable[bytes]) -> Opened:
             "unreadable", anything else that is no list.
     """
     payload, signature = _envelope(data)
+    message = b"".join((DOMAIN, payload))
     for key in keys:
-        if _holds(key, payload, signature):
+        if _holds(key, message, signature):
             return Opened(_decode(payload), key, hashlib.sha256(payload).digest())
     raise ListError("wrong_signature", "list of surveys must be signed by a pinned key")
 
@@ -133,11 +135,15 @@ def read_unverified(data: bytes) -> tuple[SurveyList | None, tuple[bytes, ...]]:
     try:
         payload, _ = _envelope(data)
     except ListError as error:
-        if error.reason == "unsigned":
-            return None, tuple(decode_surveys(data))
-        raise
-    listed = _decode(payload)
-    return listed, listed.surveys
+        if error.reason != "unsigned":
+            raise
+    else:
+        listed = _decode(payload)
+        return listed, listed.surveys
+    try:
+        return None, tuple(decode_surveys(data))
+    except WireError as error:
+        raise ListError("unreadable", str(error)) from None
 
 
 def digest_of(canonical: bytes) -> bytes:
@@ -145,51 +151,58 @@ def digest_of(canonical: bytes) -> bytes:
     return hashlib.sha256(canonical).digest()[:DIGEST_BYTES]
 
 
-def _envelope(data: bytes) -> tuple[bytes, bytes]:
+def _envelope(data: bytes) -> tuple[memoryview, memoryview]:
+    """Payload and signature, found by their headers: nothing is decoded before a key vouches for it."""
     try:
+        frame = Frame(data, "list of surveys")
         # Decided by the outermost array alone, so that a broken signed list is not called unsigned.
-        cursor = packing.Cursor(data, "list of surveys")
-        if cursor.array("list of surveys", 3) == 2:
-            decode_surveys(data)
+        if (length := frame.array("list of surveys", 3)) == 2:
             raise ListError("unsigned", "list of surveys must be signed, got a plain one")
-        magic, payload, signature = packing.array(packing.unpack(data, "list of surveys"), "list", 3)
-        if magic != MAGIC:
-            raise WireError(f"list of surveys must begin with {MAGIC!r}")
-        return (
-            packing.binary(payload, "list payload"),
-            packing.binary(signature, "list signature", SIGNATURE_BYTES),
-        )
+        if length != 3 or frame.text("list of surveys", len(MAGIC)) != MAGIC:
+            raise WireError(f"list of surveys must be an array of three that begins with {MAGIC!r}")
+        payload = frame.binary("list payload", len(data))
+        signature = frame.binary("list signature", SIGNATURE_BYTES, SIGNATURE_BYTES)
+        frame.finish()
     except ListError:
         raise
     except WireError as error:
         raise ListError("unreadable", str(error)) from None
+    return payload, signature
 
 
-def _holds(key: bytes, payload: bytes, signature: bytes) -> bool:
+def _holds(key: bytes, message: bytes, signature: memoryview) -> bool:
     try:
-        Ed25519PublicKey.from_public_bytes(key).verify(signature, DOMAIN + payload)
+        Ed25519PublicKey.from_public_bytes(key).verify(bytes(signature), message)
     except InvalidSignature:
         return False
     return True
 
 
-def _decode(payload: bytes) -> SurveyList:
+def _decode(payload: memoryview) -> SurveyList:
     try:
-        fields = packing.array(packing.unpack(payload, "list payload"), "list payload", 6)
-        packing.version(fields[0], "list", (LIST_VERSION,))
-        surveys, cancelled = (packing.array(field, "list entries") for field in fields[4:])
+        frame = Frame(payload, "list payload")
+        if (length := frame.array("list payload", 6)) != 6:
+            raise WireError(f"list payload must have 6 elements, got {length}")
+        frame.integer("list version", LIST_VERSION, LIST_VERSION)
         listed = SurveyList(
-            packing.integer(fields[1], "list sequence", 1, MAX_SEQUENCE),
-            packing.integer(fields[2], "list issued", 0, MAX_TIME_S),
-            packing.integer(fields[3], "list expires", 0, MAX_TIME_S),
-            tuple(packing.binary(each, f"list survey {i}") for i, each in enumerate(surveys)),
-            tuple(packing.binary(each, f"list cancelled {i}") for i, each in enumerate(cancelled)),
+            frame.integer("list sequence", 1, MAX_SEQUENCE),
+            frame.integer("list issued", 0, MAX_TIME_S),
+            frame.integer("list expires", 0, MAX_TIME_S),
+            _binaries(frame, "list surveys", MAX_CANONICAL_BYTES),
+            _binaries(frame, "list cancelled", DIGEST_BYTES),
         )
+        frame.finish()
         if listed.payload != payload:
             raise WireError("list payload must be in its one encoding")
     except (WireError, ParameterError) as error:
         raise ListError("unreadable", str(error)) from None
     return listed
+
+
+def _binaries(frame: Frame, subject: str, limit: int) -> tuple[bytes, ...]:
+    return tuple(
+        bytes(frame.binary(f"{subject} {i}", limit)) for i in range(frame.array(subject, MAX_SURVEYS))
+    )
 
 
 def public_key(text: str) -> bytes:

@@ -16,6 +16,7 @@ import numpy as np
 from hubbub import packing
 from hubbub.channel import Symbol
 from hubbub.errors import ParameterError, WireError
+from hubbub.frames import Frame
 
 WIRE_VERSION: Final = 1
 DIGEST_BYTES: Final = 16
@@ -30,6 +31,8 @@ MAX_SURVEYS: Final = 4096
 # One response answers one upload; no gateway accepts more reports in one body.
 MAX_OUTCOMES: Final = 65536
 
+# The longest form of an integer.
+_NUMBER_BYTES: Final = 9
 _IDENTITY: Final = DIGEST_BYTES + ID_BYTES
 _REPORT_HEAD: Final = bytes([0x93, 0xC4, _IDENTITY])
 # A report whose round and symbol are numbers below 128, as almost all are: its fields lie at fixed offsets.
@@ -219,7 +222,10 @@ def _open(data: bytes, subject: str) -> packing.Cursor:
     cursor = packing.Cursor(data, subject)
     if (length := cursor.array(subject, 2)) != 2:
         raise WireError(f"{subject} must be [version, list], got {length} elements")
-    packing.version(packing.unpack(cursor.element(), f"{subject} version"), subject, (WIRE_VERSION,))
+    version = cursor.element()
+    if len(version) > _NUMBER_BYTES:  # whatever it is, it is not built
+        raise WireError(f"{subject} version must be an integer, got {len(version)} bytes")
+    packing.version(packing.unpack(version, f"{subject} version"), subject, (WIRE_VERSION,))
     return cursor
 
 
@@ -256,10 +262,12 @@ def decode_surveys(data: bytes) -> list[bytes]:
     Raises:
         WireError: If the bytes are not such a list.
     """
-    cursor = _open(data, "surveys")
+    frame = Frame(data, "surveys")
+    if (length := frame.array("surveys", 2)) != 2:
+        raise WireError(f"surveys must be [version, list], got {length} elements")
+    packing.version(frame.integer("surveys version", 0, 2**63), "surveys", (WIRE_VERSION,))
     found = [
-        packing.binary(packing.unpack(cursor.element(), "survey"), f"surveys[{i}]")
-        for i in range(cursor.array("surveys", MAX_SURVEYS))
+        bytes(frame.binary(f"surveys[{i}]", len(data))) for i in range(frame.array("surveys", MAX_SURVEYS))
     ]
-    cursor.finish()
+    frame.finish()
     return found
