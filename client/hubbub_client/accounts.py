@@ -124,6 +124,11 @@ class Accounts:
             self._components.update(dict.fromkeys(joined.keys, joined))
         return accepted
 
+    @property
+    def headroom(self) -> float:
+        """The most that any device has left, nats."""
+        return float(self._limit - self.committed.min())
+
     def record(
         self,
         query: Query,

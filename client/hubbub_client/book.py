@@ -44,6 +44,7 @@ class Book:
         regrouped: Whether other scores of them read it as something else: an earlier version, which took
             both for one, may have granted too much.
         void: Slots whose reservation was given back, each with its generation: never reserved again.
+        slots: Reservations ever made here, corrections and what was given back included: each is a row.
 
     Coordinates that are over are closed in the filter: what they cost stays, what they said goes. A round's
     is over once it is answered, because no other query reads it. A corrected value's is over with the first
@@ -60,6 +61,7 @@ class Book:
     defaults: dict[tuple[tuple[str, ...], int], tuple[float, ...]] = field(default_factory=dict)
     regrouped: bool = False
     void: set[tuple[bytes, int, int]] = field(default_factory=set)
+    slots: int = 0
 
     @property
     def loss(self) -> float:
@@ -85,6 +87,7 @@ class Book:
         """Takes note of reservations that the filter has granted."""
         for row in rows:
             slot = (row.digest, row.slot)
+            self.slots += 1
             self.open[slot] = (row.ticket, row.generation)
             self.generations[slot] = row.generation
             self.recorded.pop(slot, None)

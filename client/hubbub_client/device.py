@@ -21,6 +21,7 @@ from hubbub_client.outcomes import Answer, Correction
 from hubbub_client.policy import Policy, consent
 from hubbub_client.process_lock import ProcessLock
 from hubbub_client.reading import Reading, channel_input, pack_reading, read, unpack_reading
+from hubbub_client.rounds import rounds_fit
 from hubbub_client.schedule import (
     PINNED,
     Enrolment,
@@ -268,9 +269,12 @@ class Device:
                 for (digest, slot), pinned in self._book.generations.items()
                 if digest == survey.digest and (pinned == generation or not is_static(survey))
             }
-            wanted = [(survey, slot, generation) for slot in slots(survey, floor) if slot not in served]
-            given_up = any((each.digest, slot, pin) in self._book.void for each, slot, pin in wanted)
-            rows = None if given_up else self._reserve(wanted)
+            wanted = [slot for slot in slots(survey, floor) if slot not in served]
+            refusal = self._unfit(survey, wanted, generation, before=len(served))
+            if refusal is not None:
+                return self._refused(survey, refusal, now_s)
+            given_up = any((survey.digest, slot, generation) in self._book.void for slot in wanted)
+            rows = None if given_up else self._reserve([(survey, slot, generation) for slot in wanted])
             if rows is None:
                 return self._refused(survey, "over_budget", now_s)
             high_water = floor if known is None else max(floor, known.high_water)
@@ -281,6 +285,30 @@ class Device:
             self._book.reserved(rows, self._surveys)
             self._refusals.pop(survey.digest, None)
             return Enrolment(survey.id, survey.version, survey.digest, "enrolled")
+
+    def _unfit(
+        self, survey: Survey, wanted: Sequence[int], generation: int, *, before: int
+    ) -> Refusal | None:
+        """Why a schedule is refused before a query of it is built, None if the filter is to be asked.
+
+        Args:
+            survey: The survey.
+            wanted: Slots that would be reserved.
+            generation: Pin generation of its attributes.
+            before: How many slots of it were reserved before.
+        """
+        canonicals = {digest: len(each.canonical) for digest, each in self._surveys.items()}
+        canonicals[survey.digest] = len(survey.canonical)
+        if not self._policy.holds(
+            before + len(wanted),
+            ledger_slots=self._book.slots + len(wanted),
+            ledger_bytes=sum(canonicals.values()),
+        ):
+            return "too_large"
+        if not wanted or is_static(survey):
+            return None
+        one = slot_query(survey, wanted[0], generation=generation)
+        return None if rounds_fit(one, len(wanted), self._book.filter.headroom) else "over_budget"
 
     def _refused(self, survey: Survey, reason: Refusal | None, now_s: float | None) -> Enrolment:
         """Says so, and keeps it for the owner to see; the same again is not written again."""

@@ -23,7 +23,9 @@ from hubbub.survey import Survey
 from hubbub_client.accounts import Accounts
 from hubbub_client.errors import AttributeRefused
 from hubbub_client.fleet_upload import FLEET_LIMITS, Job, UploadCounts, send
+from hubbub_client.policy import MAX_LEDGER_SLOTS, MAX_SLOTS
 from hubbub_client.reading import Readings, channel_inputs, read_many
+from hubbub_client.rounds import rounds_fit
 from hubbub_client.schedule import PINNED, Refusal, due, floor_at, screen, slot_of, slot_query, slots
 from hubbub_client.uploader import Limits, Pending, Upload
 
@@ -118,6 +120,7 @@ class Fleet:
         self._pinned: set[str] = set()
         self._enrolled: dict[bytes, _Enrolled] = {}
         self._outbox: list[Column] = []
+        self._slots = np.zeros(devices, dtype=np.int64)
 
     @property
     def loss(self) -> NDArray[np.float64]:
@@ -179,8 +182,17 @@ class Fleet:
         if refusal is not None:
             return FleetEnrolment(accepted, refusal)
         floor = floor_at(survey, now_s)
-        queries = [slot_query(survey, slot, generation=0) for slot in slots(survey, floor)]
-        accepted = self._accounts.reserve_all(queries, ~accepted)
+        asked = slots(survey, floor)
+        asking = self._slots + len(asked) <= MAX_LEDGER_SLOTS
+        if len(asked) > MAX_SLOTS or not asking.any():
+            return FleetEnrolment(accepted, "too_large")
+        if asked[0] != PINNED:
+            one = slot_query(survey, asked[0], generation=0)
+            if not rounds_fit(one, len(asked), self._accounts.headroom):
+                return FleetEnrolment(accepted, "over_budget")
+        queries = [slot_query(survey, slot, generation=0) for slot in asked]
+        accepted = self._accounts.reserve_all(queries, asking)
+        self._slots[accepted] += len(asked)
         members = np.flatnonzero(accepted)
         self._enrolled[survey.digest] = _Enrolled(survey, members, floor)
         return FleetEnrolment(accepted, None if accepted.all() else "over_budget")

@@ -42,6 +42,7 @@ Refusal: TypeAlias = Literal[
     "unknown_attribute",
     "domain_mismatch",
     "over_policy",
+    "too_large",
     "not_allowed",
     "not_opted_in",
     "opted_out",
@@ -64,7 +65,8 @@ class Enrolment:
 
     The reasons: cancelled, a signed list has ended it for good; unknown_attribute, the host registered none
     of that id; domain_mismatch, it registered another domain or kind; over_policy, the survey's epsilon is
-    larger than the device accepts; not_allowed, it asks for an attribute that may not be asked for;
+    larger than the device accepts; too_large, it asks for more answers than the device keeps or its bytes are
+    too many, see `Policy`; not_allowed, it asks for an attribute that may not be asked for;
     not_opted_in, the owner has said yes neither to it nor to every attribute of it; opted_out, the owner said
     no to it or to one of them; expired, its last round has ended; clock_not_trusted, so that its rounds are
     not known; over_budget, some outputs of what is reserved could exceed the lifetime budget.

@@ -41,6 +41,7 @@ _REFUSALS: Final[dict[Refusal, str]] = {
     "unknown_attribute": "it asks for what this device does not hold",
     "domain_mismatch": "it asks for other values than this device registered",
     "over_policy": "one answer would cost more than this app allows",
+    "too_large": "it asks more often, or is larger, than this app allows",
     "not_allowed": "this app does not let anybody ask for that",
     "not_opted_in": "you have not said yes to it",
     "opted_out": "you said no to it",
