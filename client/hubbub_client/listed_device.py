@@ -35,6 +35,8 @@ class ListedDevice(Device):
         reason = judge(found, known, now_s=now_s, seen_s=seen_s)
         if reason == "rolled_back":
             raise ListRefused(reason, f"list {found.listed.sequence} must be the newest that was seen")
+        if reason == "clock_not_trusted":
+            raise ListRefused(reason, f"list {found.listed.sequence} must not live for over a year from now")
         judged_s = max(
             [float(now_s), *(each.judged_s for each in self._lists if each.digest == found.digest)]
         )

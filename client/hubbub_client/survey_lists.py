@@ -8,16 +8,20 @@ to that time too, a clock that was ahead for a minute would refuse every list fo
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from hubbub.errors import ListError, ListFault, ParameterError
-from hubbub.survey_list import Opened, open_signed, public_key, read_unverified
+from hubbub.survey_list import MAX_LIFE_S, Opened, open_signed, public_key, read_unverified
 from hubbub_client.errors import ClientError, ListRefused
 from hubbub_client.stored import StoredList
 
 ListRefusal: TypeAlias = ListFault | Literal["expired", "rolled_back", "clock_not_trusted"]
 """unsigned, unreadable, or signed by no pinned key (wrong_signature); its time is over (expired); older than
-one that was seen, or another of the same number (rolled_back); or no clock to judge it by."""
+one that was seen, or another of the same number (rolled_back); no clock to judge it by, or it lives for over a
+year and a day from now, so that this clock or the signer's is wrong (clock_not_trusted)."""
+
+_SKEW_S: Final = 86_400
+"""How far a device's clock may be behind a list that lives for a whole year."""
 
 
 def pinned(survey_key: str | Iterable[str] | None) -> tuple[bytes, ...]:
@@ -77,6 +81,8 @@ def judge(found: Opened, known: StoredList | None, *, now_s: float, seen_s: floa
         seen_s: A moment that is over for sure: the start of the latest round answered, epoch seconds.
     """
     listed = found.listed
+    # Its year is counted from now too: a date of issue that is ahead of every clock must lengthen no life.
+    ahead = listed.expires_s - now_s > MAX_LIFE_S + _SKEW_S
     if known is not None:
         if listed.sequence < known.sequence:
             return "rolled_back"
@@ -84,4 +90,6 @@ def judge(found: Opened, known: StoredList | None, *, now_s: float, seen_s: floa
             if found.digest != known.digest:
                 return "rolled_back"
             now_s = max(now_s, known.judged_s, seen_s)
+    if ahead:
+        return "clock_not_trusted"
     return "expired" if not now_s < listed.expires_s else None

@@ -18,6 +18,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hubbub import packing
+from hubbub.edwards import is_key
 from hubbub.errors import ListError, ParameterError, WireError
 from hubbub.frames import Frame
 from hubbub.survey_rules import MAX_CANONICAL_BYTES
@@ -32,6 +33,9 @@ KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 
 MAX_SEQUENCE: Final = 2**53 - 1
+MAX_LIFE_S: Final = 366 * 86_400
+"""From issue to expiry: who holds back newer lists, cancellations among them, can do it so long."""
+
 MAX_TIME_S: Final = 2**40
 """Some 35,000 years after 1970; every time and number in a list is exact in a float64 as well."""
 
@@ -43,7 +47,8 @@ class SurveyList:
     Attributes:
         sequence: Its number, 1 to MAX_SEQUENCE: higher than that of every list issued before.
         issued_s: When it was issued, seconds since 1970.
-        expires_s: From when on it is refused, seconds since 1970; after `issued_s`.
+        expires_s: From when on it is refused, seconds since 1970; after `issued_s`, by MAX_LIFE_S at
+            most.
         surveys: Canonical bytes of each survey that may be asked, none twice.
         cancelled: Digests of surveys that are cancelled for good, each 16 bytes, none twice, none of a survey
             of this list.
@@ -62,7 +67,7 @@ class SurveyList:
         bounds = {
             "sequence": (self.sequence, 1, MAX_SEQUENCE),
             "issued_s": (self.issued_s, 0, MAX_TIME_S),
-            "expires_s": (self.expires_s, self.issued_s + 1, MAX_TIME_S),
+            "expires_s": (self.expires_s, self.issued_s + 1, min(self.issued_s + MAX_LIFE_S, MAX_TIME_S)),
         }
         for name, (value, low, high) in bounds.items():
             if type(value) is not int or not low <= value <= high:
@@ -171,6 +176,8 @@ def _envelope(data: bytes) -> tuple[memoryview, memoryview]:
 
 
 def _holds(key: bytes, message: bytes, signature: memoryview) -> bool:
+    if not is_key(key):  # anybody can sign for a point of small order
+        return False
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(bytes(signature), message)
     except InvalidSignature:
@@ -209,7 +216,7 @@ def public_key(text: str) -> bytes:
     """A public key from its text, 64 hexadecimal digits.
 
     Raises:
-        ParameterError: It is no such text.
+        ParameterError: It is no such text, or the point that it names is no key.
     """
     try:
         key = bytes.fromhex(text)
@@ -217,6 +224,11 @@ def public_key(text: str) -> bytes:
         key = b""
     if len(key) != KEY_BYTES:
         raise ParameterError("a survey key must be the 64 hexadecimal digits of an Ed25519 public key")
+    if not is_key(key):
+        raise ParameterError(
+            f"a survey key must be a point of large order on Ed25519's curve, got {key.hex()}: nobody, or "
+            "everybody, could sign for it"
+        )
     return key
 
 

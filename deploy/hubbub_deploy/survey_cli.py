@@ -70,7 +70,10 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="a survey to cancel for good, by file or by digest; may be repeated",
     )
     sign.add_argument(
-        "--days", type=float, default=DEFAULT_DAYS, help="until it expires (default: %(default)g)"
+        "--days",
+        type=float,
+        default=DEFAULT_DAYS,
+        help="until it expires, at most 366 (default: %(default)g)",
     )
     sign.add_argument(
         "--former", metavar="KEY", help="public key that signed the list which is there, where it was another"
@@ -140,10 +143,19 @@ def _create(path: Path, data: bytes, *, mode: int) -> None:
 
 def _sign(options: argparse.Namespace) -> int:
     from hubbub import Survey  # noqa: PLC0415
-    from hubbub.survey_list import SurveyList, digest_of, public_key, public_text  # noqa: PLC0415
+    from hubbub.survey_list import (  # noqa: PLC0415
+        MAX_LIFE_S,
+        SurveyList,
+        digest_of,
+        public_key,
+        public_text,
+    )
 
-    if not (math.isfinite(options.days) and options.days > 0):
-        raise DeployError(f"--days must be a number above 0, got {options.days!r}")
+    if not 0 < options.days * DAY_S <= MAX_LIFE_S:
+        raise DeployError(
+            f"--days must be above 0 and at most {MAX_LIFE_S // DAY_S}, got {options.days:g}: who withholds "
+            "newer lists can do it until this one expires"
+        )
     key = _load_key(options.key)
     keys = [public_key(public_text(key)), *([public_key(options.former)] if options.former else [])]
     before = _before(options.out, keys)

@@ -105,8 +105,8 @@ def test_another_key_goes_on_only_where_the_former_one_is_named(files: Path, cap
     [
         (["--key", "labels.toml"], "must be an Ed25519 private key"),
         (["--key", "nowhere"], "cannot be read"),
-        (["--days", "0"], "--days must be a number above 0"),
-        (["--days", "inf"], "--days must be a number above 0"),
+        (["--days", "0"], "--days must be above 0 and at most 366"),
+        (["--days", "inf"], "--days must be above 0 and at most 366"),
         (["--cancel", "nowhere"], "--cancel must be a survey file or a digest"),
         (["--former", "00"], "64 hexadecimal digits"),
         (["--out", "nowhere/list.bin"], "cannot be written"),
