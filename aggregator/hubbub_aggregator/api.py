@@ -16,7 +16,9 @@ demo that starts anew at the same address may seal other numbers under the same 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -42,6 +44,10 @@ RETRY_MS = 1500
 """How long a browser waits before it reconnects a broken stream."""
 MAX_STREAMS = 256
 """Streams open at once. Each costs a connection and a poll; further pages are told to poll instead."""
+MAX_CLIENT_STREAMS = 32
+"""Streams of one client, an eighth of all: enough for a room full of pages behind one address. Behind a
+reverse proxy all pages are one client; those past the bound poll."""
+_PIECE_BYTES = 64 * 2**10
 
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -96,26 +102,41 @@ class _Events:
     """The stream of editions, one generator per reader; a slow reader skips to the newest by itself."""
 
     def __init__(
-        self, desk: _Desk, *, poll_s: float, heartbeat_s: float, max_streams: int, closing: Callable[[], bool]
+        self,
+        desk: _Desk,
+        *,
+        poll_s: float,
+        heartbeat_s: float,
+        max_streams: int,
+        max_client_streams: int,
+        closing: Callable[[], bool],
     ) -> None:
         self._desk, self._closing = desk, closing
-        self._poll_s, self._heartbeat_s, self._max_streams = poll_s, heartbeat_s, max_streams
-        self._open = 0
+        self._poll_s, self._heartbeat_s = poll_s, heartbeat_s
+        self._max_streams, self._max_client_streams = max_streams, max_client_streams
+        # Streams by client, for as long as they are open: addresses are kept nowhere else.
+        self._open: Counter[str] = Counter()
 
     async def respond(self, request: Request) -> Response:
         if request.method == "HEAD":  # it reads no events, so it holds no stream
             return Response(headers=_STREAM_HEADERS, media_type="text/event-stream")
-        if self._open >= self._max_streams:
-            rule = f"must stay below {self._max_streams}"
-            return _refusal(503, "open streams", rule, self._open, {"retry-after": "30"})
+        client = _client(request)
+        for subject, bound, count in (
+            ("open streams", self._max_streams, self._open.total()),
+            ("open streams of one client", self._max_client_streams, self._open[client]),
+        ):
+            if count >= bound:
+                return _refusal(503, subject, f"must stay below {bound}", count, {"retry-after": "30"})
         # The header comes when a browser reconnects by itself, the query when the page starts a new stream.
         seen = request.headers.get("last-event-id") or request.query_params.get("last") or ""
         # Counted before anything is awaited: readers who all come at once see each other.
-        self._open += 1
-        return _EventStream(self._stream(request, seen), self._left)
+        self._open[client] += 1
+        return _EventStream(self._stream(request, seen), lambda: self._left(client))
 
-    def _left(self) -> None:
-        self._open -= 1
+    def _left(self, client: str) -> None:
+        self._open[client] -= 1
+        if not self._open[client]:
+            del self._open[client]
 
     async def _stream(self, request: Request, seen: str) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
@@ -126,12 +147,26 @@ class _Events:
             edition = await self._desk.current()
             if edition.token != seen:
                 seen = edition.token
-                yield b"id: %s\nevent: live\ndata: %s\n\n" % (seen.encode(), edition.live)
+                # One object for all who read it, and in pieces, of which a reader who does not read gets one.
+                for at in range(0, len(edition.event), _PIECE_BYTES):
+                    yield edition.event[at : at + _PIECE_BYTES]
                 beat_at = loop.time() + self._heartbeat_s
             elif loop.time() >= beat_at:
                 yield b"event: beat\ndata: %s\n\n" % to_json({"edition": seen})
                 beat_at = loop.time() + self._heartbeat_s
             await asyncio.sleep(self._poll_s)
+
+
+def _client(request: Request) -> str:
+    """Return whom a request comes from: an address, or the network of 64 bits that it is of in IPv6."""
+    host = request.client.host if request.client is not None else ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if address.version == 6 and address.ipv4_mapped is None:
+        return str(ipaddress.ip_network((address.packed[:8] + bytes(8), 64)))
+    return host
 
 
 class _EventStream(StreamingResponse):
@@ -161,6 +196,7 @@ def create_app(
     poll_s: float = POLL_S,
     heartbeat_s: float = HEARTBEAT_S,
     max_streams: int = MAX_STREAMS,
+    max_client_streams: int = MAX_CLIENT_STREAMS,
     closing: Callable[[], bool] = lambda: False,
 ) -> Starlette:
     """Return the ASGI application that serves a view; it keeps nothing but the current edition.
@@ -170,12 +206,20 @@ def create_app(
         poll_s: Seconds between two looks at `view.version()` by an open stream.
         heartbeat_s: Seconds of silence after which a stream sends a beat.
         max_streams: Streams open at once; the next one is answered 503.
+        max_client_streams: The same of one client, an IPv4 address or an IPv6 network of 64 bits.
         closing: Asked at every look; once true, streams end, so that a server can shut down without waiting
             for readers to leave.
     """
     desk = _Desk(view)
     files = _page_files()
-    events = _Events(desk, poll_s=poll_s, heartbeat_s=heartbeat_s, max_streams=max_streams, closing=closing)
+    events = _Events(
+        desk,
+        poll_s=poll_s,
+        heartbeat_s=heartbeat_s,
+        max_streams=max_streams,
+        max_client_streams=max_client_streams,
+        closing=closing,
+    )
 
     async def page(request: Request) -> Response:
         name = request.path_params.get("name", "index.html")

@@ -192,6 +192,11 @@ class Edition:
         ]
 
     @cached_property
+    def event(self) -> bytes:
+        """The live document as an event of the stream, its id the edition's."""
+        return b"id: %s\nevent: live\ndata: %s\n\n" % (self.token.encode(), self.live)
+
+    @cached_property
     def live(self) -> bytes:
         """The page's whole content: all surveys, their newest rounds as lines, one round in full, totals.
 

@@ -223,9 +223,13 @@ class ByteBudget:
         self.limit = limit
         self.held = 0
 
+    def has_room(self, size: int) -> bool:
+        """Return whether `size` more bytes fit under the bound."""
+        return self.held + size <= self.limit
+
     def take(self, size: int) -> bool:
         """Holds `size` bytes if they fit under the bound; says whether they did."""
-        if self.held + size > self.limit:
+        if not self.has_room(size):
             return False
         self.held += size
         return True

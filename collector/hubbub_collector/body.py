@@ -14,6 +14,8 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 _CLOSE: Final[Headers] = ((b"connection", b"close"),)
 # A Content-Length of more digits is no length, and is not turned into a number.
 _LENGTH_DIGITS: Final = 18
+# Headers that browsers put on every upload which a page makes, and that no page can take off.
+_OF_BROWSERS: Final = frozenset({b"origin", b"sec-fetch-site"})
 
 
 class Refusal(Exception):  # noqa: N818  # stays within the gateway, and names what the sender gets
@@ -47,19 +49,29 @@ class Bodies:
         self._timer: asyncio.TimerHandle | None = None
 
     def announced(self, scope: Scope) -> int | None:
-        """The body's announced length; None for a chunked body.
+        """Return the body's announced length; None for a chunked body.
+
+        An upload out of a browser is refused, whatever page it is of: a website could make the browsers of
+        its visitors send reports. Content types would not tell, for a page may leave them away; nor would a
+        comparison with the Host, which a page whose name resolves to this server shares. No device sends
+        such headers.
 
         Raises:
-            Refusal: If there is neither, or it is above the limit.
+            Refusal: If there is neither length nor chunks, it is above the limit, or a browser sends it.
         """
         length: int | None = None
+        chunked = False
         for name, value in scope["headers"]:
+            if name in _OF_BROWSERS:
+                raise Refusal(403, "an upload must come from a device, not from a page in a browser", _CLOSE)
             if name == b"transfer-encoding":
-                return None
-            if name == b"content-length":
+                chunked = True
+            elif name == b"content-length":
                 if not value.isdigit() or len(value) > _LENGTH_DIGITS:
                     raise Refusal(400, "Content-Length must be a number", _CLOSE)
                 length = int(value)
+        if chunked:
+            return None
         if length is None:
             raise Refusal(411, "an upload must say its length", _CLOSE)
         if length > self._limit:
@@ -80,18 +92,21 @@ class Bodies:
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout_s, self._expire)
         try:
-            parts: list[bytes] = []
-            size, more = 0, True
+            # One buffer: a list of parts of two bytes would take twenty times what they hold.
+            body: bytes | bytearray = b""
+            more = True
             while more:
                 message = await receive()
                 if message["type"] != "http.request":
                     raise HungUp
-                part = message.get("body", b"")
-                size += len(part)
-                if size > self._limit:
+                part: bytes = message.get("body", b"")
+                if len(body) + len(part) > self._limit:
                     raise self._too_long()
-                parts.append(part)
                 more = message.get("more_body", False)
+                if not body and not more:
+                    return part
+                body = bytearray(body) if isinstance(body, bytes) else body
+                body += part
         except asyncio.CancelledError:
             # Somebody else may have cancelled too, and more strongly: the server, when it stops.
             if task not in self._due and task.uncancel() <= asked:
@@ -99,7 +114,7 @@ class Bodies:
             raise
         finally:
             self._due.pop(task, None)
-        return b"".join(parts)
+        return bytes(body)
 
     def _too_long(self) -> Refusal:
         return Refusal(413, f"an upload must have at most {self._limit} bytes", _CLOSE)

@@ -128,21 +128,23 @@ class Gateway:
         if writer is None or bodies is None:
             raise RuntimeError("the gateway must be running to take uploads")
         announced = bodies.announced(scope)
-        # A body of unknown length is held at its largest until it is there.
-        held = self._settings.max_upload_bytes if announced is None else announced
-        if not self._bytes.take(held):
-            raise Refusal(429, "too many uploads wait to be stored; try again", self._retry_after)
+        # What is full is said before a body is read; but room is taken by what has come, not by what was
+        # announced: else whoever announces much and sends nothing keeps everybody out.
+        if not self._bytes.has_room(self._settings.max_upload_bytes if announced is None else announced):
+            raise self._full()
+        body = await bodies.read(receive)
+        self.metrics.upload_bytes += len(body)
+        if not self._bytes.take(len(body)):
+            raise self._full()
         try:
-            body = await bodies.read(receive)
-            self.metrics.upload_bytes += len(body)
-            if len(body) != held:
-                self._bytes.give(held - len(body))
-                held = len(body)
             return await self._submit(writer, body)
         except NotDurable:
             raise Refusal(503, "the upload could not be stored; try again", self._retry_after) from None
         finally:
-            self._bytes.give(held)
+            self._bytes.give(len(body))
+
+    def _full(self) -> Refusal:
+        return Refusal(429, "too many uploads wait to be stored; try again", self._retry_after)
 
     def _submit(self, writer: Writer, body: bytes) -> Awaitable[bytes]:
         """Hands an upload to the writer, judged or to be judged: the answer, when it is durable.

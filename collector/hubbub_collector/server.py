@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import socket
 from functools import partial
 from typing import Any, Final, cast
 
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from hubbub_collector.connection import Connection
+from hubbub_collector.connections import Connections, connections_to_be_had
 from hubbub_collector.settings import GatewaySettings
 
+_LOG = logging.getLogger("hubbub.collector.connections")
+# What one connection may hold of a request that is not complete: there is always room for one.
+_ONE_REQUEST_BYTES: Final = 2**20
 # New objects between two looks for cycles: a few hundred uploads that wait for one batch stay below it.
 _OBJECTS_PER_LOOK: Final = 20_000
-# Request line and headers: as much as an upload may be, and several times what any client sends.
-_MAX_HEAD_BYTES: Final = 64 * 2**10
 # A disk that is full of one line helps nobody; a line a minute says that it goes on.
 _WARNING_S: Final = 60.0
 
@@ -52,81 +55,27 @@ class _Seldom(logging.Filter):
 _SELDOM: Final = _Seldom()
 
 
-class WholeWrites:
-    """A connection that sends at once what is written to it in one turn of the event loop.
+def log_network_faults_shortly(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log a fault of the network in a line without a traceback, and leave all else to the event loop.
 
-    uvicorn writes the head of an answer, then its body. As two system calls, and two packets, they cost more
-    than judging a few reports does.
+    A peer that has gone, a way that is broken, no more files: none of them is a bug of this process, and
+    a stranger can cause each of them. What is logged names no address.
 
     Args:
-        transport: The connection; all but writing is left to it.
+        loop: The event loop that met the fault.
+        context: What it says about it.
     """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._call_soon = asyncio.get_running_loop().call_soon
-        self._parts: list[bytes] = []
-        self.is_closing = transport.is_closing
-
-    def write(self, data: bytes) -> None:
-        """Sends `data` before the event loop turns to anything that comes later."""
-        if not self._parts:
-            self._call_soon(self._send)
-        self._parts.append(data)
-
-    def close(self) -> None:
-        """Sends what was written and closes."""
-        self._send()
-        self._transport.close()
-
-    def _send(self) -> None:
-        if self._parts:
-            parts, self._parts = self._parts, []
-            self._transport.write(b"".join(parts))
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the transport has
-        return getattr(self._transport, name)
+    error = context.get("exception")
+    if isinstance(error, OSError):
+        _LOG.warning("a connection failed: %s", error.strerror or type(error).__name__)
+    else:
+        loop.default_exception_handler(context)
 
 
-class _Protocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of two classes, as installed
-    """uvicorn's own, on such a connection, and with bounds on what comes before a body.
-
-    Without them a head that never ends would fill the memory, and connections that say nothing would take
-    all there are.
-    """
-
-    def __init__(self, head_timeout_s: float, **rest: Any) -> None:  # noqa: ANN401 - what uvicorn gives
-        super().__init__(**rest)
-        self._head_timeout_s = head_timeout_s
-        self._head_bytes = 0
-        self._head_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(WholeWrites(cast(asyncio.Transport, transport)))
-        self._await_head()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.cycle is not None and self.cycle.scope is self.scope:
-            # The newest request's head is complete.
-            if self._head_timer is not None:
-                self._head_bytes = 0
-                self._head_timer.cancel()
-                self._head_timer = None
-            return
-        self._head_bytes += len(data)
-        if self._head_timer is None:
-            self._await_head()
-        if self._head_bytes > _MAX_HEAD_BYTES and not self.transport.is_closing():
-            self.send_400_response(f"The head of a request must have at most {_MAX_HEAD_BYTES} bytes.")
-
-    def _await_head(self) -> None:
-        self._head_timer = self.loop.call_later(self._head_timeout_s, self.transport.close)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-        super().connection_lost(exc)
+class _Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(log_network_faults_shortly)
+        await super().startup(sockets)
 
 
 def create_server(
@@ -144,12 +93,16 @@ def create_server(
         settings: The same as the application's.
     """
     settings = settings or GatewaySettings()
-    logging.getLogger("uvicorn.error").addFilter(_SELDOM)
+    for logger in (_LOG, logging.getLogger("uvicorn.error")):
+        logger.addFilter(_SELDOM)
+    connections = Connections(
+        connections_to_be_had(settings.max_connections), settings.max_pending_bytes + _ONE_REQUEST_BYTES
+    )
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
-        http=cast(type[asyncio.Protocol], partial(_Protocol, settings.body_timeout_s)),
+        http=cast(type[asyncio.Protocol], partial(Connection, settings, connections)),
         access_log=False,
         proxy_headers=False,
         server_header=False,
@@ -157,7 +110,6 @@ def create_server(
         log_config=None,
         ws="none",
         lifespan="on",
-        limit_concurrency=settings.max_connections,
         timeout_graceful_shutdown=settings.shutdown_s,
     )
-    return uvicorn.Server(config)
+    return _Server(config)

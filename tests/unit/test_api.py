@@ -415,6 +415,61 @@ def test_streams_are_bounded_and_a_reader_who_leaves_makes_room() -> None:
     asyncio.run(run())
 
 
+def test_one_client_does_not_take_all_streams() -> None:
+    """Addresses of one IPv6 network of 64 bits are one client."""
+    app = create_app(ShownView(), poll_s=0.001, max_streams=5, max_client_streams=2)
+
+    async def run() -> None:
+        gone, statuses, readers = asyncio.Event(), [], []
+
+        async def reader(host: str) -> None:
+            asked = False
+
+            async def receive() -> Message:
+                nonlocal asked
+                if not asked:
+                    asked = True
+                    return {"type": "http.request", "body": b"", "more_body": False}
+                await gone.wait()
+                return {"type": "http.disconnect"}
+
+            async def send(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    statuses.append(message["status"])
+
+            scope = {
+                "type": "http",
+                "method": "GET",
+                "path": "/api/events",
+                "query_string": b"",
+                "headers": [],
+            }
+            await app({**scope, "client": (host, 1)}, receive, send)
+
+        async def come(host: str) -> int:
+            before = len(statuses)
+            readers.append(asyncio.create_task(reader(host)))
+            while len(statuses) == before:
+                await asyncio.sleep(0)
+            return int(statuses[-1])
+
+        for _ in range(2):  # the second time all have left
+            gone.clear()
+            hosts = ["192.0.2.1"] * 3 + [
+                "2001:db8::1",
+                "2001:db8::2",
+                "2001:db8::3",
+                "192.0.2.2",
+                "192.0.2.3",
+            ]
+            assert [await come(host) for host in hosts] == [200, 200, 503, 200, 200, 503, 200, 503]
+            gone.set()
+            await asyncio.wait_for(asyncio.gather(*readers), 20)
+            readers.clear()
+
+    asyncio.run(run())
+
+
 def test_streams_are_bounded_when_all_readers_come_at_once() -> None:
     app = create_app(ShownView(), poll_s=0.001, max_streams=3)
     statuses: list[int] = []

@@ -11,7 +11,8 @@ from typing import Any, cast
 import pytest
 from starlette.applications import Starlette
 
-from hubbub_collector.server import WholeWrites, create_server, look_for_cycles_rarely
+from hubbub_collector.server import create_server, look_for_cycles_rarely
+from hubbub_collector.transport import CoalescingTransport
 
 
 class Connection:
@@ -33,18 +34,18 @@ class Connection:
         return f"the {name}"
 
 
-def on_a_connection(scene: Callable[[WholeWrites, Connection], Awaitable[None]]) -> list[object]:
+def on_a_connection(scene: Callable[[CoalescingTransport, Connection], Awaitable[None]]) -> list[object]:
     connection = Connection()
 
     async def run() -> None:
-        await scene(WholeWrites(cast(Any, connection)), connection)
+        await scene(CoalescingTransport(cast(Any, connection)), connection)
 
     asyncio.run(run())
     return connection.done
 
 
 def test_head_and_body_are_sent_together() -> None:
-    async def scene(writes: WholeWrites, connection: Connection) -> None:
+    async def scene(writes: CoalescingTransport, connection: Connection) -> None:
         writes.write(b"head ")
         writes.write(b"body")
         assert connection.done == []
@@ -57,7 +58,7 @@ def test_head_and_body_are_sent_together() -> None:
 
 
 def test_what_was_written_is_sent_before_the_end() -> None:
-    async def scene(writes: WholeWrites, _: Connection) -> None:
+    async def scene(writes: CoalescingTransport, _: Connection) -> None:
         writes.write(b"last")
         writes.close()
         assert writes.is_closing()
@@ -67,7 +68,7 @@ def test_what_was_written_is_sent_before_the_end() -> None:
 
 
 def test_all_else_is_the_connections() -> None:
-    async def scene(writes: WholeWrites, _: Connection) -> None:
+    async def scene(writes: CoalescingTransport, _: Connection) -> None:
         assert not writes.is_closing()
         assert writes.get_extra_info("peer") == "the peer"
 
