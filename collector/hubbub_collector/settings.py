@@ -18,8 +18,9 @@ class GatewaySettings:
             it notices and turns thousands of uploads into one fsync; longer hides an upload among more.
         max_upload_bytes: Largest body of one upload, in bytes. 64 KiB is 1,700 reports; a device sends 8.
         max_reports: Most reports in one upload: what 64 KiB hold in their shortest form.
-        max_pending_bytes: Bytes of all uploads being read or waiting for the log; past it new ones get 429.
-            In memory an upload takes some ten times its bytes: 8 MiB bound the process to about 100 MiB.
+        max_pending_bytes: Bytes of all uploads that wait for the log; past it new ones get 429. In memory an
+            upload takes some ten times its bytes: 8 MiB bound the process to about 100 MiB. As many, and
+            1 MiB, may be held of requests that have not come whole; past it the oldest is cut off.
         max_batch_reports: Reports in one batch: what one append, and the answer to all of them, waits for.
         max_batch_bytes: Bytes of one batch; the upload that reaches them is still taken whole. Sets, and
             refusals of many different rounds, take far more of them than numbers do. Even if all falls into
@@ -29,7 +30,8 @@ class GatewaySettings:
             that others need; and a request's head before it, so that silent ones cannot sit on connections.
         retry_after_s: Whole seconds in the Retry-After of 429 and 503. A linger clears a backlog, and devices
             add jitter, so the least that the header can say is enough.
-        max_connections: Connections open at once; uvicorn answers 503 beyond.
+        max_connections: Connections open at once; beyond, the one idle longest is closed. Fewer where the
+            process may not open as many files.
         shutdown_s: Whole seconds that open requests get to finish when the process is asked to stop.
     """
 

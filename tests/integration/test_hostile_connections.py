@@ -341,7 +341,7 @@ def test_a_request_that_is_answered_before_its_body_is_read_ends_its_connection(
         server.wait(lambda: server.connections == 0)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [PATHS[0], PATHS[-1]])
 @pytest.mark.parametrize(
     "begin",
     [

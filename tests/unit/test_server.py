@@ -11,7 +11,8 @@ from typing import Any, cast
 import pytest
 from starlette.applications import Starlette
 
-from hubbub_collector.server import create_server, look_for_cycles_rarely
+from hubbub_collector.connections import Connections
+from hubbub_collector.server import create_server, log_network_faults_shortly, look_for_cycles_rarely
 from hubbub_collector.transport import CoalescingTransport
 
 
@@ -57,6 +58,30 @@ def test_head_and_body_are_sent_together() -> None:
     assert on_a_connection(scene) == [b"head body", b"next"]
 
 
+def test_large_parts_are_sent_in_their_order_and_not_copied() -> None:
+    large = bytes(2**16)
+
+    async def scene(writes: CoalescingTransport, connection: Connection) -> None:
+        writes.write(b"head ")
+        writes.write(large)
+        writes.write(b"tail")
+        await asyncio.sleep(0)
+        assert connection.done[1] is large
+
+    assert on_a_connection(scene) == [b"head ", large, b"tail"]
+
+
+def test_a_write_to_a_closing_connection_returns() -> None:
+    async def scene(writes: CoalescingTransport, connection: Connection) -> None:
+        writes.write(b"never sent")
+        connection.done.append("closed")
+        writes.write(b"after the end")
+        writes.write(bytes(2**17))
+        await asyncio.sleep(0)
+
+    assert on_a_connection(scene) == ["closed"]
+
+
 def test_what_was_written_is_sent_before_the_end() -> None:
     async def scene(writes: CoalescingTransport, _: Connection) -> None:
         writes.write(b"last")
@@ -73,6 +98,71 @@ def test_all_else_is_the_connections() -> None:
         assert writes.get_extra_info("peer") == "the peer"
 
     assert on_a_connection(scene) == []
+
+
+class Stranger:
+    """A connection that says whether it had to give way."""
+
+    def __init__(self) -> None:
+        self.gone = False
+
+    def give_way(self) -> None:
+        self.gone = True
+
+
+def strangers(connections: Connections, count: int) -> list[Stranger]:
+    come = [Stranger() for _ in range(count)]
+    for one in come:
+        connections.join(one)
+    return come
+
+
+def test_who_became_idle_first_gives_way_first_and_who_is_busy_does_not() -> None:
+    connections = Connections(3, 100)
+    first, second, third = strangers(connections, 3)
+    connections.became_busy(first)
+    connections.became_idle(second)  # which it was: it gains nothing
+    (fourth,) = strangers(connections, 1)
+    assert [one.gone for one in (first, second, third, fourth)] == [False, True, False, False]
+    connections.became_idle(first)
+    connections.became_busy(third)
+    connections.became_busy(fourth)
+    strangers(connections, 1)
+    assert [one.gone for one in (first, third, fourth)] == [True, False, False]
+    # Where all are busy, it is the new one.
+    connections = Connections(2, 100)
+    for one in strangers(connections, 2):
+        connections.became_busy(one)
+    assert strangers(connections, 1)[0].gone
+    assert len(connections) == 2
+
+
+def test_the_request_that_began_first_gives_way_when_too_much_is_held() -> None:
+    connections = Connections(10, 100)
+    first, second, third = strangers(connections, 3)
+    for one, size in ((first, 10), (second, 40), (first, 50), (third, 10)):
+        connections.hold(one, size)
+    assert connections.held_bytes == 100
+    connections.hold(third, 11)
+    assert (first.gone, second.gone, third.gone, connections.held_bytes) == (True, False, False, 51)
+    connections.hold(first, 60)  # gone, so nothing of it counts
+    connections.hold(second, 0)
+    connections.leave(third)
+    connections.leave(third)
+    assert (connections.held_bytes, len(connections)) == (0, 1)
+
+
+def test_network_faults_are_a_line_and_all_else_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        fault = TimeoutError(110, "Connection timed out", "192.0.2.77")
+        for error in (fault, ZeroDivisionError("a bug")):
+            log_network_faults_shortly(loop, {"message": "Fatal read error", "exception": error})
+
+    asyncio.run(run())
+    lines = [(record.getMessage(), bool(record.exc_info)) for record in caplog.records]
+    assert lines == [("a connection failed: Connection timed out", False), ("Fatal read error", True)]
+    assert "192.0.2.77" not in caplog.text
 
 
 def test_a_server_looks_for_cycles_rarely_and_not_among_what_was_there() -> None:
