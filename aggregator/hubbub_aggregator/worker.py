@@ -216,7 +216,7 @@ class Worker:
         done: dict[RoundKey, Document] = {}
         with self._archive.together():
             for key in sorted(self._sealing):
-                if key[0] in surveys:
+                if key[0] in surveys and key[1] < surveys[key[0]].rounds:
                     document = self._archived(key, surveys[key[0]])
                     if document is not None:
                         done[key] = document
@@ -275,6 +275,10 @@ class Worker:
             if digest not in surveys:
                 continue
             self._changed.remove(key)
+            if number >= surveys[digest].rounds:
+                # Sealed before the survey was announced: nothing of it can be counted, nor dated.
+                self._open.discard(key)
+                continue
             parts = [state.rounds[key] for state in self._states.values() if key in state.rounds]
             accounting = sum((part.accounting for part in parts), NOTHING)
             steps = known = self._steps.get(key)

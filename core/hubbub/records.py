@@ -23,8 +23,9 @@ RECORD_VERSION: Final = 1
 NO_ROUND: Final = -1
 # The order of a segment's refusals in its bytes.
 REFUSALS: Final = ("invalid", "early", "late", "over_quota")
-# Tallies stay exact in every reader, JSON and JavaScript included.
-MAX_TALLY: Final = 2**53 - 1
+# All tallies of a record together, kept reports included: more than any gateway judges in a batch, and four
+# million such records in a partition still add up to what every reader holds exactly, JavaScript included.
+MAX_TALLIES: Final = 2**31
 # Minutes since 1970 that fit 32 bits: the year 10136.
 MAX_MINUTE: Final = 2**32 - 1
 
@@ -127,7 +128,8 @@ def encode_record(record: Record) -> bytes:
             return packing.pack([RECORD_VERSION, _SEAL, record.digest, record.round])
         segments = [_segment_fields(segment) for segment in record.segments]
         packing.integer(record.minute, "record minute", 0, MAX_MINUTE)
-        packing.integer(record.unknown, "record unknown", 0, MAX_TALLY)
+        packing.integer(record.unknown, "record unknown", 0, MAX_TALLIES)
+        _bounded(record)
     except WireError as error:
         raise ParameterError(str(error)) from None
     return packing.pack([RECORD_VERSION, _REPORTS, record.minute, record.unknown, segments])
@@ -206,9 +208,21 @@ def decode_record(data: bytes, *, broken: list[int] | None = None) -> Record:
     _, _, minute, unknown, segments = packing.array(fields, "reports record", 5)
     if type(minute) is not int or not 0 <= minute <= MAX_MINUTE:
         minute = packing.integer(minute, "record minute", 0, MAX_MINUTE)
-    if type(unknown) is not int or not 0 <= unknown <= MAX_TALLY:
-        unknown = packing.integer(unknown, "record unknown", 0, MAX_TALLY)
-    return ReportsRecord(minute, _segments(packing.array(segments, "segments"), broken), unknown)
+    if type(unknown) is not int or not 0 <= unknown <= MAX_TALLIES:
+        unknown = packing.integer(unknown, "record unknown", 0, MAX_TALLIES)
+    return _bounded(ReportsRecord(minute, _segments(packing.array(segments, "segments"), broken), unknown))
+
+
+def _bounded(record: ReportsRecord) -> ReportsRecord:
+    """Return the record.
+
+    Raises:
+        WireError: If its tallies are more than MAX_TALLIES together.
+    """
+    tallies = record.unknown + sum([segment.attempts for segment in record.segments])
+    if tallies > MAX_TALLIES:
+        raise WireError(f"record tallies must be at most {MAX_TALLIES} together, got {tallies}")
+    return record
 
 
 def _segments(items: list[object], broken: list[int] | None) -> tuple[Segment, ...]:
@@ -247,9 +261,9 @@ def _segment(fields: list[object]) -> Segment:
         )
     if number == NO_ROUND and n:
         raise WireError(f"segment of no round must keep no report, got {n}")
-    if type(attempts) is not int or not 0 <= attempts <= MAX_TALLY:
-        attempts = packing.integer(attempts, "segment attempts", 0, MAX_TALLY)
-    tallies = packing.integers(refused, "segment refused", 0, MAX_TALLY)
+    if type(attempts) is not int or not 0 <= attempts <= MAX_TALLIES:
+        attempts = packing.integer(attempts, "segment attempts", 0, MAX_TALLIES)
+    tallies = packing.integers(refused, "segment refused", 0, MAX_TALLIES)
     if len(tallies) != len(REFUSALS) or attempts != n + sum(tallies):
         raise WireError(f"segment attempts must be kept {n} plus refused {tallies}, got {attempts}")
     return Segment(

@@ -173,7 +173,15 @@ def releases(states: States, surveys: Mapping[bytes, Survey], layout: Layout) ->
         surveys: The surveys to release, by digest.
         layout: Which partitions a round's reports lie in.
     """
-    keys = sorted({key for state in states.values() for key in state.rounds if key[0] in surveys})
+    # A seal that precedes its survey may be of a round that there is not.
+    keys = sorted(
+        {
+            key
+            for state in states.values()
+            for key in state.rounds
+            if key[0] in surveys and key[1] < surveys[key[0]].rounds
+        }
+    )
     estimators = {digest: survey.estimator() for digest, survey in surveys.items()}
     found: dict[RoundKey, bytes] = {}
     most = dict.fromkeys(surveys, 0)

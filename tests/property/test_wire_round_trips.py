@@ -60,7 +60,7 @@ def segments(draw):
             draw(st.binary(min_size=width * len(column), max_size=width * len(column))), "u1"
         )
         answers = answers.reshape(len(column), width)
-    refused = draw(st.dictionaries(st.sampled_from(REFUSALS), st.integers(0, 2**30)))
+    refused = draw(st.dictionaries(st.sampled_from(REFUSALS), st.integers(0, 2**26)))
     number = draw(rounds) if column else draw(rounds | st.just(NO_ROUND))
     return Segment(
         draw(sixteen),
@@ -79,7 +79,7 @@ records = (
         ReportsRecord,
         st.integers(0, MAX_MINUTE),
         st.lists(segments(), max_size=4).map(tuple),
-        st.integers(0, 2**40),
+        st.integers(0, 2**29),  # all tallies of a record are at most 2^31 together
     )
 )
 
