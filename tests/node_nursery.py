@@ -105,14 +105,16 @@ def answer_early() -> None:
     """The mistake that a gateway must not make: a device forgets what no log holds yet."""
     submit, submit_rows = writer.Writer.submit, writer.Writer.submit_rows
 
-    def careless(self: writer.Writer, reports: Any, verdicts: Any, now_s: float) -> Any:
-        waiting = submit(self, reports, verdicts, now_s)
+    def careless(self: writer.Writer, reports: Any, verdicts: Any, now_s: float, **rest: Any) -> Any:
+        waiting = submit(self, reports, verdicts, now_s, **rest)
         if not waiting.done():
             waiting.set_result(encode_response([verdict.outcome for verdict in verdicts]))
         return waiting
 
-    def careless_rows(self: writer.Writer, rows: bytes, now_s: float, form: Any = SHORT_REPORT) -> Any:
-        waiting = submit_rows(self, rows, now_s, form)
+    def careless_rows(
+        self: writer.Writer, rows: bytes, now_s: float, form: Any = SHORT_REPORT, **rest: Any
+    ) -> Any:
+        waiting = submit_rows(self, rows, now_s, form, **rest)
         if not waiting.done():
             waiting.set_result(encode_response(["accepted"] * (len(rows) // form.itemsize)))
         return waiting
@@ -139,6 +141,8 @@ def live(order: dict[str, Any], world: tuple[mmap.mmap, int, tuple[Survey, ...]]
         port=port,
         gateway=GatewaySettings(linger_s=0.005),
         clock=lambda: struct.unpack_from("<d", clock)[0],
+        # The world's time goes in leaps, and its machine's with it.
+        boot_clock=lambda: struct.unpack_from("<d", clock)[0],
     )
 
     def announce(_: str) -> None:

@@ -7,6 +7,8 @@
     GET /api/surveys/{digest}/rounds/{r}.csv  the same as a table
     GET /api/live                             all that the page shows, in one document
     GET /api/events                           the same, pushed whenever it changes (server-sent events)
+    GET /healthz                              503 while no round is sealed because clocks differ, else 200
+    GET /metrics                              hubbub_sealing, hubbub_following: 1 or 0, for Prometheus
 
 What is refused is answered in JSON with `subject`, `rule` and `value`. Every document has an entity tag and
 `Cache-Control: no-cache`: a browser may keep it, and asks before showing it again. Sealed rounds too, for a
@@ -61,6 +63,7 @@ _HEADERS = {
 }
 # Buffering proxies would hold events back; nginx reads the second header.
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+_UNKEPT = {"cache-control": "no-store"}
 _JSON = "application/json; charset=utf-8"
 _CSV = "text/csv; charset=utf-8; header=present"
 _TYPES = {
@@ -268,6 +271,21 @@ def create_app(
             )
         return await _rendered(request, edition, (digest, wanted), lambda: to_json(document))
 
+    async def health(_: Request) -> Response:
+        unsealed = view.snapshot().get("unsealed")
+        if unsealed is None:
+            return Response(to_json({"status": "ok"}), 200, _UNKEPT, _JSON)
+        why = {"status": "no round is sealed", "unsealed": unsealed}
+        return Response(to_json(why), 503, _UNKEPT, _JSON)
+
+    async def metrics(_: Request) -> Response:
+        snapshot = view.snapshot()
+        lines = [
+            f"# TYPE hubbub_sealing gauge\nhubbub_sealing {int('unsealed' not in snapshot)}",
+            f"# TYPE hubbub_following gauge\nhubbub_following {int('stale' not in snapshot)}",
+        ]
+        return Response("\n".join(lines) + "\n", 200, _UNKEPT, "text/plain; version=0.0.4")
+
     return Starlette(
         routes=[
             Route("/", page),
@@ -277,6 +295,8 @@ def create_app(
             Route("/api/surveys/{digest}/rounds/{round}", round_),
             Route("/api/live", live),
             Route("/api/events", events.respond),
+            Route("/healthz", health),
+            Route("/metrics", metrics),
         ],
         middleware=[Middleware(_SafeHeaders)],
         exception_handlers={HTTPException: _refused, Exception: _failed},

@@ -5,6 +5,7 @@ AggregatorError
 ├── Lost             the log begins after what was applied: retention took what is in between
 ├── LayoutGrown      the log has more partitions than this process knows; another one will know them
 ├── Superseded       partitions were loaded for an assignment that a later one has replaced
+├── ClockDoubt       clocks differ by more than they should: nothing is sealed, and everything else goes on
 ├── StoreError       the store cannot be trusted with this state
 │   ├── LeaseLost      another process seals, releases and shows
 │   ├── StoreConflict  another writer moved the partition's offset first
@@ -15,9 +16,9 @@ AggregatorError
 ├── ArchiveError     the archive belongs to another schema
 └── Diverged         a second, different version of an archived release
 
-None of them is handled inside the worker, but for Superseded, after which the next assignment is loaded: a
-doubt ends the process, and the next one resumes from the store. Bad input from outside is not an error here;
-it is counted and skipped.
+None of them is handled inside the worker, but for ClockDoubt, and for Superseded, after which the next assignment
+is loaded: a doubt ends the process, and the next one resumes from the store. Bad input from outside is not an
+error here; it is counted and skipped.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ class LayoutGrown(AggregatorError):  # noqa: N818 - names the finding
 
 class Superseded(AggregatorError):  # noqa: N818 - names the finding
     """A load finished after its partitions were revoked; the next assignment has a load of its own."""
+
+
+class ClockDoubt(AggregatorError):  # noqa: N818 - names the finding
+    """Nobody can say what time it is: rounds stay open until clocks agree."""
 
 
 class StoreError(AggregatorError):

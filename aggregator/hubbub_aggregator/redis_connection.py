@@ -73,6 +73,18 @@ def policies(client: Any) -> list[str]:  # noqa: ANN401 - a client of one server
     return [memory.get("maxmemory_policy", "noeviction") for memory in found]
 
 
+def clocks(client: Any) -> list[float]:  # noqa: ANN401 - a client of one server, or of a cluster
+    """Return what each server says that the time is, seconds since 1970."""
+    if isinstance(client, redis.RedisCluster):
+        cluster: Any = client
+        servers = cluster.execute_command("TIME", target_nodes=redis.RedisCluster.PRIMARIES)
+        # One server answers for itself, several each under its name.
+        found = list(servers.values()) if isinstance(servers, dict) else [servers]
+    else:
+        found = [client.time()]
+    return [int(seconds) + int(microseconds) / 1e6 for seconds, microseconds in found]
+
+
 @contextmanager
 def as_store_error() -> Iterator[None]:
     """Raises what Redis raises as a StoreError."""

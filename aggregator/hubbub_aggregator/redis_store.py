@@ -49,7 +49,7 @@ from hubbub_aggregator.errors import CorruptStore, ForeignStore, LeaseLost, Stor
 from hubbub_aggregator.lost import LostRange
 from hubbub_aggregator.partition import Change, PartitionState, RoundKey
 from hubbub_aggregator.provisional import Steps
-from hubbub_aggregator.redis_connection import as_store_error, connected, policies
+from hubbub_aggregator.redis_connection import as_store_error, clocks, connected, policies
 from hubbub_aggregator.store import check
 
 SCHEMA_VERSION: Final = 1
@@ -337,6 +337,15 @@ class RedisStore:
             raise CorruptStore(
                 f"partition {partition}: round {key[1]} of {key[0].hex()} must have its integers to let go of"
             )
+
+    def clocks(self) -> list[float]:
+        """Return what each server of Redis says that the time is, seconds since 1970.
+
+        Raises:
+            StoreError: If Redis did not answer.
+        """
+        with as_store_error():
+            return clocks(self._redis)
 
     def hold_lease(self) -> None:
         """Takes or keeps the lease on sealing, releasing and showing for LEASE_S.

@@ -20,6 +20,7 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
       "dead": 0,                                 log records that could not be decoded
       "stale": {"since": "2026-01-01T00:00:00Z", "why": "the counts are out of reach"},
                                                  only while the numbers are not followed
+      "unsealed": "the clock must not ...",      only while no round is sealed: why
       "partitions": [{"partition": 0, "offset": 17, "end": 17, "lag": 0}, ...]
                                                  next offset to apply, the log's end, end - offset
     }
@@ -113,6 +114,18 @@ class LiveView:
             },
         )
 
+        self._unsealed: str | None = None
+
+    @property
+    def unsealed(self) -> str | None:
+        """Why no round is sealed just now, without names or addresses; None while rounds are."""
+        return self._unsealed
+
+    @unsealed.setter
+    def unsealed(self, why: str | None) -> None:
+        self._unsealed = why
+        self.publish({key: found for key, found in self._published[1].items() if key != "unsealed"})
+
     def snapshot(self) -> dict[str, Any]:
         """The last published snapshot; do not change it."""
         return self._published[1]
@@ -133,6 +146,8 @@ class LiveView:
     def publish(self, snapshot: dict[str, Any]) -> None:
         """Replaces the snapshot; readers see the old one or the new one whole."""
         version, known = self._published
+        if self._unsealed is not None:
+            snapshot = snapshot | {"unsealed": self._unsealed}
         if snapshot != known:
             self._published = (version + 1, snapshot)
 

@@ -8,6 +8,7 @@ released is released at the next start. Any doubt raises and ends the worker; it
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +23,7 @@ from hubbub_aggregator.archive import Archive
 from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
 from hubbub_aggregator.enrolment import Fleet
-from hubbub_aggregator.errors import Ahead, ArchiveError, Diverged
+from hubbub_aggregator.errors import Ahead, ArchiveError, ClockDoubt, Diverged
 from hubbub_aggregator.log import Log
 from hubbub_aggregator.partition import PartitionState, RoundKey, RoundState
 from hubbub_aggregator.provisional import Steps, Tally, advance
@@ -37,6 +38,8 @@ from hubbub_aggregator.release import (
 from hubbub_aggregator.sealing import DEFAULT_GRACE_S, Sealer, due
 from hubbub_aggregator.store import Store
 from hubbub_aggregator.view import LiveView, compose, total_of
+
+_LOG = logging.getLogger("hubbub.aggregator")
 
 # Some 20,000 reports where gateways write 300 a batch: ids are then deduplicated at full speed, and a step
 # still takes milliseconds.
@@ -53,7 +56,8 @@ class Worker:
         archive: Where releases go.
         view: Where readers look.
         grace_s: How long after a round's lateness its seal waits, seconds.
-        clock: Seconds since 1970; it decides when rounds are sealed and nothing else.
+        clock: Seconds since 1970; it decides when rounds are sealed and nothing else. While it raises
+            ClockDoubt nothing is sealed, and the view says why.
         read_records: The most records of a partition that one step applies and saves together.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
         fleet: What the operator states about the devices asked; None states nothing.
@@ -190,7 +194,17 @@ class Worker:
                     self._sealing.add(key)
 
     def _seal_due(self) -> None:
-        self._sealer.seal(due(self._open, self._surveys(), self._clock(), self._grace_s))
+        try:
+            now_s = self._clock()
+        except ClockDoubt as doubt:
+            if self._view.unsealed is None:
+                _LOG.warning("%s", doubt)
+            self._view.unsealed = str(doubt)
+            return
+        if self._view.unsealed is not None:
+            _LOG.warning("clocks agree, and rounds are sealed again")
+            self._view.unsealed = None
+        self._sealer.seal(due(self._open, self._surveys(), now_s, self._grace_s))
 
     def _home(self, key: RoundKey) -> range:
         """The partitions that a round's reports lie in; all of them as long as nobody knows its survey."""

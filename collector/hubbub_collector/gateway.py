@@ -27,10 +27,11 @@ from hubbub.wire import WIDE_REPORT, decode_upload, encode_surveys, short_report
 from hubbub_collector.admission import Admission, Key, Terms, index_surveys
 from hubbub_collector.batcher import ByteBudget
 from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
+from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.list_file import ListFile
 from hubbub_collector.log import Log
-from hubbub_collector.metrics import Metrics
+from hubbub_collector.metrics import Metrics, sealing_metric
 from hubbub_collector.settings import GatewaySettings
 from hubbub_collector.writer import Writer
 
@@ -47,6 +48,9 @@ class Gateway:
         clock: Seconds since 1970.
         source: Randomness of the order within a batch.
         survey_list: File of the signed list to serve; None to serve a plain one.
+        boot_clock: Seconds since the machine started, suspended ones included.
+        unsealed: Why the process that this is a part of seals no round, None where it does; absent for one
+            that never does.
     """
 
     def __init__(
@@ -58,11 +62,13 @@ class Gateway:
         clock: Callable[[], float],
         source: Source,
         survey_list: Path | None,
+        boot_clock: Callable[[], float],
+        unsealed: Callable[[], str | None] | None,
     ) -> None:
         self._log = log
         self._surveys = index_surveys(surveys)
         self._settings = settings
-        self._clock = clock
+        self._clock, self._boot_clock, self._unsealed = clock, boot_clock, unsealed
         self._source = source
         self._admission = Admission({digest: Terms.of(survey) for digest, survey in self._surveys.items()})
         self._signed = None if survey_list is None else ListFile(survey_list, self._surveys)
@@ -85,6 +91,7 @@ class Gateway:
             source=self._source,
             metrics=self.metrics,
             home=self._home,
+            boot_clock=self._boot_clock,
         )
         self._writer.start()
         self._bodies = Bodies(self._settings.max_upload_bytes, self._settings.body_timeout_s)
@@ -152,16 +159,18 @@ class Gateway:
         Raises:
             Refusal: If the body is no upload.
         """
+        # Before the clock: a pause between the two counts.
+        began_s = self._boot_clock()
         now_s = self._clock()
         if (rows := short_reports(body, max_reports=self._settings.max_reports)) is not None:
-            return writer.submit_rows(rows, now_s)
+            return writer.submit_rows(rows, now_s, began_s=began_s)
         if (rows := wide_reports(body, max_reports=self._settings.max_reports)) is not None:
-            return writer.submit_rows(rows, now_s, WIDE_REPORT)
+            return writer.submit_rows(rows, now_s, WIDE_REPORT, began_s=began_s)
         try:
             reports = decode_upload(body, max_reports=self._settings.max_reports)
         except WireError as error:
             raise Refusal(400, str(error)) from None
-        return writer.submit(reports, self._admission.judge(reports, now_s), now_s)
+        return writer.submit(reports, self._admission.judge(reports, now_s), now_s, began_s=began_s)
 
     @property
     def _retry_after(self) -> Headers:
@@ -177,15 +186,18 @@ class Gateway:
         return Response(body, media_type=MSGPACK)
 
     async def health(self, _: Request) -> Response:
-        """GET /healthz: 200 while the log takes uploads, else 503."""
-        healthy = self._healthy
-        return JSONResponse(
-            {"status": "ok" if healthy else "uploads are refused"}, status_code=200 if healthy else 503
-        )
+        """GET /healthz: 200 while the log takes uploads, else 503; a node says why it seals nothing."""
+        healthy, unsealed = self._healthy, self._unsealed and self._unsealed()
+        found = {"status": "ok" if healthy else "uploads are refused"}
+        if unsealed:
+            found["unsealed"] = unsealed
+        return JSONResponse(found, status_code=200 if healthy else 503)
 
     async def metrics_page(self, _: Request) -> Response:
         """GET /metrics: counters for Prometheus."""
         text = self.metrics.render(held_bytes=self._bytes.held, healthy=self._healthy)
+        if self._unsealed is not None:
+            text += sealing_metric(is_sealing=self._unsealed() is None)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     @property
@@ -230,6 +242,8 @@ def create_app(
     clock: Callable[[], float] = time.time,
     source: Source = SYSTEM,
     survey_list: Path | None = None,
+    boot_clock: Callable[[], float] = boot_s,
+    unsealed: Callable[[], str | None] | None = None,
 ) -> Starlette:
     """The gateway as an ASGI application; its lifespan publishes the surveys and, at the end, drains.
 
@@ -240,6 +254,9 @@ def create_app(
         clock: Seconds since 1970.
         source: Randomness of the order within a batch; the operating system's but in tests.
         survey_list: File of the signed list to serve, read anew when it is replaced; None for a plain one.
+        boot_clock: Seconds since the machine started, suspended ones included.
+        unsealed: Why the process that this is a part of seals no round, None where it does; absent for one
+            that never does.
 
     Raises:
         CollectorError: If two surveys share an id and a version, or the list does not fit the surveys.
@@ -251,6 +268,8 @@ def create_app(
         clock=clock,
         source=source,
         survey_list=survey_list,
+        boot_clock=boot_clock,
+        unsealed=unsealed,
     )
 
     @contextlib.asynccontextmanager

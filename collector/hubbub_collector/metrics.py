@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from hubbub.wire import OUTCOMES, Outcome
+
+Fate: TypeAlias = Literal["stored", "forgotten", "overdue"]
 
 
 class Metrics:
@@ -15,13 +17,13 @@ class Metrics:
         self.reports: Counter[Outcome] = Counter(dict.fromkeys(OUTCOMES, 0))
         self.uploads: Counter[int] = Counter()
         self.upload_bytes = 0
-        self.batches: Counter[str] = Counter(stored=0, forgotten=0)
+        self.batches: Counter[str] = Counter(stored=0, forgotten=0, overdue=0)
         self.records = 0
         self.record_bytes = 0
         self.write_s = 0.0
 
-    def batch_done(self, fate: Literal["stored", "forgotten"]) -> None:
-        """Counts a batch that was appended, or forgotten with a 503."""
+    def batch_done(self, fate: Fate) -> None:
+        """Counts a batch that was appended, forgotten with a 503, or took too long, with a 503 too."""
         self.batches[fate] += 1
 
     def stored(self, records: int, size: int, seconds: float) -> None:
@@ -56,7 +58,7 @@ class Metrics:
         family(
             "batches_total",
             "counter",
-            "Batches appended to the log, or forgotten.",
+            "Batches appended to the log, forgotten, or overdue: too late to answer for.",
             {f'{{fate="{fate}"}}': count for fate, count in self.batches.items()},
         )
         family("records_total", "counter", "Records appended.", {"": self.records})
@@ -64,3 +66,12 @@ class Metrics:
         family("write_seconds_total", "counter", "Time to encode and append batches.", {"": self.write_s})
         family("healthy", "gauge", "1 while the log takes batches.", {"": int(healthy)})
         return "\n".join(lines) + "\n"
+
+
+def sealing_metric(*, is_sealing: bool) -> str:
+    """Return the line of a process that seals rounds: 0 while it does not, because of its clock."""
+    return (
+        "# HELP hubbub_sealing 1 while due rounds are sealed, 0 while clocks differ.\n"
+        "# TYPE hubbub_sealing gauge\n"
+        f"hubbub_sealing {int(is_sealing)}\n"
+    )

@@ -28,6 +28,9 @@ class GatewaySettings:
             A report that is not judged yet counts as 100, the most that it can take.
         body_timeout_s: Seconds in which a body must have arrived, so that a slow sender cannot sit on bytes
             that others need; and a request's head before it, so that silent ones cannot sit on connections.
+        delivery_s: Seconds from the first judgement of a batch until it must lie in the log, by a clock that
+            runs while the machine sleeps; what took longer is answered 503: a seal may have come before it.
+            10 is what Kafka's producer takes before it gives a record up; less than the sealer's grace.
         retry_after_s: Whole seconds in the Retry-After of 429 and 503. A linger clears a backlog, and devices
             add jitter, so the least that the header can say is enough.
         max_connections: Connections open at once; beyond, the one idle longest is closed. Fewer where the
@@ -42,6 +45,7 @@ class GatewaySettings:
     max_batch_reports: int = 32_768
     max_batch_bytes: int = 2**20
     body_timeout_s: float = 10.0
+    delivery_s: float = 10.0
     retry_after_s: int = 1
     max_connections: int = 8192
     shutdown_s: int = 10

@@ -17,9 +17,10 @@ from hubbub.records import encode_record
 from hubbub.wire import SHORT_REPORT, WIDE_REPORT, Malformed, Outcome, Report, encode_response
 from hubbub_collector.admission import Admission, Key, Verdict
 from hubbub_collector.batcher import LARGEST_ROW, Batch
+from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import LogError, NotDurable
 from hubbub_collector.log import Log
-from hubbub_collector.metrics import Metrics
+from hubbub_collector.metrics import Fate, Metrics
 from hubbub_collector.settings import GatewaySettings
 
 _LOG = logging.getLogger("hubbub.collector")
@@ -47,13 +48,15 @@ class _Pending:
 
     Attributes:
         due: When it has lingered long enough, in the event loop's time.
+        began_s: When the first of it was judged, by the boot clock.
         unjudged: How many reports it has beside its batch, to be judged together when it is written.
         room: How many of them it can have, whatever they turn out to be.
     """
 
-    def __init__(self, batch: Batch, due: float) -> None:
+    def __init__(self, batch: Batch, due: float, began_s: float) -> None:
         self.batch = batch
         self.due = due
+        self.began_s = began_s
         self.unjudged = self.room = 0
         self._unjudged = {SHORT_REPORT: _Unjudged(SHORT_REPORT), WIDE_REPORT: _Unjudged(WIDE_REPORT)}
         # The uploads that were judged, and the answer to each.
@@ -136,6 +139,7 @@ class Writer:
         source: Randomness of the order within a batch.
         metrics: Where the writer counts.
         home: Which partitions the reports of a (digest, round) go to; all if absent.
+        boot_clock: Seconds since the machine started, suspended ones included.
     """
 
     def __init__(
@@ -147,8 +151,9 @@ class Writer:
         source: Source,
         metrics: Metrics,
         home: Callable[[Key | None], range] | None = None,
+        boot_clock: Callable[[], float] = boot_s,
     ) -> None:
-        self._home, self._admission = home, admission
+        self._home, self._admission, self._boot_clock = home, admission, boot_clock
         self._log, self._settings, self._source, self._metrics = log, settings, source, metrics
         self._loop = asyncio.get_running_loop()
         self._queue: deque[_Pending] = deque()
@@ -167,9 +172,20 @@ class Writer:
         self._task = self._loop.create_task(self._run(), name="hubbub-writer")
 
     def submit(
-        self, reports: Sequence[Report | Malformed], verdicts: Sequence[Verdict], now_s: float
+        self,
+        reports: Sequence[Report | Malformed],
+        verdicts: Sequence[Verdict],
+        now_s: float,
+        *,
+        began_s: float | None = None,
     ) -> asyncio.Future[bytes]:
         """Puts an upload that was judged into the open batch.
+
+        Args:
+            reports: The reports.
+            verdicts: One for each.
+            now_s: When they were judged, seconds since 1970.
+            began_s: What the boot clock said before that; None for now.
 
         Returns:
             The answer to it, when the batch is durable; NotDurable when it was forgotten.
@@ -178,7 +194,7 @@ class Writer:
             NotDurable: If the writer takes no more.
         """
         future: asyncio.Future[bytes] = self._loop.create_future()
-        pending = self._open or self._begin()
+        pending = self._open or self._begin(began_s)
         pending.add(reports, verdicts, now_s, future)
         pending.room = self._room(pending.batch)
         if pending.unjudged >= pending.room:
@@ -186,7 +202,12 @@ class Writer:
         return future
 
     def submit_rows(
-        self, rows: bytes, now_s: float, form: np.dtype[np.void] = SHORT_REPORT
+        self,
+        rows: bytes,
+        now_s: float,
+        form: np.dtype[np.void] = SHORT_REPORT,
+        *,
+        began_s: float | None = None,
     ) -> asyncio.Future[bytes]:
         """The same for reports side by side, SHORT_REPORT or WIDE_REPORT: judged when their batch is written.
 
@@ -194,17 +215,18 @@ class Writer:
             NotDurable: If the writer takes no more.
         """
         future: asyncio.Future[bytes] = self._loop.create_future()
-        pending = self._open or self._begin()
+        pending = self._open or self._begin(began_s)
         pending.add_rows(rows, now_s, form, future)
         if pending.unjudged >= pending.room:
             self._close()
         return future
 
-    def _begin(self) -> _Pending:
+    def _begin(self, began_s: float | None) -> _Pending:
         if self._task is None or self._stopping or self._broken is not None:
             raise NotDurable("the gateway must be running to take uploads, got a stopped one")
         batch = Batch(self._log.partitions, self._home)
-        self._open = _Pending(batch, self._loop.time() + self._settings.linger_s)
+        began_s = self._boot_clock() if began_s is None else began_s
+        self._open = _Pending(batch, self._loop.time() + self._settings.linger_s, began_s)
         self._open.room = self._room(batch)
         self._queue.append(self._open)
         self._wake.set()
@@ -244,33 +266,55 @@ class Writer:
             pending = self._queue.popleft()
             if pending is self._open:
                 self._open = None
-            error: NotDurable | None = None
             if self._broken is not None:
                 pending.forget(NotDurable("the writer failed"))
                 continue
-            try:
-                pending.judge(self._admission)
-                await self._loop.run_in_executor(self._thread, self._write, pending.batch)
-            except LogError as cause:
-                error = NotDurable(f"the log did not take a batch: {cause}")
-                if self.healthy:
-                    _LOG.warning("uploads get 503 until the log takes them again: %s", cause)
-                self.healthy = False
-            except Exception as cause:
-                # Not a failing disk but a bug: nothing more is taken, and the operator sees where it is.
-                error = NotDurable("the writer failed")
-                self._broken, self._open, self.healthy = cause, None, False
-                _LOG.exception("the gateway takes no more uploads")
-            else:
-                if not self.healthy and self._broken is None:
-                    _LOG.warning("the log takes uploads again")
-                    self.healthy = True
-            self._metrics.batch_done("stored" if error is None else "forgotten")
+            fate, error = await self._store(pending)
+            self._metrics.batch_done(fate)
             if error is None:
                 self._metrics.reports.update(pending.batch.outcomes())
                 pending.settle()
             else:
                 pending.forget(error)
+
+    async def _store(self, pending: _Pending) -> tuple[Fate, NotDurable | None]:
+        """Judges and appends a batch; what became of it, and why those who wait hear no outcome."""
+        try:
+            pending.judge(self._admission)
+            await self._loop.run_in_executor(self._thread, self._write, pending.batch)
+        except LogError as cause:
+            if self.healthy:
+                _LOG.warning("uploads get 503 until the log takes them again: %s", cause)
+            self.healthy = False
+            return "forgotten", NotDurable(f"the log did not take a batch: {cause}")
+        except Exception as cause:
+            # Not a failing disk but a bug: nothing more is taken, and the operator sees where it is.
+            self._broken, self._open, self.healthy = cause, None, False
+            _LOG.exception("the gateway takes no more uploads")
+            return "forgotten", NotDurable("the writer failed")
+        if (overdue := self._overdue(pending)) is not None:
+            if self.healthy:
+                _LOG.warning("uploads get 503: %s", overdue)
+            self.healthy = False
+            return "overdue", overdue
+        if not self.healthy:
+            _LOG.warning("the log takes uploads again")
+            self.healthy = True
+        return "stored", None
+
+    def _overdue(self, pending: _Pending) -> NotDurable | None:
+        """Return an error if a batch took so long from judgement to log that a seal may have come before it.
+
+        This process may have been stopped, or its machine asleep, in between: what was `accepted` then would
+        be late to whoever counts. Asked for again, every report gets the verdict of that time.
+        """
+        took_s = self._boot_clock() - pending.began_s
+        if took_s <= self._settings.delivery_s:
+            return None
+        return NotDurable(
+            f"a batch must be in the log {self._settings.delivery_s:g} s after it was judged, "
+            f"took {took_s:.1f} s"
+        )
 
     async def _linger(self, pending: _Pending) -> None:
         """Waits until the batch is due, or takes no more."""

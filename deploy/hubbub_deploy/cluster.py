@@ -27,9 +27,11 @@ from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import AggregatorError, LeaseLost
 from hubbub_aggregator.redis_store import RedisStore
+from hubbub_aggregator.seal_clock import AgreedClock, SteadyClock
 from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.watcher import Watcher
 from hubbub_collector import gateway
+from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import CollectorError
 from hubbub_collector.growing_log import GrowingLog
 from hubbub_collector.kafka_dead import KafkaDeadTopic
@@ -109,7 +111,9 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
                 raise DeployError(
                     f"--from must be {first}, the first that is there from {state.offset} on, got {offset}"
                 )
-            store.save(partition, adoption.adopt(state, offset, announced(log), now_s=int(time.time())))
+            # The later clock: a round that one which is behind leaves out would seem to have lost nothing.
+            now_s = int(max(time.time(), *store.clocks()))
+            store.save(partition, adoption.adopt(state, offset, announced(log), now_s=now_s))
         except (AggregatorError, CollectorError, HubbubError) as error:
             raise DeployError(str(error)) from error
         return (
@@ -142,7 +146,7 @@ def collect(
     with opened(settings) as log, listen(host, port) as listener:
         try:
             refuse_changed(surveys, digests_of(log.announced()))
-            ingest = gateway.create_app(log, surveys, survey_list=survey_list)
+            ingest = gateway.create_app(log, surveys, settings=settings.gateway, survey_list=survey_list)
         except CollectorError as error:
             raise DeployError(str(error)) from error
         server = create_server(ingest, host=host, port=port)
@@ -202,6 +206,8 @@ def dashboard(
             doubt.
     """
     view, stop, failed = LiveView(), threading.Event(), threading.Event()
+    # Begins once: a new connection must not forget what the clock said before it.
+    steady = SteadyClock(time.time, boot_s)
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(listen(host, port))
         try:
@@ -217,7 +223,13 @@ def dashboard(
         def attempt() -> Iterator[Watcher]:
             with opened(settings) as log, _store(settings, log) as store:
                 watcher = Watcher(
-                    log, store, archive=archive, view=view, grace_s=settings.grace_s, fleet=fleet
+                    log,
+                    store,
+                    archive=archive,
+                    view=view,
+                    grace_s=settings.grace_s,
+                    clock=AgreedClock(steady, store.clocks),
+                    fleet=fleet,
                 )
                 yield watcher
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Final, Self
 
 from hubbub_aggregator import faust_app
 from hubbub_aggregator.sealing import DEFAULT_GRACE_S
 from hubbub_collector.kafka_log import DEFAULT_REBUILD_S
+from hubbub_collector.settings import GatewaySettings
 from hubbub_deploy.errors import DeployError
 
 ADDRESSES: Final = {"kafka": "HUBBUB_KAFKA", "redis": "HUBBUB_REDIS"}
@@ -33,8 +34,8 @@ class ClusterSettings:
         group: Aggregators of one group share the partitions.
         rebuild_s: Seconds of records that the topic's retention must keep.
         session_s: Seconds after which a silent aggregator's partitions go to others.
-        grace_s: Seconds between a round's last possible report and its seal. More than the ten seconds after
-            which a collector gives a record up, and the largest difference of the servers' clocks.
+        grace_s: Seconds between a round's last possible report and its seal. Collectors answer for no batch
+            that took half of it, or ten seconds; the rest is for the difference of the servers' clocks.
         dead_letter_payload: Whether a dead letter holds the record's bytes: "none" or "whole".
         event_loop: What drives an aggregator: "asyncio" or "uvloop".
     """
@@ -49,6 +50,12 @@ class ClusterSettings:
     grace_s: float = DEFAULT_GRACE_S
     dead_letter_payload: str = "none"
     event_loop: str = "asyncio"
+
+    @property
+    def gateway(self) -> GatewaySettings:
+        """A collector's settings: at most half the grace for delivery, the rest for clocks that differ."""
+        usual = GatewaySettings()
+        return replace(usual, delivery_s=min(usual.delivery_s, self.grace_s / 2))
 
     @classmethod
     def load(cls, path: Path, environment: Mapping[str, str] = os.environ) -> Self:

@@ -12,6 +12,8 @@ from hubbub import Survey
 from hubbub.errors import HubbubError
 from hubbub.layout import Layout
 from hubbub.records import SurveyRecord, decode_record
+from hubbub_aggregator.errors import AggregatorError
+from hubbub_aggregator.redis_connection import as_store_error, clocks, connected
 from hubbub_collector.errors import CollectorError
 from hubbub_collector.growing_log import GrowingLog, least_start
 from hubbub_collector.kafka_log import KafkaLog
@@ -98,7 +100,9 @@ def grow(
     with opened(settings) as log:
         try:
             surveys = announced(log)
-            earliest = least_start(time.time, max((survey.skew_s for survey in surveys), default=0))
+            earliest = least_start(
+                lambda: _latest(settings), max((survey.skew_s for survey in surveys), default=0)
+            )
             from_s = earliest if at is None else int(at.timestamp())
             if from_s < earliest:
                 moment = datetime.fromtimestamp(earliest, UTC).isoformat()
@@ -117,6 +121,21 @@ def grow(
                 return log.grow(new, from_s=from_s)
         except (CollectorError, HubbubError) as error:
             raise DeployError(str(error)) from error
+
+
+def _latest(settings: ClusterSettings) -> float:
+    """Return the later of this machine's clock and Redis', seconds since 1970.
+
+    A moment that is early by a clock that is behind would have come before every process knew of it.
+
+    Raises:
+        DeployError: If Redis cannot be asked.
+    """
+    try:
+        with as_store_error(), contextlib.closing(connected(settings.redis)) as client:
+            return max(time.time(), *clocks(client))
+    except AggregatorError as error:
+        raise DeployError(str(error)) from error
 
 
 def announced(log: GrowingLog) -> list[Survey]:

@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -25,11 +25,13 @@ from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import AggregatorError
+from hubbub_aggregator.seal_clock import SteadyClock
 from hubbub_aggregator.sqlite_dead import SqliteDeadTopic
 from hubbub_aggregator.sqlite_store import SqliteStore
 from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.worker import Worker
 from hubbub_collector import gateway
+from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import CollectorError, LogLocked
 from hubbub_collector.server import create_server
 from hubbub_collector.settings import GatewaySettings
@@ -60,6 +62,8 @@ class NodeSettings:
         gateway: Bounds and waits of the gateway.
         dead_letter_payload: Whether a dead letter holds the record's bytes: "none" or "whole".
         clock: Seconds since 1970, for admission and seals.
+        boot_clock: Seconds since the machine started, suspended ones included: no round is sealed while
+            `clock` is further ahead of it than the grace, counted from the node's start.
         survey_list: File of the signed list that devices are served, read anew when it is replaced; None to
             serve a plain one.
         fleet: What is stated in public about the devices asked.
@@ -74,6 +78,7 @@ class NodeSettings:
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     dead_letter_payload: Literal["none", "whole"] = "none"
     clock: Callable[[], float] = time.time
+    boot_clock: Callable[[], float] = boot_s
     survey_list: Path | None = None
     fleet: Fleet = field(default_factory=Fleet)
 
@@ -107,7 +112,7 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
                 archive=archive,
                 view=view,
                 grace_s=settings.grace_s,
-                clock=settings.clock,
+                clock=SteadyClock(settings.clock, settings.boot_clock, tolerance_s=settings.grace_s),
                 fleet=settings.fleet,
                 dead_letters=KeyedDeadLetters(
                     dead, log_identity=log.identity, payload=settings.dead_letter_payload
@@ -153,9 +158,11 @@ def serve(
             ingest = gateway.create_app(
                 log,
                 settings.surveys,
-                settings=settings.gateway,
+                settings=_within_grace(settings),
                 clock=settings.clock,
+                boot_clock=settings.boot_clock,
                 survey_list=settings.survey_list,
+                unsealed=lambda: view.unsealed,
             )
         except CollectorError as error:
             raise DeployError(str(error)) from error
@@ -200,6 +207,12 @@ def serve(
             else "the worker stopped on a doubt; the log and the store are as they were"
         )
     return 0
+
+
+def _within_grace(settings: NodeSettings) -> GatewaySettings:
+    """Return the gateway's settings, its delivery bound no longer than seals wait."""
+    chosen = settings.gateway
+    return replace(chosen, delivery_s=min(chosen.delivery_s, settings.grace_s))
 
 
 def dead_letters(data_dir: Path) -> list[dict[str, object]]:

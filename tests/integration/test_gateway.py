@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 import urllib3
+from starlette.applications import Starlette
 from surveys import LABELS, START_S, VISITS
 
 from hubbub.records import NO_ROUND, ReportsRecord, SurveyRecord, decode_record
@@ -74,7 +75,13 @@ def serving(
 ) -> Iterator[Device]:
     chosen = GatewaySettings(**settings)
     app = create_app(log, surveys or (SURVEY,), settings=chosen, clock=lambda: now_s)
-    server = create_server(app, port=0, settings=chosen)
+    with running(app, chosen) as device:
+        yield device
+
+
+@contextlib.contextmanager
+def running(app: Starlette, settings: GatewaySettings) -> Iterator[Device]:
+    server = create_server(app, port=0, settings=settings)
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -225,6 +232,37 @@ def test_a_gateway_leaves_quotas_to_who_counts(tmp_path: Path) -> None:
     with SqliteLog(tmp_path / "log.sqlite") as log, serving(log, survey) as device:
         assert device.upload(*[report(digest=survey.digest) for _ in range(8)]) == ["accepted"] * 8
         assert tallies(log) == {(0, "accepted"): 8}
+
+
+def test_a_collector_that_slept_between_judging_and_writing_does_not_answer(log: GatedLog) -> None:
+    up_s = [50.0]
+
+    def clock() -> float:
+        # It falls asleep right here: the time is what it was before, the boot clock is not.
+        up_s[0] += 60.0
+        return START_S + 100.0
+
+    app = create_app(log, (SURVEY,), clock=clock, boot_clock=lambda: up_s[0])
+    with running(app, GatewaySettings()) as device:
+        answer = device.post(body_of(report()))
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+        assert device.get("/healthz").status == 503
+        assert 'hubbub_gateway_batches_total{fate="overdue"} 1\n' in device.get("/metrics").data.decode()
+
+
+def test_a_node_says_at_its_health_and_metrics_that_it_seals_nothing(log: GatedLog) -> None:
+    why: list[str | None] = [None]
+    app = create_app(log, (SURVEY,), clock=lambda: START_S + 100.0, unsealed=lambda: why[0])
+    with running(app, GatewaySettings()) as device:
+        assert device.get("/healthz").json() == {"status": "ok"}
+        assert "hubbub_sealing 1\n" in device.get("/metrics").data.decode()
+        why[0] = "the clock ran ahead"
+        health = device.get("/healthz")
+        # Uploads are taken all the same, and who balances load must not look elsewhere.
+        assert (health.status, health.json()) == (200, {"status": "ok", "unsealed": "the clock ran ahead"})
+        assert "hubbub_sealing 0\n" in device.get("/metrics").data.decode()
+    with serving(log) as device:
+        assert "hubbub_sealing" not in device.get("/metrics").data.decode()
 
 
 def test_a_gateway_reads_nothing_at_its_start(log: GatedLog) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,10 +30,10 @@ from hubbub_aggregator.watcher import Watcher
 from hubbub_collector.admission import Verdict
 from hubbub_collector.batcher import Batch
 from hubbub_collector.errors import LogError
-from hubbub_collector.growing_log import GrowingLog
+from hubbub_collector.growing_log import MIN_LEAD_S, GrowingLog
 from hubbub_collector.kafka_log import KafkaLog
 from hubbub_collector.kafka_topic import create_topic
-from hubbub_deploy import log_replay
+from hubbub_deploy import cluster_topics, log_replay
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import grow
 from hubbub_deploy.errors import DeployError
@@ -161,6 +163,20 @@ def test_rounds_in_flight_over_growth_are_counted_once(logs: list[GrowingLog], t
         == 1
     )
     assert [state.unknown for state in states] == [0] * 6
+
+
+def test_growth_from_a_machine_whose_clock_is_behind_leaves_time_all_the_same(
+    logs: list[GrowingLog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka, topic = bootstrap_or_skip(), logs[0].layout.spans[0].topic
+    now_s = time.time()
+    monkeypatch.setattr(cluster_topics, "time", SimpleNamespace(time=lambda: now_s - 86_400.0))
+    with running(tmp_path) as redis:
+        settings = ClusterSettings(kafka=kafka, redis=redis.url, topic=topic)
+        with pytest.raises(DeployError, match=r"--at must be .* or later"):
+            grow(settings, partitions=3, replication=1, at=datetime.fromtimestamp(now_s, UTC))
+        layout = grow(settings, partitions=3, replication=1)
+    assert layout.spans[1].from_s >= now_s + HEALTH.skew_s + MIN_LEAD_S
 
 
 def test_process_that_knows_less_than_the_log_ends_or_refuses(logs: list[GrowingLog], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,13 @@ def fill(store: RedisStore, history: list[list[bytes]]) -> PartitionState:
         store.save(0, change)
         state.commit(change)
     return state
+
+
+def test_redis_says_what_time_it_is(reopen: Opener) -> None:
+    before = time.time()
+    (said,) = reopen().clocks()
+    # The same machine's clock; Redis rounds it down to its own last look, within its tick of 1 ms.
+    assert before - 0.5 <= said <= time.time() + 0.5
 
 
 def test_all_keys_of_a_partition_lie_in_one_slot(db: redis.Redis, reopen: Opener) -> None:
@@ -430,6 +438,12 @@ class TestRedisStoreOnACluster(StoreContract):
                 used.append(client.dbsize())
         assert sum(used) == 8 * 5  # head, surveys, rounds, seals, past
         assert sum(count > 0 for count in used) > 1
+
+    def test_every_server_says_what_time_it_is(self, reopen: Opener, servers: list[RedisServer]) -> None:
+        before = time.time()
+        said = reopen().clocks()  # type: ignore[attr-defined]  # a RedisStore
+        assert len(said) == len(servers)
+        assert all(before - 0.5 <= found <= time.time() + 0.5 for found in said)
 
     def test_script_that_touches_two_slots_fails_here(self, servers: list[RedisServer]) -> None:
         """The control: what the store does would fail if keys of a partition lay apart."""

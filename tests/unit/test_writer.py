@@ -202,7 +202,7 @@ def test_a_record_stays_below_what_a_broker_takes_whatever_is_sent(log: GatedLog
 
     async def run() -> None:
         log.gate.set()
-        writer = writer_on(log, linger_s=0.2)
+        writer = writer_on(log, linger_s=0.2, delivery_s=1e6)
         for uploads in (far_rounds, sets):
             await asyncio.gather(*(writer.submit(*uploads(2000 * i), 0.0) for i in range(60)))
         await writer.stop()
@@ -288,6 +288,65 @@ def test_stopping_writes_what_waits_without_lingering_and_takes_no_more(log: Gat
         with pytest.raises(NotDurable, match="running"):
             await submit(writer, 2)
         assert log.stored_ids() == [[1]]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("asleep_s", "answered"), [(0.0, True), (4.9, True), (5.1, False), (86_400.0, False)]
+)
+@pytest.mark.parametrize("form", ["judged", "rows"])
+def test_a_batch_that_took_too_long_from_judgement_to_log_is_answered_for_by_nobody(
+    log: GatedLog, asleep_s: float, answered: bool, form: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    # A collector that was stopped, or slept, in between: the round may have been sealed meanwhile.
+    up_s = [1000.0]
+
+    async def run() -> None:
+        admission, metrics = Admission({KEY[0]: TERMS}), Metrics()
+        settings = GatewaySettings(linger_s=0, delivery_s=5.0)
+        writer = Writer(log, settings, admission, source=SYSTEM, metrics=metrics, boot_clock=lambda: up_s[0])
+        writer.start()
+        sent = submit if form == "judged" else submit_rows
+        for _ in range(2):
+            log.gate.clear()
+            waiting = sent(writer, 1)
+            await entered(log)
+            up_s[0] += asleep_s
+            log.gate.set()
+            if answered:
+                assert decode_response(await waiting) == ["accepted"]
+            else:
+                with pytest.raises(NotDurable, match=r"5 s after it was judged, took"):
+                    await waiting
+            assert writer.healthy is answered
+        # It lies in the log all the same: a repeat is a duplicate, or late, to whoever counts.
+        assert len(log.stored_ids()) == 2
+        assert metrics.batches == {"stored": 2 * answered, "overdue": 2 * (not answered), "forgotten": 0}
+        assert metrics.reports["accepted"] == 2 * answered
+        assert decode_response(await sent(writer, 2)) == ["accepted"]
+        assert writer.healthy
+        await writer.stop()
+
+    asyncio.run(run())
+    # Said once when it begins, and once when it is over.
+    assert len(caplog.records) == (0 if answered else 2)
+
+
+def test_the_first_judgement_of_a_batch_counts(log: GatedLog) -> None:
+    async def run() -> None:
+        admission = Admission({KEY[0]: TERMS})
+        settings = GatewaySettings(linger_s=0, delivery_s=5.0)
+        writer = Writer(log, settings, admission, source=SYSTEM, metrics=Metrics(), boot_clock=lambda: 100.0)
+        writer.start()
+        report = [Report(*KEY, bytes(16), 0)]
+        verdicts = [Verdict("accepted", KEY)]
+        old = writer.submit(report, verdicts, 0.0, began_s=94.0)
+        young = writer.submit(report, verdicts, 0.0, began_s=99.0)
+        log.gate.set()
+        results = await asyncio.gather(old, young, return_exceptions=True)
+        assert [type(found) for found in results] == [NotDurable] * 2
+        await writer.stop()
 
     asyncio.run(run())
 

@@ -54,6 +54,7 @@ function logState(live) {
   const partitions = live.partitions ?? [];
   const lag = partitions.reduce((sum, partition) => sum + (partition.lag ?? 0), 0);
   const parts = live.stale ? [`Standing still since ${live.stale.since.replace("T", " ").replace("Z", " UTC")}: ${live.stale.why}`] : [];
+  if (live.unsealed) parts.push(`No round is sealed: ${live.unsealed}`);
   parts.push(
     lag ? `${plural(lag, "log record waits", "log records wait")} to be counted` : "Every log record is counted",
     plural(partitions.length, "partition", "partitions"),
