@@ -114,6 +114,7 @@ def prepare(path: Path, *, budget: float | None) -> None:
             raise LedgerCorrupt(
                 f"ledger {path} is empty: what it held is lost, and its budget is not renewed"
             )
+        _close_to_others(path)
         return
     if budget is None:
         raise LedgerMissing(f"ledger {path} does not exist")
@@ -144,6 +145,17 @@ def _make(path: Path, budget: float) -> None:
     finally:
         Path(name).unlink(missing_ok=True)
     _sync(path.parent)
+
+
+def _close_to_others(path: Path) -> None:
+    """Lets the owner alone read a file; the files that SQLite makes beside a ledger take its mode."""
+    if os.name != "posix":
+        return
+    try:
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+    except OSError:
+        return  # another user's file, or a file system without modes: its owner's affair
 
 
 def _sync(folder: Path) -> None:
@@ -194,10 +206,12 @@ def check_mark(path: Path, identity: bytes) -> None:
     else:
         if found != expected:
             raise LedgerForeign(f"ledger {path} is not the one that was made here, {mark.name} says")
+        _close_to_others(mark)
         return
     draft = mark.with_name(mark.name + ".new")
     try:
-        with draft.open("w", encoding="utf-8") as file:
+        draft.unlink(missing_ok=True)  # what a kill left may be open to others
+        with open(draft, "x", encoding="utf-8", opener=_owners_own) as file:
             file.write(expected + "\n" + _MARK_TEXT)
             file.flush()
             os.fsync(file.fileno())
@@ -205,6 +219,10 @@ def check_mark(path: Path, identity: bytes) -> None:
         _sync(mark.parent)
     except OSError as error:
         raise LedgerError(f"mark {mark} cannot be made: {error.strerror}") from None
+
+
+def _owners_own(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def key_check(device_key: bytes, identity: bytes) -> bytes:

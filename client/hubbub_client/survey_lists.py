@@ -18,7 +18,7 @@ from hubbub_client.stored import StoredList
 ListRefusal: TypeAlias = ListFault | Literal["expired", "rolled_back", "clock_not_trusted"]
 """unsigned, unreadable, or signed by no pinned key (wrong_signature); its time is over (expired); older than
 one that was seen, or another of the same number (rolled_back); no clock to judge it by, or it lives for over
-a year and a day from now, so that this clock or the signer's is wrong (clock_not_trusted)."""
+a year and a day, so that this clock or the signer's is wrong (clock_not_trusted)."""
 
 _SKEW_S: Final = 86_400
 """How far a device's clock may be behind a list that lives for a whole year."""

@@ -53,7 +53,13 @@ def _open(options: argparse.Namespace) -> Agent:
 
 
 def _answer(options: argparse.Namespace) -> int:
-    values = dict(_pair(text) for text in options.set)
+    if options.set:
+        print(
+            "hubbub: --set shows the value to every process of this machine; --set-from FILE, "
+            "or - for stdin, does not",
+            file=sys.stderr,
+        )
+    values = dict(_pair(text) for text in [*_lines(options.set_from), *options.set])
     keys = options.survey_key or None
     with Agent(options.ledger, options.collector, budget=options.budget, survey_key=keys) as agent:
         listed = agent.fetch_surveys()
@@ -115,10 +121,23 @@ def _because(failure: str | None) -> str:
     return f" ({failure})" if failure else ""
 
 
+def _lines(path: str | None) -> list[str]:
+    """Return the lines of a file of values, or of stdin for "-", without the empty ones; none for None."""
+    if path is None:
+        return []
+    try:
+        data = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise DeployError(f"--set-from {path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:  # it would quote what it could not read
+        raise DeployError(f"--set-from {path}: must be UTF-8 text") from None
+    return [line for line in data.splitlines() if line.strip()]
+
+
 def _pair(text: str) -> tuple[str, str]:
     attribute, found, value = text.partition("=")
-    if not found:
-        raise DeployError("--set must be ATTRIBUTE=VALUE, got no =")  # never the text: it may be a value
+    if not found:  # never the text: it may be a value
+        raise DeployError("--set must be ATTRIBUTE=VALUE, and so must a line of --set-from, got no =")
     return attribute, value
 
 
@@ -365,7 +384,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
             )
             parser.add_argument("--budget", type=float, help="lifetime epsilon of a new ledger; fixed by it")
             parser.add_argument(
-                "--set", action="append", default=[], metavar="ATTRIBUTE=VALUE", help="may be repeated"
+                "--set",
+                action="append",
+                default=[],
+                metavar="ATTRIBUTE=VALUE",
+                help="may be repeated; every process of this machine can read it: better --set-from",
+            )
+            parser.add_argument(
+                "--set-from", metavar="FILE", help="read lines of ATTRIBUTE=VALUE from a file, or stdin for -"
             )
             parser.add_argument(
                 "--join", action="append", default=[], metavar="SURVEY", help="say yes to it, for good"

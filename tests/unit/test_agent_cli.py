@@ -1,5 +1,6 @@
 """`hubbub agent`: the owner sees what was asked, sent and learned, and has the last word."""
 
+import io
 import json
 import os
 import subprocess
@@ -58,6 +59,35 @@ def test_a_survey_joined_is_answered_and_its_bytes_are_shown_after_sending(hubbu
     (report,) = json.loads(out)["sent"]
     assert bytes.fromhex(report["bytes"]) in collector.bodies[0]
     assert hubbub("answer", *ANSWER)[1].count("already enrolled") == 1
+
+
+def test_a_value_need_not_stand_in_the_process_list(hubbub, collector, tmp_path, monkeypatch) -> None:
+    """`--set-from` reads what `--set` would show to every process of the machine: a file, or stdin."""
+    bare = ("--collector", "http://c.invalid", "--budget", "9")
+    said = hubbub("answer", *ANSWER)[2]
+    assert "--set shows the value to every process of this machine" in said and "--set-from" in said
+    file = tmp_path / "values"
+    file.write_text("visits=3\n\nhealth=good = so\n", encoding="utf-8")
+    code, out, said = hubbub("answer", *bare, "--set-from", str(file), "--join", VISITS_SURVEY.id)
+    assert (code, said) == (0, "") and "answered" in out
+    monkeypatch.setattr("sys.stdin", io.StringIO("visits=4\n"))
+    code, _, said = hubbub("answer", *bare, "--set-from", "-")
+    assert code == 1 and "pinned" in said  # by the 3 of before: both were read
+
+
+@pytest.mark.parametrize("text", ["visits3", "=3", "secret=3", "visits=3\n" * 1000])
+def test_a_file_of_values_that_cannot_be_read_shows_none_of_it(hubbub, collector, tmp_path, text) -> None:
+    file = tmp_path / "values"
+    bare = ("--collector", "http://c.invalid", "--budget", "9")
+    code, _, said = hubbub("answer", *bare, "--set-from", str(tmp_path / "nowhere"))
+    assert code == 1 and "cannot be read" in said
+    file.write_bytes(text.encode() + b"\xff")
+    code, _, said = hubbub("answer", *bare, "--set-from", str(file))
+    assert code == 1 and "must be UTF-8" in said and "3" not in said.replace(str(file), "")
+    file.write_text(text, encoding="utf-8")
+    code, _, said = hubbub("answer", *bare, "--set-from", str(file))
+    assert code == (0 if text.startswith("visits=") else 1)
+    assert "visits3" not in said and "=3" not in said
 
 
 def test_nothing_is_shown_before_it_was_sent(hubbub, collector) -> None:

@@ -1,5 +1,6 @@
 """A ledger that is gone, swapped, moved or restored: refused wherever something is left to notice it by."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -123,3 +124,24 @@ def test_what_cannot_be_noticed_is_stated(path: Path, tmp_path: Path) -> None:
     Ledger(path, budget=1.0, device_key=KEY).close()
     page = (Path(__file__).parents[2] / "docs" / "threat-model.md").read_text()
     assert "*Everything deleted.*" in page and "*An older copy of everything, on the same device.*" in page
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
+def test_ledger_and_mark_are_their_owners_alone(tmp_path):
+    """Also one that was copied, or made with a wide umask, before; and what SQLite keeps beside it."""
+    path = tmp_path / "own.db"
+    before = os.umask(0)
+    try:
+        Ledger(path, budget=1.0).close()
+        assert {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {
+            "own.db": 0o600,
+            "own.db.mark": 0o600,
+        }
+        for each in tmp_path.iterdir():
+            each.chmod(0o644)
+        ledger = Ledger(path, budget=1.0)
+        ledger.add_attribute("a", b"spec")
+        assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o600}
+        ledger.close()
+    finally:
+        os.umask(before)
