@@ -33,7 +33,7 @@ class UploadOutcome:
     """What came of emptying the outbox.
 
     Attributes:
-        settled: Report id to the collector's outcome for it; these left the outbox.
+        settled: Report id to the collector's outcome for it, see `SentReport`; these left the outbox.
         waiting: Reports still in the outbox, to be sent again as they are.
         wait_s: Seconds until the next attempt is allowed, None if nothing waits.
         failure: Why the last attempt failed, None if it did not.
@@ -125,7 +125,8 @@ class SentReport:
         round: Round.
         id: Report id, 16 bytes.
         data: Exactly the bytes that were sent.
-        outcome: What the collector said.
+        outcome: What the collector said of the copy that it answered. If it is not "accepted" and an answer
+            to an earlier copy was lost, whether the report was counted is not known.
         loss: Realised loss of this answer by itself, nats; 0 where a memoised one was sent again.
     """
 

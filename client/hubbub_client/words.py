@@ -198,8 +198,13 @@ def refused(refusal: Refused) -> str:
 
 
 def fate(outcome: str) -> str:
-    """What became of a report."""
-    return _FATES.get(outcome, f"refused by the collector: {outcome.replace('_', ' ')}")
+    """Return what became of a report.
+
+    A collector remembers no reports, so it judges the copy that it got: where the answer to an earlier one
+    was lost, that one may be counted, whatever is said of the last.
+    """
+    said = _FATES.get(outcome, f"refused by the collector: {outcome.replace('_', ' ')}")
+    return said if outcome == "accepted" else f"{said}, unless a copy that was sent before was counted"
 
 
 def _listed(names: Iterable[str], most: int) -> str:

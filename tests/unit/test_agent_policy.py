@@ -10,7 +10,7 @@ from surveys import LABELS, START_S
 
 from hubbub import wire
 from hubbub.domain import Attribute
-from hubbub_client import Agent, Policy
+from hubbub_client import Agent, Policy, words
 from hubbub_client.transport import Response
 
 
@@ -224,3 +224,35 @@ def test_a_value_that_no_round_waits_for_is_not_written_down(open_agent) -> None
     agent.answer()
     agent.set("health", "good")
     assert agent._ledger.readings() == []
+
+
+def test_a_retry_that_comes_late_is_not_told_as_an_answer_that_was_not_counted(
+    open_agent, clock, collector
+) -> None:
+    """The collector kept the report and its answer was lost; the copy after the round hears `late`.
+
+    A gateway remembers no ids, so `late` is about the copy, and does not say that nothing was counted.
+    """
+    truth_s = [float(START_S + 10)]
+    early_until(clock, collector, truth_s)
+    judged, kept = collector.reply, []
+
+    def lost(reports: list[wire.Report]) -> None:
+        kept.extend(reports)
+
+    collector.reply = lost
+    agent = open_agent()
+    agent.enrol(HEALTH_SURVEY)
+    agent.answer()
+    assert agent.upload().failure == "unreachable"
+    collector.reply = judged
+    clock.now_s = truth_s[0] = float(
+        HEALTH_SURVEY.round_end_s(HEALTH_SURVEY.rounds) + HEALTH_SURVEY.lateness_s + 10
+    )
+    assert list(agent.upload().settled.values()) == ["late"]
+    (sent,) = agent.sent()
+    assert [report.id for report in kept] == [sent.id]  # it was stored in time, and is counted
+    for outcome in ("late", "over_quota", "unknown", "invalid"):
+        assert words.fate(outcome).endswith("unless a copy that was sent before was counted")
+    assert words.fate("accepted") == "accepted"
+    assert agent.status().loss > 0.99  # and it was paid for either way
