@@ -17,8 +17,8 @@ AggregatorError
 └── Diverged         a second, different version of an archived release
 
 None of them is handled inside the worker, but for ClockDoubt, and for Superseded, after which the next
-assignment is loaded: a doubt ends the process, and the next one resumes from the store. Bad input from outside
-is not an error here; it is counted and skipped.
+assignment is loaded: a doubt ends the process, and the next one resumes from the store. Bad input from
+outside is not an error here; it is counted and skipped.
 """
 
 from __future__ import annotations
