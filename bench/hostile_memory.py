@@ -30,8 +30,10 @@ from pathlib import Path
 
 from hubbub.survey import Survey
 from hubbub.wire import Report, encode_report, encode_upload
+from hubbub_collector.settings import GatewaySettings
 
 MIB = 2**20
+MOST = GatewaySettings().max_connections
 TRAILERS = 40 * MIB
 CONNECTIONS, PIPELINED = 200, 525_000
 FILES, STRANGERS = 1024, 1500
@@ -72,10 +74,12 @@ def survey(*, large: bool) -> Survey:
 class Node:
     """A node in a process of its own, and its resident memory."""
 
-    def __init__(self, asked: Survey, folder: Path, *, files: int | None = None) -> None:
+    def __init__(
+        self, asked: Survey, folder: Path, *, files: int | None = None, connections: int = MOST
+    ) -> None:
         (folder / "survey").write_bytes(asked.canonical)
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "serve", str(folder), str(files or 0)],
+            [sys.executable, __file__, "serve", str(folder), str(files or 0), str(connections)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -231,7 +235,7 @@ def files() -> None:
         print(f"    {there} are still open 25 s later")
 
 
-def serve(folder: str, files: str) -> None:
+def serve(folder: str, files: str, connections: str) -> None:
     """The node's process."""
     from hubbub_deploy.node import NodeSettings  # noqa: PLC0415 - not needed by the attacker
     from hubbub_deploy.node import serve as serve_node  # noqa: PLC0415 - as above
@@ -239,7 +243,8 @@ def serve(folder: str, files: str) -> None:
     if limit := int(files):
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     asked = Survey.from_canonical((Path(folder) / "survey").read_bytes())
-    serve_node(NodeSettings(surveys=(asked,), data_dir=Path(folder) / "data"))
+    bounds = GatewaySettings(max_connections=int(connections))
+    serve_node(NodeSettings(surveys=(asked,), data_dir=Path(folder) / "data", gateway=bounds))
 
 
 ATTACKS = {attack.__name__: attack for attack in (trailers, pipelined, unread, files)}

@@ -1,0 +1,255 @@
+"""Honest senders beside thousands of hostile connections of six kinds, at a real node. Prints.
+
+    python bench/hostile_connections.py                          10,000 of them for a minute
+    python bench/hostile_connections.py --connections 300 --seconds 5 --most 200 --json
+
+As many of each: silent; slow head and slow body, a byte a second (the body after 60 kB of it); endless
+trailers; pipelined uploads whose answers are not read; a list of 2 MB asked for again and again and not read.
+Whoever is cut off comes back a second later. Honest senders, in a process of their own, each upload a report
+on a new connection, and again with the same bytes until it is answered: a device without its pauses.
+
+Needs a hard limit of open files of connections + 256: at less it says so on stderr, measures nothing, and
+exits with 77. It exits with 1 if an acknowledged report was not counted, or something was counted twice.
+Attackers, node and senders share the machine: on few or busy cores it measures the scheduler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import http.client
+import json
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from hostile_memory import MIB, MOST, Node, survey, upload
+
+from hubbub.survey import Survey
+from hubbub.wire import decode_response
+
+SKIPPED = 77
+OTHER_FILES = 256
+SENDERS = 8
+"""Honest senders at once."""
+GIVE_UP_S = 5.0
+"""Seconds that an honest sender waits for one answer."""
+POST = b"POST /v1/reports HTTP/1.1\r\nHost: x\r\n"
+EMPTY = POST + b"Content-Length: %d\r\n\r\n"
+Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+
+
+async def silent(reader: Reader, _: Writer) -> None:
+    await reader.read(1)
+
+
+async def _dribble(writer: Writer, begin: bytes) -> None:
+    writer.write(begin)
+    while not writer.is_closing():
+        await writer.drain()
+        await asyncio.sleep(1.0)
+        writer.write(b"a")
+
+
+async def slow_head(_: Reader, writer: Writer) -> None:
+    await _dribble(writer, POST + b"X: ")
+
+
+async def slow_body(_: Reader, writer: Writer) -> None:
+    await _dribble(writer, EMPTY % 2**16 + bytes(60_000))
+
+
+async def _pour(writer: Writer, begin: bytes, piece: bytes) -> None:
+    writer.write(begin)
+    while not writer.is_closing():
+        writer.write(piece)
+        await writer.drain()
+        await asyncio.sleep(0.1)
+
+
+async def trailers(_: Reader, writer: Writer) -> None:
+    await _pour(writer, POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"a:\r\n" * 1000)
+
+
+async def pipelined(_: Reader, writer: Writer) -> None:
+    body = b"\x92\x01\x90"  # an upload of nothing, so that all that is counted is honest
+    await _pour(writer, b"", (EMPTY % len(body) + body) * 3)
+
+
+async def unread(_: Reader, writer: Writer) -> None:
+    await _pour(writer, b"", b"GET /v1/surveys HTTP/1.1\r\nHost: x\r\n\r\n")
+
+
+KINDS: tuple[Callable[[Reader, Writer], Awaitable[None]], ...] = (
+    silent,
+    slow_head,
+    slow_body,
+    trailers,
+    pipelined,
+    unread,
+)
+
+
+async def _hostile(
+    kind: Callable[[Reader, Writer], Awaitable[None]], port: int, cut: Counter[str], wait_s: float
+) -> None:
+    await asyncio.sleep(wait_s)
+    while True:
+        try:
+            sock = socket.socket()
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+            reader, writer = await asyncio.open_connection(sock=sock, limit=1024)
+        except OSError:
+            sock.close()
+        else:
+            with contextlib.suppress(OSError):
+                await kind(reader, writer)
+            writer.transport.abort()
+        cut[kind.__name__] += 1
+        await asyncio.sleep(1.0)
+
+
+async def attack(port: int, count: int, seconds: float) -> Counter[str]:
+    """How often each kind was cut off."""
+    cut: Counter[str] = Counter()
+    # They come over a fifth of the time, not in one burst that a queue of new connections would turn away.
+    come_s = seconds / 5
+    tasks = [
+        asyncio.create_task(_hostile(KINDS[i % len(KINDS)], port, cut, come_s * i / count))
+        for i in range(count)
+    ]
+    await asyncio.sleep(seconds)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return cut
+
+
+def honest(folder: str, port: str, seconds: str) -> None:
+    """The process of the honest senders: what they got, as JSON."""
+    asked = Survey.from_canonical((Path(folder) / "survey").read_bytes())
+    ends = time.monotonic() + float(seconds)
+    waits: list[float] = []
+    tries: list[int] = []
+    unanswered: list[bytes] = []
+
+    def send() -> None:
+        while time.monotonic() < ends:
+            body, began, count = upload(asked, 1), time.monotonic(), 0
+            # What was begun in time is seen through, so that every report has one fate.
+            while time.monotonic() < ends + 6 * GIVE_UP_S:
+                count += 1
+                if _sent(int(port), body):
+                    waits.append(time.monotonic() - began)
+                    tries.append(count)
+                    break
+                time.sleep(0.05)
+            else:
+                unanswered.append(body)
+
+    threads = [threading.Thread(target=send) for _ in range(SENDERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(json.dumps({"waits": waits, "tries": tries, "unanswered": len(unanswered)}))
+
+
+def _sent(port: int, body: bytes) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=GIVE_UP_S)
+    with contextlib.closing(connection):
+        try:
+            connection.request("POST", "/v1/reports", body)
+            answer = connection.getresponse()
+            return answer.status == 200 and decode_response(answer.read()) == ["accepted"]
+        except (OSError, http.client.HTTPException):
+            return False
+
+
+def counted(node: Node, at_least: int) -> int:
+    """How many reports the page says were accepted, once those acknowledged are, or after 20 s."""
+    ends = time.monotonic() + 20.0
+    while True:
+        connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=GIVE_UP_S)
+        with contextlib.closing(connection):
+            connection.request("GET", "/api/live")
+            found = int(json.loads(connection.getresponse().read())["accounting"]["accepted"])
+        if found >= at_least or time.monotonic() > ends:
+            return found
+        time.sleep(0.1)
+
+
+def run(connections: int, seconds: float, most: int) -> dict[str, object]:
+    """One attack, and what honest senders, the node's memory and its counts were."""
+    asked = survey(large=True)
+    with tempfile.TemporaryDirectory() as folder:
+        node = Node(asked, Path(folder), connections=most)
+        try:
+            words = [sys.executable, __file__, "honest", folder, str(node.port), str(seconds)]
+            senders = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+            cut = asyncio.run(attack(node.port, connections, seconds))
+            got = json.loads(senders.communicate()[0])
+            acknowledged = len(got["waits"])
+            found = counted(node, acknowledged)
+        finally:
+            log = node.end().splitlines()
+    waits = sorted(got["waits"]) or [float("inf")]
+    return {
+        "connections": connections,
+        "seconds": seconds,
+        "most": most,
+        "cut_off": dict(cut),
+        "acknowledged": acknowledged,
+        "at_first": sum(count == 1 for count in got["tries"]),
+        "unanswered": got["unanswered"],
+        "counted": found,
+        "median_s": round(statistics.median(waits), 4),
+        "slowest_s": round(waits[-1], 3),
+        "before_mib": node.before // MIB,
+        "most_mib": node.most // MIB,
+        "log": log[:10],
+    }
+
+
+def main(words: list[str]) -> int:
+    if words[:1] == ["honest"]:
+        honest(*words[1:])
+        return 0
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--connections", type=int, default=10_000, help="hostile ones (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="default: %(default)s")
+    parser.add_argument("--most", type=int, default=MOST, help="bound of the node (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="one line of JSON")
+    options = parser.parse_args(words)
+    needed, hard = options.connections + OTHER_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        print(
+            f"SKIPPED: {options.connections} connections need a limit of {needed} open files, got {hard} "
+            "(ulimit -Hn); nothing was measured",
+            file=sys.stderr,
+        )
+        return SKIPPED
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    print(f"{options.connections} connections, {needed} open files of at most {hard}", file=sys.stderr)
+    found = run(options.connections, options.seconds, options.most)
+    print(
+        json.dumps(found) if options.json else "\n".join(f"{name:14}{value}" for name, value in found.items())
+    )
+    acknowledged, counts = int(str(found["acknowledged"])), int(str(found["counted"]))
+    # A report whose answer was lost may be counted, too.
+    return int(not acknowledged <= counts <= acknowledged + int(str(found["unanswered"])))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
