@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from hubbub.layout import Layout
-from hubbub_aggregator.counting import apply_many, keep_freed_memory
+from hubbub_aggregator.counting import keep_freed_memory
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
 from hubbub_aggregator.errors import AggregatorError, Ahead, Gap, Lost, Superseded
 from hubbub_aggregator.partition import Change, PartitionState, RoundState
+from hubbub_aggregator.skipping import Skips, next_change
 from hubbub_aggregator.store import Store
 
 # What was fetched before a rebalance is worked off in less; a record that was lost never comes.
@@ -46,6 +47,7 @@ class Assignment:
             every round, and no survey with a quota.
         clock: Seconds that only grow, to wait for a record that is missing.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
+        skips: The records that an operator said to pass over; see `skipping`.
     """
 
     def __init__(
@@ -58,10 +60,11 @@ class Assignment:
         layout: Layout | None = None,
         clock: Callable[[], float],
         dead_letters: DeadLetters | None = None,
+        skips: Skips | None = None,
     ) -> None:
         keep_freed_memory()
         self._layout, self._keep = layout, keep
-        self._dead_letters = dead_letters or Unkept()
+        self._dead_letters, self._skips = dead_letters or Unkept(), skips or {}
         self._store, self._begin, self._end, self._clock = store, begin, end, clock
         self._states: dict[int, PartitionState] = {}
         # Since when a partition's next record is missing, and the first that came in its place.
@@ -139,6 +142,7 @@ class Assignment:
         Raises:
             Gap: If a missing record has not come for GAP_PATIENCE_S.
             StoreConflict: If another process counts this partition.
+            Unappliable: If a record cannot be applied; those before it are saved.
         """
         with self._lock:
             state = self._states.get(partition)
@@ -148,8 +152,8 @@ class Assignment:
         self, state: PartitionState, partition: int, records: Sequence[tuple[int, bytes]]
     ) -> SeekTo | None:
         ready = contiguous(records, state.offset)
-        if ready:
-            change = apply_many(state, ready)
+        while ready:
+            change = next_change(partition, state, ready, self._skips)
             if change.dead_letters:
                 self._dead_letters.put(partition, change.dead_letters)
             self._store.save(partition, change)
@@ -157,6 +161,7 @@ class Assignment:
             if self._keep == "open":
                 _slim(state, change)
             self._missing.pop(partition, None)
+            ready = ready[change.offset - change.previous :]
         if not records or records[-1][0] < state.offset:
             return None
         if partition not in self._missing:

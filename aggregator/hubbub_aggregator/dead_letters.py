@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
-Reason: TypeAlias = Literal["no record", "no survey", "seal of no round", "segments"]
+Reason: TypeAlias = Literal["no record", "no survey", "seal of no round", "segments", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,16 @@ class DeadLetter:
         offset: Where it lies in its partition.
         reason: "no record": its bytes are not one; "no survey": it announces what does not compile; "seal of
             no round": its survey has no such round; "segments": some of its segments do not decode, and the
-            others were counted.
+            others were counted; "skipped": an operator said to pass over it.
         segments: How many of its segments do not decode; 0 where it is not about segments.
+        skipped_s: When the operator gave the word, seconds since 1970; None for any other reason.
         record: Its bytes, which are kept only where the operator has said so.
     """
 
     offset: int
     reason: Reason
     segments: int = 0
+    skipped_s: int | None = None
     record: bytes = field(default=b"", repr=False)
 
 
@@ -95,6 +97,8 @@ class KeyedDeadLetters:
             "reason": letter.reason,
             "segments": letter.segments,
         }
+        if letter.skipped_s is not None:
+            value["skipped_s"] = letter.skipped_s
         if self._payload == "whole":
             value["record"] = base64.b64encode(letter.record).decode()
         return key.encode(), json.dumps(value).encode()

@@ -2,6 +2,7 @@
 
 AggregatorError
 ├── Gap              a record is missing between what was applied and what was read
+├── Unappliable      applying a record failed: a bug; only an operator may say to skip it
 ├── Lost             the log begins after what was applied: retention took what is in between
 ├── LayoutGrown      the log has more partitions than this process knows; another one will know them
 ├── Superseded       partitions were loaded for an assignment that a later one has replaced
@@ -30,6 +31,10 @@ class AggregatorError(Exception):
 
 class Gap(AggregatorError):  # noqa: N818 - the word the design uses for the event
     """The next record's offset is past the one expected: something in between was not seen."""
+
+
+class Unappliable(AggregatorError):  # noqa: N818 - names the finding
+    """Applying one record failed in a way that nobody foresaw; only an operator may say to skip it."""
 
 
 class Lost(AggregatorError):  # noqa: N818 - names the finding

@@ -34,6 +34,7 @@ from hubbub_aggregator.assignment import Assignment
 from hubbub_aggregator.dead_letters import DeadLetters
 from hubbub_aggregator.errors import LayoutGrown, Superseded
 from hubbub_aggregator.log import Log
+from hubbub_aggregator.skipping import Skips
 from hubbub_aggregator.store import Store
 
 # What is fetched at a time: so many records or bytes of all partitions together, or whatever has come in a
@@ -185,6 +186,7 @@ def create_app(
     session_s: float = DEFAULT_SESSION_S,
     group_records: int = DEFAULT_GROUP_RECORDS,
     dead_letters: DeadLetters | None = None,
+    skips: Skips | None = None,
 ) -> faust.App:
     """A Faust app that counts the partitions it is assigned.
 
@@ -198,6 +200,7 @@ def create_app(
         session_s: Seconds after which a silent worker's partitions go to others.
         group_records: The most records that are fetched, and those of a partition saved, together.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
+        skips: The records that an operator said to pass over.
     """
     assignment = Assignment(
         store,
@@ -207,6 +210,7 @@ def create_app(
         layout=log.layout,
         clock=time.monotonic,
         dead_letters=dead_letters,
+        skips=skips,
     )
     layout = log.layout
     names = [span.topic for span in layout.spans]

@@ -20,7 +20,6 @@ from hubbub.survey_forms import AnyEstimator
 from hubbub_aggregator.accounting import NOTHING
 from hubbub_aggregator.adoption import lost_of
 from hubbub_aggregator.archive import Archive
-from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.dead_letters import DeadLetters, Unkept
 from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import Ahead, ArchiveError, ClockDoubt, Diverged
@@ -36,6 +35,7 @@ from hubbub_aggregator.release import (
     sum_counts,
 )
 from hubbub_aggregator.sealing import DEFAULT_GRACE_S, Sealer, due
+from hubbub_aggregator.skipping import Skips, next_change
 from hubbub_aggregator.store import Store
 from hubbub_aggregator.view import LiveView, compose, total_of
 
@@ -61,6 +61,7 @@ class Worker:
         read_records: The most records of a partition that one step applies and saves together.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
         fleet: What the operator states about the devices asked; None states nothing.
+        skips: The records that an operator said to pass over; see `skipping`.
 
     Raises:
         Ahead: If the store has applied records that the log does not hold.
@@ -80,12 +81,13 @@ class Worker:
         read_records: int = DEFAULT_READ_RECORDS,
         dead_letters: DeadLetters | None = None,
         fleet: Fleet | None = None,
+        skips: Skips | None = None,
     ) -> None:
         self._log, self._store, self._archive, self._view = log, store, archive, view
         self._grace_s, self._clock, self._read_records = grace_s, clock, read_records
         self._sealer = Sealer(log, self._home)
         self._dead_letters = dead_letters or Unkept()
-        self._fleet = fleet or Fleet()
+        self._fleet, self._skips = fleet or Fleet(), skips or {}
         self._states: dict[int, PartitionState] = {}
         for partition in range(log.partitions):
             state = self._states[partition] = store.load(partition)
@@ -173,13 +175,16 @@ class Worker:
 
     def _advance(self, partition: int) -> int:
         state = self._states[partition]
-        change = apply_many(state, self._log.read(partition, state.offset, self._read_records))
-        if change.offset == change.previous:
+        records = self._log.read(partition, state.offset, self._read_records)
+        if not records:
             return 0
+        change = next_change(partition, state, records, self._skips)
         if change.dead_letters:
             self._dead_letters.put(partition, change.dead_letters)
         self._store.save(partition, change)
         state.commit(change)
+        if change.lost:
+            self._sealer.forget()
         self._look({key: state.rounds[key] for key in change.rounds})
         self._total = sum((new.accounting + new.afterwards for new in change.rounds.values()), self._total)
         return change.offset - change.previous

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-__all__ = ["port", "positive", "seconds", "whole"]
+__all__ = ["place", "port", "positive", "seconds", "whole"]
 
 
 def positive(text: str) -> int:
@@ -21,6 +21,27 @@ def whole(text: str) -> int:
 def port(text: str) -> int:
     """The number of a port; 0 for any."""
     return _integer(text, 0, 65_535)
+
+
+def place(text: str) -> tuple[int, int]:
+    """A partition and an offset in it, as 1:4711."""
+    partition, _, offset = text.partition(":")
+    try:
+        return whole(partition), whole(offset)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"must be PARTITION:OFFSET, got {text!r}") from None
+
+
+def add_skip(parser: argparse.ArgumentParser) -> None:
+    """Adds the option that passes over records."""
+    parser.add_argument(
+        "--skip",
+        action="append",
+        type=place,
+        default=[],
+        metavar="PARTITION:OFFSET",
+        help="pass over a record that cannot be applied, for good; may be repeated",
+    )
 
 
 def _integer(text: str, low: int, high: float = math.inf) -> int:

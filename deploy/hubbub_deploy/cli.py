@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError
 from hubbub_deploy import agent_cli, cluster_cli, stated_fleet, survey_cli
-from hubbub_deploy.arguments import port, positive, seconds, whole
+from hubbub_deploy.arguments import add_skip, port, positive, seconds, whole
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         default="none",
         help="whether dead letters hold the bytes of their records (default: %(default)s)",
     )
+    add_skip(node)
     node.set_defaults(run=_node)
 
     _add_replay(commands)
@@ -202,6 +203,7 @@ def _node(options: argparse.Namespace) -> int:
             port=options.port,
             partitions=options.partitions,
             grace_s=options.grace,
+            skip=options.skip,
             dead_letter_payload=options.dead_letter_payload,
         )
     )

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,13 +21,14 @@ from starlette.routing import Mount
 
 from hubbub import Survey
 from hubbub.errors import HubbubError
-from hubbub_aggregator import adoption, api, faust_app
+from hubbub_aggregator import adoption, api, faust_app, skipping
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import AggregatorError, LeaseLost
 from hubbub_aggregator.redis_store import RedisStore
 from hubbub_aggregator.seal_clock import AgreedClock, SteadyClock
+from hubbub_aggregator.skipping import skips_of
 from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.watcher import Watcher
 from hubbub_collector import gateway
@@ -169,17 +170,39 @@ def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
         raise DeployError("the server did not start; the lines above say why") from stop
 
 
-def aggregate(settings: ClusterSettings, *, instance: str | None = None) -> int:
+def aggregate(
+    settings: ClusterSettings, *, instance: str | None = None, skip: Sequence[tuple[int, int]] = ()
+) -> int:
     """Counts the partitions that the group assigns, until SIGINT, SIGTERM or a doubt.
 
+    Args:
+        settings: The cluster.
+        instance: A name that this worker has again after a restart.
+        skip: Partition and offset of records to pass over for good.
+
     Raises:
-        DeployError: If the topic or Redis cannot be used.
+        DeployError: If the topic or Redis cannot be used, or a record to skip was counted or is not there.
     """
     with opened(settings) as log, _store(settings, log) as store, _dead(settings) as dead:
         try:
             faust_app.use_event_loop("uvloop" if settings.event_loop == "uvloop" else "asyncio")
         except ImportError as error:
             raise DeployError(f"event_loop uvloop must be installed: {error}") from error
+        letters = KeyedDeadLetters(
+            dead,
+            log_identity=log.identity,
+            payload="whole" if settings.dead_letter_payload == "whole" else "none",
+        )
+        try:
+            skips = skips_of(dead.records().values(), log.identity)
+            for partition, offset in skip:
+                now_s = int(time.time())
+                if skipping.skip(
+                    log, store.offset(partition), letters, skips, (partition, offset), now_s=now_s
+                ):
+                    skips[partition, offset] = now_s
+        except (AggregatorError, CollectorError, ValueError) as error:
+            raise DeployError(str(error)) from error
         app = faust_app.create_app(
             log,
             store,
@@ -187,11 +210,8 @@ def aggregate(settings: ClusterSettings, *, instance: str | None = None) -> int:
             group=settings.group,
             instance=instance,
             session_s=settings.session_s,
-            dead_letters=KeyedDeadLetters(
-                dead,
-                log_identity=log.identity,
-                payload="whole" if settings.dead_letter_payload == "whole" else "none",
-            ),
+            dead_letters=letters,
+            skips=skips,
         )
         return faust_app.run(app)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub_deploy import stated_fleet
-from hubbub_deploy.arguments import port, positive, whole
+from hubbub_deploy.arguments import add_skip, port, positive, whole
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     aggregator.add_argument(
         "--instance", help="a name that this worker has again after a restart: no rebalance then"
     )
+    add_skip(aggregator)
     aggregator.set_defaults(run=_aggregator)
 
     dashboard = commands.add_parser("dashboard", help="seals, releases and the page; another one stands by")
@@ -150,7 +151,7 @@ def _collector(options: argparse.Namespace) -> int:
 def _aggregator(options: argparse.Namespace) -> int:
     from hubbub_deploy import cluster  # noqa: PLC0415 - see above
 
-    return cluster.aggregate(_load(options.settings), instance=options.instance)
+    return cluster.aggregate(_load(options.settings), instance=options.instance, skip=options.skip)
 
 
 def _dashboard(options: argparse.Namespace) -> int:

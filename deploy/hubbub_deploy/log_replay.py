@@ -25,18 +25,20 @@ from hubbub.layout import Layout
 from hubbub_aggregator import plain
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.assignment import Assignment
-from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import AggregatorError, ArchiveError
 from hubbub_aggregator.partition import Change, PartitionState, RoundKey
 from hubbub_aggregator.provisional import Steps
 from hubbub_aggregator.release import canonical_bytes, release
+from hubbub_aggregator.skipping import Skips, next_change, skips_of
+from hubbub_aggregator.sqlite_dead import SqliteDeadTopic
 from hubbub_collector.errors import CollectorError
 from hubbub_collector.growing_log import GrowingLog
+from hubbub_collector.kafka_dead import KafkaDeadTopic
 from hubbub_collector.sqlite_log import SqliteLog
 from hubbub_deploy.cluster import ARCHIVE_FILE
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.node import LOG_FILE
+from hubbub_deploy.node import DEAD_FILE, LOG_FILE
 from hubbub_deploy.tables import print_json
 
 SCHEME: Final = "kafka"
@@ -110,16 +112,26 @@ def counted(source: str) -> tuple[States, Layout]:
         if urlsplit(source).scheme == SCHEME:
             return asyncio.run(_topic(*_address(source)))
         with SqliteLog(Path(source) / LOG_FILE, partitions=None) as log:
-            return {partition: _counted(log, partition) for partition in range(log.partitions)}, log.layout
+            skips = _skips(Path(source), log.identity)
+            states = {partition: _counted(log, partition, skips) for partition in range(log.partitions)}
+            return states, log.layout
     except (CollectorError, AggregatorError) as error:
         raise DeployError(f"{source}: {error}") from error
 
 
-def _counted(log: SqliteLog, partition: int) -> PartitionState:
+def _skips(folder: Path, log_identity: str) -> Skips:
+    """The records that a node's operator said to pass over."""
+    if not (folder / DEAD_FILE).exists():
+        return {}
+    with contextlib.closing(SqliteDeadTopic(folder / DEAD_FILE)) as dead:
+        return skips_of(dead.records().values(), log_identity)
+
+
+def _counted(log: SqliteLog, partition: int, skips: Skips) -> PartitionState:
     state = PartitionState()
     state.place(log.layout, partition)
     while records := log.read(partition, state.offset, _READ_RECORDS):
-        state.commit(apply_many(state, records))
+        state.commit(next_change(partition, state, records, skips))
     return state
 
 
@@ -135,9 +147,17 @@ def _address(source: str) -> tuple[str, str]:
 async def _topic(bootstrap: str, topic: str) -> tuple[States, Layout]:
     # Retention and the like do not matter to who only reads; what is gone is Lost.
     log = await asyncio.to_thread(GrowingLog, bootstrap, topic, note="read", check="identity")
-    with log:
+    with log, KafkaDeadTopic(bootstrap, topic) as dead:
+        skips = skips_of((await asyncio.to_thread(dead.records)).values(), log.identity)
         store, stop, layout = _Memory(), asyncio.Event(), log.layout
-        assignment = Assignment(store, begin=log.begin, end=log.end, layout=layout, clock=time.monotonic)
+        assignment = Assignment(
+            store,
+            begin=log.begin,
+            end=log.end,
+            layout=layout,
+            clock=time.monotonic,
+            skips=skips,
+        )
         stop.set()
         await plain.count(assignment, bootstrap=bootstrap, layout=layout, stop=stop)
     return store.states, layout

@@ -11,7 +11,7 @@ import contextlib
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -20,12 +20,13 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from hubbub import Survey
-from hubbub_aggregator import api
+from hubbub_aggregator import api, skipping
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import AggregatorError
 from hubbub_aggregator.seal_clock import SteadyClock
+from hubbub_aggregator.skipping import skips_of
 from hubbub_aggregator.sqlite_dead import SqliteDeadTopic
 from hubbub_aggregator.sqlite_store import SqliteStore
 from hubbub_aggregator.view import LiveView
@@ -67,6 +68,7 @@ class NodeSettings:
         survey_list: File of the signed list that devices are served, read anew when it is replaced; None to
             serve a plain one.
         fleet: What is stated in public about the devices asked.
+        skip: Partition and offset of records to pass over for good.
     """
 
     surveys: tuple[Survey, ...]
@@ -81,6 +83,7 @@ class NodeSettings:
     boot_clock: Callable[[], float] = boot_s
     survey_list: Path | None = None
     fleet: Fleet = field(default_factory=Fleet)
+    skip: Sequence[tuple[int, int]] = ()
 
 
 @contextlib.contextmanager
@@ -105,6 +108,12 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
                 stack.enter_context(contextlib.closing(store))
                 archive = stack.enter_context(contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)))
                 dead = stack.enter_context(contextlib.closing(SqliteDeadTopic(folder / DEAD_FILE)))
+            letters = KeyedDeadLetters(dead, log_identity=log.identity, payload=settings.dead_letter_payload)
+            skips = skips_of(dead.records().values(), log.identity)
+            for partition, offset in settings.skip:
+                stored, now_s = store.load(partition).offset, int(settings.clock())
+                if skipping.skip(log, stored, letters, skips, (partition, offset), now_s=now_s):
+                    skips[partition, offset] = now_s
             view = LiveView()
             worker = Worker(
                 log,
@@ -114,9 +123,8 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
                 grace_s=settings.grace_s,
                 clock=SteadyClock(settings.clock, settings.boot_clock, tolerance_s=settings.grace_s),
                 fleet=settings.fleet,
-                dead_letters=KeyedDeadLetters(
-                    dead, log_identity=log.identity, payload=settings.dead_letter_payload
-                ),
+                dead_letters=letters,
+                skips=skips,
             )
             while not worker.is_caught_up:
                 worker.step()
@@ -124,7 +132,7 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
             raise AlreadyRunning(f"{folder}: another node runs on these files ({error})") from error
         except OSError as error:
             raise DeployError(f"{folder}: must be a folder to write in, got {error.strerror!r}") from error
-        except (CollectorError, AggregatorError) as error:
+        except (CollectorError, AggregatorError, ValueError) as error:
             raise DeployError(f"{folder}: {error}") from error
         yield log, worker, view
 

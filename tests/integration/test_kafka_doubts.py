@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
@@ -9,6 +11,7 @@ from time import monotonic, sleep
 import pytest
 from confluent_kafka import Producer
 from counting_logs import announcement, batch, report_id, segment
+from counting_logs import counted as counted_in
 from kafka_nursery import bootstrap_or_skip, new_topic_name
 from redis_nursery import needs_redis, running
 from surveys import LABELS
@@ -20,6 +23,7 @@ from hubbub_collector.kafka_log import KafkaLog
 from hubbub_collector.kafka_topic import create_topic
 from hubbub_deploy.cluster import adopt
 from hubbub_deploy.cluster_settings import ClusterSettings
+from hubbub_deploy.log_replay import counted as replayed_log
 
 pytestmark = [pytest.mark.integration, needs_redis]
 
@@ -134,3 +138,40 @@ def test_load_that_a_rebalance_overtakes_holds_nobody_up_and_ends_nobody(tmp_pat
     for state in states:
         tally = state.rounds[HEALTH.digest, 0].accounting
         assert (tally.attempts, tally.accepted) == (60, 60)
+
+
+def test_record_that_an_operator_skips_is_skipped_by_a_replay_too(tmp_path: Path) -> None:
+    kafka, topic = bootstrap_or_skip(), new_topic_name()
+    create_topic(kafka, topic, partitions=1)
+    (tmp_path / "redis").mkdir()
+    with running(tmp_path / "redis") as redis, KafkaLog(kafka, topic) as log:
+        log.append({0: [announcement(HEALTH), *records(0, 30)]})
+        path = tmp_path / "cluster.toml"
+        path.write_text(
+            f'kafka = "{kafka}"\nredis = "{redis.url}"\ntopic = "{topic}"\ngroup = "{topic}"\nsession_s = 2\n'
+        )
+        command = [sys.executable, "-m", "hubbub_deploy.cli", "aggregator", str(path)]
+        store = RedisStore.connect(redis.url, log_identity=log.identity, partitions=1)
+        # The second one is told what was done already, as by a supervisor.
+        for skips, end in ((("0:5",), 31), (("0:5", "0:35"), 41)):
+            words = [word for skip in skips for word in ("--skip", skip)]
+            if end > 31:
+                log.append({0: records(30, 10)})
+            with (tmp_path / "said.txt").open("ab") as said:
+                worker = subprocess.Popen([*command, *words], stdout=said, stderr=said)
+            deadline = monotonic() + PATIENCE_S
+            while store.offset(0) < end:
+                assert worker.poll() is None, (tmp_path / "said.txt").read_text()
+                assert monotonic() < deadline, (tmp_path / "said.txt").read_text()
+                sleep(0.05)
+            worker.terminate()
+            assert worker.wait(20) == 0
+        refused = subprocess.run([*command, "--skip", "0:7"], capture_output=True, text=True, check=False)
+        state = store.load(0)
+        store.close()
+    assert refused.returncode == 1
+    assert "must be at least 41, which comes next, got 7" in refused.stderr
+    assert [(lost.first, lost.end) for lost in state.lost] == [(5, 6), (35, 36)]
+    assert (state.rounds[HEALTH.digest, 0].accounting.accepted, state.dead) == (38, 2)
+    replayed, _ = replayed_log(f"kafka://{kafka}/{topic}")
+    assert (counted_in(replayed[0]), replayed[0].lost) == (counted_in(state), state.lost)
