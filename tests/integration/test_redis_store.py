@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import extreme_records
 import numpy as np
 import pytest
 import redis
@@ -496,3 +498,21 @@ def test_steps_that_are_none_are_refused(db: redis.Redis, reopen: Opener) -> Non
     db.hset("{test:steps}:log", HEALTH.digest + bytes(8), b"\x91\x01")
     with pytest.raises(CorruptStore, match="steps"):
         reopen().load_steps()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_extremes_of_every_field_are_saved_and_loaded_as_they_were_counted(reopen: Opener, seed: int) -> None:
+    """What Redis adds up wraps beyond 64 bits, and its scripts know no integers beyond 2^53."""
+    dice = random.Random(seed)  # noqa: S311 - the records of a test
+    surveys = [announcement(survey) for survey in (extreme_records.HEALTH, extreme_records.VISITED)]
+    state = fill(
+        reopen(), [surveys, *([extreme_records.extreme(dice) for _ in range(10)] for _ in range(12))]
+    )
+    loaded = reopen().load(0)
+    assert counted(loaded) == counted(state)
+    assert (loaded.unknown, loaded.dead, total_of([loaded])) == (state.unknown, state.dead, total_of([state]))
+    store = reopen()
+    for key, known in state.rounds.items():
+        if known.sealed_at is not None:
+            store.forget(0, key)  # type: ignore[attr-defined]  # a RedisStore
+    assert total_of([reopen().load(0)]) == total_of([state])
