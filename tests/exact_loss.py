@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import prod
 
 import numpy as np
+from independent_bound import Said, largest_of_finite
 
 from hubbub.channel import Channel
 
@@ -16,6 +17,7 @@ class ExactRecord:
 
     queries: dict[int, list] = field(default_factory=dict)
     cancelled: int = 0
+    specs: dict[int, tuple] = field(default_factory=dict)
 
     def reserve(
         self, ticket: int, coordinate: Hashable, channel: Channel, mapping: np.ndarray | None
@@ -23,6 +25,7 @@ class ExactRecord:
         rows = channel.weights().tolist()
         inputs = range(channel.inputs) if mapping is None else mapping.tolist()
         self.queries[ticket] = [coordinate, [rows[x] for x in inputs], None]
+        self.specs[ticket] = coordinate, channel.to_spec(), mapping
 
     def record(self, ticket: int, symbol: int) -> None:
         self.queries[ticket][2] = symbol
@@ -34,6 +37,11 @@ class ExactRecord:
     def realised(self) -> Fraction:
         """The largest ratio of the probabilities of the recorded answers under two records."""
         return self._ratio([query for query in self.queries.values() if query[2] is not None])
+
+    def found(self) -> float:
+        """The largest log-ratio of the recorded answers by the channels' maps alone, nats."""
+        said = {ticket: query[2] for ticket, query in self.queries.items() if query[2] is not None}
+        return largest_of_finite(Said(*self.specs[ticket], symbol) for ticket, symbol in said.items())
 
     def worst(self) -> Fraction:
         """The same with all pending queries, each at the symbol that is worst for the pair of records."""

@@ -12,12 +12,12 @@ import itertools
 import math
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from independent_reading import FLOATS, Field, Question, question
+from independent_reading import FLOATS, Field, Question, column, question
 
 ROUNDING = 1e-9
 """Nats by which a found ratio may lie above a true one: a few hundred logarithms of float64."""
@@ -87,6 +87,25 @@ def largest_log_ratio(
         answers.append(Answer(asked, symbol, pinned))
     chance = random.Random(seed)  # noqa: S311 - a search
     return sum(_Part(part, chance).spread() for part in _parts(answers))
+
+
+class Said(NamedTuple):
+    """One answer about a finite value: its name, the channel as a map, inputs by value, the symbol."""
+
+    coordinate: Hashable
+    channel: dict[str, Any]
+    mapping: Any
+    symbol: int | bytes
+
+
+def largest_of_finite(answers: Iterable[Said]) -> float:
+    """The largest log-ratio of answers about finite values, each its own, nats: every value is tried."""
+    sums: dict[Hashable, FLOATS] = {}
+    for answer in answers:
+        law = np.log(column(answer.channel, answer.symbol))
+        law = law if answer.mapping is None else law[np.asarray(answer.mapping)]
+        sums[answer.coordinate] = sums.get(answer.coordinate, 0.0) + law
+    return sum(float(each.max() - each.min()) for each in sums.values())
 
 
 def _parts(answers: Sequence[Answer]) -> list[list[Answer]]:

@@ -12,6 +12,7 @@ from itertools import product
 
 import pytest
 from exponentials import exp_bounds
+from independent_bound import ROUNDING, Told, largest_log_ratio
 from memory_ledger import MemoryLedger
 
 from hubbub import Survey
@@ -61,6 +62,13 @@ SCORED = Survey.parse(
 )
 """Reads a value that others read too: its answer 1 speaks for 1, and for missing, which counts as 1."""
 
+OPPOSED = Survey.parse(
+    TERMS.format(id="old-opposed", epsilon=0.6)
+    + f"[[attribute]]\n{OLD}coefficient = -1.0\ndefault = 0\n"
+    + '[mechanism]\nname = "regression"\nscore = "linear"\nintercept = 1.0\nlow = 0.0\nhigh = 1.0\n'
+)
+"""Its answer 1 speaks for 0, and for missing, which counts as 0: what is missing says 1 to both."""
+
 ATTRIBUTES = {attribute.id: attribute for each in SURVEYS for attribute in each.attributes}
 RECORDS = [dict(zip(ATTRIBUTES, values, strict=True)) for values in product(range(3), repeat=len(ATTRIBUTES))]
 """Every record: the index of each attribute's value, 2 for missing."""
@@ -78,7 +86,8 @@ class Chosen(Device):
 def row(asked: Survey, symbol: int) -> list[int]:
     """The weight of a symbol under every record."""
     if isinstance(asked.form, Score):
-        ends = [int(record["old"] > 0) for record in RECORDS]
+        told = (0, 1, 1) if asked is SCORED else (1, 0, 1)
+        ends = [told[record["old"]] for record in RECORDS]
         return [int(asked.channel.weights()[end, symbol]) for end in ends]
     assert asked.mapping is not None
     column = asked.channel.column(symbol)
@@ -96,8 +105,14 @@ def explore(budget: float, surveys: tuple[Survey, ...]) -> dict[str, int]:
     }
     ceiling = exp_bounds(Fraction(budget))[0]
     met = {"refused": 0, "all accepted": 0, "near the budget": 0, "positions": 0}
+    bounds: dict[frozenset, float] = {}
 
-    def check(weights: list[int], loss: float) -> None:
+    def check(weights: list[int], loss: float, said: dict[bytes, int]) -> None:
+        place = frozenset(said.items())
+        if place not in bounds:
+            told = [Told(digest, 0, symbol) for digest, symbol in said.items()]
+            bounds[place] = largest_log_ratio([each.canonical for each in surveys], told)
+        assert bounds[place] <= loss + ROUNDING
         reached = Fraction(max(weights), min(weights))
         assert reached <= ceiling
         assert reached <= exp_bounds(Fraction(loss))[1]  # the odometer is never below the truth
@@ -105,11 +120,15 @@ def explore(budget: float, surveys: tuple[Survey, ...]) -> dict[str, int]:
         met["near the budget"] += reached > ceiling * Fraction(9, 10)
 
     def play(
-        ledger: MemoryLedger, left: tuple[Survey, ...], pending: tuple[Survey, ...], weights: list[int]
+        ledger: MemoryLedger,
+        left: tuple[Survey, ...],
+        pending: tuple[Survey, ...],
+        weights: list[int],
+        said: dict[bytes, int],
     ) -> None:
         if pending:  # all that is pending is answered now, in every way
             for symbols in product(*(range(each.channel.outputs) for each in pending)):
-                if SCORED not in surveys and len(set(weights)) == 1 and symbols[0]:
+                if not {SCORED, OPPOSED} & {*surveys} and len(set(weights)) == 1 and symbols[0]:
                     continue  # the first answer of all: the others are this one with values renamed
                 after, book = weights, ledger.copy()
                 device = Chosen(book, Policy(require_opt_in="no"), lambda: NOW_S)  # type: ignore[arg-type]
@@ -117,30 +136,36 @@ def explore(budget: float, surveys: tuple[Survey, ...]) -> dict[str, int]:
                 assert len(device.answer()) == len(pending)
                 for step in device.chosen.items():
                     after = [a * b for a, b in zip(after, rows[step], strict=True)]
-                check(after, device._book.loss)
-                play(book, left, (), after)
+                known = said | device.chosen
+                check(after, device._book.loss, known)
+                play(book, left, (), after, known)
         for asked in left:
             book = ledger.copy()
             device = Chosen(book, Policy(require_opt_in="no"), lambda: NOW_S)  # type: ignore[arg-type]
             rest = tuple(each for each in left if each is not asked)
             if device.enrol(asked).accepted:
                 met["all accepted"] += not rest
-                play(book, rest, (*pending, asked), weights)
+                play(book, rest, (*pending, asked), weights, said)
             else:
                 met["refused"] += 1
-                play(ledger, rest, pending, weights) if not pending else None
+                play(ledger, rest, pending, weights, said) if not pending else None
 
     first = MemoryLedger(budget)
     device = Chosen(first, Policy(require_opt_in="no"), lambda: NOW_S)  # type: ignore[arg-type]
     for attribute in ATTRIBUTES.values():
         device.register(attribute)
-    play(first, surveys, (), [1] * len(RECORDS))
+    play(first, surveys, (), [1] * len(RECORDS), {})
     return met
 
 
 @pytest.mark.parametrize(
     ("surveys", "budget"),
-    [(SURVEYS, 1.45), (SURVEYS, 2.11), ((SCORED, *SURVEYS[1:]), 1.51)],
+    [
+        (SURVEYS, 1.45),
+        (SURVEYS, 2.11),
+        ((SCORED, *SURVEYS[1:]), 1.51),
+        ((SCORED, OPPOSED, SURVEYS[2]), 1.25),
+    ],
 )
 def test_no_adaptive_adversary_gets_beyond_the_budget(surveys: tuple[Survey, ...], budget: float) -> None:
     met = explore(budget, surveys)

@@ -13,6 +13,8 @@ import math
 
 import numpy as np
 import pytest
+from independent_bound import ROUNDING
+from independent_reading import column
 
 from hubbub import mechanisms as m
 from hubbub.accounting import ApproximateFilter, Joint, Query
@@ -28,6 +30,14 @@ MENU = {
     "other": (Query("b", STRONG), [b for _, b in RECORDS]),
 }
 NAMES = tuple(MENU)
+LAWS = np.array(
+    [
+        np.log(column(query.channel.to_spec(), symbol))[bits]
+        for query, bits in MENU.values()
+        for symbol in (0, 1)
+    ]
+)
+"""The logarithm of each answer's probability from every record, by code that shares nothing: shape (6, 4)."""
 
 
 class Play:
@@ -70,6 +80,7 @@ class Play:
         value = np.maximum(0.0, 1.0 - np.exp(self.epsilon - losses))
         if account.phase == "pure":
             assert losses.max() <= self.epsilon + 1e-9, f"beyond epsilon in the second phase: {seen}"
+            assert np.ptp(sum(np.multiply(seen, LAWS.T).T)) <= self.epsilon + ROUNDING
         for ticket, name in pending:
             left = tuple(each for each in pending if each[0] != ticket)
             value = np.maximum(value, self._told(account, seen, name, (left, voided, closed), ticket=ticket))

@@ -10,6 +10,7 @@ from exact_loss import ExactRecord
 from exponentials import exp_bounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from independent_bound import ROUNDING
 
 from hubbub import mechanisms as m
 from hubbub.accounting import QUANTA_PER_NAT, BayesianFilter, Query, divergence
@@ -68,6 +69,7 @@ def explore(budget: float, reservations: int, *, cancels: str = "never") -> dict
         worst = exact.worst()
         assert worst <= ceiling, f"beyond the budget: {moves}"
         assert exact.realised() <= exp_bounds(Fraction(accountant.loss))[0]
+        assert exact.found() <= accountant.loss + ROUNDING
         met["near the budget"] += worst > tight
         if not accountant.pending:
             met["finished"] += 1
@@ -270,6 +272,7 @@ def check_game(budget: float, menu: list[Query], moves: list, *, exact_refusals:
         assert accountant.committed + accountant.headroom <= budget
         assert exact.worst() <= exp_bounds(Fraction(accountant.committed))[0]
         assert exact.realised() <= exp_bounds(Fraction(accountant.loss))[0]
+        assert exact.found() <= accountant.loss + ROUNDING
         spare = (len(exact.queries) + exact.cancelled) * SLACK
         assert exact.realised() >= exp_bounds(Fraction(accountant.loss) - spare)[0]
         if exact_refusals:

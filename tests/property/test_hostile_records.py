@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from devices import DAY_S, Clock, Collector, opener
+from independent_bound import Told, largest_log_ratio
 from surveys import START_S
 
 from hubbub import wire
@@ -62,10 +63,17 @@ def asked(name: str, epsilon: float, rounds: int, mechanism: str, **attributes: 
 
 
 def score(
-    name: str, epsilon: float, rounds: int, kind: str, *, intercept: float, **coefficients: float
+    name: str,
+    epsilon: float,
+    rounds: int,
+    kind: str,
+    *,
+    intercept: float,
+    default: float = 1.0,
+    **coefficients: float,
 ) -> Survey:
     ends = "" if kind == "logistic" else ENDS
-    more = {key: f"coefficient = {value}\ndefault = 1.0" for key, value in coefficients.items()}
+    more = {key: f"coefficient = {value}\ndefault = {default}" for key, value in coefficients.items()}
     text = f'name = "regression"\nscore = "{kind}"\nintercept = {intercept}{ends}'
     return asked(name, epsilon, rounds, text, **more)
 
@@ -80,6 +88,7 @@ SURVEYS = (
     score("linear", 0.4, 40, "linear", intercept=0.1, age=0.2, steps=0.1),
     score("truncated", 0.4, 40, "truncated", intercept=-0.5, age=0.6, steps=0.4),
     score("logistic", 0.5, 40, "logistic", intercept=0.5, age=-1.0, steps=1.5),
+    score("opposite", 0.4, 40, "linear", intercept=0.9, default=0.0, age=-0.2, steps=-0.1),
     score("walks", 0.03, 20, "logistic", intercept=-1.0, steps=1.0, walk=1.0),
 )
 
@@ -133,6 +142,15 @@ class Judge:
             most += logs.max(axis=free).transpose(order).reshape(shape)
             least += logs.min(axis=free).transpose(order).reshape(shape)
         return float(most.max() - least.min())
+
+    def bound(self) -> float:
+        """The same by a search that knows the surveys' bytes alone: see `independent_bound`."""
+        told = [
+            Told(digest, slot, symbol, pins)
+            for (digest, slot, pins), symbols in self.said.items()
+            for symbol in symbols
+        ]
+        return largest_log_ratio([survey.canonical for survey in SURVEYS], told)
 
     @staticmethod
     def logs(survey: Survey, symbol: int) -> tuple[np.ndarray, list[str]]:
@@ -226,6 +244,7 @@ def test_a_long_life_of_tables_scores_and_coins_keeps_what_it_promised(tmp_path:
     for judge, agent in lived(tmp_path, seed, 400):
         loss = judge.loss()
         assert loss <= BUDGET
+        assert judge.bound() == pytest.approx(loss, abs=1e-9)  # every record is tried, by either
         assert agent.status().committed <= BUDGET + 1e-9
         assert loss <= agent.account().loss + 1e-9  # what waits or was withdrawn counts at its worst there
         surveys |= {report.digest for report in judge.seen.values()}

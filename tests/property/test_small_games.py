@@ -17,6 +17,8 @@ from typing import Literal
 import numpy as np
 import pytest
 from exponentials import exp_bounds
+from independent_bound import ROUNDING
+from independent_reading import column, score_law
 
 from hubbub.accounting import (
     QUANTA_PER_NAT,
@@ -70,6 +72,7 @@ class Game:
         assert worst <= exp_bounds(Fraction(account.committed))[0]
         realised = self.ratio([pair for pair in asked if pair[1] >= 0])
         assert realised <= exp_bounds(Fraction(account.loss))[0]
+        assert self.found(asked) <= account.loss + ROUNDING
         self.met["tight"] += worst > exp_bounds(Fraction(self.budget) * Fraction(9, 10))[1]
 
         for choice, (query, _) in enumerate(self.menu if len(asked) < self.reservations else []):
@@ -144,6 +147,21 @@ class Game:
             worst = max(worst, ratio)
         return worst
 
+    def found(self, asked: Sequence) -> float:
+        """The largest log-ratio of what was answered, by laws that share no code with channels and filter."""
+        told = [self.menu[choice][1].laws[symbol] for choice, symbol in asked if symbol >= 0]
+        return float(np.ptp(sum(told))) if told else 0.0
+
+
+class Rows(list):
+    """The weights of a query for every record, rows[record][symbol], with their logarithms from elsewhere.
+
+    Attributes:
+        laws: The logarithm of every symbol's probability from each record, nats.
+    """
+
+    laws: list[np.ndarray]
+
 
 def instead(asked: tuple, ticket: int, found: int) -> tuple:
     """What was asked, with an answer, or what stands for it, in the place of a pending one."""
@@ -158,11 +176,13 @@ def finite(records: list[dict], *queries: Query) -> list[tuple[Query, list[list[
     """Queries with their weights for every record."""
     menu = []
     for query in queries:
-        rows = []
+        rows, values = Rows(), []
         for record in records:
             cell = tuple(record[key] for key in query.keys)
-            value = cell[0] if query.mapping is None else int(query.mapping[cell])
-            rows.append(query.channel.row(value).tolist())
+            values.append(cell[0] if query.mapping is None else int(query.mapping[cell]))
+            rows.append(query.channel.row(values[-1]).tolist())
+        spec = query.channel.to_spec()
+        rows.laws = [np.log(column(spec, symbol))[values] for symbol in range(query.channel.outputs)]
         menu.append((query, rows))
     return menu
 
@@ -188,10 +208,18 @@ SCORES = [
     Regression("truncated", BOX, (1.0, 1.0), 0.0, 0.5, -0.5, 1.0),
     Regression("logistic", BOX, (-2.0, 3.0), 0.5, 0.6),
 ]
-REGRESSIONS = [
-    (Query("x", each), [[TOTAL - each.weight(point), each.weight(point)] for point in POINTS])
-    for each in SCORES
-]
+
+
+def scored(query: Regression) -> tuple[Query, Rows]:
+    """The query of a score with its weights for every point."""
+    rows = Rows([TOTAL - query.weight(point), query.weight(point)] for point in POINTS)
+    totals = query.intercept + np.array(POINTS) @ np.array(query.coefficients)
+    least = 1.0 / (1.0 + math.exp(query.epsilon))
+    rows.laws = [score_law(query.kind, totals, (query.low, query.high), least, symbol) for symbol in (0, 1)]
+    return Query("x", query), rows
+
+
+REGRESSIONS = [scored(each) for each in SCORES]
 
 
 class Simple(Game):
@@ -296,6 +324,7 @@ def test_an_odometer_is_never_below_the_exact_loss_of_any_transcript(menu, slack
                 odometer.observe(query.coordinate, query.channel, symbol, mapping=query.mapping)
             exact = judge.ratio(transcript)
             assert exact <= exp_bounds(Fraction(odometer.loss))[0]
+            assert judge.found(transcript) <= odometer.loss + ROUNDING
             assert exact >= exp_bounds(Fraction(odometer.loss) - length * slack)[0]
             count += 1
     assert count == math.comb(len(moves) + 3, 3) - 1 > 80
