@@ -88,7 +88,8 @@ def mechanism(survey: Survey) -> str:
             f"{form.high:g}, moves it to one of these ends at random, and says that end or, at random, the "
             f"other. No answer is more than {factor(survey.channel.epsilon)} times as likely from one record "
             "as from another. Its cost adds to that of every survey but scores of the same values that count "
-            "what is missing alike, because what two answers say together is at most the sum of what each says."
+            "what is missing alike, because what two answers say together is at most the sum of what each "
+            "says."
         )
     how = _MECHANISMS.get(survey.channel.kind, "The device sends a random answer that depends on yours.")
     return (
