@@ -18,6 +18,8 @@ from hubbub_deploy.errors import DeployError
 ADDRESSES: Final = {"kafka": "HUBBUB_KAFKA", "redis": "HUBBUB_REDIS"}
 """Settings that the environment may say instead of the file, by key."""
 
+# Half of it for delivery, half for a collector's clock that is behind: clocks that keep time differ by less.
+LEAST_GRACE_S: Final = 10.0
 # Settings that take one of a few words, the default first.
 _WORDS: Final = {"dead_letter_payload": ("none", "whole"), "event_loop": ("asyncio", "uvloop")}
 
@@ -95,10 +97,12 @@ class ClusterSettings:
         for key, value in values.items():
             empty = value == "" or (isinstance(value, int | float) and not 0 < value < 2**40)
             if type(value) not in kinds[known[key]] or empty:
-                got = (
-                    type(value).__name__ if key in ADDRESSES else repr(value)
-                )  # an address may hold a password
+                # An address may hold a password.
+                got = type(value).__name__ if key in ADDRESSES else repr(value)
                 raise DeployError(f"{key} must be a {known[key]}, not empty and above 0, got {got}")
+        grace_s = values.get("grace_s", DEFAULT_GRACE_S)
+        if isinstance(grace_s, int | float) and grace_s < LEAST_GRACE_S:
+            raise DeployError(f"grace_s must be at least {LEAST_GRACE_S:g}, got {grace_s!r}")
         for key, words in _WORDS.items():
             if values.get(key, words[0]) not in words:
                 raise DeployError(f"{key} must be {' or '.join(words)}, got {values[key]!r}")

@@ -46,6 +46,8 @@ LOG_FILE: Final = "log.sqlite"
 STORE_FILE: Final = "store.sqlite"
 ARCHIVE_FILE: Final = "archive.sqlite"
 DEAD_FILE: Final = "dead.sqlite"
+# A slow disk's fsync beside a linger; below it a node would refuse what it wrote.
+_LEAST_GRACE_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +60,8 @@ class NodeSettings:
         host: Address to listen on.
         port: TCP port; 0 for any free one.
         partitions: Of a new log; an existing log keeps its own number and must be opened with it.
-        grace_s: Seconds between a round's last possible report and its seal. At least what a batch may take
-            from admission to the log: 5 s is 250 lingers.
+        grace_s: Seconds between a round's last possible report and its seal, at least 1; and the most that a
+            batch may take from admission to the log, if it is to be answered for: 5 s is 250 lingers.
         gateway: Bounds and waits of the gateway.
         dead_letter_payload: Whether a dead letter holds the record's bytes: "none" or "whole".
         clock: Seconds since 1970, for admission and seals.
@@ -84,6 +86,10 @@ class NodeSettings:
     survey_list: Path | None = None
     fleet: Fleet = field(default_factory=Fleet)
     skip: Sequence[tuple[int, int]] = ()
+
+    def __post_init__(self) -> None:
+        if self.grace_s < _LEAST_GRACE_S:
+            raise DeployError(f"grace must be at least {_LEAST_GRACE_S:g} s, got {self.grace_s}")
 
 
 @contextlib.contextmanager

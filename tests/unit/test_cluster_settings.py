@@ -35,6 +35,7 @@ def test_kafka_and_redis_are_enough() -> None:
         ({"rebuild_s": 1.5}, "rebuild_s must be a int"),
         ({"session_s": float("nan")}, "session_s must be a float"),
         ({"session_s": True}, "session_s must be a float"),
+        ({"grace_s": 9.9}, "grace_s must be at least 10, got 9.9"),
         ({"dead_letter_payload": "some"}, "dead_letter_payload must be none or whole, got 'some'"),
         ({"event_loop": "fast"}, "event_loop must be asyncio or uvloop, got 'fast'"),
     ],
@@ -42,6 +43,11 @@ def test_kafka_and_redis_are_enough() -> None:
 def test_setting_that_will_not_do_is_refused_by_name(change: dict[str, object], message: str) -> None:
     with pytest.raises(DeployError, match=message):
         ClusterSettings.from_mapping(LEAST | change)
+
+
+@pytest.mark.parametrize(("grace_s", "delivery_s"), [(30.0, 10.0), (1000.0, 10.0), (14.0, 7.0)])
+def test_a_collector_answers_for_no_batch_that_took_half_the_grace(grace_s: float, delivery_s: float) -> None:
+    assert ClusterSettings.from_mapping(LEAST | {"grace_s": grace_s}).gateway.delivery_s == delivery_s
 
 
 def test_missing_settings_are_named() -> None:

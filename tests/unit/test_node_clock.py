@@ -10,9 +10,24 @@ from surveys import LABELS
 
 from hubbub.survey import Survey
 from hubbub_deploy import node
+from hubbub_deploy.errors import DeployError
 from hubbub_deploy.node import NodeSettings
 
 HEALTH = Survey.parse(LABELS)
+
+
+@pytest.mark.parametrize("grace_s", [0.0, 0.99])
+def test_a_grace_that_leaves_no_time_to_write_a_batch_is_refused(tmp_path: Path, grace_s: float) -> None:
+    with pytest.raises(DeployError, match=f"grace must be at least 1 s, got {grace_s}"):
+        NodeSettings(surveys=(HEALTH,), data_dir=tmp_path, grace_s=grace_s)
+
+
+@pytest.mark.parametrize(("grace_s", "delivery_s"), [(5.0, 5.0), (60.0, 10.0), (1.0, 1.0)])
+def test_a_node_answers_for_no_batch_that_took_longer_than_the_grace(
+    tmp_path: Path, grace_s: float, delivery_s: float
+) -> None:
+    settings = NodeSettings(surveys=(HEALTH,), data_dir=tmp_path, grace_s=grace_s)
+    assert node._within_grace(settings).delivery_s == delivery_s
 
 
 @pytest.mark.parametrize(("ahead_s", "sealed"), [(0.0, True), (3600.0, False)])
