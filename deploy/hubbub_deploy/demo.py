@@ -36,6 +36,7 @@ from hubbub.testing import seeded
 from hubbub.wire import decode_surveys
 from hubbub_client.fleet import Fleet
 from hubbub_client.fleet_upload import UploadCounts
+from hubbub_collector.boot_clock import boot_s
 from hubbub_deploy import rand_hie
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.node import LOG_FILE, NodeSettings, serve
@@ -160,7 +161,12 @@ def _serve(
     threading.Thread(target=_end_with_parent, daemon=True).start()
     surveys = tuple(Survey.from_canonical(data) for data in canonicals)
     settings = NodeSettings(
-        surveys=surveys, data_dir=folder, port=port, clock=lambda: time.time() + clock.value
+        surveys=surveys,
+        data_dir=folder,
+        port=port,
+        clock=lambda: time.time() + clock.value,
+        # The demo turns the time of the whole machine: a clock alone that ran ahead would seal nothing.
+        boot_clock=lambda: boot_s() + clock.value,
     )
     try:
         serve(settings, ready=pipe.send)
