@@ -279,3 +279,54 @@ def test_a_ledger_has_no_place_for_a_coin(tmp_path) -> None:
             rows[each] = [row for row in agent._ledger.transcript() if row.digest == each.digest]
         assert [row.kind for row in rows[coined]] == [row.kind for row in rows[plain]]
         assert all(row.symbol is None or type(row.symbol) is int for row in rows[coined])
+
+
+def ordinary(seed: int, count: int) -> list[m.PBGRR]:
+    """PB-GRR channels of 2 to 12 categories of 1 to 40 values, at epsilons of 0.5 to 6."""
+    draw = np.random.default_rng(seed)
+    found = []
+    while len(found) < count:
+        sizes = draw.integers(1, 41, size=draw.integers(2, 13)).tolist()
+        epsilon = draw.uniform(0.5, 6.0)
+        found.append(m.pbgrr(sizes, epsilon=epsilon, boost_epsilon=draw.uniform(0.1, epsilon)))
+    return found
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(999, 1000), Fraction(1, 1000)], ids=str)
+def test_ordinary_channels_take_a_coin_whatever_their_total(share: Fraction) -> None:
+    """63 of 200 were refused: their totals near 2^63 left no room. The mixture is checked entry by entry."""
+    for channel in ordinary(7, 200):
+        mixed = with_cover(channel, participation=share)
+        assert mixed.total < 2**63
+        even = (1 - share) / channel.outputs
+        for x in {0, channel.inputs // 2, channel.inputs - 1}:
+            for y in {0, x, channel.outputs - 1}:
+                before = Fraction(int(channel.column(y)[x]), channel.total)
+                after = Fraction(int(mixed.column(y)[x]), mixed.total)
+                # A total of 2^63/(1000 K) rounds weights of at least T/(K e^6): to 2^-20 of each.
+                assert abs(after - (share * before + even)) <= Fraction(1, 2**20) * after
+        for y in range(0, channel.outputs, max(1, channel.outputs // 5)):
+            column, own = mixed.column(y), channel.column(y)
+            odds = Fraction(int(column.max()), int(column.min()))
+            assert odds < Fraction(int(own.max()), int(own.min()))
+        assert mixed.epsilon < channel.epsilon
+
+
+@pytest.mark.parametrize("name", ["grr", "category", "local hashing", "levels"])
+def test_a_channel_of_any_kind_with_a_wide_total_takes_a_coin(name: str) -> None:
+    plain = PLAIN[name]
+    wide = channel_from_spec(
+        {
+            key: [w * (2**62 // plain.total) for w in value]
+            if key in ("t", "u", "o") and isinstance(value, list)
+            else value * (2**62 // plain.total)
+            if key in ("t", "u", "o")
+            else value
+            for key, value in plain.to_spec().items()
+        }
+    )
+    assert wide.total > 2**61
+    mixed = with_cover(wide, participation=Fraction(1, 2))
+    expected = with_cover(plain, participation=Fraction(1, 2))
+    assert mixed.epsilon <= with_cover(plain, participation=Fraction(1, 2)).epsilon + 1e-9
+    assert mixed.epsilon == pytest.approx(expected.epsilon, rel=1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from hubbub.errors import ParameterError
@@ -12,7 +12,7 @@ from hubbub.mechanisms.grr import NARROW_LOSS, TOTALS
 
 
 def category_weights(
-    sizes: Mapping[int, int], ceiling: Fraction, near: Fraction
+    sizes: Mapping[int, int], ceiling: Fraction, near: Fraction, *, totals: Sequence[int] = TOTALS
 ) -> dict[int, tuple[int, int, int]]:
     """Gives the weights (t, u, o) of a category by its size.
 
@@ -24,16 +24,17 @@ def category_weights(
     Args:
         sizes: How many categories there are of each size.
         ceiling: a, a little below e^ε.
-        near: b, a little below e^(ε - ε₀); 1 < b < a.
+        near: b, a little below e^(ε - ε₀); 1 <= b < a.
+        totals: Limits on T that are tried, smallest first; the last is taken whatever it loses of ε.
 
     Raises:
-        ParameterError: If even a total below 2^63 cannot express the weights.
+        ParameterError: If even the largest total cannot express the weights.
     """
     spans = {size: ceiling - 1 + (size - 1) * (near - 1) for size in sizes}
     norm = 1 + sum(number * size / spans[size] for size, number in sizes.items())
     shares = {size: 1 / (norm * span) for size, span in spans.items()}
     aim, inner = math.log(ceiling), math.log(ceiling / near)
-    for limit in TOTALS:
+    for limit in totals:
         # T misses its scale by what roundings add up to in the row that decides: half a unit of o per input,
         # one of u (with b/2 of its o) per other value of the category, a/2 for the true value.
         inputs = sum(number * size for size, number in sizes.items())
@@ -41,7 +42,7 @@ def category_weights(
         weights, total = _weights_at(limit - slack, sizes, shares, ceiling, near)
         if total > limit:
             continue
-        kept = 0.0 if limit == TOTALS[-1] else 1.0 - NARROW_LOSS
+        kept = 0.0 if limit == totals[-1] else 1.0 - NARROW_LOSS
         if all(
             t > u >= o >= 1
             and log_above(t, o) >= aim * kept
@@ -50,7 +51,8 @@ def category_weights(
         ):
             return weights
     raise ParameterError(
-        f"no total below 2^63 can express epsilon {aim:.6g} and boost_epsilon {inner:.6g} on these categories"
+        f"no total below {totals[-1] + 1} can express epsilon {aim:.6g} and boost_epsilon {inner:.6g} on "
+        "these categories"
     )
 
 

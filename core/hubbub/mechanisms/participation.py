@@ -15,6 +15,7 @@ is not told apart from one that does.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 from math import floor, gcd
@@ -25,6 +26,7 @@ import numpy as np
 from hubbub.channel import Channel
 from hubbub.errors import ParameterError
 from hubbub.finite import DenseChannel, FiniteChannel
+from hubbub.mechanisms.category_weights import category_weights
 from hubbub.mechanisms.grr import GRR
 from hubbub.mechanisms.levels import Levels, SetLevels
 from hubbub.mechanisms.local_hashing import LocalHashing
@@ -42,7 +44,8 @@ def with_cover(channel: Channel, *, participation: Fraction) -> Channel:
     """Gives the channel that answers through another with some probability and sends cover otherwise.
 
     With p = a/b, M_ symbols and total T, the weights are w' = a M_ w + (b - a) T out of b M_ T, divided by
-    what they have in common: p M + (1 - p) C to the last integer. Structured channels keep their structure.
+    what they have in common: p M + (1 - p) C to the last integer. Where that total would not fit, M is first
+    told in a lower total, at no more than its own epsilon. Structured channels keep their structure.
     Sets are drawn by coins of 32 bits (31 for single bits), so that p is met from below, to within what one
     step of the coin is worth; the mixture with that p is exact.
 
@@ -68,11 +71,11 @@ def with_cover(channel: Channel, *, participation: Fraction) -> Channel:
 
 
 def _of_numbers(channel: FiniteChannel, share: Fraction) -> FiniteChannel:
+    limit = (MAX_TOTAL - 1) // (share.denominator * channel.outputs)
+    if channel.total > limit:  # else the channel stays as it is, and so does the digest of its survey
+        channel = _narrowed(channel, limit)
     scale = share.numerator * channel.outputs
     cover = (share.denominator - share.numerator) * channel.total
-    if share.denominator * channel.outputs * channel.total >= MAX_TOTAL:
-        # Its factors may still cancel, but no channel of ours with so large a total has any to spare.
-        raise ParameterError("participation must leave a total below 2^63; the channel's is too large")
 
     def mixed(weights: Iterable[int], common: int = 1) -> list[int]:
         return [(scale * int(weight) + cover) // common for weight in weights]
@@ -99,6 +102,55 @@ def _of_numbers(channel: FiniteChannel, share: Fraction) -> FiniteChannel:
             weights = channel.weights() * scale + cover
             made = DenseChannel(weights // int(np.gcd.reduce(weights, axis=None)))
     return made
+
+
+def _narrowed(channel: FiniteChannel, limit: int) -> FiniteChannel:
+    """Return a channel of a lower total whose certified epsilons are at most those of this one.
+
+    Weights of the other values are scaled and rounded down, and the true value's follow from them by the
+    channel's own largest ratio, rounded down: no ratio grows, and it falls by about 1/weight.
+
+    Raises:
+        ParameterError: No such total can express it, or the channel is a table of rows.
+    """
+    match channel:
+        case GRR() | LocalHashing():
+            t, u = _scaled(channel.t, channel.u, channel.total, limit)
+            if isinstance(channel, GRR):
+                return GRR(channel.inputs, t, u)
+            return LocalHashing(channel.inputs, channel.pool.buckets, t, u)
+        case CategoryGRR():
+            t, o = _scaled(int(channel.t[0]), int(channel.o[0]), channel.total, limit)
+            return CategoryGRR(channel.sizes.tolist(), t, o)
+        case PBGRR():
+            return _narrowed_blocks(channel, limit)
+        case Levels():
+            pairs = [_scaled(t, u, channel.total, limit) for t, u in zip(channel.t, channel.u, strict=True)]
+            return Levels(channel.nesting, *map(list, zip(*pairs, strict=True)))
+        case _:
+            raise ParameterError(
+                f"participation must leave a total below 2^63; the channel's {channel.total} is too large"
+            )
+
+
+def _scaled(true: int, other: int, total: int, limit: int) -> tuple[int, int]:
+    smaller = other * limit // total
+    if smaller < 1:
+        raise ParameterError("participation must leave a total below 2^63, got weights too far apart for it")
+    return true * smaller // other, smaller
+
+
+def _narrowed_blocks(channel: PBGRR, limit: int) -> PBGRR:
+    """The same for PB-GRR, whose rows have one total whatever the sizes of their categories."""
+    rows = list(
+        zip(*(each.tolist() for each in (channel.sizes, channel.t, channel.u, channel.o)), strict=True)
+    )
+    across = max(Fraction(t, o) for _, t, _, o in rows)
+    within = max((Fraction(t, u) for size, t, u, _ in rows if size > 1), default=across)
+    sizes = [size for size, *_ in rows]
+    by_size = category_weights(Counter(sizes), across, across / within, totals=(limit,))
+    t, u, o = zip(*(by_size[size] for size in sizes), strict=True)
+    return PBGRR(sizes, t, u, o)
 
 
 def _lowest(weights: list[int]) -> list[int]:
