@@ -48,6 +48,13 @@ from hubbub.survey_rules import (
 # A file with as many labels as a domain may hold, and room for comments.
 MAX_FILE_BYTES: Final = 2**24
 
+# No key of a survey has more than two parts; the parser takes quadratic time for them: minutes for 400 kB.
+_PART: Final = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_DEEP_KEY: Final = re.compile(rf"(?<![\w.-])(?:{_PART}[ \t]*+\.[ \t]*+){{32}}")
+# [[category]] for every value, and room for the others.
+MAX_TABLES: Final = MAX_SIZE + 256
+_TABLE: Final = re.compile(r"^[ \t]*\[", re.MULTILINE)
+
 _DURATION: Final = re.compile(r"(0|[1-9][0-9]{0,8})(s|m|h|d)", re.ASCII)
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _NOTHING: Final = object()
@@ -117,6 +124,10 @@ def parse(text: str, file: str) -> Declared:
     Raises:
         SurveyError: If anything in it breaks a rule.
     """
+    if _DEEP_KEY.search(text):
+        raise SurveyError(file, "", "must be TOML of modest depth", "a dotted key of more than 32 parts")
+    if len(_TABLE.findall(text)) > MAX_TABLES:
+        raise SurveyError(file, "", f"must have at most {MAX_TABLES} tables", "more")
     try:
         document = tomllib.loads(text)
     except RecursionError:

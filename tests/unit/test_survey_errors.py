@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import surveys
 
@@ -456,3 +458,40 @@ def test_survey_loads_from_a_file(tmp_path):
     path = tmp_path / "visits.toml"
     path.write_text(VISITS, encoding="utf-8")
     assert Survey.load(path) == Survey.load(str(path)) == Survey.parse(VISITS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".".join(["a"] * 200_000) + " = 1\n",
+        "[" + ".".join(["a"] * 200_000) + "]\n",
+        ".".join(["a" * 70] * 20_000) + " = 1\n",
+        " . ".join(['"a b"'] * 100_000) + " = 1\n",
+        "a = {" + ".".join(["b"] * 200_000) + " = 1}\n",
+        "".join(f"[{'.'.join(['a'] * i)}]\n" for i in range(1, 2000)),
+        "[a" + ".a" * 3000 + "]\n" + "".join(f"x{i}.y = 1\n" for i in range(100_000)),
+        "".join(f"[a{i}]\n" for i in range(400_000)),
+    ],
+    ids=[
+        "key",
+        "table",
+        "long parts",
+        "quoted",
+        "inline",
+        "nested tables",
+        "below a deep table",
+        "many tables",
+    ],
+)
+def test_toml_that_takes_minutes_is_refused_before_it_is_parsed(text: str) -> None:
+    """Processor time of this thread; each took 25 s or more, and a longer file its square."""
+    begun = time.thread_time()
+    with pytest.raises(SurveyError, match=r"must be TOML of modest depth|must have at most"):
+        Survey.parse(text)
+    assert time.thread_time() - begun < 2.0
+
+
+def test_dots_in_names_and_comments_are_no_keys() -> None:
+    dots = "1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16 ... and a sentence. Another one. " * 20
+    survey = Survey.parse(f"# {dots}\n" + surveys.VISITS)
+    assert survey == Survey.parse(surveys.VISITS)
