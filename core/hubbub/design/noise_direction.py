@@ -57,7 +57,7 @@ _FINE: Final = 1e-5
 _GIVEN_UP: Final = 4.0
 
 _ROUNDING: Final = 1e-12
-"""By so much a pure epsilon may exceed the one asked for: the last digits of a sum."""
+"""By so much a pure epsilon may exceed the one asked for in a search; what is returned never does."""
 
 _Demand: TypeAlias = tuple[Region, float]
 
@@ -310,7 +310,7 @@ class NoiseDesign:
                 return False
             profile = self._profile(law)
             if self.delta == 0.0:
-                return profile.largest <= epsilon * (1.0 + _ROUNDING)
+                return profile.largest <= epsilon
             return profile.delta(epsilon) <= self.delta
 
         law, low, step = law_at(0.0), 0.0, PRECISION
