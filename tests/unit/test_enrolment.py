@@ -117,11 +117,18 @@ def test_bounds_are_in_the_table_and_the_largest_on_the_page(setting: Setting) -
 # The archive is the authority for sealed rounds.
 
 
+def rewrite(archive: SqliteArchive, document: dict[str, object]) -> None:
+    """Puts another release in the place of the only one, its checksum too."""
+    ((digest, number),) = archive.rounds()
+    archive._db.execute("DELETE FROM release")
+    archive.put((digest, number), canonical_bytes(document))
+
+
 def test_a_rebuilt_store_agrees_with_a_release_of_an_older_rendering(setting: Setting) -> None:
     found = setting.sealed(0, 150)
     older = {key: value for key, value in found.items() if key not in ("enrolment", "poison_margin", "lost")}
     older["values"][0]["estimate"] *= 1 + 1e-14
-    setting.archive._db.execute("UPDATE release SET document = ?", (canonical_bytes(older),))
+    rewrite(setting.archive, older)
     setting.store = MemoryStore()
     setting.count(Fleet({"": 300}))
     (survey,) = setting.view.snapshot()["surveys"]
@@ -147,7 +154,7 @@ def test_a_rebuilt_store_that_counts_otherwise_stops(setting: Setting, fact: str
         other["values"][1]["label"] = "else"
     else:
         other["categories"].pop()
-    setting.archive._db.execute("UPDATE release SET document = ?", (canonical_bytes(other),))
+    rewrite(setting.archive, other)
     setting.store = MemoryStore()
     with pytest.raises(Diverged, match="round 0"):
         setting.count()
