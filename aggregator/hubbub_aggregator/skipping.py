@@ -78,7 +78,7 @@ def _applied(partition: int, state: PartitionState, records: Sequence[tuple[int,
         ) from error
 
 
-def skip(
+def skip_record(
     log: Log, stored: int, letters: DeadLetters, known: Skips, place: tuple[int, int], *, now_s: int
 ) -> bool:
     """Write down that a record is to be skipped; whether that is news.

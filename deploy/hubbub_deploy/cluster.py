@@ -21,14 +21,14 @@ from starlette.routing import Mount
 
 from hubbub import Survey
 from hubbub.errors import HubbubError
-from hubbub_aggregator import adoption, api, faust_app, skipping
+from hubbub_aggregator import adoption, api, faust_app
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import AggregatorError, LeaseLost
 from hubbub_aggregator.redis_store import RedisStore
 from hubbub_aggregator.seal_clock import AgreedClock, SteadyClock
-from hubbub_aggregator.skipping import skips_of
+from hubbub_aggregator.skipping import skip_record, skips_of
 from hubbub_aggregator.view import LiveView
 from hubbub_aggregator.watcher import Watcher
 from hubbub_collector import gateway
@@ -197,7 +197,7 @@ def aggregate(
             skips = skips_of(dead.records().values(), log.identity)
             for partition, offset in skip:
                 now_s = int(time.time())
-                if skipping.skip(
+                if skip_record(
                     log, store.offset(partition), letters, skips, (partition, offset), now_s=now_s
                 ):
                     skips[partition, offset] = now_s

@@ -20,13 +20,13 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from hubbub import Survey
-from hubbub_aggregator import api, skipping
+from hubbub_aggregator import api
 from hubbub_aggregator.archive import SqliteArchive
 from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.enrolment import Fleet
 from hubbub_aggregator.errors import AggregatorError
 from hubbub_aggregator.seal_clock import SteadyClock
-from hubbub_aggregator.skipping import skips_of
+from hubbub_aggregator.skipping import skip_record, skips_of
 from hubbub_aggregator.sqlite_dead import SqliteDeadTopic
 from hubbub_aggregator.sqlite_store import SqliteStore
 from hubbub_aggregator.view import LiveView
@@ -118,7 +118,7 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
             skips = skips_of(dead.records().values(), log.identity)
             for partition, offset in settings.skip:
                 stored, now_s = store.load(partition).offset, int(settings.clock())
-                if skipping.skip(log, stored, letters, skips, (partition, offset), now_s=now_s):
+                if skip_record(log, stored, letters, skips, (partition, offset), now_s=now_s):
                     skips[partition, offset] = now_s
             view = LiveView()
             worker = Worker(

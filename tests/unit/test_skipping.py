@@ -20,7 +20,7 @@ from hubbub_aggregator.counting import apply_many
 from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.errors import Unappliable
 from hubbub_aggregator.partition import Change, PartitionState
-from hubbub_aggregator.skipping import skip, skips_of
+from hubbub_aggregator.skipping import skip_record, skips_of
 from hubbub_aggregator.sqlite_dead import SqliteDeadTopic
 from hubbub_collector.sqlite_log import SqliteLog
 from hubbub_deploy import log_replay, node
@@ -80,9 +80,9 @@ class Setting:
         start = assignment.load([0])[0]
         assignment.take(0, self.log.read(0, start, 100))
 
-    def skip(self, partition: int, offset: int) -> bool:
+    def skip_record(self, partition: int, offset: int) -> bool:
         stored = self.store.load(0).offset
-        return skip(self.log, stored, self.letters, self.known(), (partition, offset), now_s=NOW_S)
+        return skip_record(self.log, stored, self.letters, self.known(), (partition, offset), now_s=NOW_S)
 
 
 def test_record_that_cannot_be_applied_is_named_and_all_before_it_are_saved() -> None:
@@ -100,8 +100,8 @@ def test_record_that_is_skipped_is_a_dead_letter_and_a_lost_range() -> None:
     setting = Setting()
     with pytest.raises(Unappliable):
         setting.take()
-    assert setting.skip(0, POISON_AT)
-    assert not setting.skip(0, POISON_AT)
+    assert setting.skip_record(0, POISON_AT)
+    assert not setting.skip_record(0, POISON_AT)
     setting.take()
     state = setting.store.load(0)
     assert (state.offset, state.dead, state.rounds[KEY].accounting.accepted) == (30, 1, 280)
@@ -113,7 +113,7 @@ def test_record_that_is_skipped_is_a_dead_letter_and_a_lost_range() -> None:
     setting.take()
     again = setting.store.load(0)
     assert (counted(again), again.lost, again.dead) == (counted(state), state.lost, state.dead)
-    assert not setting.skip(0, POISON_AT)
+    assert not setting.skip_record(0, POISON_AT)
 
 
 @pytest.mark.parametrize(
@@ -127,13 +127,13 @@ def test_record_that_was_counted_or_is_not_there_is_not_skipped(
     with pytest.raises(Unappliable):
         setting.take()
     with pytest.raises(ValueError, match=said):
-        setting.skip(partition, offset)
+        setting.skip_record(partition, offset)
     assert not setting.topic
 
 
 def test_letters_of_another_log_or_reason_skip_nothing() -> None:
     setting = Setting()
-    setting.skip(0, POISON_AT)
+    setting.skip_record(0, POISON_AT)
     assert skips_of(setting.topic.values(), "another log") == {}
     other = Topic()
     KeyedDeadLetters(other, log_identity=setting.log.identity).put(
