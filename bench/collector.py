@@ -31,11 +31,11 @@ import urllib3
 from servers import CORES, broker, folder, pin, redis_server
 
 import hubbub
-from hubbub.wire import Report, encode_report, encode_upload
+from hubbub.wire.report import Report, encode_report, encode_upload
 from hubbub_collector import gateway
-from hubbub_collector.kafka_log import KafkaLog
-from hubbub_collector.kafka_topic import create_topic
 from hubbub_collector.server import create_server, look_for_cycles_rarely
+from hubbub_topic.kafka.log import KafkaLog
+from hubbub_topic.kafka.topic import create_topic
 
 sys.path.insert(0, str(Path(__file__).parent))
 from run import SURVEY, line

@@ -16,11 +16,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from hubbub import wire
-from hubbub.domain import Attribute
-from hubbub.survey import Survey
+from hubbub.survey.domain import Attribute
+from hubbub.survey.survey import Survey
+from hubbub.wire import report as wire
 from hubbub_client import Agent, CollectorError, Limits, Policy
-from hubbub_client.transport import Response
+from hubbub_client.upload.transport import Response
 
 START_S = 1767225600  # 2026-01-01T00:00:00Z
 DAY_S = 86_400

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from hubbub import mechanisms
-from hubbub.accounting import BayesianFilter
+from hubbub.filter import BayesianFilter
 
 EPSILON, STRETCHES, LONG = 0.01, 20, 500
 TARGETS = {1_000: "target 20 us", 100_000: "target 200 us"}

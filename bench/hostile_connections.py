@@ -34,8 +34,8 @@ from pathlib import Path
 
 from hostile_memory import MIB, MOST, Node, survey, upload
 
-from hubbub.survey import Survey
-from hubbub.wire import decode_response
+from hubbub.survey.survey import Survey
+from hubbub.wire.report import decode_response
 
 SKIPPED = 77
 OTHER_FILES = 256

@@ -28,8 +28,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hubbub.survey import Survey
-from hubbub.wire import Report, encode_report, encode_upload
+from hubbub.survey.survey import Survey
+from hubbub.wire.report import Report, encode_report, encode_upload
 from hubbub_collector.settings import GatewaySettings
 
 MIB = 2**20

@@ -25,14 +25,15 @@ import numpy as np
 from servers import CORES, broker, pin, redis_server
 
 import hubbub
-from hubbub.records import ReportsRecord, Segment, SurveyRecord, decode_record, encode_record
-from hubbub_aggregator import assignment as assignments
-from hubbub_aggregator import counting, dedup, faust_app, plain
-from hubbub_aggregator.counting import apply_many
-from hubbub_aggregator.partition import PartitionState
-from hubbub_aggregator.redis_store import RedisStore
-from hubbub_collector.kafka_log import KafkaLog
-from hubbub_collector.kafka_topic import create_topic
+from hubbub.wire.record import ReportsRecord, Segment, SurveyRecord, decode_record, encode_record
+from hubbub_aggregator.counting import counting, dedup
+from hubbub_aggregator.counting.counting import apply_many
+from hubbub_aggregator.counting.partition import PartitionState
+from hubbub_aggregator.runners import aiokafka_runner, faust_runner
+from hubbub_aggregator.runners import assignment as assignments
+from hubbub_aggregator.stores.redis_store import RedisStore
+from hubbub_topic.kafka.log import KafkaLog
+from hubbub_topic.kafka.topic import create_topic
 
 sys.path.insert(0, str(Path(__file__).parent))
 from run import SURVEY, line
@@ -102,12 +103,14 @@ def work(kind: str, bootstrap: str, topic: str, redis_url: str) -> None:
     _Measured.ends = {partition: log.end(partition) for partition in range(PARTITIONS)}
     _Measured.empty = kind.startswith("empty")
     if kind.endswith("faust"):
-        faust_app.Assignment = _Measured  # type: ignore[misc]  # the measured one in its place
-        app = faust_app.create_app(log, store, bootstrap=bootstrap, group=f"{topic}-{time.time_ns()}")
-        faust_app.run(app)
+        faust_runner.Assignment = _Measured  # type: ignore[misc]  # the measured one in its place
+        app = faust_runner.create_app(log, store, bootstrap=bootstrap, group=f"{topic}-{time.time_ns()}")
+        faust_runner.run(app)
     else:
         assignment = _Measured(store, begin=log.begin, end=log.end, clock=time.monotonic)
-        asyncio.run(plain.count(assignment, bootstrap=bootstrap, layout=log.layout, stop=asyncio.Event()))
+        asyncio.run(
+            aiokafka_runner.count(assignment, bootstrap=bootstrap, layout=log.layout, stop=asyncio.Event())
+        )
 
 
 def worker(kind: str, bootstrap: str, topic: str, redis_url: str) -> dict[str, float]:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import mechanisms
-from hubbub.channel import Channel
+from hubbub.channels.channel import Channel
 from hubbub.design import Objective, Question, choose, compare, foresee
 from hubbub.estimation import estimator_for
 from hubbub.mechanisms.integers import column_epsilon, integerise

@@ -20,9 +20,9 @@ import numpy as np
 from servers import redis_server
 
 import hubbub
-from hubbub.records import ReportsRecord, SealRecord, Segment, SurveyRecord, encode_record
-from hubbub_aggregator.assignment import Assignment
-from hubbub_aggregator.redis_store import RedisStore
+from hubbub.wire.record import ReportsRecord, SealRecord, Segment, SurveyRecord, encode_record
+from hubbub_aggregator.runners.assignment import Assignment
+from hubbub_aggregator.stores.redis_store import RedisStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 from run import SURVEY, line

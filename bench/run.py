@@ -20,9 +20,11 @@ import msgpack
 import numpy as np
 
 import hubbub
-from hubbub import mechanisms, records, wire
+from hubbub import mechanisms
 from hubbub.estimation import Estimator
-from hubbub_aggregator import counting
+from hubbub.wire import record as records
+from hubbub.wire import report as wire
+from hubbub_aggregator.counting import counting
 
 REPEATS = 9
 SURVEY = """

@@ -3,7 +3,8 @@
     python bench/understated.py --cases 100000
 
 The account's loss stands beside the largest log-ratio of two records that a search finds, from the surveys'
-bytes and the answers alone (tests/independent_bound.py). Printed are the losses that were understated, and
+bytes and the answers alone (tests/harness/independent_bound.py). Printed are the losses that were
+understated, and
 stated less found, nats. What a sum over coordinates overstates by design is in it: surveys of several
 numbers, scores of other defaults, rounding coins. Seconds a thousand cases: about 17 on one core.
 """

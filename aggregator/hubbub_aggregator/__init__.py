@@ -1,1 +1,68 @@
 """Count reports, keep the counts, release the estimates, show them."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub_aggregator.errors import (
+        AccountingError,
+        AggregatorError,
+        Ahead,
+        ArchiveError,
+        ClockDoubt,
+        CorruptStore,
+        Diverged,
+        ForeignStore,
+        Gap,
+        LayoutGrown,
+        LeaseLost,
+        Lost,
+        StoreConflict,
+        StoreError,
+        Superseded,
+        Unappliable,
+    )
+
+__all__ = [
+    "AccountingError",
+    "AggregatorError",
+    "Ahead",
+    "ArchiveError",
+    "ClockDoubt",
+    "CorruptStore",
+    "Diverged",
+    "ForeignStore",
+    "Gap",
+    "LayoutGrown",
+    "LeaseLost",
+    "Lost",
+    "StoreConflict",
+    "StoreError",
+    "Superseded",
+    "Unappliable",
+]
+
+attach(
+    __name__,
+    {
+        "hubbub_aggregator.errors": (
+            "AccountingError",
+            "AggregatorError",
+            "Ahead",
+            "ArchiveError",
+            "ClockDoubt",
+            "CorruptStore",
+            "Diverged",
+            "ForeignStore",
+            "Gap",
+            "LayoutGrown",
+            "LeaseLost",
+            "Lost",
+            "StoreConflict",
+            "StoreError",
+            "Superseded",
+            "Unappliable",
+        ),
+    },
+)

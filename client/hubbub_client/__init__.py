@@ -1,37 +1,40 @@
-"""The device agent: perturb, keep the ledger, send; and a fleet of simulated devices."""
+"""The device agent: perturb, keep the ledger, send."""
 
-from hubbub.domain import Attribute
-from hubbub_client.agent import Agent
-from hubbub_client.async_agent import AsyncAgent
-from hubbub_client.errors import (
-    AttributeRefused,
-    BudgetFixed,
-    ClientError,
-    CollectorError,
-    LedgerCorrupt,
-    LedgerError,
-    LedgerForeign,
-    LedgerLocked,
-    LedgerMissing,
-    LedgerTooNew,
-    ListRefused,
-)
-from hubbub_client.fleet import Column, Fleet, FleetEnrolment
-from hubbub_client.fleet_upload import UploadCounts
-from hubbub_client.ledger_file import Counter
-from hubbub_client.outcomes import (
-    Answer,
-    Correction,
-    EnrolmentStatus,
-    SentReport,
-    Status,
-    UploadOutcome,
-)
-from hubbub_client.owner import Account, Asked, Part, Refused
-from hubbub_client.page import OwnerPage
-from hubbub_client.policy import Policy
-from hubbub_client.schedule import Enrolment
-from hubbub_client.uploader import Limits
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub.survey import Attribute
+    from hubbub_client.agent.agent import Agent
+    from hubbub_client.agent.async_agent import AsyncAgent
+    from hubbub_client.agent.policy import Policy
+    from hubbub_client.errors import (
+        AttributeRefused,
+        BudgetFixed,
+        ClientError,
+        CollectorError,
+        LedgerCorrupt,
+        LedgerError,
+        LedgerForeign,
+        LedgerLocked,
+        LedgerMissing,
+        LedgerTooNew,
+        ListRefused,
+    )
+    from hubbub_client.ledger.file import Counter
+    from hubbub_client.owner_page.account import Account, Asked, Part, Refused
+    from hubbub_client.owner_page.page import OwnerPage
+    from hubbub_client.surveys.schedule import Enrolment
+    from hubbub_client.upload.outcomes import (
+        Answer,
+        Correction,
+        EnrolmentStatus,
+        SentReport,
+        Status,
+        UploadOutcome,
+    )
+    from hubbub_client.upload.uploader import Limits
 
 __all__ = [
     "Account",
@@ -44,13 +47,10 @@ __all__ = [
     "BudgetFixed",
     "ClientError",
     "CollectorError",
-    "Column",
     "Correction",
     "Counter",
     "Enrolment",
     "EnrolmentStatus",
-    "Fleet",
-    "FleetEnrolment",
     "LedgerCorrupt",
     "LedgerError",
     "LedgerForeign",
@@ -65,6 +65,46 @@ __all__ = [
     "Refused",
     "SentReport",
     "Status",
-    "UploadCounts",
     "UploadOutcome",
 ]
+
+attach(
+    __name__,
+    {
+        "hubbub.survey": ("Attribute",),
+        "hubbub_client.agent.agent": ("Agent",),
+        "hubbub_client.agent.async_agent": ("AsyncAgent",),
+        "hubbub_client.agent.policy": ("Policy",),
+        "hubbub_client.errors": (
+            "AttributeRefused",
+            "BudgetFixed",
+            "ClientError",
+            "CollectorError",
+            "LedgerCorrupt",
+            "LedgerError",
+            "LedgerForeign",
+            "LedgerLocked",
+            "LedgerMissing",
+            "LedgerTooNew",
+            "ListRefused",
+        ),
+        "hubbub_client.ledger.file": ("Counter",),
+        "hubbub_client.owner_page.account": (
+            "Account",
+            "Asked",
+            "Part",
+            "Refused",
+        ),
+        "hubbub_client.owner_page.page": ("OwnerPage",),
+        "hubbub_client.surveys.schedule": ("Enrolment",),
+        "hubbub_client.upload.outcomes": (
+            "Answer",
+            "Correction",
+            "EnrolmentStatus",
+            "SentReport",
+            "Status",
+            "UploadOutcome",
+        ),
+        "hubbub_client.upload.uploader": ("Limits",),
+    },
+)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hubbub_client.survey_lists import ListRefusal
+    from hubbub_client.surveys.survey_lists import ListRefusal
 
 
 class ClientError(Exception):

@@ -1,29 +1,41 @@
 """The gateway: admit reports, strip the sender, append to a log."""
 
-from hubbub_collector.errors import (
-    CollectorError,
-    LogError,
-    LogLocked,
-    LogVersionError,
-    NotDurable,
-    SettingsError,
-)
-from hubbub_collector.gateway import create_app
-from hubbub_collector.log import Log
-from hubbub_collector.server import create_server
-from hubbub_collector.settings import GatewaySettings
-from hubbub_collector.sqlite_log import SqliteLog
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub_collector.boot_clock import boot_s
+    from hubbub_collector.errors import CollectorError, NotDurable, SettingsError
+    from hubbub_collector.gateway import create_app
+    from hubbub_collector.server import create_server, look_for_cycles_rarely
+    from hubbub_collector.settings import GatewaySettings
 
 __all__ = [
     "CollectorError",
     "GatewaySettings",
-    "Log",
-    "LogError",
-    "LogLocked",
-    "LogVersionError",
     "NotDurable",
     "SettingsError",
-    "SqliteLog",
+    "boot_s",
     "create_app",
     "create_server",
+    "look_for_cycles_rarely",
 ]
+
+attach(
+    __name__,
+    {
+        "hubbub_collector.boot_clock": ("boot_s",),
+        "hubbub_collector.errors": (
+            "CollectorError",
+            "NotDurable",
+            "SettingsError",
+        ),
+        "hubbub_collector.gateway": ("create_app",),
+        "hubbub_collector.server": (
+            "create_server",
+            "look_for_cycles_rarely",
+        ),
+        "hubbub_collector.settings": ("GatewaySettings",),
+    },
+)

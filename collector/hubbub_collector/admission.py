@@ -13,10 +13,9 @@ from typing import Final, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import Channel
-from hubbub.records import NO_ROUND
+from hubbub.channels import Channel
 from hubbub.survey import Survey
-from hubbub.wire import Malformed, Outcome, Report
+from hubbub.wire import NO_ROUND, Malformed, Outcome, Report
 from hubbub_collector.errors import CollectorError
 
 Key: TypeAlias = tuple[bytes, int]

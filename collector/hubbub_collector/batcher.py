@@ -14,10 +14,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import Symbol
-from hubbub.randomness import Source
-from hubbub.records import ReportsRecord, Segment
-from hubbub.wire import ID_BYTES, Malformed, Outcome, Report
+from hubbub.channels import Symbol
+from hubbub.numeric import Source
+from hubbub.wire import ID_BYTES, Malformed, Outcome, Report, ReportsRecord, Segment
 from hubbub_collector.admission import Key, Verdict
 
 # In a record, at most: everything of a segment but its columns; a report's id; a symbol that is a number.

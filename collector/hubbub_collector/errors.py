@@ -3,10 +3,7 @@
 CollectorError
 ├── SettingsError      a setting breaks a rule: also a ValueError
 ├── ListFileError      the signed list of surveys cannot be served as it is
-├── NotDurable         an upload whose record did not reach the log; the device must send it again
-└── LogError           the log could not do what was asked; of a refused append nothing is kept
-    ├── LogLocked      another owner has the log open
-    └── LogVersionError  the log was written by a newer release
+└── NotDurable         an upload whose record did not reach the log; the device must send it again
 
 Messages name the subject, the rule and the value; never an id, a symbol or a sender.
 """
@@ -28,15 +25,3 @@ class ListFileError(CollectorError):
 
 class NotDurable(CollectorError):  # noqa: N818  # it names what the upload is, not a fault of the caller
     """The record that held an upload was not stored: it is forgotten and must not be acknowledged."""
-
-
-class LogError(CollectorError):
-    """The log could not be opened, read or appended to."""
-
-
-class LogLocked(LogError):  # noqa: N818  # a state that an operator meets, named as one
-    """The log has another owner; one process at a time may have it open."""
-
-
-class LogVersionError(LogError):
-    """The log's schema is newer than this release can read."""

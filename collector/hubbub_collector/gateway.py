@@ -20,20 +20,28 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from hubbub.errors import WireError
-from hubbub.randomness import SYSTEM, Source
-from hubbub.records import NO_ROUND, SurveyRecord, encode_record
+from hubbub.numeric import SYSTEM, Source
 from hubbub.survey import Survey
-from hubbub.wire import WIDE_REPORT, decode_upload, encode_surveys, short_reports, wide_reports
+from hubbub.wire import (
+    NO_ROUND,
+    WIDE_REPORT,
+    SurveyRecord,
+    decode_upload,
+    encode_record,
+    encode_surveys,
+    short_reports,
+    wide_reports,
+)
 from hubbub_collector.admission import Admission, Key, Terms, index_surveys
 from hubbub_collector.batcher import ByteBudget
 from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
 from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.list_file import ListFile
-from hubbub_collector.log import Log
 from hubbub_collector.metrics import Metrics, sealing_metric
 from hubbub_collector.settings import GatewaySettings
 from hubbub_collector.writer import Writer
+from hubbub_topic import Log
 
 MSGPACK: Final = "application/msgpack"
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from hubbub.errors import ListError
-from hubbub.survey_list import digest_of, read_unverified
+from hubbub.survey import digest_of, read_unverified
 from hubbub_collector.errors import ListFileError
 
 

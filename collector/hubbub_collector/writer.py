@@ -12,16 +12,15 @@ from time import perf_counter
 
 import numpy as np
 
-from hubbub.randomness import Source
-from hubbub.records import encode_record
-from hubbub.wire import SHORT_REPORT, WIDE_REPORT, Malformed, Outcome, Report, encode_response
+from hubbub.numeric import Source
+from hubbub.wire import SHORT_REPORT, WIDE_REPORT, Malformed, Outcome, Report, encode_record, encode_response
 from hubbub_collector.admission import Admission, Key, Verdict
 from hubbub_collector.batcher import LARGEST_ROW, Batch
 from hubbub_collector.boot_clock import boot_s
-from hubbub_collector.errors import LogError, NotDurable
-from hubbub_collector.log import Log
+from hubbub_collector.errors import NotDurable
 from hubbub_collector.metrics import Fate, Metrics
 from hubbub_collector.settings import GatewaySettings
+from hubbub_topic import Log, LogError
 
 _LOG = logging.getLogger("hubbub.collector")
 

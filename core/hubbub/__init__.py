@@ -5,12 +5,18 @@
 4
 """
 
-from hubbub import accounting, mechanisms, testing
-from hubbub.channel import Channel
-from hubbub.domain import Attribute
-from hubbub.errors import BudgetError, HubbubError, ParameterError, SurveyError, WireError
-from hubbub.estimation import Estimate, Estimator
-from hubbub.survey import Survey
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub import filter, mechanisms, testing  # noqa: A004 - the room's name
+    from hubbub.channels.channel import Channel
+    from hubbub.errors import BudgetError, HubbubError, ParameterError, SurveyError, WireError
+    from hubbub.estimation.estimate import Estimate
+    from hubbub.estimation.estimator import Estimator
+    from hubbub.survey.domain import Attribute
+    from hubbub.survey.survey import Survey
 
 __all__ = [
     "Attribute",
@@ -23,7 +29,28 @@ __all__ = [
     "Survey",
     "SurveyError",
     "WireError",
-    "accounting",
+    "filter",
     "mechanisms",
     "testing",
 ]
+
+attach(
+    __name__,
+    {
+        "hubbub.channels.channel": ("Channel",),
+        "hubbub.errors": (
+            "BudgetError",
+            "HubbubError",
+            "ParameterError",
+            "SurveyError",
+            "WireError",
+        ),
+        "hubbub.estimation.estimate": ("Estimate",),
+        "hubbub.estimation.estimator": ("Estimator",),
+        "hubbub.survey.domain": ("Attribute",),
+        "hubbub.survey.survey": ("Survey",),
+        "hubbub.filter": (),
+        "hubbub.mechanisms": (),
+        "hubbub.testing": (),
+    },
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hubbub import Survey
-from hubbub.records import SurveyRecord, decode_record
+from hubbub.wire import SurveyRecord, decode_record
 from hubbub_deploy.errors import DeployError
 
 

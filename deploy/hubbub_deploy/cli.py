@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError
-from hubbub_deploy import agent_cli, cluster_cli, stated_fleet, survey_cli
-from hubbub_deploy.arguments import add_skip, port, positive, seconds, whole
+from hubbub_deploy import fleet_options
+from hubbub_deploy.commands import agent, cluster
+from hubbub_deploy.commands import survey as survey_cli
+from hubbub_deploy.commands.arguments import add_skip, port, positive, seconds, whole
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     node.add_argument("surveys", nargs="+", type=Path, metavar="SURVEY", help="survey files (TOML)")
     node.add_argument("--list", type=Path, help="signed list of surveys to serve, from `hubbub survey sign`")
     node.add_argument("--data", type=Path, required=True, help="folder of the log, the store and the archive")
-    stated_fleet.add_to(node)
+    fleet_options.add_to(node)
     node.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     node.add_argument("--port", type=port, default=DEFAULT_PORT, help="default: %(default)s; 0 for any")
     node.add_argument("--partitions", type=positive, default=4, help="of a new log (default: %(default)s)")
@@ -100,8 +102,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_replay(commands)
 
     _add_survey(commands)
-    agent_cli.add_to(commands)
-    cluster_cli.add_to(commands)
+    agent.add_to(commands)
+    cluster.add_to(commands)
     return parser
 
 
@@ -168,7 +170,7 @@ def _add_replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from hubbub_deploy.demo import DemoSettings, run  # noqa: PLC0415 - `hubbub survey` needs no server library
+    from hubbub_deploy.commands.demo import DemoSettings, run  # noqa: PLC0415 - `hubbub survey` needs no server library
 
     return run(
         DemoSettings(
@@ -188,7 +190,7 @@ def _node(options: argparse.Namespace) -> int:
     from hubbub_deploy.node import NodeSettings, serve  # noqa: PLC0415
 
     surveys = tuple(Survey.load(path) for path in options.surveys)
-    fleet = stated_fleet.stated(options)
+    fleet = fleet_options.stated(options)
     known = {survey.id for survey in surveys}
     # a list may bring surveys that nobody knows yet
     if options.list is None and (strange := sorted(fleet.asked.keys() - known - {""})):
@@ -210,7 +212,7 @@ def _node(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from hubbub_deploy import log_replay  # noqa: PLC0415
+    from hubbub_deploy.commands import log_replay  # noqa: PLC0415
 
     if log_replay.is_log(options.source):
         return log_replay.run(
@@ -226,7 +228,7 @@ def _replay(options: argparse.Namespace) -> int:
         options.misuse("the following arguments are required: --survey")
     if options.archive is not None:
         options.misuse("--archive is compared with a log's releases, and a CSV has none")
-    from hubbub_deploy.replay import ReplaySettings, run  # noqa: PLC0415 - it plots, and a server cannot
+    from hubbub_deploy.commands.replay import ReplaySettings, run  # noqa: PLC0415 - it plots, and a server cannot
 
     columns = {}
     for pair in options.column:
@@ -304,7 +306,7 @@ def _read(value: object) -> str:
 
 def _symbols(channel: Channel) -> dict[str, int]:
     """What a report's symbol is one of: so many numbers, or sets of so many cells."""
-    from hubbub.sets import SetChannel  # noqa: PLC0415
+    from hubbub.channels import SetChannel  # noqa: PLC0415
 
     if isinstance(channel, SetChannel):
         return {"cells": channel.cells, "symbol_bytes": channel.width}
@@ -312,7 +314,7 @@ def _symbols(channel: Channel) -> dict[str, int]:
 
 
 def _survey_design(options: argparse.Namespace) -> int:
-    from hubbub_deploy.design import DesignSettings, run  # noqa: PLC0415
+    from hubbub_deploy.commands.design import DesignSettings, run  # noqa: PLC0415
 
     return run(
         DesignSettings(

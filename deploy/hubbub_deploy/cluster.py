@@ -19,31 +19,25 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+import hubbub_collector
 from hubbub import Survey
 from hubbub.errors import HubbubError
-from hubbub_aggregator import adoption, api, faust_app
-from hubbub_aggregator.archive import SqliteArchive
-from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
-from hubbub_aggregator.enrolment import Fleet
-from hubbub_aggregator.errors import AggregatorError, LeaseLost
-from hubbub_aggregator.redis_store import RedisStore
-from hubbub_aggregator.seal_clock import AgreedClock, SteadyClock
-from hubbub_aggregator.skipping import skip_record, skips_of
-from hubbub_aggregator.view import LiveView
-from hubbub_aggregator.watcher import Watcher
-from hubbub_collector import gateway
-from hubbub_collector.boot_clock import boot_s
-from hubbub_collector.errors import CollectorError
-from hubbub_collector.growing_log import GrowingLog
-from hubbub_collector.kafka_dead import KafkaDeadTopic
-from hubbub_collector.server import create_server, look_for_cycles_rarely
-from hubbub_deploy import watching
+from hubbub_aggregator import AggregatorError, LeaseLost, counting, runners, web
+from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
+from hubbub_aggregator.release import AgreedClock, Fleet, SteadyClock
+from hubbub_aggregator.runners import Watcher
+from hubbub_aggregator.stores import RedisStore, SqliteArchive
+from hubbub_aggregator.web import LiveView
+from hubbub_collector import CollectorError, boot_s, create_server, look_for_cycles_rarely
+from hubbub_deploy import supervise
 from hubbub_deploy.announced import digests_of, refuse_changed
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import announced, opened
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.listening import base_url, listen, stopping_politely
 from hubbub_deploy.private_files import private_files
+from hubbub_deploy.sockets import base_url, listen, stopping_politely
+from hubbub_topic import LogError
+from hubbub_topic.kafka import GrowingLog, KafkaDeadTopic
 
 ARCHIVE_FILE: Final = "archive.sqlite"
 
@@ -68,7 +62,7 @@ def _store(settings: ClusterSettings, log: GrowingLog) -> Iterator[RedisStore]:
 def _dead(settings: ClusterSettings) -> Iterator[KafkaDeadTopic]:
     try:
         dead = KafkaDeadTopic(settings.kafka, settings.topic)
-    except CollectorError as error:
+    except (CollectorError, LogError) as error:
         raise DeployError(str(error)) from error
     with dead:
         yield dead
@@ -83,7 +77,7 @@ def dead_letters(settings: ClusterSettings) -> list[dict[str, object]]:
     with _dead(settings) as dead:
         try:
             return in_order(dead.records().values())
-        except CollectorError as error:
+        except (CollectorError, LogError) as error:
             raise DeployError(str(error)) from error
 
 
@@ -114,8 +108,8 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
                 )
             # The later clock: a round that one which is behind leaves out would seem to have lost nothing.
             now_s = int(max(time.time(), *store.clocks()))
-            store.save(partition, adoption.adopt(state, offset, announced(log), now_s=now_s))
-        except (AggregatorError, CollectorError, HubbubError) as error:
+            store.save(partition, counting.adopt(state, offset, announced(log), now_s=now_s))
+        except (AggregatorError, CollectorError, LogError, HubbubError) as error:
             raise DeployError(str(error)) from error
         return (
             f"partition {partition}: offsets {state.offset} to {offset - 1} are given up; "
@@ -147,8 +141,10 @@ def collect(
     with opened(settings) as log, listen(host, port) as listener:
         try:
             refuse_changed(surveys, digests_of(log.announced()))
-            ingest = gateway.create_app(log, surveys, settings=settings.gateway, survey_list=survey_list)
-        except CollectorError as error:
+            ingest = hubbub_collector.create_app(
+                log, surveys, settings=settings.gateway, survey_list=survey_list
+            )
+        except (CollectorError, LogError) as error:
             raise DeployError(str(error)) from error
         server = create_server(ingest, host=host, port=port)
         look_for_cycles_rarely()
@@ -185,7 +181,7 @@ def aggregate(
     """
     with opened(settings) as log, _store(settings, log) as store, _dead(settings) as dead:
         try:
-            faust_app.use_event_loop("uvloop" if settings.event_loop == "uvloop" else "asyncio")
+            runners.use_event_loop("uvloop" if settings.event_loop == "uvloop" else "asyncio")
         except ImportError as error:
             raise DeployError(f"event_loop uvloop must be installed: {error}") from error
         letters = KeyedDeadLetters(
@@ -201,9 +197,9 @@ def aggregate(
                     log, store.offset(partition), letters, skips, (partition, offset), now_s=now_s
                 ):
                     skips[partition, offset] = now_s
-        except (AggregatorError, CollectorError, ValueError) as error:
+        except (AggregatorError, CollectorError, LogError, ValueError) as error:
             raise DeployError(str(error)) from error
-        app = faust_app.create_app(
+        app = runners.create_app(
             log,
             store,
             bootstrap=settings.kafka,
@@ -213,7 +209,7 @@ def aggregate(
             dead_letters=letters,
             skips=skips,
         )
-        return faust_app.run(app)
+        return runners.run(app)
 
 
 def dashboard(
@@ -257,13 +253,13 @@ def dashboard(
         try:
             with attempt():
                 pass
-        except (AggregatorError, CollectorError) as error:
+        except (AggregatorError, CollectorError, LogError) as error:
             if not isinstance(error, LeaseLost):
                 raise DeployError(str(error)) from error
 
         def watch() -> None:
             try:
-                watching.watch(attempt, view, stop)
+                supervise.watch(attempt, view, stop)
             except Exception:
                 traceback.print_exc()
                 failed.set()
@@ -277,7 +273,7 @@ def dashboard(
             print(f"Hubbub dashboard: {base_url(host, listener)}", flush=True)
             yield
 
-        page = Mount("/", api.create_app(view, closing=lambda: server.should_exit))
+        page = Mount("/", web.create_app(view, closing=lambda: server.should_exit))
         server = create_server(Starlette(routes=[page], lifespan=lifespan), host=host, port=port)
         with stopping_politely(server):
             try:

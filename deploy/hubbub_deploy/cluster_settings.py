@@ -9,11 +9,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Final, Self
 
-from hubbub_aggregator import faust_app
-from hubbub_aggregator.sealing import DEFAULT_GRACE_S
-from hubbub_collector.kafka_log import DEFAULT_REBUILD_S
-from hubbub_collector.settings import GatewaySettings
+from hubbub_aggregator import runners
+from hubbub_aggregator.release import DEFAULT_GRACE_S
+from hubbub_collector import GatewaySettings
 from hubbub_deploy.errors import DeployError
+from hubbub_topic.kafka import DEFAULT_REBUILD_S
 
 ADDRESSES: Final = {"kafka": "HUBBUB_KAFKA", "redis": "HUBBUB_REDIS"}
 """Settings that the environment may say instead of the file, by key."""
@@ -48,7 +48,7 @@ class ClusterSettings:
     namespace: str = "hubbub"
     group: str = "hubbub-aggregator"
     rebuild_s: int = DEFAULT_REBUILD_S
-    session_s: float = faust_app.DEFAULT_SESSION_S
+    session_s: float = runners.DEFAULT_SESSION_S
     grace_s: float = DEFAULT_GRACE_S
     dead_letter_payload: str = "none"
     event_loop: str = "asyncio"

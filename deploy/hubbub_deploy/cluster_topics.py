@@ -10,22 +10,23 @@ from datetime import UTC, datetime
 
 from hubbub import Survey
 from hubbub.errors import HubbubError
-from hubbub.layout import Layout
-from hubbub.records import SurveyRecord, decode_record
-from hubbub_aggregator.errors import AggregatorError
-from hubbub_aggregator.redis_connection import as_store_error, clocks, connected
-from hubbub_collector.errors import CollectorError
-from hubbub_collector.growing_log import GrowingLog, least_start
-from hubbub_collector.kafka_log import KafkaLog
-from hubbub_collector.kafka_topic import (
+from hubbub.wire import Layout, SurveyRecord, decode_record
+from hubbub_aggregator import AggregatorError
+from hubbub_aggregator.stores import as_store_error, clocks, connected
+from hubbub_collector import CollectorError
+from hubbub_deploy.cluster_settings import ClusterSettings
+from hubbub_deploy.errors import DeployError
+from hubbub_topic import LogError
+from hubbub_topic.kafka import (
     DEFAULT_RETENTION_S,
+    GrowingLog,
+    KafkaLog,
     Topic,
     check_topic,
     create_topic,
     describe_topic,
+    least_start,
 )
-from hubbub_deploy.cluster_settings import ClusterSettings
-from hubbub_deploy.errors import DeployError
 
 
 def make_topic(
@@ -50,7 +51,7 @@ def make_topic(
         )
         GrowingLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s).close()
         return made
-    except CollectorError as error:
+    except (CollectorError, LogError) as error:
         raise DeployError(str(error)) from error
 
 
@@ -67,13 +68,13 @@ def ensure_topic(
     except DeployError as refused:
         try:
             found = describe_topic(settings.kafka, settings.topic)
-        except CollectorError:
+        except (CollectorError, LogError):
             raise refused from None
     try:
         check_topic(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
         with GrowingLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s) as log:
             used = log.layout.spans[0].partitions
-    except CollectorError as error:
+    except (CollectorError, LogError) as error:
         raise DeployError(str(error)) from error
     if used != partitions:
         raise DeployError(
@@ -119,7 +120,7 @@ def grow(
             )
             with KafkaLog(settings.kafka, name, partitions, rebuild_s=settings.rebuild_s) as new:
                 return log.grow(new, from_s=from_s)
-        except (CollectorError, HubbubError) as error:
+        except (CollectorError, LogError, HubbubError) as error:
             raise DeployError(str(error)) from error
 
 
@@ -153,7 +154,7 @@ def opened(settings: ClusterSettings) -> Iterator[GrowingLog]:
     """
     try:
         log = GrowingLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
-    except CollectorError as error:
+    except (CollectorError, LogError) as error:
         raise DeployError(str(error)) from error
     with log:
         yield log

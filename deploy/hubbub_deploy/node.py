@@ -19,28 +19,20 @@ from typing import Final, Literal
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+import hubbub_collector
 from hubbub import Survey
-from hubbub_aggregator import api
-from hubbub_aggregator.archive import SqliteArchive
-from hubbub_aggregator.dead_letters import KeyedDeadLetters, in_order
-from hubbub_aggregator.enrolment import Fleet
-from hubbub_aggregator.errors import AggregatorError
-from hubbub_aggregator.seal_clock import SteadyClock
-from hubbub_aggregator.skipping import skip_record, skips_of
-from hubbub_aggregator.sqlite_dead import SqliteDeadTopic
-from hubbub_aggregator.sqlite_store import SqliteStore
-from hubbub_aggregator.view import LiveView
-from hubbub_aggregator.worker import Worker
-from hubbub_collector import gateway
-from hubbub_collector.boot_clock import boot_s
-from hubbub_collector.errors import CollectorError, LogLocked
-from hubbub_collector.server import create_server
-from hubbub_collector.settings import GatewaySettings
-from hubbub_collector.sqlite_log import SqliteLog
+from hubbub_aggregator import AggregatorError, web
+from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
+from hubbub_aggregator.release import Fleet, SteadyClock
+from hubbub_aggregator.runners import Worker
+from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic, SqliteStore
+from hubbub_aggregator.web import LiveView
+from hubbub_collector import CollectorError, GatewaySettings, boot_s, create_server
 from hubbub_deploy.announced import refuse_changed
 from hubbub_deploy.errors import AlreadyRunning, DeployError
-from hubbub_deploy.listening import base_url, listen, stopping_politely
 from hubbub_deploy.private_files import private_files
+from hubbub_deploy.sockets import base_url, listen, stopping_politely
+from hubbub_topic import LogError, LogLocked, SqliteLog
 
 LOG_FILE: Final = "log.sqlite"
 STORE_FILE: Final = "store.sqlite"
@@ -138,7 +130,7 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
             raise AlreadyRunning(f"{folder}: another node runs on these files ({error})") from error
         except OSError as error:
             raise DeployError(f"{folder}: must be a folder to write in, got {error.strerror!r}") from error
-        except (CollectorError, AggregatorError, ValueError) as error:
+        except (CollectorError, LogError, AggregatorError, ValueError) as error:
             raise DeployError(f"{folder}: {error}") from error
         yield log, worker, view
 
@@ -169,7 +161,7 @@ def serve(
                 for entry in view.snapshot()["surveys"]
             }
             refuse_changed(settings.surveys, known)
-            ingest = gateway.create_app(
+            ingest = hubbub_collector.create_app(
                 log,
                 settings.surveys,
                 settings=_within_grace(settings),
@@ -178,7 +170,7 @@ def serve(
                 survey_list=settings.survey_list,
                 unsealed=lambda: view.unsealed,
             )
-        except CollectorError as error:
+        except (CollectorError, LogError) as error:
             raise DeployError(str(error)) from error
 
         @contextlib.asynccontextmanager
@@ -188,7 +180,7 @@ def serve(
                 announce(url)
                 yield
 
-        page = Mount("/", api.create_app(view, closing=lambda: server.should_exit))
+        page = Mount("/", web.create_app(view, closing=lambda: server.should_exit))
         # The gateway's few paths first; all the rest is the page and its API.
         app = Starlette(routes=[*ingest.routes, page], lifespan=lifespan)
         server = create_server(app, host=settings.host, port=settings.port, settings=settings.gateway)

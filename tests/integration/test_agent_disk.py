@@ -14,7 +14,7 @@ from devices import DAY_S, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, opene
 from surveys import START_S
 
 from hubbub_client import ClientError, LedgerLocked
-from hubbub_client.ledger import Ledger
+from hubbub_client.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.integration
 
@@ -103,7 +103,7 @@ def test_two_processes_never_hold_one_ledger(tmp_path: Path) -> None:
     """Six processes want the ledger at once and again and again; each that gets it adds one attribute."""
     code = (
         "import sys, time\nfrom hubbub_client.errors import LedgerLocked\n"
-        "from hubbub_client.ledger import Ledger\n"
+        "from hubbub_client.ledger.ledger import Ledger\n"
         "won = 0\n"
         "while won < 5:\n"
         "    try: ledger = Ledger(sys.argv[1], budget=1.0)\n"

@@ -13,17 +13,17 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import agent_nursery
+import agent_harness
 import gateway_process
 import pytest
 from surveys import AGE_BY_SEX, LABELS
 
-from hubbub.records import ReportsRecord, decode_record
-from hubbub.survey import Survey
-from hubbub_client.book import replay
-from hubbub_client.ledger import Ledger
-from hubbub_client.schedule import PINNED
-from hubbub_collector.sqlite_log import SqliteLog
+from hubbub.survey.survey import Survey
+from hubbub.wire.record import ReportsRecord, decode_record
+from hubbub_client.agent.filter_state import replay
+from hubbub_client.ledger.ledger import Ledger
+from hubbub_client.surveys.schedule import PINNED
+from hubbub_topic.sqlite import SqliteLog
 
 pytestmark = [
     pytest.mark.integration,
@@ -97,7 +97,7 @@ class World:
         gateway = Process(gateway_process, self.log, *files)
         self._running.callback(gateway.end)
         url = f"http://127.0.0.1:{gateway.ask()}"
-        nursery = Process(agent_nursery, self.ledger, url, BUDGET, *files)
+        nursery = Process(agent_harness, self.ledger, url, BUDGET, *files)
         self._running.callback(nursery.end)
         self._nursery = nursery
 

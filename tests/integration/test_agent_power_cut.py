@@ -9,11 +9,11 @@ from devices import DAY_S, VISITS_SURVEY, Clock, Collector, changed, opener
 from power_cut import Step
 from surveys import LABELS, START_S
 
-from hubbub import wire
-from hubbub.wire import decode_upload
-from hubbub_client.book import replay
+from hubbub.wire import report as wire
+from hubbub.wire.report import decode_upload
+from hubbub_client.agent.filter_state import replay
 from hubbub_client.errors import LedgerError
-from hubbub_client.ledger import Ledger
+from hubbub_client.ledger.ledger import Ledger
 
 pytestmark = [
     pytest.mark.integration,

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 import urllib3
 from counting_logs import report_id, segment
-from kafka_nursery import bootstrap_or_skip, new_topic_name
-from redis_nursery import needs_redis, running
+from kafka_harness import bootstrap_or_skip, new_topic_name
+from redis_harness import needs_redis, running
 from surveys import LABELS
 
-from hubbub.records import ReportsRecord, SealRecord, SurveyRecord, decode_record, encode_record
-from hubbub.survey import Survey
-from hubbub_aggregator.assignment import Assignment
-from hubbub_aggregator.redis_store import RedisStore
-from hubbub_collector.growing_log import GrowingLog
+from hubbub.survey.survey import Survey
+from hubbub.wire.record import ReportsRecord, SealRecord, SurveyRecord, decode_record, encode_record
+from hubbub_aggregator.runners.assignment import Assignment
+from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import make_topic
+from hubbub_topic.kafka.growing_log import GrowingLog
 
 pytestmark = [pytest.mark.integration, needs_redis]
 

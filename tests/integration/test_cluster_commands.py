@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 import urllib3
 from counting_logs import report_id
-from kafka_nursery import bootstrap_or_skip, new_topic_name
-from redis_nursery import RedisServer, needs_redis, running
+from kafka_harness import bootstrap_or_skip, new_topic_name
+from redis_harness import RedisServer, needs_redis, running
 from surveys import LABELS
 
-from hubbub.survey import Survey
-from hubbub.wire import Report, decode_response, encode_report, encode_upload
-from hubbub_collector import kafka_errors
-from hubbub_collector.kafka_log import KafkaLog
+from hubbub.survey.survey import Survey
+from hubbub.wire.report import Report, decode_response, encode_report, encode_upload
 from hubbub_deploy import cli
+from hubbub_topic.kafka import errors
+from hubbub_topic.kafka.log import KafkaLog
 
 pytestmark = [pytest.mark.integration, needs_redis]
 
@@ -198,7 +198,7 @@ def test_dashboard_outlives_redis_and_another_one_stands_by(cluster: Cluster, tm
 def test_process_without_its_topic_says_so_in_one_line(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka_errors, "UNKNOWN_S", 0.2)  # in a cluster of one, nobody hears of it later
+    monkeypatch.setattr(errors, "UNKNOWN_S", 0.2)  # in a cluster of one, nobody hears of it later
     for command, *arguments in (
         ("collector", str(survey_of_now(tmp_path)), "--port", "0"),
         ("aggregator",),

@@ -23,14 +23,14 @@ import urllib3
 from starlette.applications import Starlette
 from surveys import LABELS, START_S, VISITS
 
-from hubbub.records import NO_ROUND, ReportsRecord, SurveyRecord, decode_record
-from hubbub.survey import Survey
-from hubbub.wire import Report, decode_response, decode_surveys, encode_report, encode_upload
-from hubbub_collector.errors import LogError
+from hubbub.survey.survey import Survey
+from hubbub.wire.record import NO_ROUND, ReportsRecord, SurveyRecord, decode_record
+from hubbub.wire.report import Report, decode_response, decode_surveys, encode_report, encode_upload
 from hubbub_collector.gateway import create_app
 from hubbub_collector.server import create_server
 from hubbub_collector.settings import GatewaySettings
-from hubbub_collector.sqlite_log import SqliteLog
+from hubbub_topic.errors import LogError
+from hubbub_topic.sqlite import SqliteLog
 
 pytestmark = pytest.mark.integration
 
@@ -511,10 +511,10 @@ def test_a_get_on_reports_is_405(log: GatedLog) -> None:
 _NODE = """
 import os, signal, socket, sys, time
 from pathlib import Path
-from hubbub.survey import Survey
+from hubbub.survey.survey import Survey
 from hubbub_collector.gateway import create_app
 from hubbub_collector.server import create_server
-from hubbub_collector.sqlite_log import SqliteLog
+from hubbub_topic.sqlite import SqliteLog
 
 path, death = sys.argv[1:]
 

@@ -23,13 +23,13 @@ from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 from surveys import LABELS, START_S
 
-from hubbub.survey import Survey
-from hubbub.wire import Report, decode_response, encode_report, encode_upload
-from hubbub_aggregator import api
+from hubbub.survey.survey import Survey
+from hubbub.wire.report import Report, decode_response, encode_report, encode_upload
+from hubbub_aggregator.web import api
 from hubbub_collector.gateway import create_app
 from hubbub_collector.server import create_server
 from hubbub_collector.settings import GatewaySettings
-from hubbub_collector.sqlite_log import SqliteLog
+from hubbub_topic.sqlite import SqliteLog
 
 pytestmark = pytest.mark.integration
 

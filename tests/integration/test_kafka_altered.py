@@ -16,27 +16,27 @@ import numpy as np
 import pytest
 from confluent_kafka import Producer
 from counting_logs import report_id
-from kafka_nursery import bootstrap_or_skip, new_topic_name
-from redis_nursery import needs_redis, running
+from kafka_harness import bootstrap_or_skip, new_topic_name
+from redis_harness import needs_redis, running
 from surveys import LABELS
-from worker_nursery import Workers
+from worker_harness import Workers
 
-from hubbub.records import SurveyRecord, encode_record
-from hubbub.survey import Survey
+from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
-from hubbub.wire import Report
-from hubbub_aggregator.redis_store import RedisStore
+from hubbub.wire.record import SurveyRecord, encode_record
+from hubbub.wire.report import Report
+from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_collector.admission import Verdict
 from hubbub_collector.batcher import Batch
-from hubbub_collector.errors import LogError
-from hubbub_collector.growing_log import GrowingLog
-from hubbub_collector.kafka_log import KafkaLog
-from hubbub_collector.kafka_reader import consumer, ends
-from hubbub_collector.kafka_topic import companion, create_topic
-from hubbub_deploy import log_replay
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import ensure_topic, make_topic
+from hubbub_deploy.commands import log_replay
 from hubbub_deploy.errors import DeployError
+from hubbub_topic.errors import LogError
+from hubbub_topic.kafka.consumer import consumer, ends
+from hubbub_topic.kafka.growing_log import GrowingLog
+from hubbub_topic.kafka.log import KafkaLog
+from hubbub_topic.kafka.topic import companion, create_topic
 
 pytestmark = pytest.mark.integration
 

@@ -15,21 +15,21 @@ import numpy as np
 import pytest
 import urllib3
 from counting_logs import MemoryStore, report_id
-from kafka_nursery import bootstrap_or_skip, new_topic_name
-from redis_nursery import free_port
+from kafka_harness import bootstrap_or_skip, new_topic_name
+from redis_harness import free_port
 from surveys import LABELS, START_S
 
-from hubbub.records import ReportsRecord, decode_record
-from hubbub.survey import Survey
-from hubbub.wire import Report, decode_response, encode_report, encode_upload
-from hubbub_aggregator.assignment import Assignment
-from hubbub_collector.growing_log import GrowingLog
-from hubbub_collector.kafka_topic import create_topic
+from hubbub.survey.survey import Survey
+from hubbub.wire.record import ReportsRecord, decode_record
+from hubbub.wire.report import Report, decode_response, encode_report, encode_upload
+from hubbub_aggregator.runners.assignment import Assignment
+from hubbub_topic.kafka.growing_log import GrowingLog
+from hubbub_topic.kafka.topic import create_topic
 
 pytestmark = pytest.mark.integration
 
 HEALTH = Survey.parse(LABELS)
-PROCESS = Path(__file__).parents[1] / "kafka_gateway_process.py"
+PROCESS = Path(__file__).parents[1] / "harness" / "kafka_gateway_process.py"
 PARTITIONS, UPLOADS, EACH, PATIENCE_S = 3, 300, 5, 60.0
 
 

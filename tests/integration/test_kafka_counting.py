@@ -16,24 +16,24 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from counting_logs import MINUTE
-from kafka_nursery import bootstrap_or_skip, mortal_broker, new_topic_name
+from kafka_harness import bootstrap_or_skip, mortal_broker, new_topic_name
 from numpy.typing import NDArray
-from redis_nursery import RedisServer, needs_redis, running
+from redis_harness import RedisServer, needs_redis, running
 from surveys import VISITS
 
-from hubbub.records import ReportsRecord, Segment, SurveyRecord, decode_record, encode_record
-from hubbub.survey import Survey
-from hubbub_aggregator.archive import SqliteArchive
+from hubbub.survey.survey import Survey
+from hubbub.wire.record import ReportsRecord, Segment, SurveyRecord, decode_record, encode_record
 from hubbub_aggregator.errors import ArchiveError
-from hubbub_aggregator.redis_store import RedisStore
-from hubbub_aggregator.release import sum_counts
-from hubbub_aggregator.view import LiveView
-from hubbub_aggregator.watcher import Watcher
-from hubbub_collector.kafka_log import KafkaLog
-from hubbub_collector.kafka_topic import create_topic
+from hubbub_aggregator.release.round_release import sum_counts
+from hubbub_aggregator.runners.publisher import Watcher
+from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.stores.redis_store import RedisStore
+from hubbub_aggregator.web.view import LiveView
 from hubbub_deploy.cluster import adopt
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
+from hubbub_topic.kafka.log import KafkaLog
+from hubbub_topic.kafka.topic import create_topic
 
 pytestmark = [pytest.mark.integration, needs_redis]
 
@@ -41,7 +41,7 @@ VISITED = Survey.parse(VISITS)
 KEY = (VISITED.digest, 0)
 DUE_S = VISITED.round_end_s(0) + VISITED.lateness_s + 30.0
 PARTITIONS, REPORTS, TIMES, RECORD = 4, 40_000, 3, 50
-PROCESS = Path(__file__).parents[1] / "aggregator_process.py"
+PROCESS = Path(__file__).parents[1] / "harness" / "aggregator_process.py"
 PATIENCE_S = 40.0
 
 Kind = Literal["faust", "plain"]

@@ -12,18 +12,18 @@ import pytest
 from confluent_kafka import Producer
 from counting_logs import announcement, batch, report_id, segment
 from counting_logs import counted as counted_in
-from kafka_nursery import bootstrap_or_skip, new_topic_name
-from redis_nursery import needs_redis, running
+from kafka_harness import bootstrap_or_skip, new_topic_name
+from redis_harness import needs_redis, running
 from surveys import LABELS
-from worker_nursery import Workers
+from worker_harness import Workers
 
-from hubbub.survey import Survey
-from hubbub_aggregator.redis_store import RedisStore
-from hubbub_collector.kafka_log import KafkaLog
-from hubbub_collector.kafka_topic import create_topic
+from hubbub.survey.survey import Survey
+from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_deploy.cluster import adopt
 from hubbub_deploy.cluster_settings import ClusterSettings
-from hubbub_deploy.log_replay import counted as replayed_log
+from hubbub_deploy.commands.log_replay import counted as replayed_log
+from hubbub_topic.kafka.log import KafkaLog
+from hubbub_topic.kafka.topic import create_topic
 
 pytestmark = [pytest.mark.integration, needs_redis]
 

@@ -13,30 +13,31 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from counting_logs import report_id
-from kafka_nursery import bootstrap_or_skip, new_topic_name
-from redis_nursery import needs_redis, running
+from kafka_harness import bootstrap_or_skip, new_topic_name
+from redis_harness import needs_redis, running
 from surveys import LABELS
-from worker_nursery import Workers
+from worker_harness import Workers
 
-from hubbub.records import NO_ROUND, SurveyRecord, encode_record
-from hubbub.survey import Survey
+from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
-from hubbub.wire import Report
-from hubbub_aggregator.archive import SqliteArchive
+from hubbub.wire.record import NO_ROUND, SurveyRecord, encode_record
+from hubbub.wire.report import Report
 from hubbub_aggregator.errors import LayoutGrown
-from hubbub_aggregator.redis_store import RedisStore
-from hubbub_aggregator.view import LiveView
-from hubbub_aggregator.watcher import Watcher
+from hubbub_aggregator.runners.publisher import Watcher
+from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.stores.redis_store import RedisStore
+from hubbub_aggregator.web.view import LiveView
 from hubbub_collector.admission import Verdict
 from hubbub_collector.batcher import Batch
-from hubbub_collector.errors import LogError
-from hubbub_collector.growing_log import MIN_LEAD_S, GrowingLog
-from hubbub_collector.kafka_log import KafkaLog
-from hubbub_collector.kafka_topic import create_topic
-from hubbub_deploy import cluster_topics, log_replay
+from hubbub_deploy import cluster_topics
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import grow
+from hubbub_deploy.commands import log_replay
 from hubbub_deploy.errors import DeployError
+from hubbub_topic.errors import LogError
+from hubbub_topic.kafka.growing_log import MIN_LEAD_S, GrowingLog
+from hubbub_topic.kafka.log import KafkaLog
+from hubbub_topic.kafka.topic import create_topic
 
 pytestmark = [pytest.mark.integration, needs_redis]
 

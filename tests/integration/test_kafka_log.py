@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_nursery import bootstrap_or_skip, mortal_broker, new_topic_name
+from kafka_harness import bootstrap_or_skip, mortal_broker, new_topic_name
 from log_contract import LogContract, Opener
 
-from hubbub_collector import kafka_errors
-from hubbub_collector.errors import LogError
-from hubbub_collector.kafka_log import KafkaLog
-from hubbub_collector.kafka_topic import create_topic, describe_topic
+from hubbub_topic.errors import LogError
+from hubbub_topic.kafka import errors
+from hubbub_topic.kafka.log import KafkaLog
+from hubbub_topic.kafka.topic import create_topic, describe_topic
 
 pytestmark = pytest.mark.integration
 
@@ -67,7 +67,7 @@ def test_another_number_of_partitions_is_refused(bootstrap: str) -> None:
 def test_topic_that_is_not_there_is_refused_and_not_made(
     bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka_errors, "UNKNOWN_S", 0.2)  # in a cluster of one, nobody hears of it later
+    monkeypatch.setattr(errors, "UNKNOWN_S", 0.2)  # in a cluster of one, nobody hears of it later
     name = new_topic_name()
     for _ in range(2):
         with pytest.raises(LogError, match=name):

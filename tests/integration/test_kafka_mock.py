@@ -15,20 +15,20 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from counting_logs import MemoryStore, announcement, batch, counted, report_id, segment
-from kafka_nursery import new_topic_name
+from kafka_harness import new_topic_name
 from log_contract import LogContract, Opener
 from surveys import LABELS
 
-from hubbub.layout import Layout, Span
-from hubbub.survey import Survey
-from hubbub_aggregator import plain
-from hubbub_aggregator.assignment import Assignment
-from hubbub_aggregator.counting import apply_many
-from hubbub_aggregator.partition import PartitionState
-from hubbub_collector.errors import LogError
-from hubbub_collector.growing_log import GrowingLog
-from hubbub_collector.kafka_log import KafkaLog
-from hubbub_collector.kafka_topic import Topic, companion
+from hubbub.survey.survey import Survey
+from hubbub.wire.partition_map import Layout, Span
+from hubbub_aggregator.counting.counting import apply_many
+from hubbub_aggregator.counting.partition import PartitionState
+from hubbub_aggregator.runners import aiokafka_runner
+from hubbub_aggregator.runners.assignment import Assignment
+from hubbub_topic.errors import LogError
+from hubbub_topic.kafka.growing_log import GrowingLog
+from hubbub_topic.kafka.log import KafkaLog
+from hubbub_topic.kafka.topic import Topic, companion
 
 pytestmark = pytest.mark.integration
 
@@ -114,7 +114,7 @@ def test_plain_consumer_counts_what_the_producer_wrote(mock: Mock) -> None:
             stop.set()
             assignment = Assignment(store, begin=log.begin, end=log.end, clock=monotonic)
             layout = Layout((Span(0, topic, 4, log.identity),))
-            await plain.count(assignment, bootstrap=mock.bootstrap, layout=layout, stop=stop)
+            await aiokafka_runner.count(assignment, bootstrap=mock.bootstrap, layout=layout, stop=stop)
 
         asyncio.run(count())
     expected = PartitionState()

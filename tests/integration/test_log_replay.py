@@ -15,21 +15,21 @@ from time import monotonic, sleep
 import numpy as np
 import pytest
 from counting_logs import MINUTE, announcement
-from kafka_nursery import bootstrap_or_skip, new_topic_name
-from redis_nursery import needs_redis, running
+from kafka_harness import bootstrap_or_skip, new_topic_name
+from redis_harness import needs_redis, running
 from surveys import LABELS, VISITS
 
-from hubbub.records import ReportsRecord, SealRecord, Segment, encode_record
-from hubbub.survey import Survey
-from hubbub_aggregator.archive import SqliteArchive
-from hubbub_aggregator.redis_store import RedisStore
-from hubbub_aggregator.sqlite_store import SqliteStore
-from hubbub_aggregator.view import LiveView
-from hubbub_aggregator.watcher import Watcher
-from hubbub_aggregator.worker import Worker
-from hubbub_collector.kafka_log import KafkaLog
-from hubbub_collector.sqlite_log import SqliteLog
+from hubbub.survey.survey import Survey
+from hubbub.wire.record import ReportsRecord, SealRecord, Segment, encode_record
+from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Watcher
+from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.stores.redis_store import RedisStore
+from hubbub_aggregator.stores.sqlite_store import SqliteStore
+from hubbub_aggregator.web.view import LiveView
 from hubbub_deploy.node import ARCHIVE_FILE, LOG_FILE, STORE_FILE
+from hubbub_topic.kafka.log import KafkaLog
+from hubbub_topic.sqlite import SqliteLog
 
 pytestmark = pytest.mark.integration
 
@@ -40,7 +40,7 @@ SURVEYS = (
     Survey.parse(VISITS),
 )
 PARTITIONS, DAY = 3, 1440
-PROCESS = Path(__file__).parents[1] / "aggregator_process.py"
+PROCESS = Path(__file__).parents[1] / "harness" / "aggregator_process.py"
 PATIENCE_S = 60.0
 
 

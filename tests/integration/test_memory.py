@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[1] / "harness"
 ROUNDS, REPORTS, SETTLED = 16, 50_000, 4
 # Kept ids would take at least 8 bytes each in the rounds after the settled ones: 4.8 MB.
 BOUND = 8 * REPORTS * (ROUNDS - SETTLED) // 2

@@ -22,13 +22,13 @@ from command import hubbub, node, one_line
 from surveys import LABELS, VISITS
 
 from hubbub import Survey
-from hubbub.wire import Report, decode_response, decode_surveys, encode_report, encode_upload
-from hubbub_aggregator.archive import SqliteArchive
-from hubbub_aggregator.sqlite_store import SqliteStore
-from hubbub_collector.errors import LogError
-from hubbub_collector.sqlite_log import SqliteLog
+from hubbub.wire.report import Report, decode_response, decode_surveys, encode_report, encode_upload
+from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.node import ARCHIVE_FILE, LOG_FILE, STORE_FILE, NodeSettings, serve
+from hubbub_topic.errors import LogError
+from hubbub_topic.sqlite import SqliteLog
 
 pytestmark = pytest.mark.integration
 

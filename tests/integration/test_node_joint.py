@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from node_world import World, in_round, wait_until
+from node_fixture import World, in_round, wait_until
 from surveys import ACTIVITY, AGE_BY_SEX
 
 from hubbub import Survey
 from hubbub.testing import seeded
-from hubbub.wire import decode_surveys
+from hubbub.wire.report import decode_surveys
 from hubbub_client import Agent, Policy
-from hubbub_client.fleet import Fleet
-from hubbub_deploy.scoreboard import rows_of, truth_of
+from hubbub_deploy.evaluation.evaluation import rows_of, truth_of
+from hubbub_deploy.simulation.device_simulator import Fleet
 
 pytestmark = pytest.mark.integration
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from node_crowd import LIMITS, Crowd, Meddler, Watcher
-from node_world import PARTITIONS, SURVEYS, VERDICTS, World, in_round, wait_until
+from node_fixture import PARTITIONS, SURVEYS, VERDICTS, World, in_round, wait_until
+from node_load import LIMITS, Crowd, Meddler, Watcher
 
-from hubbub_aggregator.archive import SqliteArchive
-from hubbub_aggregator.sqlite_store import SqliteStore
-from hubbub_aggregator.view import LiveView
-from hubbub_aggregator.worker import Worker
-from hubbub_client.fleet import Column, Fleet
-from hubbub_collector.sqlite_log import SqliteLog
+from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.stores.sqlite_store import SqliteStore
+from hubbub_aggregator.web.view import LiveView
 from hubbub_deploy.node import ARCHIVE_FILE, LOG_FILE, STORE_FILE
+from hubbub_deploy.simulation.device_simulator import Column, Fleet
+from hubbub_topic.sqlite import SqliteLog
 
 pytestmark = [
     pytest.mark.integration,

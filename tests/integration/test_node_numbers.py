@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import hubbub
-from node_world import World, in_round, wait_until
+from node_fixture import World, in_round, wait_until
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -21,9 +21,9 @@ from surveys import DISEASES
 
 from hubbub import Survey
 from hubbub.testing import seeded
-from hubbub.wire import decode_surveys
-from hubbub_client.fleet import Fleet
-from hubbub_deploy.scoreboard import rows_of, truth_of
+from hubbub.wire.report import decode_surveys
+from hubbub_deploy.evaluation.evaluation import rows_of, truth_of
+from hubbub_deploy.simulation.device_simulator import Fleet
 
 pytestmark = pytest.mark.integration
 

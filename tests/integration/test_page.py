@@ -20,8 +20,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from shown_view import ShownView, round_of, row, snapshot_of, survey_of
 
-from hubbub_aggregator import documents
-from hubbub_aggregator.api import create_app
+from hubbub_aggregator.web import documents
+from hubbub_aggregator.web.api import create_app
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 CHROMEDRIVER = shutil.which("chromedriver")

@@ -13,18 +13,18 @@ from typing import Any, Final, Literal, NamedTuple, cast
 import pytest
 import redis
 from counting_logs import MemoryLog, announcement, batch, report_id, segment
-from redis_nursery import RedisServer, needs_redis, running
+from redis_harness import RedisServer, needs_redis, running
 from store_contract import HEALTH, VISITED
 
-from hubbub.records import SealRecord, encode_record
-from hubbub_aggregator.adoption import adopt
-from hubbub_aggregator.archive import SqliteArchive
-from hubbub_aggregator.assignment import Assignment
+from hubbub.wire.record import SealRecord, encode_record
+from hubbub_aggregator.counting.partition import RoundKey
+from hubbub_aggregator.counting.skip_offsets import adopt
 from hubbub_aggregator.errors import AggregatorError, CorruptStore, StoreError
-from hubbub_aggregator.partition import RoundKey
-from hubbub_aggregator.redis_store import RedisStore
-from hubbub_aggregator.view import LiveView
-from hubbub_aggregator.watcher import Watcher
+from hubbub_aggregator.runners.assignment import Assignment
+from hubbub_aggregator.runners.publisher import Watcher
+from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.stores.redis_store import RedisStore
+from hubbub_aggregator.web.view import LiveView
 
 pytestmark = [pytest.mark.integration, needs_redis]
 

@@ -16,19 +16,19 @@ import numpy as np
 import pytest
 import redis
 from counting_logs import announcement, batch, counted, report_id, segment
-from redis_nursery import RedisServer, needs_redis, running, running_cluster
+from redis_harness import RedisServer, needs_redis, running, running_cluster
 from store_contract import HEALTH, HISTORY, VISITED, Opener, StoreContract, some
 from surveys import LABELS
 
-from hubbub.records import SealRecord, SurveyRecord, encode_record
-from hubbub.survey import Survey
-from hubbub_aggregator.counting import apply_many
+from hubbub.survey.survey import Survey
+from hubbub.wire.record import SealRecord, SurveyRecord, encode_record
+from hubbub_aggregator.counting.counting import apply_many
+from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, LeaseLost, StoreConflict, StoreError
-from hubbub_aggregator.partition import PartitionState
-from hubbub_aggregator.provisional import Steps, Tally
-from hubbub_aggregator.redis_store import RedisStore
-from hubbub_aggregator.release import gather
-from hubbub_aggregator.view import total_of
+from hubbub_aggregator.release.provisional import Steps, Tally
+from hubbub_aggregator.release.round_release import gather
+from hubbub_aggregator.stores.redis_store import RedisStore
+from hubbub_aggregator.web.view import total_of
 
 pytestmark = [pytest.mark.integration, needs_redis]
 

@@ -11,7 +11,7 @@ import urllib3
 from command import hubbub, node
 from surveys import LABELS
 
-from hubbub import wire
+from hubbub.wire import report as wire
 
 pytestmark = pytest.mark.integration
 

@@ -16,9 +16,9 @@ from independent_bound import ROUNDING, Told, largest_log_ratio
 from memory_ledger import MemoryLedger
 
 from hubbub import Survey
-from hubbub.survey_score import Score
+from hubbub.survey.score import Score
 from hubbub_client import Policy
-from hubbub_client.device import Device
+from hubbub_client.agent.device import Device
 
 NOW_S = 1767225610.0
 TERMS = """\

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from hubbub import mechanisms as m
-from hubbub.accounting import ApproximateFilter, BayesianFilter, Odometer, Query, SimplifiedFilter
-from hubbub.accounting.approximate import Ended, Recorded, Reserved
 from hubbub.errors import BudgetError, ParameterError
+from hubbub.filter import ApproximateFilter, BayesianFilter, Odometer, Query, SimplifiedFilter
+from hubbub.filter.approximate import Ended, Recorded, Reserved
 
 MENU = {"weak": m.grr(2, epsilon=0.15), "strong": m.grr(2, epsilon=0.6)}
 EPSILON, DELTA = 3.0, 0.05

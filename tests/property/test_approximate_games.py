@@ -17,8 +17,8 @@ from independent_bound import ROUNDING
 from independent_reading import column
 
 from hubbub import mechanisms as m
-from hubbub.accounting import ApproximateFilter, Joint, Query
 from hubbub.errors import BudgetError
+from hubbub.filter import ApproximateFilter, Joint, Query
 
 EPSILON, DELTA = 1.0, 0.3
 RECORDS = [(a, b) for a in (0, 1) for b in (0, 1)]

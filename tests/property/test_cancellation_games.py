@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surveys import LABELS, START_S, VISITS
 
-from hubbub.survey_list import SurveyList, public_text
+from hubbub.survey.signed_list import SurveyList, public_text
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 SURVEYS = [

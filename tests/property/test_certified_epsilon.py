@@ -8,10 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mechanism_contract import certifies, exact_ratio
 
-from hubbub.channel import channel_from_spec
 from hubbub.errors import ParameterError
-from hubbub.exact import HEADROOM, log_above
 from hubbub.mechanisms import grr, pbgrr
+from hubbub.mechanisms.registry import channel_from_spec
+from hubbub.numeric.exact import HEADROOM, log_above
 from hubbub.testing import seeded
 
 epsilons = st.one_of(st.floats(1e-3, 12.0), st.sampled_from([0.1, 0.5, 1.0, 2.0, 5.0]))

@@ -18,16 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surveys import LABELS, VISITS
 
-from hubbub.records import SealRecord, encode_record
-from hubbub.survey import Survey
-from hubbub_aggregator.accounting import Accounting
-from hubbub_aggregator.archive import SqliteArchive
-from hubbub_aggregator.counting import apply, apply_many
-from hubbub_aggregator.partition import PartitionState
-from hubbub_aggregator.release import canonical_bytes, release
-from hubbub_aggregator.sqlite_store import SqliteStore
-from hubbub_aggregator.view import LiveView
-from hubbub_aggregator.worker import Worker
+from hubbub.survey.survey import Survey
+from hubbub.wire.record import SealRecord, encode_record
+from hubbub_aggregator.counting.counting import apply, apply_many
+from hubbub_aggregator.counting.partition import PartitionState
+from hubbub_aggregator.counting.verdict_counts import Accounting
+from hubbub_aggregator.release.round_release import canonical_bytes, release
+from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.stores.sqlite_store import SqliteStore
+from hubbub_aggregator.web.view import LiveView
 
 SURVEYS = (
     Survey.parse(LABELS.replace("minimum_cohort = 100", "minimum_cohort = 5")),

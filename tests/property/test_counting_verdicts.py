@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surveys import LABELS
 
-from hubbub.layout import Layout
-from hubbub.records import NO_ROUND, ReportsRecord, SealRecord, Segment, encode_record
-from hubbub.survey import Survey
-from hubbub_aggregator.accounting import NOTHING, Accounting
-from hubbub_aggregator.counting import apply, apply_many
-from hubbub_aggregator.partition import PartitionState
+from hubbub.survey.survey import Survey
+from hubbub.wire.partition_map import Layout
+from hubbub.wire.record import NO_ROUND, ReportsRecord, SealRecord, Segment, encode_record
+from hubbub_aggregator.counting.counting import apply, apply_many
+from hubbub_aggregator.counting.partition import PartitionState
+from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
 
 # Partition 1 of 3 takes 3 of them: 8 // 3, and one more.
 NUMBERS = Survey.parse(LABELS.replace("version = 1", "version = 1\nquota = 8"))

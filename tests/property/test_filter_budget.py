@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from independent_bound import ROUNDING
 
 from hubbub import mechanisms as m
-from hubbub.accounting import QUANTA_PER_NAT, BayesianFilter, Query, divergence
-from hubbub.accounting import query as query_module
-from hubbub.accounting import scores as scores_module
-from hubbub.finite import DenseChannel
+from hubbub.channels import QUANTA_PER_NAT, divergence
+from hubbub.channels.finite import DenseChannel
+from hubbub.filter import BayesianFilter, Query
+from hubbub.filter import log_likelihood as scores_module
+from hubbub.filter import query as query_module
 
 SLACK = Fraction(4, QUANTA_PER_NAT)
 """What rounding may add to the committed loss for each query ever reserved: three quanta, one to spare."""

@@ -7,8 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from surveys import ACTIVITY, AGE_BY_SEX
 
-from hubbub import HubbubError, Survey, packing
-from hubbub.survey_score import Score
+from hubbub import HubbubError, Survey
+from hubbub.survey.score import Score
+from hubbub.wire import packing
 
 TABLE, SCORE = (packing.unpack(Survey.parse(text).canonical, "survey") for text in (AGE_BY_SEX, ACTIVITY))
 NUMBERS = st.one_of(

@@ -19,13 +19,15 @@ from devices import DAY_S, Clock, Collector, opener
 from independent_bound import Told, largest_log_ratio
 from surveys import START_S
 
-from hubbub import wire
-from hubbub.accounting.regression import TOTAL
-from hubbub.domain import Attribute
-from hubbub.survey import Survey
-from hubbub.survey_score import Score
-from hubbub_client import Agent, ClientError, book, device, owner
-from hubbub_client.transport import Response
+from hubbub.filter.regression.regression import TOTAL
+from hubbub.survey.domain import Attribute
+from hubbub.survey.score import Score
+from hubbub.survey.survey import Survey
+from hubbub.wire import report as wire
+from hubbub_client import Agent, ClientError
+from hubbub_client.agent import device, filter_state
+from hubbub_client.owner_page import account
+from hubbub_client.upload.transport import Response
 
 BUDGET = 8.0
 ATTRIBUTES = (
@@ -257,14 +259,14 @@ def test_an_account_that_merges_answers_about_two_values_is_caught(tmp_path: Pat
 
     Eight lives of ten catch it; it is the first of twenty that counts.
     """
-    for module in (device, book, owner):
+    for module in (device, filter_state, account):
         honest = module.slot_query
         monkeypatch.setattr(
             module,
             "slot_query",
             lambda survey, slot, *, generation, honest=honest: honest(survey, slot, generation=0),
         )
-    monkeypatch.setattr(book, "pinned_by", lambda *_: [])
+    monkeypatch.setattr(filter_state, "pinned_by", lambda *_: [])
 
     def is_caught(seed: int) -> bool:
         (folder := tmp_path / str(seed)).mkdir()

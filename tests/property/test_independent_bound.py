@@ -20,10 +20,11 @@ from missing_scores import in_turn, score
 from random_surveys import SCORES
 from understated import Case, cases
 
-from hubbub.accounting import Query
-from hubbub.accounting.numbers import Numbers
-from hubbub.survey import Survey
-from hubbub_client import book, schedule
+from hubbub.filter import Query
+from hubbub.filter.regression.component import Numbers
+from hubbub.survey.survey import Survey
+from hubbub_client.agent import filter_state
+from hubbub_client.surveys import schedule
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -142,9 +143,9 @@ def test_an_account_with_one_mistake_falls_below_the_bound(name: str, monkeypatc
         joint = not isinstance(query.coordinate, tuple)
         return query if joint and change in _OF_ONE else change(survey, slot, query)
 
-    monkeypatch.setattr(book, "slot_query", mistaken)
+    monkeypatch.setattr(filter_state, "slot_query", mistaken)
     if change is _last_values:
-        monkeypatch.setattr(book, "pinned_by", lambda *_: [])
+        monkeypatch.setattr(filter_state, "pinned_by", lambda *_: [])
     assert _caught(mechanisms)
     monkeypatch.undo()
     assert not any(case.understated for case in cases(100, seed=1, mechanisms=mechanisms))

@@ -17,19 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surveys import LABELS
 
-from hubbub.records import SealRecord, encode_record
-from hubbub.survey import Survey
-from hubbub_aggregator.accounting import Accounting
-from hubbub_aggregator.archive import SqliteArchive
-from hubbub_aggregator.assignment import Assignment
-from hubbub_aggregator.partition import PartitionState
-from hubbub_aggregator.sqlite_store import SqliteStore
-from hubbub_aggregator.view import LiveView
-from hubbub_aggregator.worker import Worker
+from hubbub.survey.survey import Survey
+from hubbub.wire.record import SealRecord, encode_record
+from hubbub_aggregator.counting.partition import PartitionState
+from hubbub_aggregator.counting.verdict_counts import Accounting
+from hubbub_aggregator.runners.assignment import Assignment
+from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.stores.sqlite_store import SqliteStore
+from hubbub_aggregator.web.view import LiveView
 from hubbub_collector.batcher import partition_of
-from hubbub_collector.sqlite_log import SqliteLog
-from hubbub_deploy import log_replay
+from hubbub_deploy.commands import log_replay
 from hubbub_deploy.node import LOG_FILE
+from hubbub_topic.sqlite import SqliteLog
 
 # Few ids, so that many come again; more of them than any quota takes.
 NUMBERS = st.lists(st.integers(0, 40), min_size=1, max_size=120)

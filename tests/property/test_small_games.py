@@ -20,21 +20,13 @@ from exponentials import exp_bounds
 from independent_bound import ROUNDING
 from independent_reading import column, score_law
 
-from hubbub.accounting import (
-    QUANTA_PER_NAT,
-    BayesianFilter,
-    Box,
-    Joint,
-    Odometer,
-    Query,
-    Regression,
-    SimplifiedFilter,
-)
-from hubbub.accounting.component import Component
-from hubbub.accounting.numbers import Numbers
-from hubbub.accounting.regression import TOTAL
+from hubbub.channels import QUANTA_PER_NAT
+from hubbub.channels.finite import DenseChannel
 from hubbub.errors import BudgetError
-from hubbub.finite import DenseChannel
+from hubbub.filter import BayesianFilter, Box, Joint, Odometer, Query, Regression, SimplifiedFilter
+from hubbub.filter.component import Component
+from hubbub.filter.regression.component import Numbers
+from hubbub.filter.regression.regression import TOTAL
 
 SLACK = Fraction(4, QUANTA_PER_NAT)
 

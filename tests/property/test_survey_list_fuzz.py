@@ -8,9 +8,8 @@ from devices import Clock, Collector, opener
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub import packing
 from hubbub.errors import ListError
-from hubbub.survey_list import (
+from hubbub.survey.signed_list import (
     DOMAIN,
     MAGIC,
     SurveyList,
@@ -19,6 +18,7 @@ from hubbub.survey_list import (
     public_text,
     read_unverified,
 )
+from hubbub.wire import packing
 from hubbub_client import ListRefused
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))

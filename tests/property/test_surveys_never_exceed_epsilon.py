@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hubbub import Survey, SurveyError
-from hubbub.finite import DenseChannel
+from hubbub.channels.finite import DenseChannel
 
 HEAD = """\
 id = "random"

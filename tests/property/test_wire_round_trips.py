@@ -9,8 +9,9 @@ import surveys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub import Survey, SurveyError, WireError, packing
-from hubbub.records import (
+from hubbub import Survey, SurveyError, WireError
+from hubbub.wire import packing
+from hubbub.wire.record import (
     MAX_MINUTE,
     NO_ROUND,
     REFUSALS,
@@ -21,7 +22,7 @@ from hubbub.records import (
     decode_record,
     encode_record,
 )
-from hubbub.wire import (
+from hubbub.wire.report import (
     MAX_ROUND,
     MAX_SYMBOL,
     OUTCOMES,

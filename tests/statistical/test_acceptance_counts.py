@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hubbub import mechanisms as m
-from hubbub.accounting import BayesianFilter
+from hubbub.filter import BayesianFilter
 from hubbub.testing import seeded
 
 pytestmark = pytest.mark.statistical

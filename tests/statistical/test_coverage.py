@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from hubbub.channel import Channel
+from hubbub.channels.channel import Channel
 from hubbub.estimation import Estimate, Estimator
 from hubbub.mechanisms import Absolute, Fixed, boosted, grr, pbgrr
 from hubbub.mechanisms.rounding import stochastic_many

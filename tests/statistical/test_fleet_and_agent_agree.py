@@ -10,12 +10,13 @@ import pytest
 from scipy import stats
 from surveys import LABELS, START_S, VISITS
 
-from hubbub.randomness import Source
-from hubbub.survey import Survey
+from hubbub.numeric.randomness import Source
+from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
-from hubbub_client import Agent, Fleet, Policy
-from hubbub_client.reading import channel_input
-from hubbub_client.schedule import PINNED
+from hubbub_client import Agent, Policy
+from hubbub_client.agent.encoded_value import channel_input
+from hubbub_client.surveys.schedule import PINNED
+from hubbub_deploy.simulation import Fleet
 
 pytestmark = pytest.mark.statistical
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from hubbub import mechanisms as m
-from hubbub.accounting import BayesianFilter, Query
+from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
 from hubbub.estimation.selection import selection_bound
-from hubbub.finite import DenseChannel
+from hubbub.filter import BayesianFilter, Query
 from hubbub.testing import seeded
-from hubbub_aggregator.enrolment import Fleet
+from hubbub_aggregator.release.enrolment import Fleet
 
 BUDGET = 3.0
 # Its rare answer says much about who has the trait, and costs 2; the other costs next to nothing.

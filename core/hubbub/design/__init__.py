@@ -1,20 +1,35 @@
 """Utility first: from what an analyst wants to know to a mechanism and its parameters."""
 
-from hubbub.design.accuracy import Accuracy, Errors, accuracy, foresee
-from hubbub.design.comparison import Candidate, boost_curve, choose, compare, measured, measured_by_category
-from hubbub.design.direction import (
-    Target,
-    category_confidence,
-    least_epsilon,
-    least_epsilon_of_categories,
-    most_boost_of_categories,
-    most_confidence,
-    narrowest_region,
-)
-from hubbub.design.noise_direction import NoiseDesign, NoiseTarget
-from hubbub.design.question import Objective, Quantity, Question
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub.design.comparison import (
+        Candidate,
+        answered,
+        boost_curve,
+        choose,
+        compare,
+        measured,
+        measured_by_category,
+    )
+    from hubbub.design.direction import (
+        Target,
+        category_confidence,
+        least_epsilon,
+        least_epsilon_of_categories,
+        most_boost_of_categories,
+        most_confidence,
+        narrowest_region,
+    )
+    from hubbub.design.expected_error import Accuracy, Errors, accuracy, foresee, report_bytes
+    from hubbub.design.noise_direction import NoiseDesign, NoiseTarget
+    from hubbub.design.workload import OBJECTIVES, QUANTITIES, Objective, Quantity, Question
 
 __all__ = [
+    "OBJECTIVES",
+    "QUANTITIES",
     "Accuracy",
     "Candidate",
     "Errors",
@@ -25,6 +40,7 @@ __all__ = [
     "Question",
     "Target",
     "accuracy",
+    "answered",
     "boost_curve",
     "category_confidence",
     "choose",
@@ -37,4 +53,47 @@ __all__ = [
     "most_boost_of_categories",
     "most_confidence",
     "narrowest_region",
+    "report_bytes",
 ]
+
+attach(
+    __name__,
+    {
+        "hubbub.design.comparison": (
+            "Candidate",
+            "answered",
+            "boost_curve",
+            "choose",
+            "compare",
+            "measured",
+            "measured_by_category",
+        ),
+        "hubbub.design.direction": (
+            "Target",
+            "category_confidence",
+            "least_epsilon",
+            "least_epsilon_of_categories",
+            "most_boost_of_categories",
+            "most_confidence",
+            "narrowest_region",
+        ),
+        "hubbub.design.expected_error": (
+            "Accuracy",
+            "Errors",
+            "accuracy",
+            "foresee",
+            "report_bytes",
+        ),
+        "hubbub.design.noise_direction": (
+            "NoiseDesign",
+            "NoiseTarget",
+        ),
+        "hubbub.design.workload": (
+            "OBJECTIVES",
+            "Objective",
+            "QUANTITIES",
+            "Quantity",
+            "Question",
+        ),
+    },
+)

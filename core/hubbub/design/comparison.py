@@ -11,12 +11,12 @@ from typing import Final
 import numpy as np
 
 from hubbub import mechanisms
-from hubbub.channel import Channel
-from hubbub.design.accuracy import Accuracy, Errors, accuracy, foresee, report_bytes
-from hubbub.design.question import Objective, Question
+from hubbub.channels.channel import Channel
+from hubbub.design.expected_error import Accuracy, Errors, accuracy, foresee, report_bytes
+from hubbub.design.workload import Objective, Question
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.boost_search import least
-from hubbub.mechanisms.kernels import KernelName
+from hubbub.mechanisms.boosted.kernels import KernelName
+from hubbub.mechanisms.boosted.search import least
 from hubbub.mechanisms.participation import with_cover
 
 LEAST_SHARE: Final = 1 / 64

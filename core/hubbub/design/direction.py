@@ -16,11 +16,11 @@ from typing import Final
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.exact import MAX_EPSILON, MIN_EPSILON, checked_epsilon
-from hubbub.mechanisms.boost_grid import Absolute, Fixed, Region, Relative
-from hubbub.mechanisms.boosted import Boosted, boosted
-from hubbub.mechanisms.kernels import KernelName
+from hubbub.mechanisms.boosted.boosted import Boosted, boosted
+from hubbub.mechanisms.boosted.grid import Absolute, Fixed, Region, Relative
+from hubbub.mechanisms.boosted.kernels import KernelName
 from hubbub.mechanisms.pbgrr import PBGRR, pbgrr
+from hubbub.numeric.exact import MAX_EPSILON, MIN_EPSILON, checked_epsilon
 
 PRECISION: Final = 1e-4
 """An epsilon found is the least one to this share of itself, rounded up."""

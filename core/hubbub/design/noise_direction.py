@@ -17,7 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from hubbub.accounting.boost import (
+from hubbub.design.direction import PRECISION, checked_confidence, rounded_down
+from hubbub.errors import ParameterError
+from hubbub.numeric.exact import MAX_EPSILON, checked_epsilon
+from hubbub.privacy_profile.boost import (
     AbsoluteRegion,
     BoostedNoise,
     FixedRegion,
@@ -26,14 +29,11 @@ from hubbub.accounting.boost import (
     boost_for,
     hardest,
 )
-from hubbub.accounting.noise import Kernel
-from hubbub.accounting.pair import PairLoss
-from hubbub.accounting.pair_search import PairSearch
-from hubbub.accounting.profile import Profile
-from hubbub.accounting.scaled import scaled
-from hubbub.design.direction import PRECISION, checked_confidence, rounded_down
-from hubbub.errors import ParameterError
-from hubbub.exact import MAX_EPSILON, checked_epsilon
+from hubbub.privacy_profile.noise import Kernel
+from hubbub.privacy_profile.pair import PairLoss
+from hubbub.privacy_profile.pair_search import PairSearch
+from hubbub.privacy_profile.profile import Profile
+from hubbub.privacy_profile.scaled import scaled
 
 _SCALES: Final = 33
 _GOLDEN_STEPS: Final = 14
@@ -91,7 +91,7 @@ class NoiseDesign:
         sensitivity: Largest distance of two neighbouring values, > 0.
         domain: Least and largest value; None: the whole line, for an absolute region only.
 
-    >>> from hubbub.accounting.profile import AbsoluteRegion, Gaussian
+    >>> from hubbub.privacy_profile.profile import AbsoluteRegion, Gaussian
     >>> found = NoiseDesign(Gaussian(1.0), 1e-5, 1.0).least_epsilon(AbsoluteRegion(1.0), 0.9)
     >>> round(found.epsilon, 3), round(found.profile.law.boost, 3)
     (2.853, 0.868)

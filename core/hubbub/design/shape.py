@@ -18,9 +18,9 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.channel import Channel
-from hubbub.design.question import Question
-from hubbub.finite import FiniteChannel
+from hubbub.channels.channel import Channel
+from hubbub.channels.finite import FiniteChannel
+from hubbub.design.workload import Question
 
 MAX_POINTS: Final = 1024
 """Largest K: the risk takes a K by K inverse."""

@@ -1,25 +1,80 @@
 """Unbiased linear estimation from counts of symbols, with its errors."""
 
-from hubbub.estimation.choice import AnyEstimator, estimator_for
-from hubbub.estimation.consistency import Consistent
-from hubbub.estimation.em import Smoothed
-from hubbub.estimation.estimate import Estimate, Intervals
-from hubbub.estimation.estimator import Estimator
-from hubbub.estimation.margins import MarginsEstimator
-from hubbub.estimation.poison import PoisonMargin
-from hubbub.estimation.score import ScoreEstimator
-from hubbub.estimation.tree_estimator import TreeEstimator
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub.estimation.choice import AnyEstimator, estimator_for
+    from hubbub.estimation.consistency import Consistent
+    from hubbub.estimation.em import Smoothed
+    from hubbub.estimation.estimate import Estimate, Intervals
+    from hubbub.estimation.estimator import Estimator
+    from hubbub.estimation.inverses.block import BlockInverse, CollapsedInverse
+    from hubbub.estimation.inverses.inverse import Arithmetic, Inverse, Numbers, Solution, excess, quotients
+    from hubbub.estimation.margins import MarginsEstimator
+    from hubbub.estimation.poison import PoisonMargin, Reach
+    from hubbub.estimation.score import ScoreEstimator
+    from hubbub.estimation.selection import selection_bound
+    from hubbub.estimation.tree_estimator import TreeEstimator
 
 __all__ = [
     "AnyEstimator",
+    "Arithmetic",
+    "BlockInverse",
+    "CollapsedInverse",
     "Consistent",
     "Estimate",
     "Estimator",
     "Intervals",
+    "Inverse",
     "MarginsEstimator",
+    "Numbers",
     "PoisonMargin",
+    "Reach",
     "ScoreEstimator",
     "Smoothed",
+    "Solution",
     "TreeEstimator",
     "estimator_for",
+    "excess",
+    "quotients",
+    "selection_bound",
 ]
+
+attach(
+    __name__,
+    {
+        "hubbub.estimation.choice": (
+            "AnyEstimator",
+            "estimator_for",
+        ),
+        "hubbub.estimation.consistency": ("Consistent",),
+        "hubbub.estimation.em": ("Smoothed",),
+        "hubbub.estimation.estimate": (
+            "Estimate",
+            "Intervals",
+        ),
+        "hubbub.estimation.estimator": ("Estimator",),
+        "hubbub.estimation.inverses.block": (
+            "BlockInverse",
+            "CollapsedInverse",
+        ),
+        "hubbub.estimation.inverses.inverse": (
+            "Arithmetic",
+            "Inverse",
+            "Numbers",
+            "Solution",
+            "excess",
+            "quotients",
+        ),
+        "hubbub.estimation.margins": ("MarginsEstimator",),
+        "hubbub.estimation.poison": (
+            "PoisonMargin",
+            "Reach",
+        ),
+        "hubbub.estimation.score": ("ScoreEstimator",),
+        "hubbub.estimation.selection": ("selection_bound",),
+        "hubbub.estimation.tree_estimator": ("TreeEstimator",),
+    },
+)

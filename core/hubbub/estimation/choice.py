@@ -7,14 +7,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import Channel
+from hubbub.channels.channel import Channel
+from hubbub.channels.finite import FiniteChannel
 from hubbub.errors import ParameterError
 from hubbub.estimation.estimator import Estimator
 from hubbub.estimation.questions import Floats, Rounding
-from hubbub.estimation.tree_estimator import TreeEstimator
-from hubbub.finite import FiniteChannel
-from hubbub.mechanisms.levels import Levels
-from hubbub.sets import SetChannel
+from hubbub.estimation.tree_estimator import Layered, TreeEstimator
 
 AnyEstimator: TypeAlias = Estimator | TreeEstimator
 """Whatever `estimator_for` gives: called with counts and n, it gives an Estimate."""
@@ -33,7 +31,7 @@ def estimator_for(
     Raises:
         ParameterError: Shapes or ranges do not fit the channel.
     """
-    if isinstance(channel, SetChannel | Levels):
+    if isinstance(channel, Layered):
         return TreeEstimator(
             channel, category_of=category_of, points=points, missing=missing, rounding=rounding
         )

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.channels.finite import FiniteChannel
 from hubbub.errors import ParameterError
 from hubbub.estimation.em import MAX_CELLS, Smoothed, maximise, neighbours
 from hubbub.estimation.estimate import Estimate, Floats
-from hubbub.estimation.inverse import Inverse
-from hubbub.estimation.inversion import invert, own_categories
+from hubbub.estimation.inverses.inverse import Inverse
+from hubbub.estimation.inverses.inversion import invert, own_categories
 from hubbub.estimation.questions import Numbers, Rounding, checked_categories, checked_shares
-from hubbub.finite import FiniteChannel
 
 
 class Estimator:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import Channel
+from hubbub.channels.channel import Channel
 from hubbub.estimation.choice import estimator_for
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.poison import Reach

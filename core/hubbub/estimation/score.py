@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,31 @@ from numpy.typing import NDArray
 from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.questions import checked_shares
-from hubbub.mechanisms.grr import GRR
 
 _NONE = np.empty(0)
+
+
+class TwoAnswers(Protocol):
+    """What this estimator reads of a channel: randomised response of two inputs."""
+
+    @property
+    def inputs(self) -> int:
+        """K."""
+
+    @property
+    def t(self) -> int:
+        """Weight of the truth."""
+
+    @property
+    def u(self) -> int:
+        """Weight of the other answer."""
+
+    @property
+    def total(self) -> int:
+        """Their sum."""
+
+    def expected(self, shares: Floats, /) -> Floats:
+        """Counts expected of one report."""
 
 
 class ScoreEstimator:
@@ -31,7 +53,7 @@ class ScoreEstimator:
         high: The upper one.
     """
 
-    def __init__(self, channel: GRR, *, low: float, high: float) -> None:
+    def __init__(self, channel: TwoAnswers, *, low: float, high: float) -> None:
         if channel.inputs != 2 or not low < high:
             raise ParameterError(f"a score must have two ends, low < high, got {low!r} and {high!r}")
         self.channel, self._low, self._high = channel, low, high

@@ -1,7 +1,7 @@
 """Shares of the nodes of a tree of groupings, from reports that are each about one of its levels.
 
 A report about level k is a set of that level's cells, with probability p one that holds the true cell, and
-with probability q one that holds any other given cell (`hubbub.sets.Support`). For a report at hand
+with probability q one that holds any other given cell (`hubbub.channels.sets.Support`). For a report at hand
 
     b_x = (1[x in S] - q) / (p - q)
 
@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.channels.sets import Level, Support
 from hubbub.errors import ParameterError
-from hubbub.sets import Level, Support
 
 Floats = NDArray[np.float64]
 

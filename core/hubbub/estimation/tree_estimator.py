@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.channels.sets import Level
 from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Floats
 from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import Numbers, Rounding, checked_categories, checked_shares
 from hubbub.estimation.tree import Tree, added_up
-from hubbub.sets import Level
 
 
+@runtime_checkable
 class Layered(Protocol):
     """What this estimator reads of a channel."""
 

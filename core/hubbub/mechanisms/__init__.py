@@ -1,30 +1,47 @@
 """Mechanisms: functions that compile parameters to a channel of at most the epsilon asked for."""
 
-from hubbub.mechanisms.boosted import Absolute, Boosted, Fixed, Relative, boosted, brdp
-from hubbub.mechanisms.grr import GRR, grr
-from hubbub.mechanisms.integers import integerise
-from hubbub.mechanisms.levels import Levels, SetLevels, levels
-from hubbub.mechanisms.local_hashing import LocalHashing, local_hashing
-from hubbub.mechanisms.neighbourhood import Neighbourhood, neighbourhood
-from hubbub.mechanisms.one_number import OneNumber, duchi, hybrid, piecewise, square_wave
-from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR, pbgrr
-from hubbub.mechanisms.r2dp import r2dp
-from hubbub.mechanisms.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, TwoPoint, Uniform
-from hubbub.mechanisms.subset import SubsetSelection, subset_selection
-from hubbub.mechanisms.unary import Unary, unary
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms.boosted.boosted import Absolute, Boosted, Fixed, Relative, boosted, brdp
+    from hubbub.mechanisms.boosted.grid import Region
+    from hubbub.mechanisms.boosted.kernels import KernelName
+    from hubbub.mechanisms.boosted.r2dp import METRICS, Metric, r2dp
+    from hubbub.mechanisms.boosted.scalar import OneNumber, duchi, hybrid, piecewise, square_wave
+    from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, TwoPoint, Uniform
+    from hubbub.mechanisms.boosted.search import least
+    from hubbub.mechanisms.grr import GRR, grr
+    from hubbub.mechanisms.hashing.hash_pool import MAX_SYMBOLS
+    from hubbub.mechanisms.hashing.local_hashing import LocalHashing, local_hashing
+    from hubbub.mechanisms.integers import integerise
+    from hubbub.mechanisms.levels.levels import Levels, SetLevels, levels
+    from hubbub.mechanisms.neighbourhood import Neighbourhood, neighbourhood
+    from hubbub.mechanisms.participation import with_cover
+    from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR, pbgrr
+    from hubbub.mechanisms.registry import channel_from_spec
+    from hubbub.mechanisms.rounding import stochastic, stochastic_many
+    from hubbub.mechanisms.subset import SubsetSelection, subset_selection
+    from hubbub.mechanisms.unary import Unary, unary
 
 __all__ = [
     "GRR",
+    "MAX_SYMBOLS",
+    "METRICS",
     "PBGRR",
     "Absolute",
     "Boosted",
     "CategoryGRR",
     "Fixed",
     "Gamma",
+    "KernelName",
     "Levels",
     "LocalHashing",
+    "Metric",
     "Neighbourhood",
     "OneNumber",
+    "Region",
     "Relative",
     "ScaleLaw",
     "SetLevels",
@@ -35,10 +52,12 @@ __all__ = [
     "Uniform",
     "boosted",
     "brdp",
+    "channel_from_spec",
     "duchi",
     "grr",
     "hybrid",
     "integerise",
+    "least",
     "levels",
     "local_hashing",
     "neighbourhood",
@@ -46,6 +65,83 @@ __all__ = [
     "piecewise",
     "r2dp",
     "square_wave",
+    "stochastic",
+    "stochastic_many",
     "subset_selection",
     "unary",
+    "with_cover",
 ]
+
+attach(
+    __name__,
+    {
+        "hubbub.mechanisms.boosted.boosted": (
+            "Absolute",
+            "Boosted",
+            "Fixed",
+            "Relative",
+            "boosted",
+            "brdp",
+        ),
+        "hubbub.mechanisms.boosted.grid": ("Region",),
+        "hubbub.mechanisms.boosted.kernels": ("KernelName",),
+        "hubbub.mechanisms.boosted.r2dp": (
+            "METRICS",
+            "Metric",
+            "r2dp",
+        ),
+        "hubbub.mechanisms.boosted.scalar": (
+            "OneNumber",
+            "duchi",
+            "hybrid",
+            "piecewise",
+            "square_wave",
+        ),
+        "hubbub.mechanisms.boosted.scale_laws": (
+            "Gamma",
+            "ScaleLaw",
+            "TruncatedGaussian",
+            "TwoPoint",
+            "Uniform",
+        ),
+        "hubbub.mechanisms.boosted.search": ("least",),
+        "hubbub.mechanisms.grr": (
+            "GRR",
+            "grr",
+        ),
+        "hubbub.mechanisms.hashing.hash_pool": ("MAX_SYMBOLS",),
+        "hubbub.mechanisms.hashing.local_hashing": (
+            "LocalHashing",
+            "local_hashing",
+        ),
+        "hubbub.mechanisms.integers": ("integerise",),
+        "hubbub.mechanisms.levels.levels": (
+            "Levels",
+            "SetLevels",
+            "levels",
+        ),
+        "hubbub.mechanisms.neighbourhood": (
+            "Neighbourhood",
+            "neighbourhood",
+        ),
+        "hubbub.mechanisms.participation": ("with_cover",),
+        "hubbub.mechanisms.pbgrr": (
+            "CategoryGRR",
+            "PBGRR",
+            "pbgrr",
+        ),
+        "hubbub.mechanisms.registry": ("channel_from_spec",),
+        "hubbub.mechanisms.rounding": (
+            "stochastic",
+            "stochastic_many",
+        ),
+        "hubbub.mechanisms.subset": (
+            "SubsetSelection",
+            "subset_selection",
+        ),
+        "hubbub.mechanisms.unary": (
+            "Unary",
+            "unary",
+        ),
+    },
+)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from hubbub.errors import ParameterError
-from hubbub.exact import log_above
 from hubbub.mechanisms.grr import NARROW_LOSS, TOTALS
+from hubbub.numeric.exact import log_above
 
 
 def category_weights(

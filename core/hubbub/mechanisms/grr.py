@@ -11,14 +11,15 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting.divergence import BlockDivergence, fixed_up
-from hubbub.accounting.query import SparseColumn
-from hubbub.channel import MAX_INPUTS
+from hubbub import estimation
+from hubbub.channels.channel import MAX_INPUTS
+from hubbub.channels.divergence import BlockDivergence, fixed_up
+from hubbub.channels.finite import FiniteChannel, Symbols
+from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
+from hubbub.channels.symbols import SparseColumn
 from hubbub.errors import ParameterError
-from hubbub.exact import HEADROOM, checked_epsilon, exp_below, log_above
-from hubbub.finite import FiniteChannel, Symbols
-from hubbub.randomness import MAX_TOTAL, Words
-from hubbub.spec import SpecValue, check_spec_keys, spec_int
+from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
+from hubbub.numeric.randomness import MAX_TOTAL, Words
 
 TOTALS: Final = (2**32 - 1, MAX_TOTAL - 1)
 """The largest totals for draws of four and of eight random bytes."""
@@ -111,6 +112,15 @@ class GRR(FiniteChannel):
     def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
         check_spec_keys(spec, "inputs", "t", "u")
         return cls(spec_int(spec, "inputs"), spec_int(spec, "t"), spec_int(spec, "u"))
+
+    def inverse(
+        self, *, category_of: NDArray[Any] | None = None, arithmetic: estimation.Arithmetic = "float64"
+    ) -> estimation.Inverse:
+        """Give the left inverse of the channel; see `hubbub.estimation.inverses.inversion.invert`."""
+        # One block in which "same category" and "other" weigh the same: any grouping may be laid over it.
+        t, u, size = (np.array([number], dtype=np.int64) for number in (self.t, self.u, self.inputs))
+        groups = np.arange(self.inputs) if category_of is None else category_of
+        return estimation.BlockInverse(t, u, u, size, self.total, category_of=groups, arithmetic=arithmetic)
 
 
 def grr(inputs: int, *, epsilon: float) -> GRR:

@@ -15,10 +15,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channel import MAX_WEIGHTS
+from hubbub.channels.channel import MAX_WEIGHTS
+from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
-from hubbub.exact import HEADROOM, checked_epsilon, exp_below
-from hubbub.finite import DenseChannel
+from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below
 
 TOTALS: Final = (2**32, 2**62)
 """Powers of two: no draw is ever rejected. The first costs four random bytes per report, the second eight."""

@@ -21,11 +21,11 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
-from hubbub.exact import checked_epsilon
-from hubbub.finite import DenseChannel
-from hubbub.mechanisms.boost_search import largest
+from hubbub.mechanisms.boosted.search import largest
 from hubbub.mechanisms.integers import column_epsilon, integer_rows
+from hubbub.numeric.exact import checked_epsilon
 
 MAX_POINTS: Final = 2048
 """Largest K: the matrix is inverted to say how well it can be, which takes seconds at this size."""

@@ -23,18 +23,18 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.channel import Channel
+from hubbub.channels.channel import Channel
+from hubbub.channels.finite import DenseChannel, FiniteChannel
+from hubbub.channels.sets import WORD, SetChannel
 from hubbub.errors import ParameterError
-from hubbub.finite import DenseChannel, FiniteChannel
 from hubbub.mechanisms.category_weights import category_weights
 from hubbub.mechanisms.grr import GRR
-from hubbub.mechanisms.levels import Levels, SetLevels
-from hubbub.mechanisms.local_hashing import LocalHashing
+from hubbub.mechanisms.hashing.local_hashing import LocalHashing
+from hubbub.mechanisms.levels.levels import Levels, SetLevels
 from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR
 from hubbub.mechanisms.subset import SubsetSelection
 from hubbub.mechanisms.unary import Unary
-from hubbub.randomness import MAX_TOTAL
-from hubbub.sets import WORD, SetChannel
+from hubbub.numeric.randomness import MAX_TOTAL
 
 STEPS: Final = 1000
 """A participation is a whole number of thousandths: exact, and its denominator leaves room below 2^63."""

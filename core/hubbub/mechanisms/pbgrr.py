@@ -22,16 +22,17 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
-from hubbub.accounting.query import SparseColumn
-from hubbub.channel import MAX_INPUTS
+from hubbub import estimation
+from hubbub.channels.channel import MAX_INPUTS
+from hubbub.channels.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
+from hubbub.channels.finite import FiniteChannel, Symbols
+from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
+from hubbub.channels.symbols import SparseColumn
 from hubbub.errors import ParameterError
-from hubbub.exact import HEADROOM, MIN_EPSILON, checked_epsilon, exp_below, log_above
-from hubbub.finite import FiniteChannel, Symbols
 from hubbub.mechanisms.category_weights import category_weights
 from hubbub.mechanisms.grr import symmetric_weights
-from hubbub.randomness import Words
-from hubbub.spec import SpecValue, check_spec_keys, spec_int, spec_ints
+from hubbub.numeric.exact import HEADROOM, MIN_EPSILON, checked_epsilon, exp_below, log_above
+from hubbub.numeric.randomness import Words
 
 Entry = TypeVar("Entry", bound=np.generic)
 
@@ -233,6 +234,15 @@ class PBGRR(FiniteChannel):
         check_spec_keys(spec, "sizes", "t", "u", "o")
         return cls(*(spec_ints(spec, key) for key in ("sizes", "t", "u", "o")))
 
+    def inverse(
+        self, *, category_of: NDArray[Any] | None = None, arithmetic: estimation.Arithmetic = "float64"
+    ) -> estimation.Inverse:
+        """Give the left inverse of the channel; see `hubbub.estimation.inverses.inversion.invert`."""
+        t, u, o, sizes = self.t, self.u, self.o, self.sizes
+        return estimation.BlockInverse(
+            t, u, o, sizes, self.total, category_of=category_of, arithmetic=arithmetic
+        )
+
 
 class CategoryGRR(PBGRR):
     """Privacy-boosted randomised response at ε₀ = 0: a value's category is sent, by GRR over categories.
@@ -317,6 +327,15 @@ class CategoryGRR(PBGRR):
     def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
         check_spec_keys(spec, "sizes", "t", "o")
         return cls(spec_ints(spec, "sizes"), spec_int(spec, "t"), spec_int(spec, "o"))
+
+    def inverse(
+        self, *, category_of: NDArray[Any] | None = None, arithmetic: estimation.Arithmetic = "float64"
+    ) -> estimation.Inverse:
+        """Give the left inverse of the channel; see `hubbub.estimation.inverses.inversion.invert`."""
+        t, o, sizes = self.t, self.o, self.sizes
+        return estimation.CollapsedInverse(
+            t, o, sizes, self.total, category_of=category_of, arithmetic=arithmetic
+        )
 
 
 def pbgrr(sizes: Sequence[int], *, epsilon: float, boost_epsilon: float) -> PBGRR:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.randomness import SYSTEM, Source, bernoulli
+from hubbub.numeric.randomness import SYSTEM, Source, bernoulli
 
 _UNIT = 2.0**-53
 

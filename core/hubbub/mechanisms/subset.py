@@ -20,13 +20,13 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting.divergence import BlockDivergence, fixed_up
-from hubbub.channel import MAX_INPUTS
+from hubbub.channels.channel import MAX_INPUTS
+from hubbub.channels.divergence import BlockDivergence, fixed_up
+from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets, Support, sizes_of
+from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.errors import ParameterError
-from hubbub.exact import HEADROOM, checked_epsilon, exp_below, log_above
 from hubbub.mechanisms.grr import checked_inputs
-from hubbub.sets import WORD, Attempts, Level, SetChannel, Sets, Support, sizes_of
-from hubbub.spec import SpecValue, check_spec_keys, spec_int
+from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
 
 LOSS: Final = 1e-2
 """The largest share of a declared epsilon that coins of 32 bits may cost: there are better means then."""

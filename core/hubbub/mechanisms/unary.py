@@ -20,14 +20,14 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting.divergence import BlockDivergence, fixed_up
-from hubbub.channel import MAX_INPUTS
+from hubbub.channels.channel import MAX_INPUTS
+from hubbub.channels.divergence import BlockDivergence, fixed_up
+from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets, Support
+from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.errors import ParameterError
-from hubbub.exact import HEADROOM, checked_epsilon, exp_below, log_above
 from hubbub.mechanisms.grr import checked_inputs
 from hubbub.mechanisms.subset import LOSS
-from hubbub.sets import WORD, Attempts, Level, SetChannel, Sets, Support
-from hubbub.spec import SpecValue, check_spec_keys, spec_int
+from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
 
 Variant = Literal["optimised", "symmetric"]
 

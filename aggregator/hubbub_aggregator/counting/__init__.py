@@ -1,0 +1,87 @@
+"""The counting of reports: verdicts, duplicates and dead letters."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub_aggregator.counting.counting import apply_many, keep_freed_memory
+    from hubbub_aggregator.counting.dead_letters import DeadLetters, KeyedDeadLetters, Unkept, in_order
+    from hubbub_aggregator.counting.dedup import IdTable
+    from hubbub_aggregator.counting.lost_offsets import LostRange
+    from hubbub_aggregator.counting.partition import (
+        Change,
+        Counts,
+        PartitionState,
+        RoundChange,
+        RoundKey,
+        RoundState,
+    )
+    from hubbub_aggregator.counting.skip_offsets import adopt, lost_of
+    from hubbub_aggregator.counting.skipping import Skips, next_change, skip_record, skips_of
+    from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+
+__all__ = [
+    "NOTHING",
+    "Accounting",
+    "Change",
+    "Counts",
+    "DeadLetters",
+    "IdTable",
+    "KeyedDeadLetters",
+    "LostRange",
+    "PartitionState",
+    "RoundChange",
+    "RoundKey",
+    "RoundState",
+    "Skips",
+    "Unkept",
+    "adopt",
+    "apply_many",
+    "in_order",
+    "keep_freed_memory",
+    "lost_of",
+    "next_change",
+    "skip_record",
+    "skips_of",
+]
+
+attach(
+    __name__,
+    {
+        "hubbub_aggregator.counting.counting": (
+            "apply_many",
+            "keep_freed_memory",
+        ),
+        "hubbub_aggregator.counting.dead_letters": (
+            "DeadLetters",
+            "KeyedDeadLetters",
+            "Unkept",
+            "in_order",
+        ),
+        "hubbub_aggregator.counting.dedup": ("IdTable",),
+        "hubbub_aggregator.counting.lost_offsets": ("LostRange",),
+        "hubbub_aggregator.counting.partition": (
+            "Change",
+            "Counts",
+            "PartitionState",
+            "RoundChange",
+            "RoundKey",
+            "RoundState",
+        ),
+        "hubbub_aggregator.counting.skip_offsets": (
+            "adopt",
+            "lost_of",
+        ),
+        "hubbub_aggregator.counting.skipping": (
+            "Skips",
+            "next_change",
+            "skip_record",
+            "skips_of",
+        ),
+        "hubbub_aggregator.counting.verdict_counts": (
+            "Accounting",
+            "NOTHING",
+        ),
+    },
+)

@@ -1,0 +1,366 @@
+"""From log records to counts: pure, vectorised, one verdict per report.
+
+`apply` reads a partition's state and a record and returns the change it makes; `PartitionState.commit` makes
+it. Nothing else decides what counts, so that live, embedded and replayed runs agree to the integer.
+
+Each report gets the first verdict that fits, in this order:
+
+    invalid     its symbol is not one of the channel's, its round not one of the schedule's, or not of this
+                partition's
+    early       its round starts later than its batch's minute allows: start > 60 (minute + 1) + skew
+    late        its round is sealed
+    duplicate   its id was accepted before in the open round
+    over quota  the partition has accepted its share of the survey's quota for this round: quota // P of P
+                partitions, and one more in those below quota mod P
+    accepted    it counts
+
+Only accepted ids are remembered. What the gateway refused comes as tallies beside the reports, with the same
+names. Rounds outside the schedule are kept under NO_ROUND; reports of a digest that no
+Survey record announced make up `unknown`; records that do not decode, whole or in some segments, are `dead`.
+All of these are counted and skipped, and the sound segments of a record count whatever lies beside them. An
+offset below the next expected one is a redelivery and dropped; one above it is a Gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels import Channel, FiniteChannel
+from hubbub.errors import HubbubError
+from hubbub.survey import Survey
+from hubbub.wire import ID_BYTES, NO_ROUND, ReportsRecord, SealRecord, Segment, SurveyRecord, decode_record
+from hubbub_aggregator.counting.dead_letters import DeadLetter, Reason
+from hubbub_aggregator.counting.dedup import Fresh, IdSet, Unchecked, keys_of
+from hubbub_aggregator.counting.partition import (
+    NO_COUNTS,
+    Change,
+    Counts,
+    PartitionState,
+    RoundChange,
+    RoundKey,
+    RoundState,
+)
+from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+from hubbub_aggregator.errors import Gap
+
+# So many bytes of records are counted as a group where nothing else says: what a group costs is then little.
+_GROUP_BYTES: Final = 1 << 20
+# More than a group's bytes, decoded, joined and looked up.
+_KEPT_BYTES: Final = 1 << 24
+
+_ID: Final = np.dtype((np.void, ID_BYTES))
+# Only ever read.
+_UNKNOWN_ROUND: Final = RoundState()
+
+
+def apply(state: PartitionState, offset: int, record: bytes) -> Change:
+    """The change that one record makes, read from `state` and the record alone; `state` is left as it is.
+
+    Args:
+        state: The partition so far.
+        offset: The record's offset.
+        record: Its bytes.
+
+    Raises:
+        Gap: If the offset is past the next expected one.
+    """
+    return apply_many(state, [(offset, record)])
+
+
+def apply_many(state: PartitionState, records: Iterable[tuple[int, bytes]]) -> Change:
+    """The change that records make one after another; `state` is left as it is.
+
+    How records are split into groups makes no difference to what is counted; groups of tens of thousands of
+    reports are the quickest.
+
+    Args:
+        state: The partition so far.
+        records: (offset, bytes) in the order of the log.
+
+    Raises:
+        Gap: If an offset is past the next expected one.
+    """
+    draft = _Draft(state)
+    offset = state.offset
+    for found, data in records:
+        if found < offset:
+            continue
+        if found > offset:
+            raise Gap(f"next offset must be {offset}, got {found}")
+        draft.take(offset, data)
+        offset += 1
+    return draft.change(offset)
+
+
+def keep_freed_memory() -> None:
+    """Has this process keep the memory that a group of records needed for the next group; once is enough.
+
+    The C library would give it back to the system, and to have one page of it again can cost as much as to
+    count hundreds of reports. glibc keeps twice what the largest block took that it ever got back: so here it
+    gets one back. Nobody touched that, so it took no memory; with another library nothing happens.
+    """
+    np.empty(_KEPT_BYTES, dtype=np.uint8)
+
+
+def count_only(survey: Survey, records: Iterable[bytes]) -> Counts:
+    """Reports per symbol or cell of one survey, all rounds together; no duplicates, no quotas.
+
+    To measure what counting costs without remembering ids; every other check is made.
+    """
+    keep_freed_memory()
+    total: Counts = np.zeros(survey.channel.cells, dtype=np.int64)
+    surveys = {survey.digest: replace(survey, quota=None)}
+    for group in _groups(records):
+        state = PartitionState(surveys=surveys, id_set=Unchecked)
+        for (digest, _), new in apply_many(state, enumerate(group)).rounds.items():
+            if digest == survey.digest and len(new.counts):
+                total += new.counts
+    return total
+
+
+def _groups(records: Iterable[bytes]) -> Iterable[list[bytes]]:
+    """The records in groups of about _GROUP_BYTES."""
+    group: list[bytes] = []
+    size = 0
+    for record in records:
+        group.append(record)
+        size += len(record)
+        if size >= _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def count_symbols(symbols: NDArray[np.unsignedinteger], channel: Channel) -> Counts:
+    """Reports per symbol or cell, shape (cells,): the count core, for symbols that the channel can send."""
+    return channel.tally(symbols)
+
+
+def valid_symbols(symbols: NDArray[np.unsignedinteger], channel: Channel) -> NDArray[np.bool_] | None:
+    """Which symbols the channel can send, or None when it can send them all."""
+    if isinstance(channel, FiniteChannel) and symbols.ndim == 1:
+        # One pass over the column, and none that builds another, for almost every column there is.
+        if not len(symbols) or int(symbols.max()) < channel.outputs:
+            return None
+        return symbols < channel.outputs
+    valid = channel.contains(symbols)
+    return None if len(symbols) and valid.all() else valid
+
+
+@dataclass(slots=True)
+class _RoundDraft:
+    """What the records of a group hold for one round, columns not yet counted.
+
+    Attributes:
+        known: The round before the group.
+        accounting: Tallies up to the seal, but of what waits.
+        afterwards: Tallies after it.
+        sealed_at: The seal's offset where the group holds the first one.
+        waiting: Segments whose reports may count; their symbols were not looked at yet.
+        open_from: The first minute whose batches are not early; known once a segment was looked at that its
+            round's schedule and partition allow.
+    """
+
+    known: RoundState
+    accounting: Accounting = NOTHING
+    afterwards: Accounting = NOTHING
+    sealed_at: int | None = None
+    waiting: list[Segment] = field(default_factory=list)
+    open_from: float = float("inf")
+
+    @property
+    def is_sealed(self) -> bool:
+        return self.sealed_at is not None or self.known.sealed_at is not None
+
+
+class _Draft:
+    """Collects a group of records and counts each round's columns in one go.
+
+    Columns may wait until the end: a seal stops further columns of its round, so no verdict changes.
+    """
+
+    def __init__(self, state: PartitionState) -> None:
+        self._state = state
+        self._surveys: dict[bytes, Survey] = {}
+        self._rounds: dict[RoundKey, _RoundDraft] = {}
+        self._unknown = 0
+        self._dead: list[DeadLetter] = []
+
+    def take(self, offset: int, data: bytes) -> None:
+        broken: list[int] = []
+        reason: Reason = "no record"
+        try:
+            record = decode_record(data, broken=broken)
+            if isinstance(record, SurveyRecord):
+                reason = "no survey"
+                survey = Survey.from_canonical(record.canonical)
+        except HubbubError:  # all that bad bytes raise; any other error is a bug and stops the worker
+            self._dead.append(DeadLetter(offset, reason, record=data))
+            return
+        if isinstance(record, SurveyRecord):
+            if self._survey(survey.digest) is None:
+                self._surveys[survey.digest] = survey
+        elif isinstance(record, SealRecord):
+            self._seal(offset, record, data)
+        else:
+            if broken:
+                self._dead.append(DeadLetter(offset, "segments", segments=len(broken), record=data))
+            self._reports(record)
+
+    def _survey(self, digest: bytes) -> Survey | None:
+        return self._state.surveys.get(digest) or self._surveys.get(digest)
+
+    def _round(self, key: RoundKey) -> _RoundDraft:
+        draft = self._rounds.get(key)
+        if draft is None:
+            draft = self._rounds[key] = _RoundDraft(self._state.rounds.get(key) or _UNKNOWN_ROUND)
+        return draft
+
+    def _seal(self, offset: int, record: SealRecord, data: bytes) -> None:
+        survey = self._survey(record.digest)
+        if survey is not None and record.round >= survey.rounds:
+            self._dead.append(DeadLetter(offset, "seal of no round", record=data))
+            return
+        draft = self._round((record.digest, record.round))
+        if not draft.is_sealed:
+            draft.sealed_at = offset
+
+    def _reports(self, record: ReportsRecord) -> None:
+        self._unknown += record.unknown
+        for segment in record.segments:
+            draft = self._rounds.get((segment.digest, segment.round))
+            if draft is not None and record.minute >= draft.open_from and not draft.is_sealed:
+                # Almost every segment is one more of its round.
+                draft.waiting.append(segment)
+                continue
+            survey = self._survey(segment.digest)
+            if survey is None:
+                self._unknown += segment.attempts
+            else:
+                self._segment(survey, segment, minute=record.minute)
+
+    def _is_here(self, survey: Survey, number: int) -> bool:
+        begin, end = self._state.window
+        return begin <= survey.round_start_s(number) < end
+
+    def _segment(self, survey: Survey, segment: Segment, *, minute: int) -> None:
+        if not 0 <= segment.round < survey.rounds or not self._is_here(survey, segment.round):
+            draft = self._round((segment.digest, NO_ROUND))
+            draft.accounting += _refused(segment, invalid=len(segment))
+            return
+        draft = self._round((segment.digest, segment.round))
+        # A round is early where its start is past 60 (minute + 1) + skew: this is rounded up.
+        draft.open_from = -((survey.skew_s - survey.round_start_s(segment.round)) // 60) - 1
+        is_early = minute < draft.open_from
+        if not is_early and not draft.is_sealed:
+            draft.waiting.append(segment)
+            return
+        valid = valid_symbols(segment.symbols, survey.channel)
+        kept = len(segment) if valid is None else int(np.count_nonzero(valid))
+        invalid = len(segment) - kept
+        if is_early:
+            tally = _refused(segment, invalid=invalid, early=kept)
+        else:
+            tally = _refused(segment, invalid=invalid, late=kept)
+        if draft.is_sealed:
+            draft.afterwards += tally
+        else:
+            draft.accounting += tally
+
+    def change(self, offset: int) -> Change:
+        return Change(
+            previous=self._state.offset,
+            offset=offset,
+            surveys=self._surveys,
+            rounds={key: self._counted(key, draft) for key, draft in self._rounds.items()},
+            unknown=self._unknown,
+            dead_letters=tuple(self._dead),
+            new=frozenset(self._rounds.keys() - self._state.rounds.keys()),
+        )
+
+    def _counted(self, key: RoundKey, draft: _RoundDraft) -> RoundChange:
+        if not draft.waiting:
+            return RoundChange(NO_COUNTS, draft.accounting, draft.sealed_at, draft.afterwards)
+        survey = self._survey(key[0])
+        assert survey is not None  # noqa: S101 - _segment saw it
+        ids, symbols = _valid(draft.waiting, survey.channel)
+        n, attempted = len(symbols), sum([len(segment.symbols) for segment in draft.waiting])
+        accounting = draft.accounting + _refused(*draft.waiting, invalid=attempted - n)
+        if not n:
+            return RoundChange(NO_COUNTS, accounting, draft.sealed_at, draft.afterwards)
+        seen = draft.known.seen if draft.known.seen is not None else self._state.id_set()
+        fresh, over_quota = _within(self._state.room(key, survey), seen, ids, seen.fresh(ids))
+        if fresh.mask is not None:
+            symbols = symbols[fresh.mask]
+        counts = count_symbols(symbols, survey.channel)
+        duplicate = n - len(symbols) - over_quota
+        accounting += Accounting(accepted=len(symbols), duplicate=duplicate, over_quota=over_quota)
+        return RoundChange(counts, accounting, draft.sealed_at, draft.afterwards, seen, fresh)
+
+
+def _within(room: int | None, seen: IdSet, ids: Sequence[bytes], fresh: Fresh) -> tuple[Fresh, int]:
+    """Return what of `fresh` a quota leaves, and how many reports it refuses.
+
+    A report that is refused is not remembered: its copies are refused too, as they would be one by one. So
+    what comes after the last one accepted is a duplicate only of what was accepted.
+
+    Args:
+        room: How many more reports count; None for any number.
+        seen: The round's ids before this group.
+        ids: All ids of the group, in their order.
+        fresh: What `seen` said of them.
+    """
+    n = sum(len(column) for column in ids) // ID_BYTES
+    if room is None or (n if fresh.mask is None else np.count_nonzero(fresh.mask)) <= room:
+        return fresh, 0
+    column = b"".join(ids)
+    first_over = room if fresh.mask is None else int(np.flatnonzero(fresh.mask)[room])
+    taken, rest = seen.fresh([column[: first_over * ID_BYTES]]), column[first_over * ID_BYTES :]
+    repeated = seen.known(rest) | np.isin(keys_of(rest), taken.keys)
+    mask = np.zeros(n, dtype=np.bool_)
+    mask[:first_over] = True if taken.mask is None else taken.mask
+    return taken._replace(mask=mask), n - first_over - int(np.count_nonzero(repeated))
+
+
+def _valid(segments: Iterable[Segment], channel: Channel) -> tuple[list[bytes], NDArray[np.unsignedinteger]]:
+    """The ids and symbols of all reports, in their order, whose symbols the channel can send."""
+    ids: list[bytes] = []
+    columns: list[NDArray[np.unsignedinteger]] = []
+    # Numbers and sets of several widths cannot lie in one column; of them a channel sends only one kind.
+    for _, group in groupby(segments, lambda segment: segment.symbols.shape[1:]):
+        alike = list(group)
+        symbols = _joined([segment.symbols for segment in alike])
+        valid = valid_symbols(symbols, channel)
+        if valid is None:
+            ids += [segment.ids for segment in alike]
+            columns.append(symbols)
+        elif valid.any():
+            column = np.frombuffer(b"".join([segment.ids for segment in alike]), dtype=_ID)
+            ids.append(column[valid].tobytes())
+            columns.append(symbols[valid])
+    return ids, _joined(columns) if columns else np.empty(0, dtype=np.uint8)
+
+
+def _joined(columns: list[NDArray[np.unsignedinteger]]) -> NDArray[np.unsignedinteger]:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def _refused(*segments: Segment, invalid: int = 0, early: int = 0, late: int = 0) -> Accounting:
+    """The segments' attempts, what the gateway refused and what is refused here; the rest is yet to judge."""
+    attempts = over_quota = 0
+    for segment in segments:
+        attempts += segment.attempts
+        # Almost every segment comes without refusals.
+        if refused := segment.refused:
+            early += refused.get("early", 0)
+            late += refused.get("late", 0)
+            invalid += refused.get("invalid", 0)
+            over_quota += refused.get("over_quota", 0)
+    return Accounting(attempts=attempts, early=early, late=late, invalid=invalid, over_quota=over_quota)

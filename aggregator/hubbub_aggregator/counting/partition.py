@@ -1,0 +1,200 @@
+"""What was counted in one partition, and what some records change in it: values, no I/O, no clock.
+
+`counting.apply` computes a Change from a PartitionState and records; `PartitionState.commit` makes it, and a
+store keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.survey import Survey
+from hubbub.wire import Layout
+from hubbub_aggregator.counting.dead_letters import DeadLetter
+from hubbub_aggregator.counting.dedup import Fresh, IdSet, IdTable, Keys
+from hubbub_aggregator.counting.lost_offsets import LostRange
+from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+
+Counts: TypeAlias = NDArray[np.int64]
+RoundKey: TypeAlias = tuple[bytes, int]
+
+NO_COUNTS: Final[Counts] = np.zeros(0, dtype=np.int64)
+_NO_KEYS: Final[Keys] = np.zeros(0, dtype=np.uint64)
+
+
+def share_of(quota: int, share: tuple[int, int]) -> int:
+    """Return how many reports of a round one partition takes of a survey's quota.
+
+    Ids are uniform over the partitions, so each takes an equal part, and the parts sum to the quota: no
+    partition need know what another one took, and a replay comes to the same.
+
+    Args:
+        quota: The most reports that a round takes in all its partitions together.
+        share: The partition's number p among the P of its topic, and P.
+    """
+    number, partitions = share
+    return quota // partitions + (number < quota % partitions)
+
+
+@dataclass(slots=True)
+class RoundState:
+    """One round of one survey in one partition.
+
+    Attributes:
+        counts: Accepted reports per symbol, shape (M,), int64, or per cell of a set; empty until the first is
+            accepted.
+        accounting: Everything up to the seal.
+        sealed_at: The seal's offset, or None while the round is open.
+        afterwards: Everything after the seal; no release contains it.
+        seen: Ids accepted in the open round; None where none was, and after the seal.
+        is_archived: Whether its counts and tallies were let go of, because an archive has its release.
+    """
+
+    counts: Counts = field(default_factory=NO_COUNTS.copy)
+    accounting: Accounting = NOTHING
+    sealed_at: int | None = None
+    afterwards: Accounting = NOTHING
+    seen: IdSet | None = None
+    is_archived: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoundChange:
+    """What some records add to one round: the fields of RoundState as differences, and the new ids.
+
+    Attributes:
+        counts: Newly accepted reports per symbol or cell, int64; empty for none.
+        accounting: Added before the seal.
+        sealed_at: The seal's offset where these records hold the first one.
+        afterwards: Added after the seal.
+        seen: The round's set of ids as it was looked at; None where nothing had to be looked up.
+        fresh: What `seen` said of the new ids.
+    """
+
+    counts: Counts
+    accounting: Accounting
+    sealed_at: int | None
+    afterwards: Accounting
+    seen: IdSet | None = None
+    fresh: Fresh | None = None
+
+    @property
+    def keys(self) -> Keys:
+        """Keys of the newly accepted ids that a store must keep: none once the round is sealed."""
+        return _NO_KEYS if self.fresh is None or self.sealed_at is not None else self.fresh.keys
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """What some records change in a partition; committing it moves the offset from `previous` to `offset`.
+
+    Attributes:
+        previous: The state's next offset before.
+        offset: The next offset after; equal to `previous` where every record was a redelivery.
+        surveys: Newly announced surveys by digest.
+        rounds: What changes per (digest, round).
+        unknown: Reports of unannounced digests.
+        dead_letters: One for every record that did not decode, whole or in part.
+        lost: What an operator has given up for good.
+        new: The rounds that the state did not know; a store must know all others.
+    """
+
+    previous: int
+    offset: int
+    surveys: Mapping[bytes, Survey]
+    rounds: Mapping[RoundKey, RoundChange]
+    unknown: int
+    dead_letters: tuple[DeadLetter, ...] = ()
+    lost: tuple[LostRange, ...] = ()
+    new: frozenset[RoundKey] = frozenset()
+
+    @property
+    def dead(self) -> int:
+        """How many records did not decode."""
+        return len(self.dead_letters)
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """Everything that was counted in one partition up to an offset.
+
+    Attributes:
+        offset: The next offset to apply.
+        surveys: Announced surveys by digest.
+        rounds: By (digest, round); NO_ROUND collects what lies outside the schedule.
+        unknown: Reports of digests that no Survey record announced.
+        dead: Records that did not decode, whole or in part.
+        lost: Offsets that were never counted, by an operator's word.
+        past: The tallies of rounds that are archived and not kept here any more.
+        share: The partition's number among those of its topic, and how many those are; None where it was not
+            placed in a log, and then no quota can be judged.
+        window: The starts of the rounds whose reports lie here, seconds since 1970: from the first on, and
+            below the second. Other rounds' repeats would be known elsewhere: here their reports are invalid.
+        id_set: Makes the set that remembers a round's ids.
+    """
+
+    offset: int = 0
+    surveys: dict[bytes, Survey] = field(default_factory=dict)
+    rounds: dict[RoundKey, RoundState] = field(default_factory=dict)
+    unknown: int = 0
+    dead: int = 0
+    lost: tuple[LostRange, ...] = ()
+    past: Accounting = NOTHING
+    share: tuple[int, int] | None = None
+    window: tuple[int, float] = (0, float("inf"))
+    id_set: Callable[[], IdSet] = IdTable
+
+    def place(self, layout: Layout, partition: int) -> None:
+        """Sets what follows from where the partition lies in a log: its share of quotas, and its rounds."""
+        self.share, self.window = layout.share(partition), layout.window(partition)
+
+    def room(self, key: RoundKey, survey: Survey) -> int | None:
+        """Return how many more reports of a round count here, or None where its survey has no quota.
+
+        Raises:
+            ValueError: If it has one, and the partition was not placed.
+        """
+        if survey.quota is None:
+            return None
+        if self.share is None:
+            raise ValueError(f"a partition must be placed in a log to judge a quota of {survey.quota}")
+        known = self.rounds.get(key)
+        taken = 0 if known is None else known.accounting.accepted
+        return max(0, share_of(survey.quota, self.share) - taken)
+
+    def counted(self, key: RoundKey) -> bool:
+        """Whether a round's counts are those of as many reports as it accepted."""
+        known, survey = self.rounds[key], self.surveys.get(key[0])
+        if survey is None:
+            return not len(known.counts) and not known.accounting.accepted
+        return survey.channel.agrees(known.counts, known.accounting.accepted)
+
+    def commit(self, change: Change) -> None:
+        """Makes a change that `apply` computed from this very state.
+
+        Raises:
+            ValueError: If the state has moved since; it is then left as it is.
+        """
+        if change.previous != self.offset:
+            raise ValueError(f"change must start at offset {self.offset}, got {change.previous}")
+        for key, new in change.rounds.items():
+            known = self.rounds.setdefault(key, RoundState())
+            if new.seen is not None and new.fresh is not None and new.sealed_at is None:
+                new.seen.add(new.fresh)
+                known.seen = new.seen
+            if len(new.counts):
+                known.counts = known.counts + new.counts if len(known.counts) else new.counts
+            known.accounting += new.accounting
+            known.afterwards += new.afterwards
+            if new.sealed_at is not None:
+                known.sealed_at, known.seen = new.sealed_at, None
+        self.surveys.update(change.surveys)
+        self.unknown += change.unknown
+        self.dead += change.dead
+        self.lost += change.lost
+        self.offset = change.offset

@@ -1,0 +1,69 @@
+"""The release of a round: sealing, provisional steps, estimates."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub_aggregator.release.enrolment import Fleet
+    from hubbub_aggregator.release.provisional import Steps, Tally, advance
+    from hubbub_aggregator.release.round_release import (
+        Document,
+        Release,
+        canonical_bytes,
+        release,
+        same_facts,
+        sum_counts,
+        timestamp,
+    )
+    from hubbub_aggregator.release.seal_clock import AgreedClock, SteadyClock
+    from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S, Sealer, due
+
+__all__ = [
+    "DEFAULT_GRACE_S",
+    "AgreedClock",
+    "Document",
+    "Fleet",
+    "Release",
+    "Sealer",
+    "SteadyClock",
+    "Steps",
+    "Tally",
+    "advance",
+    "canonical_bytes",
+    "due",
+    "release",
+    "same_facts",
+    "sum_counts",
+    "timestamp",
+]
+
+attach(
+    __name__,
+    {
+        "hubbub_aggregator.release.enrolment": ("Fleet",),
+        "hubbub_aggregator.release.provisional": (
+            "Steps",
+            "Tally",
+            "advance",
+        ),
+        "hubbub_aggregator.release.round_release": (
+            "Document",
+            "Release",
+            "canonical_bytes",
+            "release",
+            "same_facts",
+            "sum_counts",
+            "timestamp",
+        ),
+        "hubbub_aggregator.release.seal_clock": (
+            "AgreedClock",
+            "SteadyClock",
+        ),
+        "hubbub_aggregator.release.sealing": (
+            "DEFAULT_GRACE_S",
+            "Sealer",
+            "due",
+        ),
+    },
+)

@@ -1,0 +1,241 @@
+"""The partitions that one process of several counts: loaded when assigned, saved group by group.
+
+Whoever delivers records may repeat them, hold some back from before a rebalance, or skip: what is below the
+next offset is dropped; past it, the deliverer is told where to go on, and if that does not help, the process
+ends. No I/O but the store's and the dead letters'.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hubbub.wire import Layout
+from hubbub_aggregator.counting.counting import keep_freed_memory
+from hubbub_aggregator.counting.dead_letters import DeadLetters, Unkept
+from hubbub_aggregator.counting.partition import Change, PartitionState, RoundState
+from hubbub_aggregator.counting.skipping import Skips, next_change
+from hubbub_aggregator.errors import AggregatorError, Ahead, Gap, Lost, Superseded
+from hubbub_aggregator.stores.store import Store
+
+# What was fetched before a rebalance is worked off in less; a record that was lost never comes.
+GAP_PATIENCE_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SeekTo:
+    """The deliverer must read a partition anew from here.
+
+    Attributes:
+        offset: The next offset to apply.
+    """
+
+    offset: int
+
+
+class Assignment:
+    """What this process counts, partition by partition; any thread may call it.
+
+    Args:
+        store: Where counts are kept; it decides where to read on.
+        end: The log's end in a partition.
+        begin: The first offset that the log still has; a log without it keeps everything.
+        keep: Which rounds' counts stay in memory: "open" where the store has those of sealed ones.
+        layout: Where each partition lies in the log, for its rounds and its share of quotas; None counts
+            every round, and no survey with a quota.
+        clock: Seconds that only grow, to wait for a record that is missing.
+        dead_letters: Where letters about what cannot be counted go; None keeps none.
+        skips: The records that an operator said to pass over; see `skipping`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        end: Callable[[int], int],
+        begin: Callable[[int], int] = lambda _: 0,
+        keep: Literal["all", "open"] = "all",
+        layout: Layout | None = None,
+        clock: Callable[[], float],
+        dead_letters: DeadLetters | None = None,
+        skips: Skips | None = None,
+    ) -> None:
+        keep_freed_memory()
+        self._layout, self._keep = layout, keep
+        self._dead_letters, self._skips = dead_letters or Unkept(), skips or {}
+        self._store, self._begin, self._end, self._clock = store, begin, end, clock
+        self._states: dict[int, PartitionState] = {}
+        # Since when a partition's next record is missing, and the first that came in its place.
+        self._missing: dict[int, tuple[float, int]] = {}
+        # Held while records are applied, never while partitions load: that may take seconds, and a rebalance
+        # must not wait for it.
+        self._lock = threading.Lock()
+        # Grows with every revocation; a load of an older number is of partitions that may be others' by now.
+        self._generation = 0
+
+    def load(self, partitions: Iterable[int], generation: int | None = None) -> dict[int, int]:
+        """Take these partitions over, whatever was assigned before: partition -> offset to read on from.
+
+        Args:
+            partitions: Which.
+            generation: The number that `let_go` gave when they were assigned; None lets go of all others now.
+
+        Raises:
+            Superseded: If `let_go` was called since: then nothing is taken over, whatever else went wrong.
+            Ahead: If the store has applied records that the log does not hold.
+            Lost: If the log does not hold what comes next any more.
+            StoreError: If the store cannot be trusted.
+        """
+        current = self.let_go() if generation is None else generation
+        loaded: dict[int, PartitionState] = {}
+        try:
+            for partition in partitions:
+                self._check_current(current)
+                state = loaded[partition] = self._store.load(partition)
+                if self._layout is not None:
+                    state.place(self._layout, partition)
+                self._check_log(partition, state.offset)
+        except Exception:
+            # Another process may be at work on them by now: what was found wrong there is no doubt of ours.
+            self._check_current(current)
+            raise
+        with self._lock:
+            self._check_current(current)
+            self._states = loaded
+            return {partition: state.offset for partition, state in loaded.items()}
+
+    def let_go(self) -> int:
+        """Take no more records of any partition: others may count them from now on.
+
+        Returns:
+            The number of the generation that begins; `load` takes it.
+        """
+        with self._lock:
+            self._states = {}
+            self._missing.clear()
+            self._generation += 1
+            return self._generation
+
+    @property
+    def generation(self) -> int:
+        """The number that `let_go` gave last; 0 before the first."""
+        return self._generation
+
+    def _check_current(self, generation: int) -> None:
+        if generation != self._generation:
+            raise Superseded(f"a load must be of generation {self._generation}, got {generation}")
+
+    def take(self, partition: int, records: Sequence[tuple[int, bytes]]) -> SeekTo | None:
+        """Applies records of a partition and saves what they change.
+
+        Records of a partition that is not assigned any more are left to whoever has it.
+
+        Args:
+            partition: The partition.
+            records: (offset, bytes), ascending.
+
+        Returns:
+            Where to read on if a record is missing and was not asked for yet.
+
+        Raises:
+            Gap: If a missing record has not come for GAP_PATIENCE_S.
+            StoreConflict: If another process counts this partition.
+            Unappliable: If a record cannot be applied; those before it are saved.
+        """
+        with self._lock:
+            state = self._states.get(partition)
+            return None if state is None else self._take(state, partition, records)
+
+    def _take(
+        self, state: PartitionState, partition: int, records: Sequence[tuple[int, bytes]]
+    ) -> SeekTo | None:
+        ready = contiguous(records, state.offset)
+        while ready:
+            change = next_change(partition, state, ready, self._skips)
+            if change.dead_letters:
+                self._dead_letters.put(partition, change.dead_letters)
+            self._store.save(partition, change)
+            state.commit(change)
+            if self._keep == "open":
+                _slim(state, change)
+            self._missing.pop(partition, None)
+            ready = ready[change.offset - change.previous :]
+        if not records or records[-1][0] < state.offset:
+            return None
+        if partition not in self._missing:
+            came = next(offset for offset, _ in records if offset > state.offset)
+            self._missing[partition] = (self._clock(), came)
+            return SeekTo(state.offset)
+        self._check_patience(partition)
+        return None
+
+    def _check_patience(self, partition: int) -> None:
+        since, came = self._missing[partition]
+        if self._clock() - since > GAP_PATIENCE_S:
+            offset = self._states[partition].offset
+            raise Gap(
+                f"partition {partition}: offset {offset} must come next, got {came} and others for "
+                f"{GAP_PATIENCE_S:g} s; if it is gone, {_adopting(partition, came)}"
+            )
+
+    def verify(self) -> None:
+        """Looks for what silence would hide; to be called every few seconds.
+
+        Raises:
+            Gap: If a missing record has not come for GAP_PATIENCE_S.
+            Ahead: If the log ends before what was applied: it was cut, or made again.
+            Lost: If retention took what comes next.
+            StoreError: If the store may lose counts.
+        """
+        self._store.verify()
+        with self._lock:
+            generation = self._generation
+            offsets = {partition: state.offset for partition, state in self._states.items()}
+            for partition in self._missing:
+                self._check_patience(partition)
+        try:
+            for partition, offset in offsets.items():
+                self._check_log(partition, offset)
+        except AggregatorError:
+            # What became of a partition that was let go of meanwhile is for others to see.
+            if generation == self._generation:
+                raise
+
+    def _check_log(self, partition: int, offset: int) -> None:
+        end = self._end(partition)
+        if offset > end:
+            raise Ahead(
+                f"partition {partition}: offset must be at most the log's {end}, got {offset}: the log was "
+                "cut, and only another namespace counts what is left of it"
+            )
+        begin = self._begin(partition)
+        if offset < begin:
+            raise Lost(
+                f"partition {partition}: offset {offset} must come next, and the log begins at {begin}; "
+                f"{_adopting(partition, begin)}"
+            )
+
+
+def _adopting(partition: int, offset: int) -> str:
+    return f"`hubbub adopt SETTINGS --partition {partition} --from {offset}` gives up what is in between"
+
+
+def _slim(state: PartitionState, change: Change) -> None:
+    """Lets go of all but the seal of rounds that a change has sealed."""
+    for key, new in change.rounds.items():
+        if new.sealed_at is not None:
+            state.rounds[key] = RoundState(sealed_at=state.rounds[key].sealed_at)
+
+
+def contiguous(records: Sequence[tuple[int, bytes]], offset: int) -> list[tuple[int, bytes]]:
+    """The records that follow each other from `offset` on; those before it, and repeats, are left out."""
+    found = []
+    for at, record in records:
+        if at == offset:
+            found.append((at, record))
+            offset += 1
+        elif at > offset:
+            break
+    return found

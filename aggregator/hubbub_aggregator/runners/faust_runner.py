@@ -1,0 +1,354 @@
+"""Counting on Faust: the one module that touches its internals.
+
+Faust brings group membership, rebalances and a fetcher in a thread of its own. It does not bring durability:
+its acknowledgements and committed offsets are a courtesy to Kafka's tools. Where to read on is the store's
+word, given to Faust in place of the committed offset at the moment when it seeks after a rebalance; a seek
+from an earlier hook would be undone there. Any doubt ends the process.
+
+An event costs Faust a few hundred microseconds whatever it holds. So its fetcher gathers, and one event is a
+group: records of one partition that are applied and saved together, under the offset of the last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+import traceback
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import faust
+from aiokafka import TopicPartition  # type: ignore[import-untyped]  # it ships no annotations
+from aiokafka.errors import (  # type: ignore[import-untyped]  # as above
+    CommitFailedError,
+    IllegalStateError,
+    KafkaError,
+)
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
+from faust.types import TP
+from faust.types.tuples import ConsumerMessage
+
+from hubbub_aggregator.counting.dead_letters import DeadLetters
+from hubbub_aggregator.counting.skipping import Skips
+from hubbub_aggregator.errors import LayoutGrown, Superseded
+from hubbub_aggregator.runners.assignment import Assignment
+from hubbub_aggregator.stores.store import Store
+from hubbub_topic import Log
+
+# What is fetched at a time: so many records or bytes of all partitions together, or whatever has come in a
+# twentieth of a second after the first. Twice as many fit no cache: each report costs as much, or more.
+DEFAULT_GROUP_RECORDS: Final = 128
+_GROUP_BYTES: Final = 4 * 2**20
+_WITHIN_S: Final = 0.05
+# Groups that wait between the fetcher and the counting.
+_BUFFER_GROUPS: Final = 4
+_MAX_FETCH_BYTES: Final = 4 * 2**20  # of a partition; more than the largest record
+# A broker that has just come back may not know its topics yet; members that join then are assigned nothing
+# until the next look at what topics there are. By itself that is five minutes later.
+_METADATA_MS: Final = 5_000
+_VERIFY_S: Final = 5.0  # how long a log that was cut, or a record that is gone, may go unnoticed
+# Kafka's own least session: a killed worker's partitions rest this long.
+DEFAULT_SESSION_S: Final = 6.0
+
+
+_Group: TypeAlias = list[tuple[int, bytes]]
+"""Records of one partition, (offset, bytes), ascending; never empty."""
+
+
+class _GroupSchema(faust.Schema[None, _Group]):
+    """Leaves a message's value as it is: a group."""
+
+    def loads_value(self, app: Any, message: Any, **_: Any) -> _Group:  # noqa: ANN401 - Faust's own types vary
+        group: _Group = message.value
+        return group
+
+
+class _GroupThread(AIOKafkaConsumerThread):
+    """Fetches groups where Faust fetches records."""
+
+    async def _fetch_records(
+        self,
+        consumer: Any,  # noqa: ANN401 - aiokafka ships no annotations
+        active_partitions: set[TP],
+        timeout: float | None = None,
+        max_records: int | None = None,
+    ) -> dict[TP, list[_Group]]:
+        groups: dict[TP, list[_Group]] = {}
+        records, size, due = max_records or 1, _GROUP_BYTES, None
+        while records > 0 and size > 0:
+            # Nothing comes where time has run out, and where a rebalance has begun.
+            fetched = await super()._fetch_records(consumer, active_partitions, timeout, records)
+            if not fetched:
+                break
+            for place, found in fetched.items():
+                group = [(record.offset, record.value or b"") for record in found]
+                records -= len(group)
+                size -= sum(len(value) for _, value in group)
+                known = groups.setdefault(place, [])
+                # Somebody may have asked meanwhile to read something again.
+                if known and known[-1][-1] < group[0]:
+                    known[-1] += group
+                else:
+                    known.append(group)
+            now = time.monotonic()
+            due = due or now + _WITHIN_S
+            timeout = max(0.0, due - now)
+        return groups
+
+    async def _seek_wait(
+        self,
+        consumer: Any,  # noqa: ANN401 - aiokafka ships no annotations
+        partitions: Mapping[TP, int],
+    ) -> None:
+        # Between two assignments aiokafka would fail an assertion.
+        if gone := partitions.keys() - self.assignment():
+            raise IllegalStateError(f"partitions must be assigned to be sought, {sorted(gone)} are not")
+        await super()._seek_wait(consumer, partitions)
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        """Commit what of these offsets is still assigned; whether it was done.
+
+        Faust would end the process where a rebalance took all of them, or the broker refuses. Nothing reads
+        these offsets but Kafka's tools: the store says where to read on.
+        """
+        held = self.assignment()
+        mine = {place: offset for place, offset in offsets.items() if place in held}
+        if not mine:
+            return False
+        self.tp_last_committed_at.update(dict.fromkeys(mine, time.monotonic()))
+        try:
+            await self._ensure_consumer().commit({TopicPartition(*tp): (at, "") for tp, at in mine.items()})
+        except (CommitFailedError, IllegalStateError):  # a rebalance has begun
+            return False
+        except KafkaError as error:
+            self.log.warning("Offsets were not committed, for Kafka's tools to see: %s", error)
+            return False
+        return True
+
+
+class _NothingRead(dict[TP, int | None]):
+    """In place of Faust's notes of what it read last, by which it would drop what is read again."""
+
+    def __getitem__(self, tp: TP) -> int | None:
+        return None
+
+
+class _GroupConsumer(Consumer):
+    """Hands groups on as if each was a record, under the offset of the last one that it holds.
+
+    Repeats and holes are the assignment's to see.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - handed on as it is
+        super().__init__(*args, **kwargs)
+        self._read_offset = _NothingRead()
+
+    def _new_consumer_thread(self) -> _GroupThread:
+        return _GroupThread(self, loop=self.loop, beacon=self.beacon)
+
+    def _to_message(self, tp: TP, record: _Group) -> ConsumerMessage:
+        return ConsumerMessage(
+            tp.topic,
+            tp.partition,
+            record[-1][0],
+            timestamp=0.0,
+            timestamp_type=0,
+            headers={},
+            key=None,
+            value=record,  # type: ignore[arg-type]  # the schema knows it
+            checksum=None,
+            tp=tp,
+            generation_id=self.app.consumer_generation_id,
+        )
+
+    def _new_offset(self, tp: TP) -> int | None:
+        # Groups are done with in their order: nothing before the last one's end is open.
+        acked, self._acked[tp] = self._acked[tp], []
+        self._acked_index[tp].clear()
+        return max(acked) + 1 if acked else None
+
+    def on_buffer_full(self, tp: TP) -> None:
+        """All partitions share one queue, and the fetcher waits for room in it.
+
+        Faust would let the partition rest instead, and sleep for a second when all of them do.
+        """
+
+
+def create_app(
+    log: Log,
+    store: Store,
+    *,
+    bootstrap: str,
+    group: str = "hubbub-aggregator",
+    instance: str | None = None,
+    session_s: float = DEFAULT_SESSION_S,
+    group_records: int = DEFAULT_GROUP_RECORDS,
+    dead_letters: DeadLetters | None = None,
+    skips: Skips | None = None,
+) -> faust.App:
+    """A Faust app that counts the partitions it is assigned.
+
+    Args:
+        log: The topic as a log: its partitions and ends.
+        store: Where counts are kept.
+        bootstrap: Brokers, as host:port,host:port.
+        group: Workers of one group share the partitions.
+        instance: A name that a restarted worker has again: it then gets its partitions back without a
+            rebalance. None for a new member every time.
+        session_s: Seconds after which a silent worker's partitions go to others.
+        group_records: The most records that are fetched, and those of a partition saved, together.
+        dead_letters: Where letters about what cannot be counted go; None keeps none.
+        skips: The records that an operator said to pass over.
+    """
+    assignment = Assignment(
+        store,
+        begin=log.begin,
+        end=log.end,
+        keep="open",
+        layout=log.layout,
+        clock=time.monotonic,
+        dead_letters=dead_letters,
+        skips=skips,
+    )
+    layout = log.layout
+    names = [span.topic for span in layout.spans]
+    # A topic's partition and its number in the log.
+    numbers = {
+        TP(names[span], local): number
+        for number in range(layout.partitions)
+        for span, local in [layout.place(number)]
+    }
+    places = {number: place for place, number in numbers.items()}
+
+    class StoreConsumer(_GroupConsumer):
+        """Reads on from where the store says."""
+
+        async def seek_to_committed(self) -> Mapping[TP, int]:
+            generation = assignment.let_go()
+            try:
+                assigned = sorted(numbers[tp] for tp in self.assignment() if tp in numbers)
+                # Loading may take seconds; heartbeats come from the consumer's own thread meanwhile.
+                loaded = await asyncio.to_thread(assignment.load, assigned, generation)
+                offsets = {places[partition]: offset for partition, offset in loaded.items()}
+                await self.seek_wait(offsets)
+            except IllegalStateError:  # Faust waits for the next assignment then
+                raise
+            except Exception as error:
+                # In a rebalance a seek may fail, or last too long, in other ways, too.
+                if isinstance(error, Superseded) or assignment.generation != generation:
+                    raise IllegalStateError(f"a rebalance came before the seek was done: {error}") from error
+                _end()
+            return offsets
+
+    class StoreTransport(Transport):
+        """Makes that consumer."""
+
+        Consumer = StoreConsumer
+
+    class App(faust.App):
+        """Uses that transport; `assignment` is what it counts."""
+
+        assignment: Assignment
+
+        def _new_transport(self) -> StoreTransport:
+            return StoreTransport(self.conf.broker_consumer, self)
+
+        def _create_directories(self) -> None:
+            """Makes none: Faust's are for tables, and the working directory may belong to somebody else."""
+
+    app = App(
+        group,
+        broker=";".join(f"kafka://{broker}" for broker in bootstrap.split(",")),
+        store="memory://",
+        consumer_group_instance_id=instance,
+        broker_session_timeout=session_s,
+        broker_heartbeat_interval=session_s / 3,
+        broker_max_poll_records=group_records,
+        consumer_max_fetch_size=_MAX_FETCH_BYTES,
+        consumer_auto_offset_reset="earliest",
+        stream_buffer_maxsize=_BUFFER_GROUPS,
+        consumer_metadata_max_age_ms=_METADATA_MS,
+        # Faust would make topics of its own for tables and for a leader; there is none of either.
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        web_enabled=False,
+    )
+    groups = app.topic(*names, schema=_GroupSchema())
+
+    async def count(stream: Any) -> AsyncIterator[int]:  # noqa: ANN401 - Faust's streams have no useful type
+        try:
+            async for event in stream.events():
+                place, group = event.message.tp, event.value
+                # A partition that somebody added to a topic: no report belongs there.
+                if place not in numbers:
+                    continue
+                seek = assignment.take(numbers[place], group)
+                if seek is not None:
+                    generation = assignment.generation
+                    try:
+                        await app.consumer.seek_wait({place: seek.offset})
+                    except Exception as error:
+                        # Whoever has the partition after a rebalance reads on from where the store says.
+                        if not isinstance(error, IllegalStateError) and assignment.generation == generation:
+                            raise
+                yield len(group)
+        except Exception:
+            _end()
+
+    async def let_go(*_: object, **__: object) -> None:
+        # What still waits in buffers belongs to others as soon as this returns.
+        assignment.let_go()
+
+    async def verify() -> None:
+        try:
+            # Asks the broker, and counting goes on meanwhile.
+            await asyncio.to_thread(assignment.verify)
+            if log.partitions != layout.partitions:
+                raise LayoutGrown(
+                    f"the log has {log.partitions} partitions, this worker knew {layout.partitions}"
+                )
+        except Exception:
+            _end()
+
+    app.assignment = assignment
+    app.agent(groups, name="count")(count)
+    app.timer(_VERIFY_S)(verify)
+    app.on_partitions_revoked.connect(let_go)
+    return app
+
+
+def use_event_loop(name: Literal["asyncio", "uvloop"]) -> None:
+    """Says what drives the apps that are made from now on.
+
+    Raises:
+        ImportError: If uvloop is not installed.
+    """
+    if name == "uvloop":
+        # Not Faust's own switch: it wants to come before every import.
+        import uvloop  # noqa: PLC0415 - not everywhere
+
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+
+
+def run(app: faust.App) -> int:
+    """Runs a worker until SIGINT or SIGTERM, which finish the group under way; its exit code."""
+    try:
+        worker = faust.Worker(app, loglevel="WARNING", redirect_stdouts=False, quiet=True)
+        worker.spinner = None  # its control characters would stand in the log, `quiet` or not
+        worker.execute_from_commandline()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 1
+    return 0
+
+
+def _end() -> None:
+    """Ends the process on a doubt.
+
+    An agent that raises is restarted by Faust, and what it was given counts as done. Everything in memory can
+    be had again from the store and the log, so nothing is tidied up.
+    """
+    traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(1)

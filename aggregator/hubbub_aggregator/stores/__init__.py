@@ -1,0 +1,44 @@
+"""The stores of counts and releases: SQLite, Redis and the archive."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub_aggregator.stores.archive import Archive, SqliteArchive
+    from hubbub_aggregator.stores.redis_connection import as_store_error, clocks, connected
+    from hubbub_aggregator.stores.redis_store import RedisStore
+    from hubbub_aggregator.stores.sqlite_dead_letters import SqliteDeadTopic
+    from hubbub_aggregator.stores.sqlite_store import SqliteStore
+    from hubbub_aggregator.stores.store import Store
+
+__all__ = [
+    "Archive",
+    "RedisStore",
+    "SqliteArchive",
+    "SqliteDeadTopic",
+    "SqliteStore",
+    "Store",
+    "as_store_error",
+    "clocks",
+    "connected",
+]
+
+attach(
+    __name__,
+    {
+        "hubbub_aggregator.stores.archive": (
+            "Archive",
+            "SqliteArchive",
+        ),
+        "hubbub_aggregator.stores.redis_connection": (
+            "as_store_error",
+            "clocks",
+            "connected",
+        ),
+        "hubbub_aggregator.stores.redis_store": ("RedisStore",),
+        "hubbub_aggregator.stores.sqlite_dead_letters": ("SqliteDeadTopic",),
+        "hubbub_aggregator.stores.sqlite_store": ("SqliteStore",),
+        "hubbub_aggregator.stores.store": ("Store",),
+    },
+)

@@ -1,0 +1,177 @@
+"""Where sealed releases stay: put once, read for ever; a second, different version is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Final, Protocol
+
+from hubbub_aggregator.counting.partition import RoundKey
+from hubbub_aggregator.errors import ArchiveError, Diverged
+
+# 1 had no checksum: it gets one of every release when it is opened, and older programs then refuse it.
+SCHEMA_VERSION: Final = 2
+_SELECT: Final = "SELECT document, checksum FROM release WHERE digest = ? AND round = ?"
+_SELECT_DOCUMENT: Final = "SELECT document FROM release WHERE digest = ? AND round = ?"
+
+
+class Archive(Protocol):
+    """The authority for sealed rounds."""
+
+    def put(self, key: RoundKey, data: bytes) -> None:
+        """Keeps a release for good; putting the same bytes again changes nothing.
+
+        Raises:
+            Diverged: If other bytes are kept for this round; they stay.
+        """
+        ...
+
+    def get(self, key: RoundKey) -> bytes | None:
+        """A round's release, or None."""
+        ...
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is put within reaches the disk at the end, at the price of one release."""
+        ...
+
+
+class SqliteArchive:
+    """An archive in one SQLite file; one thread at a time.
+
+    Every release has a SHA-256 of its digest, round and bytes beside it, compared at each reading: a flipped
+    bit or an edit by hand is an error, never a number on the page. Who edits the checksum as well is found by
+    a replay of the log, which makes the same bytes again.
+
+    Raises:
+        ArchiveError: If the file is no archive of this schema version, or cannot be read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = path
+        try:
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        except (OSError, sqlite3.Error) as error:
+            raise ArchiveError(f"{path} must be an archive of releases: {error}") from error
+        try:
+            version = self._version() or self._create()
+            if version == 1:
+                version = self._add_checksums()
+            if version == SCHEMA_VERSION:
+                # Whoever is opening it at this moment does the same; the file remembers.
+                with suppress(sqlite3.OperationalError):
+                    self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise ArchiveError(f"{path} must be an archive of releases: {error}") from error
+        if version != SCHEMA_VERSION:
+            self._db.close()
+            raise ArchiveError(f"{path} must be an archive of schema {SCHEMA_VERSION}, got {version}")
+
+    def _version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+
+    def _create(self) -> int:
+        """Make the tables in an empty file, unless another process has just done it; return the version."""
+        self._db.execute("BEGIN IMMEDIATE")
+        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if not tables:
+            self._db.execute(
+                "CREATE TABLE release (digest BLOB, round INTEGER, document BLOB NOT NULL, "
+                "checksum BLOB NOT NULL DEFAULT x'', PRIMARY KEY (digest, round))"
+            )
+            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        version = self._version()
+        self._db.execute("COMMIT")
+        return version
+
+    def _add_checksums(self) -> int:
+        """Give every release of a file of schema 1 its checksum, all or none; return the version."""
+        self._db.execute("BEGIN IMMEDIATE")
+        if self._version() == 1:  # no other process has just done it
+            self._db.execute("ALTER TABLE release ADD COLUMN checksum BLOB NOT NULL DEFAULT x''")
+            for digest, number in self.rounds():
+                (data,) = self._db.execute(_SELECT_DOCUMENT, (digest, number)).fetchone()
+                self._db.execute(
+                    "UPDATE release SET checksum = ? WHERE digest = ? AND round = ?",
+                    (_checksum((digest, number), data), digest, number),
+                )
+            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        version = self._version()
+        self._db.execute("COMMIT")
+        return version
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def put(self, key: RoundKey, data: bytes) -> None:
+        """Keep a release for good; putting the same bytes again changes nothing.
+
+        Raises:
+            Diverged: If other bytes are kept for this round; they stay.
+            ArchiveError: If the file cannot be written, or what it holds is damaged.
+        """
+        with self._guarded():
+            self._db.execute(
+                "INSERT OR IGNORE INTO release VALUES (?, ?, ?, ?)", (*key, data, _checksum(key, data))
+            )
+        if self.get(key) != data:
+            digest, number = key
+            raise Diverged(f"survey {digest.hex()}, round {number}: another release is archived already")
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Bring what is put within to the disk at the end, at the price of one release."""
+        with self._guarded():
+            self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            # Each release is whole in itself: what was put before an error stays.
+            with self._guarded():
+                self._db.execute("COMMIT")
+
+    def get(self, key: RoundKey) -> bytes | None:
+        """Return a round's release, or None.
+
+        Raises:
+            ArchiveError: If the file cannot be read, or the release is not the one that was put.
+        """
+        with self._guarded():
+            row = self._db.execute(_SELECT, key).fetchone()
+        if row is None:
+            return None
+        data, checksum = row
+        if type(data) is not bytes or checksum != _checksum(key, data):
+            digest, number = key
+            raise ArchiveError(
+                f"archive {self._path}: survey {digest.hex()}, round {number} must be the bytes that "
+                "were put, got others: the file is damaged or was edited"
+            )
+        return data
+
+    def rounds(self) -> list[RoundKey]:
+        """Return the (digest, round) pairs that have a release, in order.
+
+        Raises:
+            ArchiveError: If the file cannot be read.
+        """
+        with self._guarded():
+            rows = self._db.execute("SELECT digest, round FROM release ORDER BY digest, round").fetchall()
+        return [(bytes(digest), number) for digest, number in rows]
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise ArchiveError(f"archive {self._path}: {error}") from error
+
+
+def _checksum(key: RoundKey, data: bytes) -> bytes:
+    digest, number = key
+    return hashlib.sha256(digest + number.to_bytes(8, "big") + data).digest()

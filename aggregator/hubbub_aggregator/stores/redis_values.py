@@ -1,0 +1,115 @@
+"""How rounds, tallies and steps lie in Redis as bytes; what lies under which key, `redis_store` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
+
+import numpy as np
+
+from hubbub.wire import pack, unpack
+from hubbub_aggregator.counting.partition import PartitionState, RoundChange, RoundKey, RoundState
+from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+from hubbub_aggregator.release.provisional import Steps, Tally
+
+TALLIES: Final = len(NOTHING)
+_HEADER: Final = 2 * TALLIES
+_COUNT: Final = np.dtype(">i8")  # the byte order of BITFIELD
+# Arguments that a script hands to one command lie on Lua's stack, which ends at 8,000.
+_INCREMENTS: Final = 1000
+
+
+def field_of(key: RoundKey) -> bytes:
+    """A round's name within a hash: 16 bytes of digest, 8 of round, which may be NO_ROUND."""
+    return key[0] + key[1].to_bytes(8, "big", signed=True)
+
+
+def round_of(field: bytes) -> RoundKey:
+    """The round of such a name."""
+    return field[:16], int.from_bytes(field[16:], "big", signed=True)
+
+
+def increments(new: RoundChange) -> Iterable[list[Any]]:
+    """The words of BITFIELD commands that add a round's tallies and counts; nothing for what stays."""
+    numbers = np.concatenate(([*new.accounting, *new.afterwards], new.counts)).astype(np.int64)
+    places = np.flatnonzero(numbers)
+    for start in range(0, len(places), _INCREMENTS):
+        part = places[start : start + _INCREMENTS]
+        yield [
+            word
+            for place, number in zip(part.tolist(), numbers[part].tolist(), strict=True)
+            for word in ("INCRBY", "i64", f"#{place}", number)
+        ]
+
+
+def round_state(data: bytes, outputs: int) -> RoundState:
+    """A round's tallies and counts.
+
+    Raises:
+        ValueError: If there are more counts than symbols.
+    """
+    found = np.frombuffer(data, dtype=_COUNT)
+    if len(found) > _HEADER + outputs:
+        raise ValueError(f"a round of {outputs} symbols must have as many counts, got {len(found) - _HEADER}")
+    numbers = np.zeros(_HEADER + outputs, dtype=np.int64)  # Redis keeps no zeros at the end
+    numbers[: len(found)] = found
+    tallies = numbers[:_HEADER].tolist()
+    return RoundState(
+        counts=numbers[_HEADER:].copy(),
+        accounting=Accounting(*tallies[:TALLIES]),
+        afterwards=Accounting(*tallies[TALLIES:]),
+    )
+
+
+def past_of(data: bytes | None) -> Accounting:
+    """The tallies of archived rounds."""
+    numbers = np.zeros(TALLIES, dtype=np.int64)
+    found = np.frombuffer(data or b"", dtype=_COUNT)
+    numbers[: len(found)] = found
+    return Accounting(*numbers.tolist())
+
+
+def totals_of(state: PartitionState) -> dict[str, int]:
+    """Return what a head keeps beside the offset, from everything else that a partition keeps."""
+    rounds = state.rounds.values()
+    return {
+        "accepted": state.past.accepted + sum(known.accounting.accepted for known in rounds),
+        "attempts": state.past.attempts
+        + sum(known.accounting.attempts + known.afterwards.attempts for known in rounds),
+        "rounds": len(state.rounds),
+        "seals": sum(known.sealed_at is not None for known in rounds),
+        "surveys": len(state.surveys),
+        "lost": len(state.lost),
+    }
+
+
+def saved_totals(head: Mapping[bytes, bytes]) -> dict[str, int] | None:
+    """Return the totals in a head, or None where they are not of its offset: an older release saved last.
+
+    Raises:
+        KeyError: If one of them is missing.
+        ValueError: If one is no number.
+    """
+    if b"totals" not in head or head[b"totals"] != head[b"offset"]:
+        return None
+    names = ("accepted", "attempts", "rounds", "seals", "surveys", "lost")
+    return {name: int(head[name.encode()]) for name in names}
+
+
+def packed_steps(steps: Steps) -> bytes:
+    """The provisional steps of a round."""
+    return pack([None if steps.shown is None else _packed(steps.shown), _packed(steps.candidate)])
+
+
+def steps_of(data: bytes) -> Steps:
+    """The same again; what does not fit raises ValueError or TypeError, or what `unpack` raises."""
+    shown, candidate = cast(Any, unpack(data, "steps"))  # Any stops here
+    return Steps(None if shown is None else _tally(*shown), _tally(*candidate))
+
+
+def _packed(tally: Tally) -> list[Any]:
+    return [tally.n, list(tally.cut.items()), tally.counts.astype(_COUNT).tobytes()]
+
+
+def _tally(n: int, cut: list[tuple[int, int]], counts: bytes) -> Tally:
+    return Tally(dict(cut), np.frombuffer(counts, dtype=_COUNT).astype(np.int64), n)

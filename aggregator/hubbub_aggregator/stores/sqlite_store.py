@@ -1,0 +1,283 @@
+"""A store in one SQLite file, at a cost that follows what is new.
+
+Ids are appended as blocks of 8-byte keys and deleted when their round seals; counts lie in chunks of 1,024
+symbols, of which only those that grew are written.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hubbub.errors import HubbubError
+from hubbub.survey import Survey
+from hubbub_aggregator.counting.dedup import IdTable
+from hubbub_aggregator.counting.lost_offsets import LostRange
+from hubbub_aggregator.counting.partition import (
+    Change,
+    Counts,
+    PartitionState,
+    RoundChange,
+    RoundKey,
+    RoundState,
+)
+from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict
+from hubbub_aggregator.release.provisional import Steps, Tally
+from hubbub_aggregator.stores.store import check
+
+SCHEMA_VERSION: Final = 1
+# 8 KB a chunk, two pages: a survey of 100,000 symbols then writes what a group of reports touched.
+_CHUNK: Final = 1024
+_COUNT: Final = np.dtype("<i8")
+_KEY: Final = np.dtype("<u8")
+_BUSY_TIMEOUT_S: Final = 5.0  # a reader's checkpoint may hold the file for a moment
+
+_TALLIES: Final = "attempts, accepted, duplicate, early, late, invalid, over_quota"
+_SCHEMA: Final = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE partition (
+    partition INTEGER PRIMARY KEY, offset INTEGER NOT NULL, unknown INTEGER NOT NULL, dead INTEGER NOT NULL
+);
+CREATE TABLE survey (
+    partition INTEGER, digest BLOB, canonical BLOB NOT NULL, PRIMARY KEY (partition, digest)
+);
+CREATE TABLE round (
+    partition INTEGER, digest BLOB, round INTEGER, outputs INTEGER NOT NULL, sealed_at INTEGER,
+    PRIMARY KEY (partition, digest, round)
+);
+CREATE TABLE tally (
+    partition INTEGER, digest BLOB, round INTEGER, after_seal INTEGER,
+    attempts INTEGER NOT NULL, accepted INTEGER NOT NULL, duplicate INTEGER NOT NULL, early INTEGER NOT NULL,
+    late INTEGER NOT NULL, invalid INTEGER NOT NULL, over_quota INTEGER NOT NULL,
+    PRIMARY KEY (partition, digest, round, after_seal)
+);
+CREATE TABLE count (
+    partition INTEGER, digest BLOB, round INTEGER, chunk INTEGER, counts BLOB NOT NULL,
+    PRIMARY KEY (partition, digest, round, chunk)
+);
+CREATE TABLE ids (
+    partition INTEGER, digest BLOB, round INTEGER, block INTEGER, keys BLOB NOT NULL,
+    PRIMARY KEY (partition, digest, round, block)
+);
+CREATE TABLE step (
+    digest BLOB, round INTEGER, stage TEXT, n INTEGER NOT NULL, cut TEXT NOT NULL, counts BLOB NOT NULL,
+    PRIMARY KEY (digest, round, stage)
+);
+"""
+# Added later, to stores that are there too.
+_LOST: Final = """
+CREATE TABLE IF NOT EXISTS lost (
+    partition INTEGER, first INTEGER NOT NULL, end INTEGER NOT NULL, adopted_s INTEGER NOT NULL,
+    PRIMARY KEY (partition, first)
+)
+"""
+
+
+class SqliteStore:
+    """Keeps the counts of one log in one file; one thread at a time.
+
+    Args:
+        path: The file; it is made where there is none.
+        log_identity: The log that the counts are of.
+        partitions: How many partitions that log has.
+
+    Raises:
+        ForeignStore: If the file was made for another log, another number of partitions, another schema
+            version, or is no store at all.
+    """
+
+    def __init__(self, path: str | Path, *, log_identity: str, partitions: int) -> None:
+        self._path, self._partitions = str(path), partitions
+        self._db = sqlite3.connect(
+            self._path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._open({"schema": SCHEMA_VERSION, "log": log_identity, "partitions": partitions})
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise ForeignStore(f"{self._path} must be a store of counts: {error}") from error
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _open(self, identity: Mapping[str, object]) -> None:
+        self._db.execute("PRAGMA journal_mode = WAL")
+        # An answer that was shown or released must not be forgotten by a power cut.
+        self._db.execute("PRAGMA synchronous = FULL")
+        with self._transaction():
+            tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_schema")}
+            if not tables:
+                for statement in _SCHEMA.split(";"):
+                    self._db.execute(statement)
+                self._db.executemany("INSERT INTO meta VALUES (?, ?)", identity.items())
+            found = dict(self._db.execute("SELECT key, value FROM meta")) if "meta" in tables else None
+        if tables and found != identity:
+            raise ForeignStore(f"{self._path} must be the store of {identity}, got {found}")
+        self._db.execute(_LOST)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def load(self, partition: int) -> PartitionState:
+        """The state that was saved last, its id tables built anew.
+
+        Raises:
+            CorruptStore: If ids loaded, accepted reports and counts differ in any round, or rows contradict.
+        """
+        self._check_partition(partition)
+        state = PartitionState()
+        try:
+            with self._transaction():
+                heads = self._rows("SELECT offset, unknown, dead FROM partition", partition)
+                for offset, unknown, dead in heads:
+                    state.offset, state.unknown, state.dead = offset, unknown, dead
+                for digest, canonical in self._rows("SELECT digest, canonical FROM survey", partition):
+                    state.surveys[digest] = Survey.from_canonical(canonical)
+                ranges = self._rows("SELECT first, end, adopted_s FROM lost", partition)
+                state.lost = tuple(LostRange(*row) for row in ranges)
+                self._load_rounds(partition, state)
+        except (HubbubError, KeyError, ValueError, TypeError, sqlite3.DatabaseError) as error:
+            raise CorruptStore(f"{self._path}, partition {partition}: {error!r}") from error
+        return check(partition, state)
+
+    def _rows(self, select: str, partition: int) -> sqlite3.Cursor:
+        return self._db.execute(f"{select} WHERE partition = ?", (partition,))
+
+    def _load_rounds(self, partition: int, state: PartitionState) -> None:
+        for digest, number, outputs, sealed_at in self._rows(
+            "SELECT digest, round, outputs, sealed_at FROM round", partition
+        ):
+            counts = np.zeros(outputs, dtype=np.int64)
+            state.rounds[digest, number] = RoundState(counts=counts, sealed_at=sealed_at)
+        tallies = f"SELECT digest, round, after_seal, {_TALLIES} FROM tally"  # noqa: S608 - a constant
+        for digest, number, after_seal, *tally in self._rows(tallies, partition):
+            known = state.rounds[digest, number]
+            if after_seal:
+                known.afterwards = Accounting(*tally)
+            else:
+                known.accounting = Accounting(*tally)
+        chunks = "SELECT digest, round, chunk, counts FROM count"
+        for digest, number, chunk, blob in self._rows(chunks, partition):
+            part = np.frombuffer(blob, dtype=_COUNT)
+            state.rounds[digest, number].counts[chunk * _CHUNK : chunk * _CHUNK + len(part)] = part
+        for key, known in state.rounds.items():
+            blocks = self._db.execute(
+                "SELECT keys FROM ids WHERE partition = ? AND digest = ? AND round = ?", (partition, *key)
+            ).fetchall()
+            if blocks:
+                keys = np.frombuffer(b"".join(block for (block,) in blocks), dtype=_KEY).astype(np.uint64)
+                known.seen = table = IdTable()
+                fresh = table.fresh_keys(keys)
+                if fresh.mask is not None or not keys.all():
+                    raise ValueError("ids of one round must all differ")
+                table.add(fresh)
+
+    def save(self, partition: int, change: Change) -> None:
+        """Makes a change durable, all of it or nothing.
+
+        Raises:
+            StoreConflict: If the stored offset is not `change.previous`: another writer was here.
+        """
+        self._check_partition(partition)
+        with self._transaction():
+            self._db.execute("INSERT OR IGNORE INTO partition VALUES (?, 0, 0, 0)", (partition,))
+            moved = self._db.execute(
+                "UPDATE partition SET offset = ?, unknown = unknown + ?, dead = dead + ? "
+                "WHERE partition = ? AND offset = ?",
+                (change.offset, change.unknown, change.dead, partition, change.previous),
+            ).rowcount
+            if moved != 1:
+                stored = self._rows("SELECT offset FROM partition", partition).fetchone()[0]
+                raise StoreConflict(f"partition {partition}: offset must be {change.previous}, got {stored}")
+            for digest, survey in change.surveys.items():
+                self._db.execute("INSERT INTO survey VALUES (?, ?, ?)", (partition, digest, survey.canonical))
+            for lost in change.lost:
+                row = (partition, lost.first, lost.end, lost.adopted_s)
+                self._db.execute("INSERT INTO lost VALUES (?, ?, ?, ?)", row)
+            for (digest, number), new in change.rounds.items():
+                self._save_round((partition, digest, number), new, change.offset)
+
+    def _save_round(self, key: tuple[int, bytes, int], new: RoundChange, offset: int) -> None:
+        self._db.execute(
+            "INSERT INTO round VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+            "outputs = max(outputs, excluded.outputs), sealed_at = coalesce(sealed_at, excluded.sealed_at)",
+            (*key, len(new.counts), new.sealed_at),
+        )
+        for after_seal, tally in enumerate((new.accounting, new.afterwards)):
+            if tally != NOTHING:
+                self._db.execute(
+                    "INSERT INTO tally VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                    "attempts = attempts + excluded.attempts, accepted = accepted + excluded.accepted, "
+                    "duplicate = duplicate + excluded.duplicate, early = early + excluded.early, "
+                    "late = late + excluded.late, invalid = invalid + excluded.invalid, "
+                    "over_quota = over_quota + excluded.over_quota",
+                    (*key, after_seal, *tally),
+                )
+        for chunk in np.unique(np.flatnonzero(new.counts) // _CHUNK).tolist():
+            self._add_counts((*key, chunk), new.counts[chunk * _CHUNK : (chunk + 1) * _CHUNK])
+        if len(new.keys):
+            block = new.keys.astype(_KEY, copy=False).tobytes()
+            self._db.execute("INSERT INTO ids VALUES (?, ?, ?, ?, ?)", (*key, offset, block))
+        if new.sealed_at is not None:
+            self._db.execute("DELETE FROM ids WHERE partition = ? AND digest = ? AND round = ?", key)
+
+    def _add_counts(self, key: tuple[int, bytes, int, int], new: Counts) -> None:
+        stored = self._db.execute(
+            "SELECT counts FROM count WHERE partition = ? AND digest = ? AND round = ? AND chunk = ?", key
+        ).fetchone()
+        total = new if stored is None else new + np.frombuffer(stored[0], dtype=_COUNT)
+        self._db.execute(
+            "INSERT OR REPLACE INTO count VALUES (?, ?, ?, ?, ?)", (*key, total.astype(_COUNT).tobytes())
+        )
+
+    def verify(self) -> None:
+        """Do nothing: a file loses no rows."""
+
+    def load_steps(self) -> dict[RoundKey, Steps]:
+        """The provisional steps of all open rounds."""
+        tallies: dict[RoundKey, dict[str, Tally]] = {}
+        for digest, number, stage, n, cut, blob in self._db.execute(
+            "SELECT digest, round, stage, n, cut, counts FROM step"
+        ):
+            offsets = {int(partition): offset for partition, offset in json.loads(cut).items()}
+            counts = np.frombuffer(blob, dtype=_COUNT).astype(np.int64)
+            tallies.setdefault((digest, number), {})[stage] = Tally(offsets, counts, n)
+        return {key: Steps(stages.get("shown"), stages["candidate"]) for key, stages in tallies.items()}
+
+    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
+        """Keeps the steps of some rounds before anybody sees them; None forgets a round's."""
+        if not changed:
+            return
+        with self._transaction():
+            for key, steps in changed.items():
+                self._db.execute("DELETE FROM step WHERE digest = ? AND round = ?", key)
+                stages = {"shown": steps.shown, "candidate": steps.candidate} if steps is not None else {}
+                for stage, tally in stages.items():
+                    if tally is not None:
+                        counts = tally.counts.astype(_COUNT).tobytes()
+                        cut = json.dumps(dict(tally.cut))
+                        self._db.execute(
+                            "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?)", (*key, stage, tally.n, cut, counts)
+                        )
+
+    def _check_partition(self, partition: int) -> None:
+        if not 0 <= partition < self._partitions:
+            raise ForeignStore(f"partition must be in [0, {self._partitions}), got {partition}")

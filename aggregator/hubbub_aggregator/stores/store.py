@@ -1,0 +1,73 @@
+"""What a store of counts promises, whatever keeps them.
+
+A store saves what changed in a partition - counts, tallies, new ids, offset - at once or not at all, and only
+if the stored offset is the one the change started from. It owns the offset: a worker reads on from where
+the store says. It belongs to one log, and loads nothing that contradicts itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey
+from hubbub_aggregator.errors import CorruptStore
+from hubbub_aggregator.release.provisional import Steps
+
+
+class Store(Protocol):
+    """Keeps partitions' states, and which provisional steps were shown."""
+
+    def load(self, partition: int) -> PartitionState:
+        """The state that was saved last; an empty one for a partition that never was.
+
+        Raises:
+            CorruptStore: If ids loaded, accepted reports and counts differ in any round.
+        """
+        ...
+
+    def save(self, partition: int, change: Change) -> None:
+        """Makes a change durable, all of it or nothing.
+
+        Raises:
+            StoreConflict: If the stored offset is not `change.previous`: another writer was here.
+        """
+        ...
+
+    def verify(self) -> None:
+        """Check that what keeps the counts will go on keeping them; called every few seconds.
+
+        Raises:
+            StoreError: If it may lose some of them.
+        """
+        ...
+
+    def load_steps(self) -> dict[RoundKey, Steps]:
+        """The provisional steps of all open rounds."""
+        ...
+
+    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
+        """Keeps the steps of some rounds before anybody sees them; None forgets a round's."""
+        ...
+
+
+def check(partition: int, state: PartitionState) -> PartitionState:
+    """The state, if it agrees with itself: what every `load` ends with.
+
+    Raises:
+        CorruptStore: If in any round counts, accepted reports and, while it is open, ids differ in number, or
+            its attempts are not the sum of its verdicts.
+    """
+    for (digest, number), known in state.rounds.items():
+        name = f"partition {partition}, survey {digest.hex()}, round {number}"
+        if not (known.accounting.holds and known.afterwards.holds):
+            raise CorruptStore(f"{name}: attempts must be the sum of the verdicts, got {known.accounting}")
+        accepted = known.accounting.accepted
+        remembered = 0 if known.seen is None else len(known.seen)
+        expected = 0 if known.sealed_at is not None else accepted
+        if not state.counted((digest, number)) or remembered != expected:
+            raise CorruptStore(
+                f"{name}: accepted {accepted} must be the number counted, and {expected} ids remembered, "
+                f"got {remembered} ids and counts of {known.counts.sum()} in all"
+            )
+    return state

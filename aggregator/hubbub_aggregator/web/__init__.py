@@ -1,0 +1,28 @@
+"""The JSON API and the page that show counts and releases."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub_aggregator.web.api import create_app
+    from hubbub_aggregator.web.view import LiveView, compose, total_of
+
+__all__ = [
+    "LiveView",
+    "compose",
+    "create_app",
+    "total_of",
+]
+
+attach(
+    __name__,
+    {
+        "hubbub_aggregator.web.api": ("create_app",),
+        "hubbub_aggregator.web.view": (
+            "LiveView",
+            "compose",
+            "total_of",
+        ),
+    },
+)

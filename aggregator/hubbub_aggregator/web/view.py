@@ -1,0 +1,220 @@
+"""What the page and the JSON API may show: one snapshot, replaced as a whole.
+
+The snapshot is a plain dictionary of JSON types, never changed after it was published. Its exact shape::
+
+    {
+      "log": "6f1c...",                          identity of the log behind the numbers
+      "surveys": [                               ordered by id, version, digest
+        {
+          "id": "outpatient-visits", "version": 1, "title": "...",
+          "digest": "32 hex digits",
+          "attributes": [{"id": "visits", "kind": "static"}],    several: a cross table or a score of them
+          "epsilon": {"declared": 2.0, "certified": 1.9999999999},
+          "minimum_cohort": 100, "planned_devices": 20000,
+          "schedule": {"start": "2026-01-01T00:00:00Z", "round_s": 86400, "rounds": 1},
+          "rounds": [ROUND, ...]                 ascending; rounds that anything was accepted of
+        }, ...
+      ],
+      "accounting": ACCOUNTING,                  summed over everything, reports after a seal included
+      "unknown": 0,                              reports whose digest no Survey record announced
+      "dead": 0,                                 log records that could not be decoded
+      "stale": {"since": "2026-01-01T00:00:00Z", "why": "the counts are out of reach"},
+                                                 only while the numbers are not followed
+      "unsealed": "the clock must not ...",      only while no round is sealed: why
+      "partitions": [{"partition": 0, "offset": 17, "end": 17, "lag": 0}, ...]
+                                                 next offset to apply, the log's end, end - offset
+    }
+
+ACCOUNTING is ``{"attempts", "accepted", "duplicate", "early", "late", "invalid", "over_quota"}``, integers;
+attempts is the sum of the other six.
+
+ROUND has the keys of a release, sealed or not, and ``as_of``::
+
+    {
+      "survey": {"id", "version", "digest", "title"},
+      "round": 0, "start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z",
+      "sealed": false,                           true: the archived release, final
+      "as_of": 400,                              accepted reports behind the estimates; 0 while suppressed
+      "cut": {"0": 12, "1": 11},                 partition -> offset up to which the estimates read;
+                                                 of a sealed round: the offset of its seal
+      "accounting": ACCOUNTING,                  sealed: at the cut; open: now (it moves between steps)
+      "lost": [{"partition": 0, "from": 3, "until": 9}, ...],
+                                                 offsets given up by an operator in which reports of this
+                                                 round may have lain; empty: nothing is missing
+      "epsilon": {"declared": 2.0, "certified": 1.9999999999},
+      "devices": 400,                            n of the estimates (equal to as_of)
+      "level": 0.95,
+      "values":     [{"label": "0", "category": "none" or null,
+                      "estimate": 0.31, "error": 0.01, "low": 0.29, "high": 0.33}, ...],
+      "categories": [{"label": "none", "estimate": 0.31, "error": 0.01, "low": 0.29, "high": 0.33}, ...],
+      "mean": {"estimate": 2.8, "error": 0.1, "low": 2.6, "high": 3.0} or null,
+      "consistent": {"values": [0.31, ...], "categories": [0.31, ...]},
+      "poison_margin": {"values": [67.0, null, ...], "categories": [...]} or null,
+                                                 forged reports that would move a cell out of its interval;
+                                                 null: no number is enough, or not identifiable
+      "enrolment": {                             null while the round is open
+        "enrolled": 400,                         most reports in one round so far
+        "asked": 500, "budget": 4.0,             devices it was offered to and their lifetime epsilon, as the
+                                                 operator states them; null: not stated
+        "absent": 0.2,                           share of those asked that is not in this round; null: unknown
+        "bias": {"values": [0.02, ...], "categories": [...]} or null
+                                                 by how much at most a cell's share among all asked differs
+                                                 from that among those counted, if those absent were refused
+                                                 within their budgets (see `enrolment`)
+      } or null,
+      "suppressed": false                        true: fewer than the minimum cohort; values, categories and
+                                                 consistent are empty, mean is null
+    }
+
+Estimates are raw and unbiased: they may be negative or above one; ``consistent`` is a view beside them. A
+number that is not identifiable is null. The last value (and its category) is "missing". Labels come from
+survey authors: escape them.
+
+The estimates of an open round move in steps of at least the minimum cohort, and the sealed release is at
+least that far from the last step shown, so no two views of one round differ by few reports (see
+``provisional``, also for what this does not cover).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from hubbub.survey import Survey
+from hubbub_aggregator.counting.partition import PartitionState, RoundKey
+from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+from hubbub_aggregator.release.round_release import Document, timestamp
+
+
+class View(Protocol):
+    """Where readers look. Both methods are cheap, never block, and may be called from any thread."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """The last published snapshot, in the shape of this module's docstring; do not change it."""
+        ...
+
+    def version(self) -> int:
+        """A number that grows whenever the snapshot changes, and only then."""
+        ...
+
+
+class LiveView:
+    """The view that a worker publishes to."""
+
+    def __init__(self) -> None:
+        self._published: tuple[int, dict[str, Any]] = (
+            0,
+            {
+                "log": "",
+                "surveys": [],
+                "accounting": NOTHING.as_dict(),
+                "unknown": 0,
+                "dead": 0,
+                "partitions": [],
+            },
+        )
+
+        self._unsealed: str | None = None
+
+    @property
+    def unsealed(self) -> str | None:
+        """Why no round is sealed just now, without names or addresses; None while rounds are."""
+        return self._unsealed
+
+    @unsealed.setter
+    def unsealed(self, why: str | None) -> None:
+        self._unsealed = why
+        self.publish({key: found for key, found in self._published[1].items() if key != "unsealed"})
+
+    def snapshot(self) -> dict[str, Any]:
+        """The last published snapshot; do not change it."""
+        return self._published[1]
+
+    def version(self) -> int:
+        """A number that grows whenever the snapshot changes, and only then."""
+        return self._published[0]
+
+    def stand_still(self, *, since: str, why: str) -> None:
+        """Says that the numbers are not followed any more, until something is published again.
+
+        Args:
+            since: When that began, ISO 8601.
+            why: A sentence without names or addresses.
+        """
+        self.publish(self._published[1] | {"stale": {"since": since, "why": why}})
+
+    def publish(self, snapshot: dict[str, Any]) -> None:
+        """Replaces the snapshot; readers see the old one or the new one whole."""
+        version, known = self._published
+        if self._unsealed is not None:
+            snapshot = snapshot | {"unsealed": self._unsealed}
+        if snapshot != known:
+            self._published = (version + 1, snapshot)
+
+
+def total_of(states: Iterable[PartitionState]) -> Accounting:
+    """The accounting of everything, reports after a seal included."""
+    total = NOTHING
+    for state in states:
+        total = sum(
+            (known.accounting + known.afterwards for known in state.rounds.values()), total + state.past
+        )
+    return total
+
+
+def compose(
+    log_identity: str,
+    states: Mapping[int, PartitionState],
+    ends: Mapping[int, int],
+    rounds: Mapping[RoundKey, Document],
+    total: Accounting,
+) -> dict[str, Any]:
+    """The snapshot of some partitions' states.
+
+    Args:
+        log_identity: Which log.
+        states: By partition.
+        ends: The log's end by partition.
+        rounds: The ROUND documents to show.
+        total: What `total_of` gives for the states.
+    """
+    shown: dict[bytes, list[Document]] = {}
+    for digest, number in sorted(rounds):
+        shown.setdefault(digest, []).append(rounds[digest, number])
+    surveys = {digest: survey for state in states.values() for digest, survey in state.surveys.items()}
+    ordered = sorted(surveys.values(), key=lambda survey: (survey.id, survey.version, survey.digest))
+    return {
+        "log": log_identity,
+        "surveys": [_describe(survey, shown.get(survey.digest, [])) for survey in ordered],
+        "accounting": total.as_dict(),
+        "unknown": sum(state.unknown for state in states.values()),
+        "dead": sum(state.dead for state in states.values()),
+        "partitions": [
+            {
+                "partition": partition,
+                "offset": state.offset,
+                "end": ends[partition],
+                "lag": ends[partition] - state.offset,
+            }
+            for partition, state in sorted(states.items())
+        ],
+    }
+
+
+def _describe(survey: Survey, rounds: list[Document]) -> dict[str, Any]:
+    return {
+        "id": survey.id,
+        "version": survey.version,
+        "title": survey.title,
+        "digest": survey.digest.hex(),
+        "attributes": [{"id": attribute.id, "kind": attribute.kind} for attribute in survey.attributes],
+        "epsilon": {"declared": survey.epsilon, "certified": survey.channel.epsilon},
+        "minimum_cohort": survey.minimum_cohort,
+        "planned_devices": survey.planned_devices,
+        "schedule": {
+            "start": timestamp(survey.start_s),
+            "round_s": survey.round_s,
+            "rounds": survey.rounds,
+        },
+        "rounds": rounds,
+    }

@@ -1,0 +1,108 @@
+"""Performs what `uploader` decides: outbox to collector, outcomes to the ledger."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from hubbub import wire
+from hubbub_client.errors import CollectorError
+from hubbub_client.ledger.ledger import Ledger
+from hubbub_client.ledger.process_lock import ProcessLock
+from hubbub_client.surveys.schedule import trusted
+from hubbub_client.upload.outcomes import UploadOutcome
+from hubbub_client.upload.transport import Transport
+from hubbub_client.upload.uploader import Limits, Settled, Upload, Wait, decide, judge
+
+REPORTS_PATH: Final = "/v1/reports"
+
+
+class Sender:
+    """The uploads of one agent, one at a time.
+
+    Args:
+        ledger: Where reports wait.
+        lock: Held around every use of the ledger, never while the collector is waited for.
+        http: The way to the collector.
+        limits: The uploader's caps.
+        clock: Epoch seconds; None while they are not to be trusted.
+        jitter: Uniform draws in [0, 1).
+        elapsed: Seconds of a clock that nobody sets.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        lock: ProcessLock,
+        http: Transport,
+        *,
+        limits: Limits,
+        clock: Callable[[], float | None],
+        jitter: Callable[[], float],
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ledger, self._lock, self._http = ledger, lock, http
+        self._limits, self._clock, self._jitter, self._elapsed = limits, clock, jitter, elapsed
+        self._uploading = threading.Lock()
+
+    def upload(self) -> UploadOutcome:
+        """Sends what waits; see `Agent.upload`."""
+        if not self._uploading.acquire(blocking=False):
+            with self._lock:
+                return UploadOutcome({}, self._ledger.waiting(), None, "another upload is under way")
+        try:
+            return self._upload(self._elapsed() + self._limits.upload_s)
+        finally:
+            self._uploading.release()
+
+    def _upload(self, until: float) -> UploadOutcome:
+        settled: dict[bytes, wire.Outcome] = {}
+        failure: str | None = None
+        delay_s: float | None = None
+        while True:
+            with self._lock:
+                now_s, pace = trusted(self._clock()), self._ledger.pace()
+                waiting = self._ledger.outbox(self._limits.max_reports)
+                paused = self._ledger.paused()
+            if waiting and (paused or now_s is None):
+                failure = "paused" if paused else "clock not trusted"
+                break
+            if now_s is None:
+                break
+            decision = decide(waiting, pace, now_s=now_s, limits=self._limits)
+            if not isinstance(decision, Upload):
+                delay_s = decision.delay_s if isinstance(decision, Wait) else None
+                break
+            if self._elapsed() >= until:
+                delay_s = 0.0
+                break
+            try:
+                response = self._http.post(REPORTS_PATH, decision.body)
+            except CollectorError:
+                response = None
+            after_s = trusted(self._clock())
+            result = judge(
+                decision,
+                response,
+                pace,
+                now_s=now_s if after_s is None else after_s,
+                jitter=self._jitter(),
+                limits=self._limits,
+            )
+            with self._lock:
+                if isinstance(result, Settled):
+                    outcomes = [
+                        (report.id, outcome)
+                        for report, outcome in zip(decision.reports, result.outcomes, strict=True)
+                    ]
+                    self._ledger.settle(outcomes, result.pace)
+                    settled.update((i, outcome) for i, outcome in outcomes if outcome != "early")
+                    failure = "early" if {outcome for _, outcome in outcomes} == {"early"} else None
+                else:
+                    self._ledger.slow(result.pace)
+                    failure = result.reason
+        with self._lock:
+            left = self._ledger.waiting()
+        return UploadOutcome(settled, left, delay_s, failure)

@@ -1,0 +1,424 @@
+"""The device's privacy ledger: one SQLite file that says what was spent, answered, and waits to be sent.
+
+Every change is one transaction, on disk before the call returns. Triggers keep the rules that must survive a
+bug elsewhere: the budget is fixed, the transcript only grows, what was closed stays spent, a high-water mark
+never falls, a pinned value stays for its generation.
+
+This module moves data; what to reserve, answer or send is decided in `schedule`, `agent` and `uploader`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, replace
+from typing import Final, Literal, cast
+
+from hubbub.wire import Outcome
+from hubbub_client.errors import LedgerCorrupt
+from hubbub_client.ledger.database import Database
+from hubbub_client.ledger.file import Counter
+from hubbub_client.ledger.stored import (
+    Closed,
+    StoredAnswer,
+    StoredAttribute,
+    StoredEnrolment,
+    StoredReading,
+    StoredRefusal,
+)
+from hubbub_client.ledger.transcript import GENESIS, Kind, Row, link, link_closed
+from hubbub_client.surveys.stored_list import StoredList
+from hubbub_client.upload.uploader import Pace, Pending
+
+_KINDS: Final[tuple[Kind, ...]] = ("reserve", "record", "cancel")
+
+MAX_REFUSALS: Final = 64
+"""Refusals kept, the newest: a collector that serves thousands of surveys must not fill the disk."""
+
+
+_UNTOLD: Final = -1.0
+"""In the column of a refusal's headroom: not told, because it could have told an answer."""
+
+
+class Ledger(Database):
+    """One open ledger file.
+
+    Args:
+        path: The file; made, readable by its owner alone, if it does not exist.
+        budget: The lifetime epsilon of everything that this installation will ever say about its owner. Fixed
+            by the first open; None to open what exists as it was fixed.
+        device_key: A secret of this device that no backup carries, at least 16 bytes. The first open with one
+            binds the ledger to it for good.
+        counter: A number of this device that nothing takes back. The first open with one binds the ledger to
+            it for good.
+
+    Raises:
+        LedgerError: The budget is not one, or the file cannot be made or read.
+        LedgerLocked: It is open elsewhere.
+        LedgerCorrupt: It is not a ledger, or it is damaged, emptied, or gone from beside its log.
+        LedgerMissing: There was one here, its mark says, and it is gone.
+        LedgerForeign: It is bound to another device, is not the one that was made here, or is an older copy.
+        LedgerTooNew: A later version wrote it.
+        BudgetFixed: It was first opened with another budget.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        budget: float | None,
+        device_key: bytes | None = None,
+        counter: Counter | None = None,
+    ) -> None:
+        super().__init__(path, budget=budget, device_key=device_key, counter=counter)
+
+    def attributes(self) -> list[StoredAttribute]:
+        """Every attribute that was ever registered."""
+        rows = self._read("SELECT id, spec, generation, pinned FROM attribute ORDER BY id")
+        return [StoredAttribute(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+
+    def readings(self) -> list[StoredReading]:
+        """Every evolving value that was set for a round still to be answered."""
+        rows = self._read("SELECT attribute, value, since_s, until_s FROM reading")
+        return [StoredReading(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+
+    def consents(self) -> dict[str, bool]:
+        """What the owner said to surveys and attributes, by subject; see `policy`."""
+        return {cast(str, s): bool(g) for s, g in self._read("SELECT subject, granted FROM consent")}
+
+    def enrolments(self) -> list[StoredEnrolment]:
+        """Every survey that the device takes part in or took, in the order of enrolment."""
+        rows = self._read("SELECT digest, canonical, floor, high_water, state FROM enrolment ORDER BY seq")
+        return [StoredEnrolment(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+
+    def refusals(self) -> list[StoredRefusal]:
+        """Surveys that asked and were refused, the newest first."""
+        rows = self._read(
+            "SELECT digest, survey_id, version, title, epsilon, reason, headroom, at_s FROM refusal "
+            "ORDER BY at_s DESC, digest"
+        )
+        kept = [StoredRefusal(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+        return [replace(one, headroom=None) if one.headroom == _UNTOLD else one for one in kept]
+
+    def keep_refusal(self, refusal: StoredRefusal) -> None:
+        """Keeps why a survey was refused, in place of what was said of it before."""
+        with self._transaction() as db:
+            self._keep(db, refusal)
+
+    def _keep(self, db: sqlite3.Connection, refusal: StoredRefusal) -> None:
+        told = replace(refusal, headroom=_UNTOLD) if refusal.headroom is None else refusal
+        db.execute("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(told))
+        db.execute(
+            "DELETE FROM refusal WHERE digest NOT IN "
+            "(SELECT digest FROM refusal ORDER BY at_s DESC, digest LIMIT ?)",
+            (MAX_REFUSALS,),
+        )
+
+    def lists(self) -> list[StoredList]:
+        """The newest list of surveys seen of every key that was ever pinned."""
+        rows = self._read("SELECT key, sequence, digest, judged_s FROM survey_list")
+        return [StoredList(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+
+    def cancelled(self) -> frozenset[bytes]:
+        """Digests of the surveys that are cancelled for good."""
+        return frozenset(cast(bytes, digest) for (digest,) in self._read("SELECT digest FROM cancelled"))
+
+    def paused(self) -> bool:
+        """Whether the owner paused the agent."""
+        return bool(self._read("SELECT paused FROM device")[0][0])
+
+    def closed(self) -> Closed:
+        """What everything before the last `forget` cost."""
+        row = self._read("SELECT closed_loss, closed_committed FROM device")[0]
+        return Closed(cast(int, row[0]), cast(int, row[1]))
+
+    def transcript(self) -> list[Row]:
+        """The filter's steps since the last `forget`, oldest first.
+
+        Raises:
+            LedgerCorrupt: If a row, or the account of what was closed, was changed or is missing.
+        """
+        found: list[Row] = []
+        chain = GENESIS
+        before = self._read("SELECT closed_chain FROM device")[0][0]
+        if before is not None:
+            closed = self.closed()
+            chain = link_closed(cast(bytes, before), closed.loss, closed.committed)
+        for row in self._read(
+            "SELECT kind, ticket, digest, slot, generation, symbol FROM transcript t "
+            "JOIN enrolment e ON e.seq = t.enrolment ORDER BY t.seq"
+        ):
+            found.append(Row(_KINDS[cast(int, row[0])], *row[1:]))  # type: ignore[arg-type]  # STRICT columns
+            chain = link(chain, found[-1])
+        if chain != self._chain:
+            raise LedgerCorrupt(f"ledger {self.path} is damaged: its transcript is not what was written")
+        return found
+
+    def answers(self) -> list[StoredAnswer]:
+        """Every answer since the last `forget`, by survey and round."""
+        rows = self._read(
+            "SELECT digest, round, generation, id, outcome FROM answer "
+            "JOIN enrolment ON seq = enrolment ORDER BY seq, round"
+        )
+        return [StoredAnswer(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+
+    def has_unseen(self) -> bool:
+        """Whether an answer was given that its owner has not seen: it waits, or was withdrawn."""
+        rows = self._read(
+            "SELECT EXISTS (SELECT 1 FROM answer WHERE outcome IS NULL OR outcome = 'withdrawn')"
+        )
+        return bool(rows[0][0])
+
+    def waiting(self) -> int:
+        """How many reports wait in the outbox."""
+        return cast(int, self._read("SELECT count(*) FROM outbox")[0][0])
+
+    def outbox(self, limit: int) -> list[Pending]:
+        """The oldest reports that wait, at most `limit`."""
+        rows = self._read("SELECT id, report FROM outbox ORDER BY seq LIMIT ?", (limit,))
+        return [Pending(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+
+    def pace(self) -> Pace:
+        """Where the back-off stands."""
+        failures, not_before_s, single = self._read("SELECT failures, not_before_s, single FROM device")[0]
+        return Pace(cast(int, failures), cast(float, not_before_s), bool(single))
+
+    def add_attribute(self, attribute_id: str, spec: bytes) -> None:
+        """Registers an attribute."""
+        with self._transaction() as db:
+            db.execute("INSERT INTO attribute (id, spec) VALUES (?, ?)", (attribute_id, spec))
+
+    def keep_reading(self, reading: StoredReading) -> None:
+        """Keeps an evolving value until its round is answered or over, in place of an earlier one."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO reading (attribute, value, since_s, until_s) VALUES (?, ?, ?, ?)",
+                (reading.attribute, reading.value, reading.since_s, reading.until_s),
+            )
+
+    def drop_reading(self, attribute_id: str) -> None:
+        """Deletes a kept value."""
+        with self._transaction() as db:
+            db.execute("DELETE FROM reading WHERE attribute = ?", (attribute_id,))
+
+    def set_paused(self, state: Literal["paused", "running"]) -> None:
+        """Pauses the agent, or lets it run."""
+        with self._transaction() as db:
+            db.execute("UPDATE device SET paused = ?", (int(state == "paused"),))
+
+    def add_enrolment(self, enrolment: StoredEnrolment, reservations: Iterable[Row]) -> None:
+        """Writes an enrolment with its whole reserved schedule; one that was left before begins again."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO enrolment (digest, canonical, floor, high_water) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (digest) DO UPDATE SET state = 'active', floor = excluded.floor, "
+                "high_water = max(high_water, excluded.high_water)",
+                (enrolment.digest, enrolment.canonical, enrolment.floor, enrolment.high_water),
+            )
+            db.execute("DELETE FROM refusal WHERE digest = ?", (enrolment.digest,))
+            chain = self._append(db, reservations)
+        self._chain = chain
+
+    def set_consents(self, consents: Mapping[str, bool], *, leave: Iterable[bytes] = ()) -> None:
+        """Keeps what the owner said, and ends surveys with it: what waits to be sent for them is withdrawn.
+
+        Args:
+            consents: Subject to yes or no.
+            leave: Digests of surveys to leave. What is reserved for them stays reserved.
+        """
+        with self._transaction() as db:
+            for subject, granted in consents.items():
+                db.execute("INSERT OR REPLACE INTO consent VALUES (?, ?)", (subject, int(granted)))
+            for digest in leave:
+                (number,) = db.execute("SELECT seq FROM enrolment WHERE digest = ?", (digest,)).fetchone()
+                db.execute(
+                    "UPDATE enrolment SET state = 'left' WHERE seq = ? AND state = 'active'", (number,)
+                )
+                _withdraw(db, number)
+
+    def give_up(self, rows: Iterable[Row], refusals: Iterable[StoredRefusal]) -> None:
+        """Leaves surveys whose reservations do not fit the budget, and gives those back, all at once.
+
+        Args:
+            rows: The "cancel" rows of the reservations.
+            refusals: Why, for the owner, of as many of the surveys as can be said.
+        """
+        rows = tuple(rows)
+        with self._transaction() as db:
+            chain = self._append(db, rows)
+            for digest in {row.digest for row in rows}:
+                db.execute(
+                    "UPDATE enrolment SET state = 'left' WHERE digest = ? AND state = 'active'", (digest,)
+                )
+            for refusal in refusals:
+                self._keep(db, refusal)
+        self._chain = chain
+
+    def take_list(
+        self, seen: StoredList, *, cancelled: Iterable[bytes] = (), given_back: Iterable[Row] = ()
+    ) -> None:
+        """Keeps that a list was seen; tombstones what it cancels, and gives back what was set aside for that.
+
+        Args:
+            seen: The list.
+            cancelled: Digests, of surveys that this device knows or does not.
+            given_back: The "cancel" rows of their reservations.
+        """
+        cancelled = tuple(cancelled)
+        with self._transaction() as db:
+            known = db.execute("SELECT sequence FROM survey_list WHERE key = ?", (seen.key,)).fetchone()
+            db.execute(
+                "INSERT INTO survey_list VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
+                "sequence = excluded.sequence, digest = excluded.digest, judged_s = excluded.judged_s",
+                (seen.key, seen.sequence, seen.digest, seen.judged_s),
+            )
+            chain = self._append(db, given_back)
+            if chain == self._chain and (cancelled or known is None or known[0] < seen.sequence):
+                # A copy from before this list, or from before its tombstones, counts as set back.
+                db.execute("UPDATE device SET ticks = ticks + 1")
+            for digest in cancelled:
+                db.execute("INSERT OR IGNORE INTO cancelled VALUES (?)", (digest,))
+                for (number,) in db.execute(
+                    "SELECT seq FROM enrolment WHERE digest = ?", (digest,)
+                ).fetchall():
+                    db.execute("UPDATE enrolment SET state = 'cancelled' WHERE seq = ?", (number,))
+                    _withdraw(db, number)
+        self._chain = chain
+
+    def add_answer(
+        self,
+        *,
+        digest: bytes,
+        round_number: int,
+        report_id: bytes,
+        report: bytes,
+        record: Row | None,
+        pins: Iterable[tuple[str, bytes]],
+        generation: int = 0,
+        spent_readings: Iterable[str] = (),
+    ) -> None:
+        """Writes one answer or nothing: pin, consumed reservation and memo, high-water mark, outbox.
+
+        Args:
+            digest: Survey.
+            round_number: Round.
+            report_id: 16 random bytes.
+            report: The finished report, sent as it is at every attempt.
+            record: The transcript row that consumes the reservation; None when a memoised symbol is sent
+                again.
+            pins: Attribute id and encoded value of each that is used for the first time.
+            generation: Pin generation of what it answers for.
+            spent_readings: Attributes whose kept values no survey needs any more.
+        """
+        with self._transaction() as db:
+            for attribute_id, value in pins:
+                pinned = db.execute(
+                    "UPDATE attribute SET pinned = ? WHERE id = ? AND pinned IS NULL", (value, attribute_id)
+                )
+                if pinned.rowcount != 1:
+                    raise LedgerCorrupt("an answer must read the pinned value, and another one is pinned")
+            chain = self._append(db, () if record is None else (record,))
+            db.execute(
+                "INSERT INTO answer (enrolment, round, generation, id) "
+                "SELECT seq, ?, ?, ? FROM enrolment WHERE digest = ?",
+                (round_number, generation, report_id, digest),
+            )
+            db.execute(
+                "UPDATE enrolment SET high_water = max(high_water, ?) WHERE digest = ?",
+                (round_number, digest),
+            )
+            db.execute("INSERT INTO outbox (id, report) VALUES (?, ?)", (report_id, report))
+            for attribute_id in spent_readings:
+                db.execute("DELETE FROM reading WHERE attribute = ?", (attribute_id,))
+        self._chain = chain
+
+    def repin(self, attribute_id: str, generation: int, pinned: bytes, reservations: Iterable[Row]) -> None:
+        """Pins another value as a new generation, with what answering for it will cost set aside."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE attribute SET generation = ?, pinned = ? WHERE id = ?",
+                (generation, pinned, attribute_id),
+            )
+            chain = self._append(db, reservations)
+        self._chain = chain
+
+    def forget(self, closed: Closed) -> None:
+        """Erases values, memos, answers and what waits; what they cost stays as one sum.
+
+        Every survey ends, its rounds so far are never answered again, and every yes of the owner is taken
+        back; a no stays.
+
+        Args:
+            closed: What everything so far cost, at least what was closed before.
+        """
+        chain = link_closed(self._chain, closed.loss, closed.committed)
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE device SET closed = (SELECT coalesce(max(seq), 0) FROM transcript) "
+                "WHERE EXISTS (SELECT 1 FROM transcript)"
+            )
+            db.execute(
+                "UPDATE device SET closed_committed = ?, closed_loss = ?, closed_chain = chain, chain = ?, "
+                "ticks = ticks + 1",
+                (closed.committed, closed.loss, chain),
+            )
+            db.execute("DELETE FROM outbox")
+            db.execute("DELETE FROM transcript")
+            db.execute("DELETE FROM answer")
+            db.execute("DELETE FROM reading")
+            db.execute("DELETE FROM refusal")
+            db.execute("DELETE FROM consent WHERE granted = 1")
+            db.execute("UPDATE attribute SET generation = generation + 1, pinned = NULL")
+            db.execute("UPDATE enrolment SET floor = high_water")
+            db.execute("UPDATE enrolment SET state = 'left' WHERE state = 'active'")
+        self._chain = chain
+
+    def _append(self, db: sqlite3.Connection, rows: Iterable[Row]) -> bytes:
+        chain = self._chain
+        for row in rows:
+            chain = link(chain, row)
+            db.execute(
+                "INSERT INTO transcript (kind, ticket, enrolment, slot, generation, symbol) "
+                "SELECT ?, ?, seq, ?, ?, ? FROM enrolment WHERE digest = ?",
+                (_KINDS.index(row.kind), row.ticket, row.slot, row.generation, row.symbol, row.digest),
+            )
+        if chain != self._chain:
+            db.execute("UPDATE device SET chain = ?, ticks = ticks + 1", (chain,))
+        return chain
+
+    def settle(self, outcomes: Iterable[tuple[bytes, Outcome]], pace: Pace) -> None:
+        """Takes answered reports out of the outbox and keeps their outcomes.
+
+        An "early" one goes to the end of it instead: the device's clock was ahead, and its round will come.
+        """
+        with self._transaction() as db:
+            for report_id, outcome in outcomes:
+                if outcome == "early":
+                    row = db.execute("SELECT report FROM outbox WHERE id = ?", (report_id,)).fetchone()
+                    if row is not None:  # else it was withdrawn meanwhile
+                        db.execute("DELETE FROM outbox WHERE id = ?", (report_id,))
+                        db.execute("INSERT INTO outbox (id, report) VALUES (?, ?)", (report_id, row[0]))
+                    continue
+                db.execute("DELETE FROM outbox WHERE id = ?", (report_id,))
+                db.execute("UPDATE answer SET outcome = ? WHERE id = ?", (outcome, report_id))
+            self._set_pace(db, pace)
+
+    def slow(self, pace: Pace) -> None:
+        """Keeps a back-off, so that a restart does not forget it."""
+        with self._transaction() as db:
+            self._set_pace(db, pace)
+
+    def _set_pace(self, db: sqlite3.Connection, pace: Pace) -> None:
+        db.execute(
+            "UPDATE device SET failures = ?, not_before_s = ?, single = ?",
+            (pace.failures, pace.not_before_s, int(pace.single)),
+        )
+
+
+def _withdraw(db: sqlite3.Connection, enrolment: int) -> None:
+    """Takes what waits to be sent for one enrolment out of the outbox."""
+    db.execute("DELETE FROM outbox WHERE id IN (SELECT id FROM answer WHERE enrolment = ?)", (enrolment,))
+    db.execute(
+        "UPDATE answer SET outcome = 'withdrawn' WHERE enrolment = ? AND outcome IS NULL", (enrolment,)
+    )

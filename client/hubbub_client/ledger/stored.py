@@ -1,0 +1,123 @@
+"""What lies in the ledger, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from hubbub.wire import Outcome
+from hubbub_client.surveys.schedule import Refusal
+
+Fate: TypeAlias = Outcome | Literal["withdrawn"]
+"""What became of a report: what the collector said, or that the survey was left or cancelled before that."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAttribute:
+    """An attribute as it stands in the ledger.
+
+    Attributes:
+        id: Its id.
+        spec: Kind and domain, encoded.
+        generation: How many values were pinned before this one.
+        pinned: The pinned value, encoded; None while nothing is pinned.
+    """
+
+    id: str
+    spec: bytes
+    generation: int
+    pinned: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReading:
+    """An evolving value that was set for a round that is still to be answered.
+
+    Attributes:
+        attribute: Attribute id.
+        value: The reading, encoded.
+        since_s: When it was set, epoch seconds.
+        until_s: When the round ends, epoch seconds.
+    """
+
+    attribute: str
+    value: bytes
+    since_s: float
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEnrolment:
+    """A survey that the device takes part in, or took.
+
+    Attributes:
+        digest: Its digest, 16 bytes.
+        canonical: Its canonical bytes.
+        floor: The highest round that was over when the device joined: never answered.
+        high_water: The highest round answered, at least `floor`.
+        state: Whether the owner has left it, or a signed list has cancelled it for good.
+    """
+
+    digest: bytes
+    canonical: bytes
+    floor: int
+    high_water: int
+    state: Literal["active", "left", "cancelled"] = "active"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """One answer that was made.
+
+    Attributes:
+        digest: Survey.
+        round: Round.
+        generation: Pin generation of the attribute that it answered for.
+        id: Report id, 16 bytes.
+        outcome: What became of it; None while it waits in the outbox.
+    """
+
+    digest: bytes
+    round: int
+    generation: int
+    id: bytes
+    outcome: Fate | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRefusal:
+    """A survey that asked and was refused: for its owner to see, and for nobody else.
+
+    Attributes:
+        digest: Its digest, 16 bytes.
+        survey_id: Its id.
+        version: Its version.
+        title: What it is called.
+        epsilon: What one answer to it would have cost at most, nats.
+        reason: Why it was refused.
+        headroom: What was left of the budget then, nats; None where an answer was given that the owner had
+            not seen: what it cost can tell what it said.
+        at_s: When it was refused, epoch seconds.
+    """
+
+    digest: bytes
+    survey_id: str
+    version: int
+    title: str
+    epsilon: float
+    reason: Refusal
+    headroom: float | None
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What everything before the last `forget` cost, in quanta: it stays spent.
+
+    Attributes:
+        loss: Realised.
+        committed: With what was reserved and is now forfeited, at its worst.
+    """
+
+    loss: int = 0
+    committed: int = 0

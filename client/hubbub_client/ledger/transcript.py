@@ -1,0 +1,62 @@
+"""The transcript: the filter's steps as rows, chained so that a lost or changed row is noticed.
+
+The filter is deterministic: the same reservations and records in the same order give the same tickets, the
+same loss and the same decisions. So the ledger stores what was decided, not numbers derived from it; `book`
+rebuilds them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from hubbub import wire
+from hubbub.channels import Symbol
+
+GENESIS: Final = b"hubbub ledger v1"
+"""The chain's value before the first row."""
+
+Kind: TypeAlias = Literal["reserve", "record", "cancel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One step of the filter.
+
+    Attributes:
+        kind: "reserve" sets budget aside at its worst case, "record" replaces that by what was realised,
+            "cancel" gives it back: the survey was cancelled for good before it was answered.
+        ticket: The filter's number of the reservation.
+        digest: Survey.
+        slot: Which of its answers.
+        generation: Pin generation of the attribute when it was reserved.
+        symbol: What was answered; None where nothing was. For a static attribute this is the memo too.
+    """
+
+    kind: Kind
+    ticket: int
+    digest: bytes
+    slot: int
+    generation: int
+    symbol: Symbol | None = None
+
+
+def link(previous: bytes, row: Row) -> bytes:
+    """The chain's value after `row`: 16 bytes of SHA-256 over the previous value and the row.
+
+    It has no key: it finds rot and lost rows, it does not stop an owner from editing what is theirs.
+    """
+    fields = [row.kind, row.ticket, row.digest, row.slot, row.generation, row.symbol]
+    return hashlib.sha256(previous + wire.pack(fields)).digest()[:16]
+
+
+def link_closed(previous: bytes, loss: int, committed: int) -> bytes:
+    """The chain's value after everything so far was closed: rows before it are gone, their sum is bound.
+
+    Args:
+        previous: The chain's value before.
+        loss: Realised loss of all that is closed, quanta.
+        committed: The same with what is forfeited, quanta.
+    """
+    return hashlib.sha256(previous + wire.pack(["close", loss, committed])).digest()[:16]

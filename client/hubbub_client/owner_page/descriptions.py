@@ -1,0 +1,213 @@
+"""What an owner is told, in words: what was asked and how, what an answer says, what it can give away.
+
+Numbers that bound something are rounded up, so that no sentence promises more than the integers do.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from hubbub.channels import Symbol
+from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Score, Survey
+from hubbub_client.owner_page.account import Account, Asked, Refused
+from hubbub_client.surveys.schedule import Refusal, is_static
+
+_NAMED: Final = 4
+"""Values that a sentence lists before it counts the others."""
+
+_ROUNDING: Final = 1e-9
+"""Nats by which sums of floats may lie above what they stand for."""
+
+_MECHANISMS: Final = {
+    "grr": "The device says your answer or, at random, any other.",
+    "pbgrr": "The device says your answer or, at random, another: one of the same category more often.",
+    "category_grr": "The device says the category of your answer or, at random, any other category.",
+    "dense": "The device says your answer with random noise, from a published table of probabilities.",
+    "local_hashing": "The device groups all answers by a public rule and says your group or any other.",
+    "subset": "The device sends a random set of answers, yours more often among them than any other.",
+    "unary": "The device says yes or no to every answer at random, yes to yours more often.",
+    "levels": "The device says at random either your answer or its category, true or any other.",
+    "set_levels": "The device sends a random set of answers or of categories, yours more often among them.",
+}
+
+_REFUSALS: Final[dict[Refusal, str]] = {
+    "unknown_attribute": "it asks for what this device does not hold",
+    "domain_mismatch": "it asks for other values than this device registered",
+    "over_policy": "one answer would cost more than this app allows",
+    "too_large": "it asks more often, or is larger, than this app allows",
+    "not_allowed": "this app does not let anybody ask for that",
+    "not_opted_in": "you have not said yes to it",
+    "opted_out": "you said no to it",
+    "cancelled": "it was cancelled for good",
+    "expired": "its last round was over",
+    "clock_not_trusted": "the device did not know what time it is",
+    "over_budget": "it does not fit what is left of the budget",
+}
+
+_FATES: Final = {
+    "accepted": "accepted",
+    "late": "too late to be counted",
+    "over_quota": "not counted: the round had enough",
+}
+
+
+def asked(survey: Survey) -> str:
+    """What a survey asks for, how often, and its epsilon."""
+    each = [f"{attribute.id}, {_values(attribute)}" for attribute in survey.attributes]
+    what = each[0] if len(each) == 1 else f"at once: {'; '.join(each)}"
+    if isinstance(survey.form, Score):
+        what = f"a score of {'; '.join(each)}"
+    how = "once, the same noisy answer every round" if is_static(survey) else "anew every round"
+    return f"{what}, {how}, epsilon {survey.channel.epsilon:.3f}"
+
+
+def _values(attribute: Attribute) -> str:
+    domain = attribute.domain
+    if isinstance(domain, NumberDomain | IntegerDomain):
+        return f"a number from {domain.low:g} to {domain.high:g}"
+    return f"one of {attribute.size} labels"
+
+
+def mechanism(survey: Survey) -> str:
+    """How a survey's answers are made, and how far apart that leaves any two values."""
+    form = survey.form
+    if isinstance(form, Score):
+        terms = " ".join(
+            f"{'-' if weight < 0 else '+'} {abs(weight):g} x {attribute.id}"
+            for attribute, weight in zip(form.attributes, form.coefficients, strict=True)
+        )
+        return (
+            f"The device works out a {form.kind} score, {form.intercept:g} {terms}, from {form.low:g} to "
+            f"{form.high:g}, moves it to one of these ends at random, and says that end or, at random, the "
+            f"other. No answer is more than {factor(survey.channel.epsilon)} times as likely from one record "
+            "as from another. Its cost adds to that of every survey but scores of the same values that count "
+            "what is missing alike, because what two answers say together is at most the sum of what each "
+            "says."
+        )
+    how = _MECHANISMS.get(survey.channel.kind, "The device sends a random answer that depends on yours.")
+    return (
+        f"{how} No answer is more than {factor(survey.channel.epsilon)} times as likely from one value "
+        "as from another."
+    )
+
+
+def schedule(survey: Survey) -> str:
+    """When a survey asks, in coordinated universal time."""
+    first, last = survey.start_s, survey.round_end_s(survey.rounds - 1)
+    rounds = "1 round" if survey.rounds == 1 else f"{survey.rounds} rounds"
+    return f"{rounds} of {duration(survey.round_s)}, {moment(first)} to {moment(last)}"
+
+
+def duration(seconds: int) -> str:
+    """A length of time in its largest whole unit."""
+    for name, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds % length == 0:
+            count = seconds // length
+            return f"{count} {name}" + ("" if count == 1 else "s")
+    return f"{seconds} seconds"
+
+
+def moment(epoch_s: float) -> str:
+    """A moment, in coordinated universal time."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(epoch_s))
+    except (OverflowError, ValueError, OSError):  # a schedule may end past the calendar
+        return f"{epoch_s:g} s after 1970"
+
+
+def factor(loss: float) -> str:
+    """e^loss, rounded up."""
+    value = math.exp(min(loss, 700.0))
+    if value < 100:
+        return f"{math.ceil(value * 100 - 1e-9) / 100:.2f}"
+    step = 10 ** (math.floor(math.log10(value)) - 2)
+    return f"{math.ceil(value / step) * step:.3g}"
+
+
+def learned(loss: float, where: str) -> str:
+    """A realised loss: it bounds the factor between prior and posterior odds of any two records."""
+    if loss <= 0:
+        return f"{where}, nobody has learned anything."
+    return f"{where}, the odds between any two things about you change by a factor of at most {factor(loss)}."
+
+
+def overspent(account: Account) -> str:
+    """How far a ledger is above its budget, and why; nothing where it is not."""
+    over = account.loss + account.reserved - account.budget
+    if over <= _ROUNDING:
+        return ""
+    return (
+        f"That is {math.ceil(over * 1000) / 1000:.3f} more than the budget: an earlier version granted it, "
+        "because it took two scores that count a missing value differently for one. What was answered cannot "
+        "be taken back; nothing more is granted."
+    )
+
+
+def example(loss: float) -> str:
+    """The same for somebody who held two things for equally likely."""
+    if loss <= 0:
+        return ""
+    share = 100 / (1 + math.exp(-loss))
+    sure = "almost certain" if share > 99.99 else f"{min(math.ceil(share * 100) / 100, 99.99):.4g} % sure"
+    return f"Somebody who thought it even can now be at most {sure}: {factor(loss)} to 1."
+
+
+def symbol(survey: Survey, said: Symbol) -> str:
+    """What one answer says, and what it makes likelier."""
+    channel = survey.channel
+    if isinstance(said, bytes):
+        bits = np.unpackbits(np.frombuffer(said, np.uint8), count=channel.cells, bitorder="little")
+        members = [str(cell) for cell in np.flatnonzero(bits)]
+        what = f"the set of cells {_listed(members, 12)}" if members else "the empty set of cells"
+    else:
+        what = f"number {said}"
+    what += f" of 0 to {channel.cells - 1}"
+    weights = channel.column(said)
+    high, low = int(weights.max()), int(weights.min())
+    if high == low:
+        return f"{what}: every value sends it equally often"
+    labels = survey.input_labels
+    best = _listed([labels[x] for x in np.flatnonzero(weights == high)], _NAMED)
+    worst = _listed([labels[x] for x in np.flatnonzero(weights == low)], _NAMED)
+    return f"{what}: likeliest from {best}, {factor(math.log(high / low))} times as likely as from {worst}"
+
+
+def progress(asked: Asked) -> str:
+    """How much of a survey was sent, and what that alone can have given away."""
+    sent = f"{len(asked.sent)} sent in {asked.survey.rounds} rounds"
+    if not asked.sent:
+        return f"{sent}, as far as is remembered."
+    return f"{sent}. {learned(asked.loss, 'From these alone')}"
+
+
+def refused(refusal: Refused) -> str:
+    """Why a survey was refused, and what was left of the budget then."""
+    why = _REFUSALS.get(refusal.reason, refusal.reason.replace("_", " "))
+    free = (
+        "what was free is not told, because an answer had not been sent"
+        if refusal.headroom is None
+        else f"{refusal.headroom:.3f} of the budget was free"
+    )
+    return f"{why}. An answer would have cost up to {refusal.epsilon:.3f}; {free} ({moment(refusal.at_s)})."
+
+
+def fate(outcome: str) -> str:
+    """Return what became of a report.
+
+    A collector remembers no reports, so it judges the copy that it got: where the answer to an earlier one
+    was lost, that one may be counted, whatever is said of the last.
+    """
+    said = _FATES.get(outcome, f"refused by the collector: {outcome.replace('_', ' ')}")
+    return said if outcome == "accepted" else f"{said}, unless a copy that was sent before was counted"
+
+
+def _listed(names: Iterable[str], most: int) -> str:
+    found = list(names)
+    shown = found if len(found) <= most + 1 else found[:most]
+    text = ", ".join(shown)
+    return text if len(shown) == len(found) else f"{text} and {len(found) - most} others"

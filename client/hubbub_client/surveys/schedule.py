@@ -1,0 +1,268 @@
+"""What a device may be asked, and when it answers: decisions shared by the agent and the fleet.
+
+A survey's schedule is a list of slots, one for every answer that costs budget. A survey of static attributes
+has one slot in all, because its one report is memoised and sent again under fresh ids. One that asks for an
+evolving attribute has one slot per round, each a coordinate of its own: fresh noise, and losses add.
+
+Every decision here reads public facts and the device's clock, never a value and never an output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from hubbub.errors import HubbubError
+from hubbub.filter import Joint, Query
+from hubbub.survey import Attribute, Score, Survey
+from hubbub_client.errors import LedgerError
+
+_GENERATION_BITS: Final = 62
+
+PINNED: Final = -1
+"""The one slot of a survey on a static attribute; rounds are numbered from 0."""
+
+MAX_LISTED: Final = 2**20
+"""Inputs of all surveys that are read of one list: 16 MiB of maps, 10,000 surveys of a hundred values."""
+
+LEAST_LISTED: Final = 100
+"""What a small survey counts as: reading takes half a millisecond however few its values are."""
+
+UNREADABLE: Final = 2**12
+"""What a survey that cannot be read counts as: its size is unknown, and refusing it took time too."""
+
+_LAST_S: Final = 2.0**53
+"""Epoch seconds that a clock never reaches; below, a float tells every second from the next."""
+
+Refusal: TypeAlias = Literal[
+    "cancelled",
+    "unknown_attribute",
+    "domain_mismatch",
+    "over_policy",
+    "too_large",
+    "not_allowed",
+    "not_opted_in",
+    "opted_out",
+    "expired",
+    "clock_not_trusted",
+    "over_budget",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """What came of asking a device to take part in a survey.
+
+    Attributes:
+        survey_id: The survey's id.
+        version: Its version.
+        digest: Its digest, 16 bytes.
+        status: "enrolled" now, "already_enrolled" before (nothing was reserved again), or "refused".
+        reason: Why it was refused, else None.
+
+    The reasons: cancelled, a signed list has ended it for good; unknown_attribute, the host registered none
+    of that id; domain_mismatch, it registered another domain or kind; over_policy, the survey's epsilon is
+    larger than the device accepts; too_large, it asks for more answers than the device keeps or its bytes are
+    too many, see `Policy`; not_allowed, it asks for an attribute that may not be asked for;
+    not_opted_in, the owner has said yes neither to it nor to every attribute of it; opted_out, the owner said
+    no to it or to one of them; expired, its last round has ended; clock_not_trusted, so that its rounds are
+    not known; over_budget, some outputs of what is reserved could exceed the lifetime budget.
+    """
+
+    survey_id: str
+    version: int
+    digest: bytes
+    status: Literal["enrolled", "already_enrolled", "refused"]
+    reason: Refusal | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the device takes part."""
+        return self.status != "refused"
+
+
+def trusted(now_s: float | None) -> float | None:
+    """What a clock says, if it can be a time: neither nan nor infinite, and within 2^53 seconds of 1970."""
+    return float(now_s) if now_s is not None and abs(now_s) < _LAST_S else None
+
+
+def readable(canonicals: Iterable[bytes]) -> tuple[Survey, ...]:
+    """The surveys of a collector's list, without those that this version cannot read.
+
+    A hundred bytes can announce a survey of MAX_INPUTS values, which takes megabytes once it is read, and a
+    list has room for many small ones. So it is read up to MAX_LISTED inputs in all, LEAST_LISTED at least for
+    each survey, and what comes after is left out.
+
+    Args:
+        canonicals: Canonical bytes, which may be a hostile server's.
+    """
+    found: list[Survey] = []
+    left = MAX_LISTED
+    for canonical in canonicals:
+        try:
+            survey = Survey.from_canonical(canonical)
+        except HubbubError:
+            left -= UNREADABLE
+        else:
+            mapped = 0 if survey.mapping is None else survey.mapping.size
+            left -= max(LEAST_LISTED, survey.channel.inputs, mapped)
+            if left >= 0:
+                found.append(survey)
+        if left < 0:
+            break
+    return tuple(found)
+
+
+def first_round(survey: Survey, now_s: float) -> int | None:
+    """The first round that can still be answered, None if the last has ended."""
+    if now_s < survey.start_s:
+        return 0
+    return survey.round_at(now_s)
+
+
+def screen(
+    survey: Survey, registered: Mapping[str, Attribute], *, max_epsilon: float, now_s: float
+) -> Refusal | None:
+    """Why a survey is refused before the budget is asked, None if it is not.
+
+    Args:
+        survey: The survey.
+        registered: The attributes that the host registered, by id.
+        max_epsilon: Largest epsilon of one answer that this device accepts.
+        now_s: Clock time, epoch seconds.
+    """
+    known = [registered.get(attribute.id) for attribute in survey.attributes]
+    if None in known:
+        return "unknown_attribute"
+    if known != list(survey.attributes):
+        return "domain_mismatch"
+    # The declared epsilon is the promise that was read; the certified one is what the integers do.
+    if not max(survey.epsilon, survey.channel.epsilon) <= max_epsilon:  # a policy of nan accepts nothing
+        return "over_policy"
+    if first_round(survey, now_s) is None:
+        return "expired"
+    return None
+
+
+def slots(survey: Survey, floor: int) -> tuple[int, ...]:
+    """Every answer of the schedule above a floor, () if none is left.
+
+    Rounds that ended before enrolment are left out: they are never answered, so nothing is set aside for
+    them.
+
+    Args:
+        survey: The survey.
+        floor: As `floor_at` gives it, or higher.
+    """
+    first = floor + 1
+    if first >= survey.rounds:
+        return ()
+    return (PINNED,) if is_static(survey) else tuple(range(first, survey.rounds))
+
+
+def asks_for(survey: Survey, attribute_id: str) -> bool:
+    """Whether an attribute is among those of a survey."""
+    return any(attribute.id == attribute_id for attribute in survey.attributes)
+
+
+def is_static(survey: Survey) -> bool:
+    """Whether one answer serves the whole survey: every attribute of it is static."""
+    return all(attribute.kind == "static" for attribute in survey.attributes)
+
+
+def floor_at(survey: Survey, now_s: float) -> int:
+    """The highest round that is over, and so never answered by a device that enrols now; -1 for none."""
+    first = first_round(survey, now_s)
+    return survey.rounds - 1 if first is None else first - 1
+
+
+def slot_of(survey: Survey, round_number: int) -> int:
+    """The slot that an answer in this round belongs to."""
+    return PINNED if is_static(survey) else round_number
+
+
+def generation_of(survey: Survey, generations: Sequence[int]) -> int:
+    """The pin generations of a survey's attributes as the one number that the ledger keeps.
+
+    One attribute's is itself. Those of a table share the bits of an SQLite integer evenly, the first one's
+    lowest. A score's numbers have one coordinate together, so that it is enough to count how often any of
+    them was pinned anew.
+
+    Raises:
+        LedgerError: A value was pinned anew more often than a table's bits count.
+    """
+    if isinstance(survey.form, Score):
+        return sum(generations)
+    bits = _GENERATION_BITS // len(generations)
+    if max(generations) >> bits:
+        raise LedgerError(f"an attribute must be pinned anew fewer than {1 << bits} times in such a survey")
+    return sum(generation << i * bits for i, generation in enumerate(generations))
+
+
+def generations_of(generation: int, attributes: int) -> tuple[int, ...]:
+    """The pin generations that `generation_of` joined."""
+    bits = _GENERATION_BITS // attributes
+    return tuple(generation >> i * bits & (1 << bits) - 1 for i in range(attributes))
+
+
+def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
+    """What answering this slot asks of the filter.
+
+    The coordinate names the stored value that the channel reads. Likelihoods of several surveys merge only on
+    one pinned value of a static attribute, so only there is the coordinate shared, over the attribute's whole
+    domain; a survey of several static attributes joins theirs. A rounded number is a draw of its own for
+    every survey. Where an attribute is evolving, what the round reads of all of them together is a value of
+    its own: the losses add, which is sound whatever the values have to do with each other. A score reads a
+    box of numbers, which is not joined with finite domains: the numbers of one list of attributes are one
+    coordinate together, and the losses add. What is missing is no point of that box: it reads as the default
+    of each score, so only scores of the same defaults read the same point of it, and share the coordinate.
+
+    Args:
+        survey: The survey.
+        slot: One of its slots.
+        generation: Pin generation of its attributes, see `generation_of`: a value pinned anew is another.
+    """
+    attributes, mapping = survey.attributes, survey.mapping
+    if isinstance(survey.form, Score):
+        numbers = tuple(each.id for each in attributes)
+        if slot != PINNED:
+            return Query(("round", numbers, survey.digest, slot), survey.form.regression)
+        return Query(("numbers", numbers, generation, survey.form.defaults), survey.form.regression)
+    if slot != PINNED:
+        named = attributes[0].id if len(attributes) == 1 else tuple(each.id for each in attributes)
+        return Query(("round", named, survey.digest, slot), survey.channel, None)
+    if mapping is None:
+        return Query(("rounded", attributes[0].id, generation, survey.digest), survey.channel, None)
+    coordinates = [pinned_coordinate(*pinned) for pinned in pinned_by(survey, slot, generation)]
+    return Query(coordinates[0] if len(coordinates) == 1 else Joint(*coordinates), survey.channel, mapping)
+
+
+def pinned_coordinate(attribute_id: str, generation: int) -> Hashable:
+    """The coordinate of a pinned value over its attribute's whole domain."""
+    return ("pinned", attribute_id, generation)
+
+
+def pinned_by(survey: Survey, slot: int, generation: int) -> list[tuple[str, int]]:
+    """The attributes whose pinned values a slot reads over their whole domains, each with its generation."""
+    if slot != PINNED or survey.mapping is None:
+        return []
+    generations = generations_of(generation, len(survey.attributes))
+    return [(attribute.id, each) for attribute, each in zip(survey.attributes, generations, strict=True)]
+
+
+def due(survey: Survey, floor: int, answered: Container[int], now_s: float) -> int | None:
+    """The round to answer now, None if there is none.
+
+    Only the round whose window is open is answered, and once. A round that went by stays reserved at its
+    worst case; should the clock have been ahead and be set back, the round comes again and is answered then,
+    from the same reservation.
+
+    Args:
+        survey: An enrolled survey.
+        floor: The highest round that was over at enrolment, -1 for none.
+        answered: Rounds answered.
+        now_s: Clock time, epoch seconds.
+    """
+    current = survey.round_at(now_s)
+    return current if current is not None and current > floor and current not in answered else None

@@ -1,0 +1,144 @@
+"""What the agent tells its host: answers made, uploads, and where the budget stands; never a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from hubbub import wire
+from hubbub.channels import Symbol
+from hubbub_client.surveys.schedule import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer that was made: now in the ledger and in the outbox.
+
+    Attributes:
+        survey_id: Survey.
+        digest: Its digest, 16 bytes.
+        round: Round.
+        id: Report id, 16 bytes.
+    """
+
+    survey_id: str
+    digest: bytes
+    round: int
+    id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class UploadOutcome:
+    """What came of emptying the outbox.
+
+    Attributes:
+        settled: Report id to the collector's outcome for it, see `SentReport`; these left the outbox.
+        waiting: Reports still in the outbox, to be sent again as they are.
+        wait_s: Seconds until the next attempt is allowed, None if nothing waits.
+        failure: Why the last attempt failed, None if it did not.
+    """
+
+    settled: Mapping[bytes, wire.Outcome]
+    waiting: int
+    wait_s: float | None
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolmentStatus:
+    """One survey that the device takes part in.
+
+    Attributes:
+        survey_id: Its id.
+        version: Its version.
+        digest: Its digest, 16 bytes.
+        rounds: Rounds of its schedule.
+        high_water: The highest round answered, or gone by at enrolment; -1 for none. It never falls.
+        answered: Rounds answered since the last `forget`.
+        state: Whether the owner has left it, so that what is reserved for it stays reserved; or a signed list
+            has cancelled it for good.
+    """
+
+    survey_id: str
+    version: int
+    digest: bytes
+    rounds: int
+    high_water: int
+    answered: int
+    state: Literal["active", "left", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What an owner may see at any time; no value and no answer is in it.
+
+    Attributes:
+        budget: Lifetime epsilon.
+        loss: Realised loss of everything answered, at most `committed`.
+        committed: Loss with all that is reserved at its worst; above `budget` only where an earlier version
+            granted too much.
+        enrolments: Surveys, in the order of enrolment.
+        answers: Answers made since the last `forget`, re-sent memos included.
+        waiting: Reports in the outbox.
+        background_errors: Errors that the background thread swallowed.
+        last_error: The kind of the last of them.
+        paused: Whether the owner paused it: nothing is answered, nothing sent.
+        survey_lists: "signed", only lists that a pinned key signed are taken; "unverified", the collector is
+            trusted to choose surveys within budget and policy, and cancels none.
+    """
+
+    budget: float
+    loss: float
+    committed: float
+    enrolments: tuple[EnrolmentStatus, ...]
+    answers: int
+    waiting: int
+    background_errors: int
+    last_error: str | None
+    paused: bool
+    survey_lists: Literal["signed", "unverified"]
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What came of correcting a static value.
+
+    Attributes:
+        attribute_id: Which attribute.
+        status: "corrected"; "unchanged", it was that value already; or "refused", and the earlier one stands.
+        reason: Why it was refused: over_budget or clock_not_trusted.
+    """
+
+    attribute_id: str
+    status: Literal["corrected", "unchanged", "refused"]
+    reason: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SentReport:
+    """One report that the collector has: shown only now, so that nobody can select by looking.
+
+    Attributes:
+        survey_id: Survey.
+        digest: Its digest, 16 bytes.
+        round: Round.
+        id: Report id, 16 bytes.
+        data: Exactly the bytes that were sent.
+        outcome: What the collector said of the copy that it answered. If it is not "accepted" and an answer
+            to an earlier copy was lost, whether the report was counted is not known.
+        loss: Realised loss of this answer by itself, nats; 0 where a memoised one was sent again.
+    """
+
+    survey_id: str
+    digest: bytes
+    round: int
+    id: bytes
+    data: bytes
+    outcome: wire.Outcome
+    loss: float
+
+    @property
+    def symbol(self) -> Symbol:
+        """What the report says."""
+        return wire.decode_report(self.data).symbol

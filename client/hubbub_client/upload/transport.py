@@ -1,0 +1,169 @@
+"""The one place where a device touches the network: requests to one collector, bounded in size and time."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import SplitResult, urlsplit
+
+from hubbub_client.errors import CollectorError
+
+if TYPE_CHECKING:
+    import urllib3
+
+    from hubbub_client.upload.timed_request import Exchanges
+
+
+MAX_SURVEYS_BYTES: Final = 32 * 2**20
+"""A list of surveys is the largest answer; one survey is at most 16 MiB, and almost every one a few kB."""
+
+MAX_OUTCOMES_BYTES: Final = 2**16
+"""An outcome is at most 11 bytes, and an upload carries a handful of reports."""
+
+UPLOAD_S: Final = 15.0
+"""For a whole upload, from the look-up of the name to the last byte of the answer: a collector answers within
+its linger, so more means that the way is broken."""
+
+SURVEYS_S: Final = 60.0
+"""For a whole list of surveys, which may be a megabyte or two over a slow line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What came back.
+
+    Attributes:
+        status: HTTP status.
+        body: The whole body.
+        retry_after: The Retry-After header as it came, None without one.
+    """
+
+    status: int
+    body: bytes
+    retry_after: str | None = None
+
+
+class Transport(Protocol):
+    """What the agent needs of HTTP; tests hand in their own."""
+
+    def get(self, path: str) -> Response:
+        """The answer to GET; raises CollectorError if there is none."""
+
+    def post(self, path: str, body: bytes) -> Response:
+        """The answer to POST of a MessagePack body; raises CollectorError if there is none."""
+
+    def close(self) -> None:
+        """Closes kept connections."""
+
+
+def checked_url(url: str) -> SplitResult:
+    """The parts of a collector's URL.
+
+    Raises:
+        CollectorError: If it is not http or https with a host, and a port from 0 to 65535 if any.
+    """
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port >= 0):
+            return parts
+    except ValueError:  # what `urlsplit` and `port` raise
+        pass
+    raise CollectorError(f"collector URL must be http(s)://host[:port], got {url!r}")
+
+
+class HttpTransport:
+    """Requests to one collector over kept connections: no redirects, no cookies, no retries of its own.
+
+    Retrying is the uploader's decision; a library that retries by itself would hide it. A request is given up
+    when its time is over, however the collector draws it out: byte by byte, in the middle of a header or of
+    a handshake, or in the look-up of its name.
+
+    Args:
+        url: Where the collector is, for example "https://collect.example.org"; a path is kept as a prefix.
+        timeout_s: For a whole exchange; None for UPLOAD_S and SURVEYS_S.
+
+    Raises:
+        CollectorError: If `url` is not http or https with a host.
+    """
+
+    def __init__(self, url: str, *, timeout_s: float | None = None) -> None:
+        checked_url(url)
+        self._base = url.rstrip("/")
+        self._upload_s = UPLOAD_S if timeout_s is None else timeout_s
+        self._surveys_s = SURVEYS_S if timeout_s is None else timeout_s
+        self._made: Exchanges | None = None
+        self._closed = False
+        self._making = threading.Lock()
+
+    def get(self, path: str) -> Response:
+        """The answer to GET.
+
+        Raises:
+            CollectorError: If no whole answer of acceptable size came in time.
+        """
+        return self._request("GET", path, None, MAX_SURVEYS_BYTES, self._surveys_s)
+
+    def post(self, path: str, body: bytes) -> Response:
+        """The answer to POST of a MessagePack body.
+
+        Raises:
+            CollectorError: If no whole answer of acceptable size came in time.
+        """
+        return self._request("POST", path, body, MAX_OUTCOMES_BYTES, self._upload_s)
+
+    def close(self) -> None:
+        """Closes all connections; a request under way fails at once."""
+        with self._making:
+            self._closed, made = True, self._made
+        if made is not None:
+            made.close()
+
+    @property
+    def _exchanges(self) -> Exchanges:
+        # A device that only records answers never loads an HTTP library.
+        from hubbub_client.upload.timed_request import Exchanges  # noqa: PLC0415 - at the first request
+
+        with self._making:
+            if self._made is None:
+                self._made = Exchanges()
+                if self._closed:
+                    self._made.close()
+            return self._made
+
+    def _request(
+        self, method: str, path: str, body: bytes | None, max_bytes: int, timeout_s: float
+    ) -> Response:
+        import urllib3  # noqa: PLC0415 - at the first request
+
+        # The agent string is the same for every device: a version would sort devices into groups.
+        headers = {"User-Agent": "hubbub"}
+        if body is not None:
+            headers["Content-Type"] = "application/msgpack"
+
+        def exchange(pool: urllib3.PoolManager) -> Response:
+            reply = pool.request(
+                method,
+                self._base + path,
+                body=body,
+                headers=headers,
+                redirect=False,
+                preload_content=False,
+                timeout=urllib3.Timeout(connect=timeout_s, read=timeout_s),
+            )
+            try:
+                data = b""
+                # To the end: only the read after the last byte notices that the answer was cut short.
+                while chunk := reply.read(max_bytes + 1 - len(data), decode_content=False):
+                    data += chunk
+                    if len(data) > max_bytes:
+                        reply.close()
+                        raise CollectorError(f"collector's answer must be at most {max_bytes} bytes")
+                return Response(reply.status, data, reply.headers.get("Retry-After"))
+            finally:
+                reply.release_conn()
+
+        try:
+            return self._exchanges.run(exchange, timeout_s)
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise CollectorError(f"collector cannot be reached: {type(error).__name__}") from None

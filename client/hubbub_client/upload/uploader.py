@@ -1,0 +1,238 @@
+"""When to send what, as values: the decision before an upload, and what its answer means.
+
+Nothing here does I/O, reads a clock or draws a random number; `Agent` and `Fleet` perform what is decided.
+Nothing here sees an answer either: the decision reads report ids and bytes as they lie in the outbox, so that
+the time of an upload does not depend on what is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Final, TypeAlias
+
+from hubbub import wire
+from hubbub.errors import WireError
+from hubbub_client.upload.transport import Response
+
+_STEPS: Final = 32
+"""Doublings of the back-off kept; 2^32 seconds are past any cap, and the exponent stays small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an uploader keeps to.
+
+    Attributes:
+        max_reports: Reports in one upload: one large body must not show how long a device was offline.
+        max_bytes: Report bytes in one upload; one report is always sent, whatever its size.
+        gap_s: Least time between two uploads, seconds.
+        base_s: Mean back-off after the first failure, uniform in [0, 2 * base_s); doubled by each failure.
+        cap_s: Largest back-off window, seconds.
+        retry_after_cap_s: Largest Retry-After believed, seconds: a broken server must not silence devices.
+        upload_s: No request is begun later than this into one call of `upload`, seconds: with a request's own
+            bound, it bounds the call.
+    """
+
+    max_reports: int = 8
+    max_bytes: int = 4096
+    gap_s: float = 1.0
+    base_s: float = 1.0
+    cap_s: float = 3600.0
+    retry_after_cap_s: float = 86400.0
+    upload_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One report that waits in the outbox.
+
+    Attributes:
+        id: Its 16-byte report id.
+        data: Its bytes, the same at every attempt.
+    """
+
+    id: bytes
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Where the back-off stands; kept in the ledger, so that a restart does not forget a Retry-After.
+
+    Attributes:
+        failures: Uploads that failed since the last that was answered.
+        not_before_s: Clock time before which nothing is sent, epoch seconds.
+        single: Whether to send one report at a time, because the collector refused a whole body.
+    """
+
+    failures: int = 0
+    not_before_s: float = 0.0
+    single: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Send these reports now, in one body."""
+
+    reports: tuple[Pending, ...]
+
+    @property
+    def body(self) -> bytes:
+        """The upload's bytes."""
+        return wire.encode_upload([report.data for report in self.reports])
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Send nothing for `delay_s` seconds."""
+
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Nothing waits to be sent."""
+
+
+Decision: TypeAlias = Upload | Wait | Done
+
+
+def decide(waiting: Sequence[Pending], pace: Pace, *, now_s: float, limits: Limits) -> Decision:
+    """What to do now.
+
+    Args:
+        waiting: The oldest reports in the outbox, oldest first; more than fit are left for the next upload.
+        pace: Where the back-off stands.
+        now_s: Clock time, epoch seconds.
+        limits: Caps.
+    """
+    if not waiting:
+        return Done()
+    delay_s = pace.not_before_s - now_s
+    # No delay we ever set is longer than this: a larger one means that the clock was set back, and is void.
+    longest_s = limits.retry_after_cap_s + limits.cap_s + limits.gap_s
+    if 0 < delay_s <= longest_s:
+        return Wait(delay_s)
+    count, size = 0, 0
+    for report in waiting[: 1 if pace.single else limits.max_reports]:
+        size += len(report.data)
+        if count and size > limits.max_bytes:
+            break
+        count += 1
+    return Upload(tuple(waiting[:count]))
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The collector answered: one typed outcome for every report of the upload, in its order.
+
+    A report that is "early" stays in the outbox and is sent again, the same bytes, when its round has come.
+    """
+
+    outcomes: tuple[wire.Outcome, ...]
+    pace: Pace
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The reports stay in the outbox, byte for byte, until `pace` allows another attempt.
+
+    Attributes:
+        reason: What happened, without anything of the reports in it.
+        pace: The back-off from here on.
+    """
+
+    reason: str
+    pace: Pace
+
+
+Result: TypeAlias = Settled | Failed
+
+
+def judge(
+    upload: Upload, response: Response | None, pace: Pace, *, now_s: float, jitter: float, limits: Limits
+) -> Result:
+    """What an upload's answer means.
+
+    Only a 200 with exactly one known outcome per report settles anything. Whatever else comes back, the
+    reports may or may not have been counted, so they are kept and sent again as they are; the aggregator
+    drops a second copy by id.
+
+    Args:
+        upload: What was sent.
+        response: What came back; None if the collector could not be reached.
+        pace: The back-off before this attempt.
+        now_s: Clock time, epoch seconds.
+        jitter: A uniform draw in [0, 1).
+        limits: Caps.
+    """
+    if response is None:
+        return Failed("unreachable", _slower(pace, now_s, jitter, limits))
+    if response.status == 200:
+        try:
+            outcomes = tuple(wire.decode_response(response.body))
+        except WireError:
+            return Failed("unreadable answer", _slower(pace, now_s, jitter, limits))
+        if len(outcomes) != len(upload.reports):
+            return Failed("unreadable answer", _slower(pace, now_s, jitter, limits))
+        if outcomes and all(outcome == "early" for outcome in outcomes):
+            # This clock is ahead of the collector's; the same reports are in time later.
+            return Settled(outcomes, _slower(pace, now_s, jitter, limits))
+        return Settled(outcomes, Pace(not_before_s=now_s + limits.gap_s))
+    retry_after_s = parse_retry_after(response.retry_after, now_s=now_s)
+    # 400 and 413 condemn the body as a whole; one report at a time finds out which one it was.
+    single = pace.single or response.status in {400, 413}
+    return Failed(
+        f"status {response.status}", _slower(pace, now_s, jitter, limits, retry_after_s, single=single)
+    )
+
+
+def backoff_s(failures: int, *, jitter: float, limits: Limits) -> float:
+    """Full-jitter exponential back-off: uniform in [0, min(cap, base * 2^failures)).
+
+    Args:
+        failures: Failures so far, this one included, >= 1.
+        jitter: A uniform draw in [0, 1).
+        limits: Caps.
+    """
+    return jitter * min(limits.cap_s, limits.base_s * 2.0 ** min(failures, _STEPS))
+
+
+def _slower(
+    pace: Pace,
+    now_s: float,
+    jitter: float,
+    limits: Limits,
+    retry_after_s: float = 0.0,
+    *,
+    single: bool | None = None,
+) -> Pace:
+    failures = pace.failures + 1
+    # The jitter comes on top of Retry-After: devices that were turned away together must not return together.
+    delay_s = min(retry_after_s, limits.retry_after_cap_s) + backoff_s(failures, jitter=jitter, limits=limits)
+    return Pace(failures, now_s + delay_s, pace.single if single is None else single)
+
+
+def parse_retry_after(header: str | None, *, now_s: float) -> float:
+    """Seconds that a Retry-After header asks for, 0 without one or if it cannot be read (RFC 9110, 10.2.3).
+
+    >>> parse_retry_after("120", now_s=0.0)
+    120.0
+    >>> parse_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now_s=15.0)
+    45.0
+    >>> parse_retry_after("soon", now_s=0.0)
+    0.0
+    """
+    text = (header or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:12])
+    try:
+        when = parsedate_to_datetime(text)
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return 0.0
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, when.timestamp() - now_s)

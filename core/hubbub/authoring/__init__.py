@@ -1,0 +1,26 @@
+"""From a TOML file to a compiled survey; never on a device."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub.authoring.compile import TABLE_MECHANISMS
+    from hubbub.authoring.toml import parse, read
+
+__all__ = [
+    "TABLE_MECHANISMS",
+    "parse",
+    "read",
+]
+
+attach(
+    __name__,
+    {
+        "hubbub.authoring.compile": ("TABLE_MECHANISMS",),
+        "hubbub.authoring.toml": (
+            "parse",
+            "read",
+        ),
+    },
+)

@@ -1,0 +1,119 @@
+"""What `mechanism = "auto"` stands for in a survey: the mechanism of least exact variance, and why.
+
+Only an author's machine designs: a device reads canonical bytes, and never loads the rooms of design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.authoring.declared import Asked, owners_of
+from hubbub.authoring.grid import DEFAULT_POINTS, grid_points
+from hubbub.survey.choice import Choice, Compared
+from hubbub.survey.domain import Attribute, IntegerDomain, NumberDomain
+from hubbub.survey.rules import Rules
+
+if TYPE_CHECKING:
+    from hubbub.design.comparison import Candidate
+    from hubbub.design.workload import Question
+
+
+def chosen_mechanism(
+    rules: Rules,
+    asked: Asked,
+    keys: Mapping[str, object],
+    *,
+    epsilon: float,
+    devices: int,
+    participation: float,
+) -> Choice:
+    """What "auto" stands for: the mechanism of least exact variance for the objective, and its keys.
+
+    Raises:
+        SurveyError: If a key breaks its rule.
+        ParameterError: If no mechanism can answer the objective.
+    """
+    from hubbub.design.comparison import answered, compare  # noqa: PLC0415 - only an author's machine designs
+    from hubbub.design.workload import OBJECTIVES, QUANTITIES, Objective, Question  # noqa: PLC0415
+
+    attribute = asked.attribute
+    numbers = isinstance(attribute.domain, NumberDomain)
+    if numbers:
+        points = grid_points(rules, keys, DEFAULT_POINTS)
+        owners = np.zeros(points, dtype=np.intp)
+    elif "points" in keys:
+        rules.refuse("mechanism.points", "must be absent unless the attribute is a number", keys["points"])
+    else:
+        owners = owners_of(rules, asked)
+    category_of = np.append(np.sort(owners), owners.max() + 1)
+    objective = None
+    if "within" in keys and keys.get("objective") != "hit":
+        rules.refuse("mechanism.within", "must be absent unless the objective is hit", keys["within"])
+    if "objective" in keys:
+        quantity = rules.choice("mechanism.objective", keys["objective"], QUANTITIES)
+        weight = rules.real("mechanism.category_weight", keys.get("category_weight", 0.5), 0.0, 1.0)
+        of = rules.choice("mechanism.of", keys.get("of", "means"), ("means", "totals"))
+        within = None
+        if quantity == "hit":
+            if "within" not in keys:
+                rules.refuse("mechanism.within", "must be given for the objective hit", "nothing")
+            within = rules.real("mechanism.within", keys["within"], 0.0)
+        objective = Objective(OBJECTIVES[quantity], weight, "totals" if of == "totals" else "means", within)
+    question = Question.uniform(
+        kind="grid" if numbers else "labels",
+        epsilon=epsilon,
+        category_of=category_of,
+        devices=devices,
+        points=_points(attribute, owners),
+        objective=objective,
+        participation=participation,
+    )
+    return _chosen(question, answered(question, compare(question)))
+
+
+def chosen_in_table(
+    names: Sequence[str], inputs: int, *, epsilon: float, devices: int, participation: float
+) -> Choice:
+    """What "auto" stands for in a table: the combinations' least exact variance, all of them equally common.
+
+    Args:
+        names: The mechanisms that a table allows.
+        inputs: Combinations of readings, "everything is missing" included.
+        epsilon: Declared.
+        devices: How many the design counts on.
+        participation: Chance of the participation coin.
+    """
+    from hubbub.design.comparison import compare  # noqa: PLC0415 - only an author's machine designs
+    from hubbub.design.workload import Question  # noqa: PLC0415
+
+    question = Question.uniform(
+        kind="labels",
+        epsilon=epsilon,
+        category_of=np.append(np.zeros(inputs - 1, dtype=np.intp), 1),
+        devices=devices,
+        points=None,
+        objective=None,
+        participation=participation,
+    )
+    return _chosen(question, [found for found in compare(question) if found.mechanism in names])
+
+
+def _chosen(question: Question, found: Sequence[Candidate]) -> Choice:
+    compared = tuple(
+        Compared(one.mechanism, dict(one.parameters), one.label, one.cost, one.refusal) for one in found
+    )
+    return Choice(question.objective.quantity, question.devices, compared)
+
+
+def _points(attribute: Attribute, owners: NDArray[np.intp]) -> NDArray[np.float64] | None:
+    """The number of every input, nan at missing; None for labels."""
+    domain = attribute.domain
+    if isinstance(domain, NumberDomain):
+        return np.append(domain.grid(len(owners)), np.nan)
+    if isinstance(domain, IntegerDomain):
+        return np.append(domain.low + np.argsort(owners, kind="stable").astype(np.float64), np.nan)
+    return None

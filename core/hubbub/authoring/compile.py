@@ -1,0 +1,222 @@
+"""From what a survey file declares to its form and its channel.
+
+One attribute of integers or labels is compiled by `survey_discrete`, a number's grid by `survey_grid`; what
+"auto" stands for is found by `survey_auto`. Tables and scores are put together here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from hubbub.authoring.auto import chosen_in_table, chosen_mechanism
+from hubbub.authoring.declared import Asked, Category, Mechanism, owners_of
+from hubbub.authoring.discrete import ANSWERED, Plan, discrete_plan
+from hubbub.authoring.grid import GRID_KEYS, grid_channel
+from hubbub.authoring.unordered import FLAT, flat_channel
+from hubbub.channels.channel import Channel
+from hubbub.errors import ParameterError, SurveyError
+from hubbub.filter.regression.regression import MAX_NUMBERS
+from hubbub.survey.choice import Choice
+from hubbub.survey.domain import LabelDomain, NumberDomain
+from hubbub.survey.forms import Form
+from hubbub.survey.rules import MISSING, Rules, check_attributes
+from hubbub.survey.score import KINDS, Score, score_channel
+from hubbub.survey.single import Single
+from hubbub.survey.table import MAX_ATTRIBUTES, Table, check_size
+
+# The mechanism that makes a survey a score.
+REGRESSION: Final = "regression"
+# Those that know single inputs only: a table has no categories that partition its inputs.
+TABLE_MECHANISMS: Final = ("grr", "subset", "unary")
+
+
+def compile_survey(
+    rules: Rules,
+    asked: Asked | Sequence[Asked],
+    mechanism: Mechanism,
+    *,
+    epsilon: float,
+    devices: int,
+    participation: object,
+) -> tuple[Form, Channel, Choice | None]:
+    """The form and the channel of one survey, and what "auto" chose if it was left to choose.
+
+    The channel is without its participation coin, which "auto" reckons with.
+
+    Args:
+        rules: How to refuse.
+        asked: One attribute, or several for a cross table or a score.
+        mechanism: As declared.
+        epsilon: Declared.
+        devices: How many the design counts on.
+        participation: As declared, unchecked.
+
+    Raises:
+        SurveyError: If the categories do not partition the domain, the mechanism's keys break a rule, or no
+            channel of integers keeps the declared epsilon.
+    """
+    try:
+        if mechanism.name == REGRESSION:
+            several = [asked] if isinstance(asked, Asked) else asked
+            scored = _score(rules, several, mechanism.keys, epsilon=epsilon, participation=participation)
+            return *scored, None
+        if not isinstance(asked, Asked):
+            return _table(
+                rules, asked, mechanism, epsilon=epsilon, devices=devices, participation=participation
+            )
+        plan, choice = _single(
+            rules, asked, mechanism, epsilon=epsilon, devices=devices, participation=participation
+        )
+    except SurveyError:
+        raise
+    except ParameterError as error:
+        raise SurveyError(rules.file, "mechanism", f"must compile ({error})", mechanism.name) from None
+    form = Single(asked.attribute, plan.channel.inputs, plan.mapping, plan.category_names, plan.category_of)
+    return form, plan.channel, choice
+
+
+def _single(
+    rules: Rules,
+    asked: Asked,
+    mechanism: Mechanism,
+    *,
+    epsilon: float,
+    devices: int,
+    participation: object,
+) -> tuple[Plan, Choice | None]:
+    attribute, choice = asked.attribute, None
+    if mechanism.name == "auto":
+        choice = chosen_mechanism(
+            rules,
+            asked,
+            mechanism.keys,
+            epsilon=epsilon,
+            devices=devices,
+            participation=rules.real("mechanism.participation", participation, 0.0, 1.0),
+        )
+        mechanism = Mechanism(choice.mechanism, choice.parameters)
+    if isinstance(attribute.domain, NumberDomain):
+        return _grid(rules, attribute.domain, asked.categories, mechanism, epsilon), choice
+    if mechanism.name in GRID_KEYS:
+        rules.refuse(
+            "attribute.type", f"must be number for {mechanism.name}", type(attribute.domain).__name__
+        )
+    return discrete_plan(rules, asked, mechanism, epsilon=epsilon, devices=devices), choice
+
+
+def _score(
+    rules: Rules,
+    asked: Sequence[Asked],
+    keys: Mapping[str, object],
+    *,
+    epsilon: float,
+    participation: object,
+) -> tuple[Score, Channel]:
+    """The score of several numbers, in the order of their ids: one score has one encoding."""
+    if participation != 1:
+        rules.refuse("mechanism.participation", "must be 1 for a regression", participation)
+    check_attributes(rules, [each.attribute for each in asked], 1, MAX_NUMBERS)
+    pairs = {}
+    for each in asked:
+        domain = each.attribute.domain
+        if isinstance(domain, LabelDomain):
+            rules.refuse(f"{each.key}.type", "must be integer or number in a score", "label")
+        if each.categories:
+            rules.refuse(f"{each.key}.category", "must not be given in a score", each.categories[0].name)
+        pairs[each.attribute.id] = (
+            rules.real(f"{each.key}.coefficient", each.terms["coefficient"]),
+            rules.real(f"{each.key}.default", each.terms["default"], float(domain.low), float(domain.high)),
+        )
+    for key in ("score", "intercept"):
+        if key not in keys:
+            rules.refuse(f"mechanism.{key}", "must be given", "nothing")
+    chosen = rules.choice("mechanism.score", keys["score"], KINDS)
+    kind = next(kind for kind in KINDS if kind == chosen)
+    ends = {}
+    for key, fixed in (("low", 0.0), ("high", 1.0)):
+        if kind == "logistic" and key in keys:
+            rules.refuse(f"mechanism.{key}", f"must be absent for a logistic score, {fixed:g}", keys[key])
+        if kind != "logistic" and key not in keys:
+            rules.refuse(f"mechanism.{key}", "must be given", "nothing")
+        ends[key] = rules.real(f"mechanism.{key}", keys.get(key, fixed))
+    attributes = sorted((each.attribute for each in asked), key=lambda attribute: attribute.id)
+    form = Score(
+        tuple(attributes),
+        kind,
+        tuple(pairs[attribute.id][0] for attribute in attributes),
+        rules.real("mechanism.intercept", keys["intercept"]),
+        tuple(pairs[attribute.id][1] for attribute in attributes),
+        ends["low"],
+        ends["high"],
+        epsilon,
+    )
+    return form, score_channel(form.regression)
+
+
+def _table(
+    rules: Rules,
+    asked: Sequence[Asked],
+    mechanism: Mechanism,
+    *,
+    epsilon: float,
+    devices: int,
+    participation: object,
+) -> tuple[Table, Channel, Choice | None]:
+    """The cross table of several attributes: every combination of readings is an input."""
+    attributes = tuple(each.attribute for each in asked)
+    check_attributes(rules, attributes, 2, MAX_ATTRIBUTES)
+    readings, names = [], []
+    for each in asked:
+        if isinstance(each.attribute.domain, NumberDomain):
+            rules.refuse(f"{each.key}.type", "must be integer or label in a table", "number")
+        if len(each.categories) == 1:
+            rules.refuse(f"{each.key}.category", "must be two or more", each.categories[0].name)
+        own = owners_of(rules, each) if each.categories else np.arange(each.attribute.size)
+        readings.append(np.append(own, own.max() + 1))
+        names.append(tuple(category.name for category in each.categories) or None)
+    form = Table(attributes, tuple(readings), tuple(names))
+    check_size(rules, attributes, form.shape)
+    allowed = ("auto", *TABLE_MECHANISMS)
+    if mechanism.name not in allowed:
+        rules.refuse("mechanism.name", f"must be one of {', '.join(allowed)} in a table", mechanism.name)
+    for key, value in mechanism.keys.items():
+        if key != "variant":
+            rules.refuse(f"mechanism.{key}", "must be absent in a table", value)
+    choice = None
+    if mechanism.name == "auto":
+        coin = rules.real("mechanism.participation", participation, 0.0, 1.0)
+        choice = chosen_in_table(
+            TABLE_MECHANISMS, form.inputs, epsilon=epsilon, devices=devices, participation=coin
+        )
+        mechanism = Mechanism(choice.mechanism, choice.parameters)
+    return form, flat_channel(rules, mechanism.name, mechanism.keys, form.inputs, epsilon), choice
+
+
+def _grid(
+    rules: Rules,
+    domain: NumberDomain,
+    categories: Sequence[Category],
+    mechanism: Mechanism,
+    epsilon: float,
+) -> Plan:
+    if mechanism.name not in FLAT and mechanism.name not in GRID_KEYS:
+        # A grid has no categories, and what a neighbourhood is to labels, boosted noise is to numbers.
+        rules.refuse(
+            "mechanism.name",
+            f"must be auto, {', '.join((*FLAT, *GRID_KEYS))} for an attribute of numbers, which has no "
+            "categories and whose near values are those of boosted",
+            mechanism.name,
+        )
+    if "reading" in mechanism.keys:
+        rules.refuse(
+            "mechanism.reading", "must be absent for an attribute of numbers", mechanism.keys["reading"]
+        )
+    if categories:
+        rules.refuse("category", "must not be given for an attribute of numbers", categories[0].name)
+    channel = grid_channel(rules, domain, mechanism.name, mechanism.keys, epsilon)
+    category_of = np.zeros(channel.inputs, dtype=np.intp)
+    category_of[-1] = 1
+    return Plan(channel, None, (ANSWERED, MISSING), category_of)

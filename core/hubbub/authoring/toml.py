@@ -1,0 +1,326 @@
+"""A survey file: TOML text read key by key into the parts of a Survey, its mechanism compiled on the way."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final, cast
+
+from hubbub.authoring.compile import REGRESSION, compile_survey
+from hubbub.authoring.declared import Asked, Category, Mechanism
+from hubbub.authoring.dummy_reports import KEY as COVER_KEY
+from hubbub.authoring.dummy_reports import covered
+from hubbub.authoring.grid import GRID_KEYS
+from hubbub.errors import SurveyError
+from hubbub.survey.canonical import Parts
+from hubbub.survey.choice import Choice
+from hubbub.survey.domain import (
+    KINDS,
+    MAX_INTEGER,
+    MAX_LABEL_CHARACTERS,
+    MAX_SIZE,
+    Attribute,
+    Domain,
+    IntegerDomain,
+    Kind,
+    LabelDomain,
+    NumberDomain,
+)
+from hubbub.survey.rules import (
+    MAX_DEVICES,
+    MAX_LATENESS_S,
+    MAX_NAME_CHARACTERS,
+    MAX_QUOTA,
+    MAX_ROUND_S,
+    MAX_ROUNDS,
+    MAX_SKEW_S,
+    MAX_START_S,
+    MAX_TITLE_CHARACTERS,
+    MAX_VERSION,
+    MISSING,
+    Rules,
+)
+
+# A file with as many labels as a domain may hold, and room for comments.
+MAX_FILE_BYTES: Final = 2**24
+
+# No key of a survey has more than two parts; the parser takes quadratic time for them: minutes for 400 kB.
+_PART: Final = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_DEEP_KEY: Final = re.compile(rf"(?<![\w.-])(?:{_PART}[ \t]*+\.[ \t]*+){{32}}")
+# [[category]] for every value, and room for the others.
+MAX_TABLES: Final = MAX_SIZE + 256
+_TABLE: Final = re.compile(r"^[ \t]*\[", re.MULTILINE)
+
+_DURATION: Final = re.compile(r"(0|[1-9][0-9]{0,8})(s|m|h|d)", re.ASCII)
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_NOTHING: Final = object()
+
+_TOP: Final = (
+    "id",
+    "version",
+    "title",
+    "epsilon",
+    "minimum_cohort",
+    "planned_devices",
+    "quota",
+    "schedule",
+    "attribute",
+    "mechanism",
+    "category",
+)
+_TERMS: Final = ("coefficient", "default")
+_ENDS: Final = {"integer": ("low", "high"), "number": ("low", "high"), "label": ("labels",)}
+_MECHANISM_KEYS: Final = {
+    "auto": ("objective", "category_weight", "of", "within", "points"),
+    "grr": ("reading", "points"),
+    "pbgrr": ("boost_epsilon",),
+    "subset": ("reading", "points"),
+    "unary": ("reading", "variant", "points"),
+    "local_hashing": ("reading", "buckets", "points"),
+    "levels": ("category_share", "oracles"),
+    "neighbourhood": ("boost_epsilon", "window", "pairs"),
+    REGRESSION: ("score", "intercept", "low", "high"),
+    **GRID_KEYS,
+}
+
+
+def read(path: str | Path) -> str:
+    """The text of a survey file.
+
+    Raises:
+        SurveyError: If it cannot be read, is too long, or is not UTF-8.
+    """
+    file = str(path)
+    try:
+        with Path(path).open("rb") as stream:
+            data = stream.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:  # a ValueError where the path itself has a zero byte
+        raise SurveyError(
+            file, "", "must be a readable file", getattr(error, "strerror", None) or str(error)
+        ) from None
+    if len(data) > MAX_FILE_BYTES:
+        raise SurveyError(file, "", f"must have at most {MAX_FILE_BYTES} bytes", "more")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SurveyError(
+            file, "", "must be UTF-8 text", f"byte {data[error.start]:#04x} at offset {error.start}"
+        ) from None
+
+
+class Declared(Parts):
+    """The parts of a survey that a file declares, and what "auto" chose in it."""
+
+    choice: Choice | None
+
+
+def parse(text: str, file: str) -> Declared:
+    """The parts of the survey that TOML text declares, its channel compiled.
+
+    Raises:
+        SurveyError: If anything in it breaks a rule.
+    """
+    if _DEEP_KEY.search(text):
+        raise SurveyError(file, "", "must be TOML of modest depth", "a dotted key of more than 32 parts")
+    if len(_TABLE.findall(text)) > MAX_TABLES:
+        raise SurveyError(file, "", f"must have at most {MAX_TABLES} tables", "more")
+    try:
+        document = tomllib.loads(text)
+    except RecursionError:
+        raise SurveyError(file, "", "must be TOML of modest depth", "deeper nesting") from None
+    except ValueError as error:  # TOMLDecodeError is one; a number of too many digits raises another
+        raise SurveyError(file, "", "must be TOML", str(error)) from None
+    rules = Rules(file)
+    top = Table(rules, "", document, _TOP)
+    mechanism_table = top.table("mechanism", None)
+    name = rules.choice("mechanism.name", mechanism_table.get("name"), tuple(_MECHANISM_KEYS))
+    mechanism_table.refuse_unknown(("name", COVER_KEY, *_MECHANISM_KEYS[name]))
+    mechanism = Mechanism(
+        name, {key: mechanism_table.get(key) for key in mechanism_table if key not in ("name", COVER_KEY)}
+    )
+
+    schedule = top.table("schedule", ("start", "round", "rounds", "lateness", "skew"))
+    asked = _asked(rules, top, _TERMS if name == REGRESSION else ())
+    epsilon = rules.epsilon(top.get("epsilon"))
+    quota = top.get("quota", None)
+    # What is cheap to check is checked before what is costly to compile.
+    terms = {
+        "id": rules.identifier("id", top.get("id")),
+        "version": rules.integer("version", top.get("version"), 1, MAX_VERSION),
+        "title": rules.text("title", top.get("title"), MAX_TITLE_CHARACTERS),
+        "start_s": _start(rules, schedule.get("start")),
+        "round_s": _duration(rules, "schedule.round", schedule.get("round"), 1, MAX_ROUND_S),
+        "rounds": rules.integer("schedule.rounds", schedule.get("rounds"), 1, MAX_ROUNDS),
+        "lateness_s": _duration(rules, "schedule.lateness", schedule.get("lateness"), 0, MAX_LATENESS_S),
+        "skew_s": _duration(rules, "schedule.skew", schedule.get("skew"), 0, MAX_SKEW_S),
+        "minimum_cohort": rules.integer("minimum_cohort", top.get("minimum_cohort"), 1, MAX_DEVICES),
+        "planned_devices": rules.integer("planned_devices", top.get("planned_devices"), 1, MAX_DEVICES),
+        "quota": None if quota is None else rules.integer("quota", quota, 1, MAX_QUOTA),
+    }
+    form, channel, choice = compile_survey(
+        rules,
+        asked,
+        mechanism,
+        epsilon=epsilon,
+        devices=cast(int, terms["planned_devices"]),
+        participation=mechanism_table.get(COVER_KEY, 1),
+    )
+    return cast(
+        Declared,
+        {
+            **terms,
+            "form": form,
+            "epsilon": epsilon,
+            "channel": covered(rules, channel, mechanism_table.get(COVER_KEY, 1)),
+            "choice": choice,
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table of the file, whose keys are known; `prefix` is its dotted place, ending in a dot."""
+
+    rules: Rules
+    prefix: str
+    content: dict[str, object]
+    known: tuple[str, ...] | None
+
+    def __post_init__(self) -> None:
+        if self.known is not None:
+            self.refuse_unknown(self.known)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.content)
+
+    def refuse_unknown(self, known: tuple[str, ...]) -> None:
+        """Refuses a key that is not known: a misspelt one would silently leave a default in force."""
+        for key, value in self.content.items():
+            if key not in known:
+                self.rules.refuse(f"{self.prefix}{key}", f"must be a known key: {', '.join(known)}", value)
+
+    def get(self, key: str, default: object = _NOTHING) -> object:
+        """The value of a key; required where there is no default."""
+        value = self.content.get(key, default)
+        if value is _NOTHING:
+            self.rules.refuse(f"{self.prefix}{key}", "must be given", "nothing")
+        return value
+
+    def table(self, key: str, known: tuple[str, ...] | None) -> Table:
+        """The table under a key."""
+        value = self.get(key)
+        if not isinstance(value, dict):
+            self.rules.refuse(f"{self.prefix}{key}", "must be a table", value)
+        return Table(self.rules, f"{self.prefix}{key}.", value, known)
+
+
+def _asked(rules: Rules, top: Table, terms: tuple[str, ...]) -> Asked | list[Asked]:
+    """The attribute of an [attribute] table, or those of several [[attribute]] tables.
+
+    Args:
+        rules: How to refuse.
+        top: The file.
+        terms: Keys that the mechanism reads of every attribute.
+    """
+    value = top.get("attribute")
+    if isinstance(value, list):
+        if "category" in top:
+            rules.refuse(
+                "category", "must be [[attribute.category]] below its own [[attribute]]", "[[category]]"
+            )
+        if not all(isinstance(item, dict) for item in value):
+            rules.refuse("attribute", "must be [attribute], or several [[attribute]] tables", value)
+        return [
+            _one(rules, Table(rules, f"attribute[{i}].", item, None), f"attribute[{i}]", terms, ("category",))
+            for i, item in enumerate(value)
+        ]
+    asked = _one(rules, top.table("attribute", None), "attribute", terms, ())
+    return replace(asked, categories=_categories(rules, "category", top.get("category", [])))
+
+
+def _one(rules: Rules, table: Table, key: str, terms: tuple[str, ...], known: tuple[str, ...]) -> Asked:
+    kind_of_domain = rules.choice(f"{key}.type", table.get("type"), tuple(_ENDS))
+    table.refuse_unknown(("id", "kind", "type", *_ENDS[kind_of_domain], *terms, *known))
+    categories = _categories(rules, f"{key}.category", table.get("category", []))
+    identifier = rules.identifier(f"{key}.id", table.get("id"))
+    kind = cast(Kind, rules.choice(f"{key}.kind", table.get("kind"), KINDS))
+    attribute = Attribute(identifier, kind, _domain(rules, table, key, kind_of_domain))
+    return Asked(key, attribute, categories, {term: table.get(term) for term in terms})
+
+
+def _domain(rules: Rules, table: Table, key: str, kind: str) -> Domain:
+    if kind == "label":
+        return LabelDomain(_labels(rules, key, table.get("labels")))
+    if kind == "integer":
+        low = rules.integer(f"{key}.low", table.get("low"), -MAX_INTEGER, MAX_INTEGER)
+        high = rules.integer(f"{key}.high", table.get("high"), -MAX_INTEGER, MAX_INTEGER)
+        if not low < high:
+            rules.refuse(
+                f"{key}.high", f"must be above {key}.low {low}: a domain has two values or more", high
+            )
+        if high - low >= MAX_SIZE:
+            rules.refuse(f"{key}.high", f"must leave at most {MAX_SIZE} values, not {high - low + 1}", high)
+        return IntegerDomain(low, high)
+    low_f = rules.real(f"{key}.low", table.get("low"), -1e300, 1e300)
+    high_f = rules.real(f"{key}.high", table.get("high"), -1e300, 1e300)
+    if not low_f < high_f:
+        rules.refuse(f"{key}.high", f"must be above {key}.low {low_f!r}", high_f)
+    return NumberDomain(low_f, high_f)
+
+
+def _labels(rules: Rules, key: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not 2 <= len(value) <= MAX_SIZE:
+        rules.refuse(f"{key}.labels", f"must be a list of 2 to {MAX_SIZE} labels", value)
+    seen: dict[str, int] = {}
+    for i, item in enumerate(value):
+        label = rules.text(f"{key}.labels[{i}]", item, MAX_LABEL_CHARACTERS)
+        if label in seen:
+            rules.refuse(f"{key}.labels[{i}]", f"must differ from {key}.labels[{seen[label]}]", label)
+        seen[label] = i
+    return tuple(seen)
+
+
+def _categories(rules: Rules, where: str, value: object) -> list[Category]:
+    if not isinstance(value, list):
+        rules.refuse(where, "must be written as [[category]] tables", value)
+    found: list[Category] = []
+    taken = {MISSING}
+    for i, item in enumerate(value):
+        key = f"{where}[{i}]"
+        if not isinstance(item, dict):
+            rules.refuse(key, "must be a [[category]] table", item)
+        table = Table(rules, f"{key}.", item, ("name", "values", "range"))
+        name = rules.text(f"{key}.name", table.get("name"), MAX_NAME_CHARACTERS)
+        if name in taken:
+            rules.refuse(f"{key}.name", f'must be its own and not "{MISSING}"', name)
+        taken.add(name)
+        members = [way for way in ("values", "range") if way in item]
+        if len(members) != 1:
+            rules.refuse(key, "must have either values or range", sorted(item))
+        content = table.get(members[0])
+        if not isinstance(content, list) or (len(content) != 2 if members[0] == "range" else not content):
+            rule = "must be [lowest, highest]" if members[0] == "range" else "must be a list of values"
+            rules.refuse(f"{key}.{members[0]}", rule, content)
+        found.append(Category(f"{key}.{members[0]}", name, members[0] == "range", content))
+    return found
+
+
+def _start(rules: Rules, value: object) -> int:
+    rule = "must be a date and time in whole seconds with its offset, such as 2026-01-01T00:00:00Z"
+    if not isinstance(value, datetime) or value.tzinfo is None or value.microsecond:
+        rules.refuse("schedule.start", rule, value)
+    return rules.integer("schedule.start", int(value.timestamp()), 0, MAX_START_S)
+
+
+def _duration(rules: Rules, key: str, value: object, low: int, high: int) -> int:
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        rules.refuse(key, 'must be a duration such as "90s", "15m", "24h" or "7d"', value)
+    seconds = int(match[1]) * _SECONDS[match[2]]
+    if not low <= seconds <= high:
+        rules.refuse(key, f"must be from {low} to {high} seconds", value)
+    return seconds

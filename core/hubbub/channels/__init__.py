@@ -1,0 +1,102 @@
+"""Channels that mechanisms compile to: finite ones, sets, their divergences and descriptions."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub.channels.channel import MAX_INPUTS, MAX_WEIGHTS, Channel
+    from hubbub.channels.divergence import (
+        MAX_BLOCKS,
+        QUANTA_PER_NAT,
+        QUANTUM,
+        BlockDivergence,
+        Detail,
+        fixed_up,
+        log_floor,
+        log_floor_of,
+    )
+    from hubbub.channels.finite import DenseChannel, FiniteChannel, Symbols
+    from hubbub.channels.partition import Partition
+    from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets, Support, sizes_of
+    from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
+    from hubbub.channels.symbols import MAX_SYMBOL_BYTES, SparseColumn, Symbol
+
+__all__ = [
+    "MAX_BLOCKS",
+    "MAX_INPUTS",
+    "MAX_SYMBOL_BYTES",
+    "MAX_WEIGHTS",
+    "QUANTA_PER_NAT",
+    "QUANTUM",
+    "WORD",
+    "Attempts",
+    "BlockDivergence",
+    "Channel",
+    "DenseChannel",
+    "Detail",
+    "FiniteChannel",
+    "Level",
+    "Partition",
+    "SetChannel",
+    "Sets",
+    "SparseColumn",
+    "SpecValue",
+    "Support",
+    "Symbol",
+    "Symbols",
+    "check_spec_keys",
+    "fixed_up",
+    "log_floor",
+    "log_floor_of",
+    "sizes_of",
+    "spec_int",
+    "spec_ints",
+]
+
+attach(
+    __name__,
+    {
+        "hubbub.channels.channel": (
+            "Channel",
+            "MAX_INPUTS",
+            "MAX_WEIGHTS",
+        ),
+        "hubbub.channels.divergence": (
+            "BlockDivergence",
+            "Detail",
+            "MAX_BLOCKS",
+            "QUANTA_PER_NAT",
+            "QUANTUM",
+            "fixed_up",
+            "log_floor",
+            "log_floor_of",
+        ),
+        "hubbub.channels.finite": (
+            "DenseChannel",
+            "FiniteChannel",
+            "Symbols",
+        ),
+        "hubbub.channels.partition": ("Partition",),
+        "hubbub.channels.sets": (
+            "Attempts",
+            "Level",
+            "SetChannel",
+            "Sets",
+            "Support",
+            "WORD",
+            "sizes_of",
+        ),
+        "hubbub.channels.spec": (
+            "SpecValue",
+            "check_spec_keys",
+            "spec_int",
+            "spec_ints",
+        ),
+        "hubbub.channels.symbols": (
+            "MAX_SYMBOL_BYTES",
+            "SparseColumn",
+            "Symbol",
+        ),
+    },
+)

@@ -1,0 +1,217 @@
+"""The channel: a randomised map from inputs to symbols, given by integers, which every mechanism compiles to.
+
+Everything is read from those integers: what is sampled, the certified epsilon, the likelihood that the
+privacy filter uses, and what the estimator inverts. So none of them can disagree with another. A symbol is a
+number where there are few of them (`hubbub.channels.finite`), or a set packed into bytes
+(`hubbub.channels.sets`).
+
+The unit of privacy is one report: for any two inputs, and any symbol, the log-ratio of the probabilities
+is at most `epsilon`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Final, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels.divergence import BlockDivergence
+from hubbub.channels.spec import SpecValue
+from hubbub.channels.symbols import Symbol
+from hubbub.errors import ParameterError
+from hubbub.numeric.randomness import SYSTEM, Source
+
+MAX_WEIGHTS: Final = 2**24
+"""Entries of a matrix that is ever built, 128 MiB: a larger channel is used through its structure only."""
+
+MAX_INPUTS: Final = 2**17
+"""Inputs of a channel: what a survey's table of labels, estimates and errors can carry."""
+
+
+class Channel(ABC):
+    """A randomised map from inputs 0..K-1 to symbols.
+
+    Attributes:
+        inputs: K.
+    """
+
+    kind: ClassVar[str]
+    """The name under which the description of such a channel is known on the wire."""
+
+    _kinds: ClassVar[dict[str, type[Channel]]] = {}
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            Channel._kinds[cls.kind] = cls
+
+    def __init__(self, inputs: int) -> None:
+        if not 2 <= inputs <= MAX_INPUTS:
+            raise ParameterError(f"a channel must have 2 to {MAX_INPUTS} inputs, got {inputs}")
+        self.inputs = inputs
+
+    @cached_property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """The certified epsilon: the largest log-ratio of a symbol, from the integers, rounded up."""
+
+    @abstractmethod
+    def column(self, symbol: Any) -> NDArray[np.int64]:  # noqa: ANN401 - of whichever type it sends
+        """Gives weights of one symbol for every input, shape (K,), int64, >= 1.
+
+        Their ratios are those of the symbol's probabilities, exactly.
+
+        Raises:
+            ParameterError: If the symbol is not one of the channel's.
+        """
+
+    @abstractmethod
+    def log_likelihood(self, symbol: Any) -> NDArray[np.float64]:  # noqa: ANN401 - the same
+        """Gives the log-probability of a symbol under every input x, shape (K,), float64.
+
+        Raises:
+            ParameterError: If the symbol is not one of the channel's.
+        """
+
+    @abstractmethod
+    def blocks(self) -> BlockDivergence:
+        """Gives the max-divergence of every pair of inputs in whole quanta, rounded up."""
+
+    @abstractmethod
+    def divergence(self) -> NDArray[np.float64]:
+        """Gives D[x, x'], the largest log-ratio of a symbol's probabilities, shape (K, K), float64.
+
+        Raises:
+            ParameterError: If K^2 exceeds MAX_WEIGHTS.
+        """
+
+    @overload
+    def perturb(self, values: int, *, source: Source = SYSTEM) -> Symbol: ...
+    @overload
+    def perturb(
+        self, values: NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
+    ) -> NDArray[np.unsignedinteger[Any]]: ...
+    @abstractmethod
+    def perturb(
+        self, values: int | NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
+    ) -> Symbol | NDArray[np.unsignedinteger[Any]]:
+        """Gives one freshly drawn symbol per value.
+
+        Every report is `epsilon`-differentially private for its value, over all K inputs. Array and scalar
+        calls draw the same symbols from the same bytes.
+
+        Args:
+            values: One input, or inputs of shape (n,), any integer type, each in 0..K-1.
+            source: Where the bytes come from; leave it alone outside simulations and tests.
+
+        Raises:
+            ParameterError: If a value is not an integer or out of range; the message does not repeat it.
+        """
+
+    # What a server does with reports, whatever their type.
+
+    @property
+    @abstractmethod
+    def cells(self) -> int:
+        """How many numbers the counts of a round are: one per symbol, or per cell of a set."""
+
+    @abstractmethod
+    def admits(self, symbol: object) -> bool:
+        """Whether one report's symbol is one that the channel can send; of whatever type it is."""
+
+    @abstractmethod
+    def contains(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.bool_]:
+        """Gives which symbols of a column the channel can send, shape (n,), bool.
+
+        Args:
+            symbols: Shape (n,), or (n, width) for sets; a column of the other type holds none of them.
+        """
+
+    @abstractmethod
+    def tally(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
+        """Gives the counts of a column of symbols that the channel can send, shape (cells,), int64."""
+
+    @abstractmethod
+    def agrees(self, counts: NDArray[np.int64], n: int) -> bool:
+        """Whether counts can be those of n reports: a check of what was stored. None at all are of none."""
+
+    @abstractmethod
+    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Gives the expected counts of one report of a crowd: what estimates are made from, per report.
+
+        Args:
+            shares: The share of the crowd that holds each input, shape (K,), >= 0, summing to one.
+        """
+
+    @abstractmethod
+    def to_spec(self) -> dict[str, SpecValue]:
+        """Gives the integers as a description that msgpack can carry; `channel_from_spec` reads it."""
+
+    @classmethod
+    @abstractmethod
+    def from_spec(cls, spec: Mapping[str, object]) -> Self:
+        """Gives the channel of a description of this kind; see `channel_from_spec`."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other channel has the same kind and the same integers."""
+        return isinstance(other, Channel) and self.to_spec() == other.to_spec()
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.inputs))
+
+    def _checked_values(
+        self, values: int | NDArray[np.integer[Any]] | Sequence[int]
+    ) -> NDArray[np.integer[Any]]:
+        """The inputs that `perturb` was given, of shape () or (n,), all of them in range."""
+        try:
+            array = np.asarray(values)
+        except ValueError:  # rows of different lengths
+            raise ParameterError("values must be one number or one row of them, got a ragged list") from None
+        if array.ndim == 0:
+            return np.array(self._checked_input(values))
+        if array.ndim != 1:
+            raise ParameterError(f"values must be one number or one row of them, got shape {array.shape}")
+        if array.dtype.kind not in "iu" and array.size:
+            raise ParameterError(f"values must be integers, got {array.dtype}")
+        if array.size and (array.min() < 0 or array.max() >= self.inputs):
+            raise self._out_of_range()
+        return array
+
+    def _checked_input(self, value: object) -> int:
+        if isinstance(value, bool | np.bool_):
+            raise ParameterError("a value must be an integer, got a bool")
+        try:
+            index = operator.index(value)  # type: ignore[arg-type]  # what has no __index__ is refused below
+        except TypeError:
+            raise ParameterError(f"a value must be an integer, got {type(value).__name__}") from None
+        if not 0 <= index < self.inputs:
+            raise self._out_of_range()
+        return index
+
+    def _out_of_range(self) -> ParameterError:
+        # Never the value itself: it may be a person's, and messages end in logs.
+        return ParameterError(f"values must be within 0 to {self.inputs - 1}, got one outside")
+
+    def _constant_divergence(self, numerator: int, denominator: int) -> NDArray[np.float64]:
+        """D of a channel in which any two inputs are equally far apart."""
+        self._refuse_above(self.inputs, "divergence")
+        matrix = np.full((self.inputs, self.inputs), math.log(numerator / denominator))
+        np.fill_diagonal(matrix, 0.0)
+        return matrix
+
+    def _refuse_above(self, width: int, subject: str) -> None:
+        if self.inputs * width > MAX_WEIGHTS:
+            raise ParameterError(
+                f"{subject}() must have at most {MAX_WEIGHTS} entries, got {self.inputs} x {width}"
+            )
+
+    @staticmethod
+    def kinds() -> Mapping[str, type[Channel]]:
+        """Give the kinds of channels that are loaded, by their names; the registry of mechanisms loads them."""  # noqa: E501
+        return Channel._kinds

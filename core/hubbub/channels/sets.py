@@ -1,0 +1,268 @@
+"""Channels whose symbols are sets: which cells a report supports, one bit each, packed eight to a byte.
+
+There are up to 2^cells sets, so there is no matrix; all that privacy and estimation need of one is simple.
+Cell c of a set is bit c mod 8, counted from the least significant, of byte c div 8; the bits after the last
+cell are zero. Reports are counted per cell (*support counts*): how many sets contain it.
+
+A draw is a fixed number of 32-bit little-endian words, an *attempt*. Each word has a limit, and an attempt
+with any word at or beyond its limit is dropped whole, so that what each kept word is reduced to is exactly
+uniform. The n draws of an array are, by definition, what n single draws would have been from the same bytes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels.channel import Channel
+from hubbub.channels.symbols import MAX_SYMBOL_BYTES
+from hubbub.errors import ParameterError
+from hubbub.numeric.randomness import SYSTEM, Source
+
+Sets = NDArray[np.uint8]
+"""Packed sets, shape (n, width), uint8."""
+
+Attempts = NDArray[np.uint32]
+"""The words of n attempts, shape (n, words), uint32."""
+
+MAX_CELLS: Final = 8 * MAX_SYMBOL_BYTES
+"""Cells of a set that a report has room for."""
+
+WORD: Final = 2**32
+"""What a word is drawn below."""
+
+_CHUNK: Final = 1 << 19
+"""Words or cells handled at a time: their arrays stay within a few MiB."""
+
+_BLOCK: Final = 255
+"""Sets whose bits add up within a byte."""
+
+_ONES: Final = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)
+
+
+@dataclass(frozen=True)
+class Support:
+    """The first two moments of a set's cells, as exact probabilities given the true cell v.
+
+    Attributes:
+        held: Pr(v in S).
+        other: Pr(x in S), x != v.
+        held_pair: Pr(v in S and x in S), x != v.
+        other_pair: Pr(x in S and y in S), x, y, v all different.
+        size: How many cells every set has; None where sets have any number of them.
+    """
+
+    held: Fraction
+    other: Fraction
+    held_pair: Fraction
+    other_pair: Fraction
+    size: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One grouping of the inputs that some reports are about.
+
+    Attributes:
+        labels: The cell of every input at this level, shape (K,), intp, every cell 0 and up in use.
+        share: The exact probability that a report is about this level.
+        support: How its reports support its cells.
+    """
+
+    labels: NDArray[np.intp]
+    share: Fraction
+    support: Support
+
+    @property
+    def cells(self) -> int:
+        """How many cells the inputs are grouped into."""
+        return int(self.labels.max()) + 1
+
+
+class SetChannel(Channel):
+    """A randomised map from inputs 0..K-1 to sets of cells.
+
+    Attributes:
+        width: Bytes of a symbol, ceil(cells / 8).
+        limits: From where on each word of an attempt is dropped, shape (words,), uint64, at most 2^32.
+        words: 32-bit words of an attempt.
+    """
+
+    def __init__(self, inputs: int, cells: int, limits: Sequence[int] | NDArray[np.uint64]) -> None:
+        """Sets the sizes.
+
+        Args:
+            inputs: K.
+            cells: Bits of a symbol.
+            limits: Per word of an attempt the limit from which on it is dropped, shape (words,), <= 2^32.
+        """
+        super().__init__(inputs)
+        if not 1 <= cells <= MAX_CELLS:
+            raise ParameterError(f"a set must have 1 to {MAX_CELLS} cells, got {cells}")
+        self._cell_count, self.width = cells, (cells + 7) // 8
+        self.limits = np.array(limits, dtype=np.uint64)
+        self.words = self.limits.size
+        self._drops = bool((self.limits < WORD).any())
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} of {self.inputs} inputs, sets of {self.cells} cells, "
+            f"epsilon {self.epsilon:.9g}>"
+        )
+
+    # What each kind of set channel defines.
+
+    @property
+    @abstractmethod
+    def levels(self) -> tuple[Level, ...]:
+        """What the cells mean, coarsest level first; the last level has one cell per input."""
+
+    @abstractmethod
+    def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:
+        """Gives per level how many reports are about it, and their support counts, shape (cells of it,)."""
+
+    @abstractmethod
+    def sends(self, members: int) -> bool:
+        """Whether the channel can send a set, given as the sum of 2^c over its cells c."""
+
+    @abstractmethod
+    def contains_sets(self, symbols: Sets) -> NDArray[np.bool_]:
+        """Gives which packed sets, of the right width, the channel can send, shape (n,), bool."""
+
+    @abstractmethod
+    def could_count(self, counts: NDArray[np.int64], n: int) -> bool:
+        """Whether support counts, each within 0 to n, can be those of n sets."""
+
+    @abstractmethod
+    def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:
+        """Sets out[i, c] to whether the set of attempt i for input values[i] contains cell c.
+
+        This is the whole law of the channel. Every word lies below its limit; `out`, of shape (n, cells),
+        is False throughout.
+        """
+
+    # What follows from it for all of them.
+
+    @overload
+    def perturb(self, values: int, *, source: Source = SYSTEM) -> bytes: ...
+    @overload
+    def perturb(
+        self, values: NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
+    ) -> Sets: ...
+    def perturb(
+        self, values: int | NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
+    ) -> bytes | Sets:
+        """Gives one freshly drawn set per value, packed.
+
+        Every report is `epsilon`-differentially private for its value, over all K inputs. Array and scalar
+        calls draw the same sets from the same bytes.
+
+        Args:
+            values: One input, or inputs of shape (n,), any integer type, each in 0..K-1.
+            source: Where the bytes come from; leave it alone outside simulations and tests.
+
+        Returns:
+            `width` bytes for one value; else shape (n, width), uint8.
+
+        Raises:
+            ParameterError: If a value is not an integer or out of range; the message does not repeat it.
+        """
+        array = self._checked_values(values)
+        symbols = np.empty((array.size, self.width), dtype=np.uint8)
+        step = max(1, _CHUNK // max(self.words, self.cells))
+        flat = array.reshape(-1)
+        for start in range(0, flat.size, step):
+            chunk = flat[start : start + step]
+            members = np.zeros((chunk.size, self.cells), dtype=np.bool_)
+            self.fill(chunk, self._attempts(chunk.size, source), members)
+            symbols[start : start + step] = np.packbits(members, axis=1, bitorder="little")
+        return symbols if array.ndim else symbols.tobytes()
+
+    @property
+    def cells(self) -> int:
+        """How many bits a symbol has; K unless a mechanism says otherwise."""
+        return self._cell_count
+
+    def admits(self, symbol: object) -> bool:  # noqa: D102 - inherited
+        if not isinstance(symbol, bytes) or len(symbol) != self.width:
+            return False
+        members = int.from_bytes(symbol, "little")
+        return members >> self.cells == 0 and self.sends(members)
+
+    def contains(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.bool_]:  # noqa: D102
+        if symbols.ndim != 2 or symbols.shape[1] != self.width or symbols.dtype != np.uint8:
+            return np.zeros(len(symbols), dtype=np.bool_)
+        return self.contains_sets(symbols.view(np.uint8))
+
+    def agrees(self, counts: NDArray[np.int64], n: int) -> bool:  # noqa: D102 - inherited
+        if counts.size == 0:
+            return n == 0
+        within = counts.shape == (self.cells,) and 0 <= int(counts.min()) <= int(counts.max()) <= n
+        return within and self.could_count(counts, n)
+
+    def tally(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
+        """Gives the support counts of valid packed sets, shape (cells,), int64: how many hold each cell."""
+        counts = np.zeros(self.cells, dtype=np.int64)
+        step = max(1, _CHUNK // (self.cells * _BLOCK)) * _BLOCK
+        for start in range(0, len(symbols), step):
+            bits = np.unpackbits(symbols[start : start + step], axis=1, count=self.cells, bitorder="little")
+            whole = len(bits) // _BLOCK * _BLOCK
+            blocks = bits[:whole].reshape(-1, _BLOCK, self.cells)
+            counts += blocks.sum(axis=1, dtype=np.uint8).sum(axis=0, dtype=np.int64)
+            counts += bits[whole:].sum(axis=0, dtype=np.int64)
+        return counts
+
+    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Gives the expected support counts of one report of a crowd, shape (cells,), float64.
+
+        Args:
+            shares: The share of the crowd that holds each input, shape (K,), >= 0, summing to one.
+        """
+        parts = []
+        for level in self.levels:
+            held, other = float(level.support.held), float(level.support.other)
+            crowd = np.bincount(level.labels, weights=shares, minlength=level.cells)
+            parts.append(float(level.share) * (other * shares.sum() + (held - other) * crowd))
+        return self._joined(parts)
+
+    def _joined(self, parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        return np.concatenate(parts)
+
+    def _attempts(self, size: int, source: Source) -> Attempts:
+        kept: list[Attempts] = []
+        missing = size
+        while missing:
+            data = source.token_bytes(4 * missing * self.words)
+            words = np.frombuffer(data, dtype="<u4").reshape(missing, self.words)
+            if self._drops:
+                words = words[(words < self.limits).all(axis=1)]
+            kept.append(words.astype(np.uint32, copy=False))
+            missing -= len(words)
+        return kept[0] if len(kept) == 1 else np.concatenate(kept)
+
+    def _members(self, symbol: bytes | Sets) -> NDArray[np.bool_]:
+        """The cells of one symbol, shape (cells,), bool, if the channel can send it."""
+        data = symbol.tobytes() if isinstance(symbol, np.ndarray) else symbol
+        if not isinstance(data, bytes) or not self.admits(data):
+            raise ParameterError(
+                f"a symbol must be a set of {self.width} bytes that the channel can send, got another one"
+            )
+        bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=self.cells, bitorder="little")
+        return bits.astype(np.bool_)
+
+    def _spare_is_zero(self, symbols: Sets) -> NDArray[np.bool_]:
+        """Whether the bits after the last cell are zero, shape (n,), bool."""
+        spare = 8 * self.width - self.cells
+        clean: NDArray[np.bool_] = symbols[:, -1] < (1 << (8 - spare))
+        return clean
+
+
+def sizes_of(symbols: Sets) -> NDArray[np.int64]:
+    """Gives how many cells each packed set has, shape (n,), int64."""
+    return np.asarray(_ONES[symbols].sum(axis=1, dtype=np.int64))

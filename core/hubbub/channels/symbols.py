@@ -1,0 +1,28 @@
+"""What a report says, and how much room it has for that."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+MAX_SYMBOL_BYTES: Final = 2**15
+
+Symbol = int | bytes
+"""What one answer says: a number, or a packed set."""
+
+
+class SparseColumn(NamedTuple):
+    """The weights of a symbol, for a channel that has three of them at most; many symbols share one.
+
+    Attributes:
+        rest: Weight of every input that is not named below.
+        start: The first of a run of inputs.
+        stop: The one after its last; an empty run names none.
+        near: Weight of the run's inputs.
+        true: Weight of the symbol's own input, which is in the run unless that is empty.
+    """
+
+    rest: int
+    start: int
+    stop: int
+    near: int
+    true: int

@@ -1,0 +1,203 @@
+"""How well a channel answers a question: exact standard errors at the planned number of devices.
+
+Over the randomisation, for devices with shares F and rows m_x, an estimate by a left inverse B has
+
+    covariance = (1/n) [ B diag(pi) B^T - diag(F) ],    pi = sum_x F_x m_x,
+
+because B m_x is the unit vector of x. Its diagonal, and that of sums of its rows, come from the same code
+that computes the errors of a release, applied to the expected counts. Nothing is simulated.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels.channel import Channel
+from hubbub.channels.finite import FiniteChannel
+from hubbub.channels.sets import SetChannel
+from hubbub.design.shape import shape_error
+from hubbub.design.tolerance import miss_rate
+from hubbub.design.workload import Objective, Question
+from hubbub.errors import ParameterError
+from hubbub.estimation import Estimate, Estimator, TreeEstimator, estimator_for
+from hubbub.mechanisms.unary import Unary
+from hubbub.wire.report import DIGEST_BYTES, ID_BYTES, Report, encode_report
+
+MAX_CURVE: Final = 1024
+"""Largest K for which errors of cumulative shares are computed: they need the whole covariance."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Standard errors at the planned number of devices.
+
+    Missing is left out of every average: it is not what was asked.
+
+    Attributes:
+        value: Root mean square of the standard errors of the values' shares; inf where values are hidden.
+        category: The same of the categories' shares; inf where one of them is hidden.
+        mean: Standard error of the mean, in the question's units; None for labels without numbers.
+        cdf: Root mean square of the standard errors of the cumulative shares, inf where values are hidden;
+            None unless it is what the question's objective asks for.
+        shape: The same for smooth crowds (see `shape`); None unless it is what the objective asks for.
+        miss: The share of reports farther from their value than the objective allows, at the value where it
+            is largest; None unless it is what the objective asks for.
+    """
+
+    value: float
+    category: float
+    mean: float | None
+    cdf: float | None
+    shape: float | None = None
+    miss: float | None = None
+
+    def cost(self, question: Question) -> float:
+        """The value of the question's objective; inf where this cannot be answered."""
+        objective: Objective = question.objective
+        if objective.quantity == "value":
+            return self.value**2
+        if objective.quantity == "category":
+            return self.category**2
+        if objective.quantity == "both":
+            weight, many = objective.category_weight, (1.0, 1.0)
+            if objective.of == "totals":
+                many = (question.inputs - 1.0, len(question.sizes) - 1.0)
+            return (1.0 - weight) * many[0] * self.value**2 + weight * many[1] * self.category**2
+        if objective.quantity == "hit":
+            return math.inf if self.miss is None else self.miss
+        error = {"mean": self.mean, "cdf": self.cdf, "shape": self.shape}[objective.quantity]
+        return math.inf if error is None else error**2
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """What a channel makes known, and what one report weighs.
+
+    Attributes:
+        errors: Standard errors.
+        leverage: The most devices by which one report can move the estimated number of devices with some
+            value (in some category, where values are hidden): what one forged report is worth.
+        bytes_per_report: Bytes of a report on the wire, its largest symbol and a small round.
+    """
+
+    errors: Errors
+    leverage: float
+    bytes_per_report: int
+
+
+def foresee(channel: Channel, question: Question) -> Errors:
+    """Gives the exact errors of a channel of K inputs.
+
+    Raises:
+        ParameterError: If the channel does not fit the question.
+    """
+    return _errors(channel, _estimator(channel, question), question)
+
+
+def accuracy(channel: Channel, question: Question) -> Accuracy:
+    """Gives the exact errors of a channel of K inputs, and what one report weighs.
+
+    Raises:
+        ParameterError: If the channel does not fit the question.
+    """
+    estimator = _estimator(channel, question)
+    return Accuracy(
+        errors=_errors(channel, estimator, question),
+        leverage=_of_set(channel, estimator, question)
+        if isinstance(estimator, TreeEstimator)
+        else _of_symbol(estimator),
+        bytes_per_report=report_bytes(channel),
+    )
+
+
+def report_bytes(channel: Channel) -> int:
+    """Gives the bytes of one report on the wire, its largest symbol and a small round.
+
+    A packed set takes its bytes and a head of two or three in place of a small number's one.
+    """
+    symbol = channel.outputs - 1 if isinstance(channel, FiniteChannel) else 0
+    plain = len(encode_report(Report(bytes(DIGEST_BYTES), 0, bytes(ID_BYTES), symbol)))
+    if isinstance(channel, SetChannel):
+        return plain - 1 + channel.width + (2 if channel.width < 256 else 3)
+    return plain
+
+
+def _estimator(channel: Channel, question: Question) -> Estimator | TreeEstimator:
+    return estimator_for(
+        channel,
+        category_of=question.category_of,
+        points=question.points,
+        missing=question.inputs - 1,
+        rounding="stochastic" if question.kind == "grid" else "none",
+    )
+
+
+def _errors(channel: Channel, estimator: Estimator | TreeEstimator, question: Question) -> Errors:
+    foreseen = estimator.foresee(question.prior, question.devices)
+    return Errors(
+        value=_rms(foreseen.value_errors[:-1]),
+        category=_rms(foreseen.category_errors[:-1]),
+        mean=None if foreseen.mean_error is None else float(foreseen.mean_error),
+        cdf=_curve_error(foreseen, question) if question.objective.quantity == "cdf" else None,
+        shape=shape_error(channel, question) if question.objective.quantity == "shape" else None,
+        miss=None
+        if question.objective.within is None or question.points is None
+        else miss_rate(channel, question.points, question.objective.within),
+    )
+
+
+def _rms(errors: NDArray[np.float64]) -> float:
+    return math.sqrt(float(np.mean(errors**2)))
+
+
+def _curve_error(foreseen: Estimate, question: Question) -> float:
+    """Root mean square error of the shares at or below each point but the last, which is a sum of all."""
+    if question.points is None or question.inputs > MAX_CURVE:
+        raise ParameterError(
+            f"objective cdf must be asked of numbers with at most {MAX_CURVE} inputs, got {question.inputs}"
+        )
+    order = np.argsort(question.points[:-1], kind="stable")
+    covariance = foreseen.covariance()[np.ix_(order, order)]
+    variances = np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1))[:-1]
+    return math.inf if np.isnan(variances).any() else _rms(np.sqrt(np.maximum(variances, 0.0)))
+
+
+def _of_symbol(estimator: Estimator) -> float:
+    reach = estimator.inverse.reach()
+    if np.isnan(reach.values_low).any():
+        return float(np.nanmax(np.maximum(-reach.categories_low, reach.categories_high)))
+    return float(np.maximum(-reach.values_low, reach.values_high).max())
+
+
+def _of_set(channel: Channel, estimator: TreeEstimator, question: Question) -> float:
+    """The most that a set, or a report about one level, can add to the number of devices with some value.
+
+    A value's share is a sum over levels of means of h . b over the level's own reports, b being 1/(p - q) for
+    the cells of the set, less q/(p - q) for all: so what is largest is a sum over the largest (or least) h.
+    """
+    found = 0.0
+    firsts = np.unique(question.sizes, return_index=True)[1]
+    for x in (np.cumsum(question.sizes) - question.sizes)[firsts].tolist():
+        unit = np.zeros(question.inputs)
+        unit[x] = 1.0
+        for level, h in zip(estimator.tree.levels, estimator.tree.coefficients(unit), strict=True):
+            if level.share == 0:
+                continue
+            held, other = float(level.support.held), float(level.support.other)
+            ranked = np.sort(h)
+            # Unary encoding sends sets of any size, all others of one.
+            size = round(held + (level.cells - 1) * other)
+            low, high = (
+                (ranked[ranked < 0].sum(), ranked[ranked > 0].sum())
+                if isinstance(channel, Unary)
+                else (ranked[:size].sum(), ranked[-size:].sum())
+            )
+            base = other * h.sum()
+            most = max(high - base, base - low) / (held - other) / float(level.share)
+            found = max(found, float(most))
+    return found

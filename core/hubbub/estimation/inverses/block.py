@@ -1,0 +1,264 @@
+"""The left inverse of a channel whose rows have three levels: same input, same category, any other.
+
+For category c with integers t (true), u (same category), o (other), s inputs and row total T:
+
+    A = T - sum_c s_c o_c
+    F_c = (T C_c - s_c o_c N) / A                                  devices in category c
+    n_y = (T C_y - N o_c - (u_c - o_c) F_c) / (t_c - u_c)          devices with value y
+
+(privacy-boosting, eq. 10-11, carried over to unequal categories). Since A = (t_c - u_c) + s_c (u_c - o_c) for
+every c, B is
+
+    B[y, j] = [y = j] delta_c + [c(y) = c(j)] beta_c + gamma_c,
+    delta = T / (t - u),   beta = -(u - o) T / (A (t - u)),   gamma = -o / A,   c = c(y),
+
+which costs O(K) to apply and never needs the matrix.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import ParameterError
+from hubbub.estimation.inverses.inverse import Arithmetic, Numbers, Solution, excess, quotients
+from hubbub.estimation.poison import Reach
+
+
+class BlockInverse:
+    """The O(K) inverse of a generalised-randomised-response channel with categories.
+
+    Args:
+        true: Weight of the true value, per channel category, shape (B,), int64.
+        same: Weight of another value of the same category, shape (B,), int64; unused where sizes is 1.
+        other: Weight of a value of the category seen from outside it, shape (B,), int64.
+        sizes: Inputs per channel category, shape (B,), int64; inputs are ordered by category.
+        total: The row total T.
+        category_of: The reported category 0..m-1 of every input, shape (K,); None: the channel's own. Any
+            grouping is possible, it need not follow the channel's.
+        arithmetic: "fractions" computes exactly, in object arrays: for proofs on small K.
+    """
+
+    def __init__(
+        self,
+        true: NDArray[np.int64],
+        same: NDArray[np.int64],
+        other: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        total: int,
+        *,
+        category_of: NDArray[np.intp] | None = None,
+        arithmetic: Arithmetic = "float64",
+    ) -> None:
+        self._sizes = sizes
+        self._starts = _starts(sizes)
+        self._inputs = int(sizes.sum())
+        block_of = np.repeat(np.arange(len(sizes)), sizes)
+        scale = np.int64(total - int((sizes * other).sum()))
+        alone = sizes == 1
+        step = np.where(alone, scale, true - same)
+        if step.min() <= 0:
+            raise ParameterError(
+                f"true weights must exceed those of the same category, got a gap of {step.min()}"
+            )
+        totals = np.full(len(sizes), total, dtype=np.int64)
+        scales = np.full(len(sizes), scale, dtype=np.int64)
+        self._rho = quotients(totals, scales, arithmetic=arithmetic)
+        self._delta = quotients(totals, step, arithmetic=arithmetic)
+        self._beta = -quotients(np.where(alone, 0, same - other), step, arithmetic=arithmetic) * self._rho
+        self._gamma = -quotients(other, scales, arithmetic=arithmetic)
+        hit = excess(self._delta + self._beta + self._gamma)
+        near = excess(self._beta + self._gamma)
+        self._near, self._far = near, excess(self._gamma)
+        self._delta_each = np.repeat(self._delta, sizes)
+        self._hit_each = np.repeat(hit - near, sizes)
+        self._group(block_of if category_of is None else category_of, block_of)
+
+    def _group(self, category_of: NDArray[Any], block_of: NDArray[np.intp]) -> None:
+        """Prepare sums over the pairs (category, channel category) that share at least one input."""
+        order = np.lexsort((block_of, category_of))
+        self._order = None if np.array_equal(order, np.arange(self._inputs)) else order
+        group, block = category_of[order], block_of[order]
+        new = np.flatnonzero(np.diff(group, prepend=-1) | np.diff(block, prepend=-1))
+        self._pair_starts = new
+        self._pair_block = block[new]
+        shared = np.diff(new, append=self._inputs)
+        self._group_starts = np.flatnonzero(np.diff(group[new], prepend=-1))
+        c = self._pair_block
+        self._pair_whole = whole = shared == self._sizes[c]
+        pair_gamma = self._gamma[c] * shared
+        gamma = np.add.reduceat(pair_gamma, self._group_starts)
+        pairs_per_group = np.diff(self._group_starts, append=len(new))
+        self._pair_base = base = np.repeat(gamma, pairs_per_group)
+        inside = np.where(whole, self._rho[c], self._delta[c] + self._beta[c] * shared)
+        beside = np.where(whole, self._rho[c] * 0, self._beta[c] * shared)
+        self._pair_inside, self._pair_beside = inside, beside
+        self._group_gamma = gamma
+        self._group_everywhere = pairs_per_group == len(self._sizes)
+        self._group_far = excess(gamma)
+        self._pair_hit = excess(inside + base)
+        self._pair_near = excess(beside + base)
+        self._pair_far = np.repeat(self._group_far, pairs_per_group)
+
+    @property
+    def inputs(self) -> int:
+        """K, the number of inputs."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> int:
+        """M, equal to K here."""
+        return self._inputs
+
+    def solve(self, counts: Numbers) -> Solution:
+        """Estimate values and categories, with variances, from counts of shape (M,), in O(K)."""
+        blocks = np.add.reduceat(counts, self._starts)
+        n = counts.sum()
+        values = self._delta_each * counts
+        values += np.repeat(self._beta * blocks + self._gamma * n, self._sizes)
+        variances = self._hit_each * counts
+        variances += np.repeat(self._near * blocks + self._far * (n - blocks), self._sizes)
+
+        ordered = counts if self._order is None else counts[self._order]
+        inside = np.add.reduceat(ordered, self._pair_starts)
+        beside = blocks[self._pair_block] - inside
+        pairs = self._pair_inside * inside + self._pair_beside * beside
+        spread = (self._pair_hit - self._pair_far) * inside + (self._pair_near - self._pair_far) * beside
+        return Solution(
+            values=values,
+            value_variances=variances,
+            categories=np.add.reduceat(pairs, self._group_starts) + self._group_gamma * n,
+            category_variances=np.add.reduceat(spread, self._group_starts) + self._group_far * n,
+        )
+
+    def pull_back(self, functional: Numbers) -> Numbers:
+        """Give functional @ B, shape (M,), in O(K)."""
+        blocks = np.add.reduceat(functional, self._starts)
+        everywhere = (self._gamma * blocks).sum()
+        near = np.repeat(self._beta * blocks, self._sizes)
+        return np.asarray(self._delta_each * functional + near + everywhere)
+
+    def reach(self) -> Reach:
+        """Give the least and the largest that one report can add to every value and category, in O(K)."""
+        hit = self._delta + self._beta + self._gamma
+        near = np.where(self._sizes == 1, hit, self._beta + self._gamma)
+        far = self._gamma if len(self._sizes) > 1 else hit
+        own = self._pair_inside + self._pair_base
+        beside = np.where(self._pair_whole, own, self._pair_beside + self._pair_base)
+        starts, everywhere = self._group_starts, self._group_everywhere
+        low = np.minimum.reduceat(np.minimum(own, beside), starts)
+        high = np.maximum.reduceat(np.maximum(own, beside), starts)
+        return Reach(
+            np.repeat(np.minimum(np.minimum(hit, near), far), self._sizes),
+            np.repeat(np.maximum(np.maximum(hit, near), far), self._sizes),
+            np.minimum(low, np.where(everywhere, low, self._group_gamma)),
+            np.maximum(high, np.where(everywhere, high, self._group_gamma)),
+        )
+
+    def matrix(self) -> Numbers:
+        """Give B, shape (K, K)."""
+        block_of = np.repeat(np.arange(len(self._sizes)), self._sizes)
+        near = (block_of[:, None] == block_of[None, :]) * self._beta[block_of][:, None]
+        table = near + self._gamma[block_of][:, None]
+        table[np.diag_indices(self._inputs)] += self._delta_each
+        return np.asarray(table)
+
+
+class CollapsedInverse:
+    """The inverse of a channel that sends categories only (boost_epsilon = 0): M = B symbols.
+
+    A value is identifiable only where its category holds nothing else; all others are nan, with infinite
+    variance. A reported category is identifiable when it is a union of the channel's.
+
+    Args:
+        true: Weight of the true category, shape (B,), int64.
+        other: Weight of the category seen from outside it, shape (B,), int64.
+        sizes: Inputs per channel category, shape (B,), int64.
+        total: The row total T.
+        category_of: The reported category of every input, shape (K,); None: the channel's own.
+        arithmetic: "fractions" computes exactly, in object arrays.
+    """
+
+    def __init__(
+        self,
+        true: NDArray[np.int64],
+        other: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        total: int,
+        *,
+        category_of: NDArray[np.intp] | None = None,
+        arithmetic: Arithmetic = "float64",
+    ) -> None:
+        self._sizes, self._starts = sizes, _starts(sizes)
+        blocks = np.arange(len(sizes))
+        if category_of is None:
+            category_of = np.repeat(blocks, sizes)
+        owner = category_of[self._starts]
+        strays = np.flatnonzero(category_of != np.repeat(owner, sizes))
+        split = np.isin(np.repeat(blocks, sizes), np.repeat(blocks, sizes)[strays])
+        self._hidden_groups = np.unique(category_of[split])
+        self._shown = np.unique(owner)
+        self._reported = int(category_of.max()) + 1
+        ones = np.ones_like(sizes)
+        self._inner = BlockInverse(true, other, other, ones, total, category_of=owner, arithmetic=arithmetic)
+        self._hidden = np.repeat(sizes > 1, sizes)
+
+    @property
+    def inputs(self) -> int:
+        """K, the number of inputs."""
+        return len(self._hidden)
+
+    @property
+    def outputs(self) -> int:
+        """M, the number of channel categories."""
+        return len(self._sizes)
+
+    def solve(self, counts: Numbers) -> Solution:
+        """Estimate what is identifiable from counts of shape (M,)."""
+        inner = self._inner.solve(counts)
+        return Solution(
+            self._by_value(inner.values, np.nan),
+            self._by_value(inner.value_variances, np.inf),
+            self._by_category(inner.categories, np.nan),
+            self._by_category(inner.category_variances, np.inf),
+        )
+
+    def _by_value(self, blocks: Numbers, hidden: float) -> Numbers:
+        values = np.repeat(blocks, self._sizes)
+        values[self._hidden] = hidden
+        return values
+
+    def _by_category(self, shown: Numbers, hidden: float) -> Numbers:
+        categories = np.full(self._reported, hidden, dtype=shown.dtype)
+        categories[self._shown] = shown
+        categories[self._hidden_groups] = hidden
+        return categories
+
+    def reach(self) -> Reach:
+        """Give the least and the largest that one report can add to what is identifiable; nan elsewhere."""
+        inner = self._inner.reach()
+        return Reach(
+            self._by_value(inner.values_low, np.nan),
+            self._by_value(inner.values_high, np.nan),
+            self._by_category(inner.categories_low, np.nan),
+            self._by_category(inner.categories_high, np.nan),
+        )
+
+    def pull_back(self, functional: Numbers) -> Numbers | None:
+        """Give the symbol weights of a functional that is constant within categories; None for any other."""
+        per_block = functional[self._starts]
+        if not np.array_equal(np.repeat(per_block, self._sizes), functional):
+            return None
+        return self._inner.pull_back(per_block)
+
+    def matrix(self) -> Numbers:
+        """Give B, shape (K, M); rows of hidden values are nan."""
+        table = np.repeat(self._inner.matrix(), self._sizes, axis=0)
+        table[self._hidden] = np.nan
+        return table
+
+
+def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(np.cumsum(sizes) - sizes, dtype=np.int64)

@@ -1,0 +1,249 @@
+"""One component of a record: coordinates that queries have joined, and what was asked and answered on them.
+
+Its likelihood lives on the cells of the product of its coordinates' domains. Coordinates that no later query
+will read can be closed: what they add at best, max over them of l, and at worst, min over them, is kept over
+the cells that remain, so two scores take the place of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels.divergence import BlockDivergence
+from hubbub.channels.partition import Partition
+from hubbub.channels.symbols import Symbol
+from hubbub.errors import ParameterError
+from hubbub.filter.log_likelihood import TOP, Scores
+from hubbub.filter.query import Model
+
+
+class Held(NamedTuple):
+    """A pending query.
+
+    Attributes:
+        keys: The coordinates that it reads, in the order of its model's axes.
+        model: Over the domain of those coordinates.
+        part: Its divergence over the cells of the component, as it was added to `Component.reserved`.
+    """
+
+    keys: tuple[Hashable, ...]
+    model: Model
+    part: BlockDivergence
+
+
+class Trial(NamedTuple):
+    """What more queries would make of a component; nothing has changed yet.
+
+    Attributes:
+        reserved: What would be reserved in all; None if nothing would be.
+        held: The queries as they would be held.
+        worst: What would be committed, quanta.
+    """
+
+    reserved: BlockDivergence | None
+    held: list[Held]
+    worst: int
+
+
+@dataclass(slots=True)
+class Component:
+    """Coordinates, their pending queries and their recorded likelihood.
+
+    Attributes:
+        keys: Its coordinates.
+        shape: The sizes of their domains.
+        pending: Its pending queries by ticket.
+        reserved: The sum of their divergences over the cells; None if there are none.
+        upper: The recorded log-likelihood, at most over what is closed; None before any answer.
+        lower: The same, at least; the same object as `upper` where nothing is closed.
+        answer: Instead of both, the only answer, as it came: most coordinates see one in their life, and an
+            array for each would add up over the years.
+        loss: max upper - min lower, quanta.
+        worst: max over pairs of upper - lower + reserved, quanta.
+    """
+
+    keys: tuple[Hashable, ...]
+    shape: tuple[int, ...]
+    pending: dict[int, Held]
+    reserved: BlockDivergence | None = None
+    upper: Scores | None = None
+    lower: Scores | None = None
+    answer: tuple[Model, Symbol] | None = None
+    loss: int = 0
+    worst: int = 0
+
+    @classmethod
+    def fresh(cls, keys: Sequence[Hashable], shape: Sequence[int]) -> Component:
+        """Coordinates of which nothing is asked yet."""
+        return cls(tuple(keys), tuple(shape), {})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Component], *, limit: int) -> Component | None:
+        """Several components as one: likelihoods add up over the product of their cells.
+
+        Args:
+            parts: Two or more without a common coordinate; they stay as they are.
+            limit: See `tried`.
+
+        Returns:
+            The component, with all their queries; None if its worst case cannot be represented within the
+            limit, which can only be where divergences had to be made coarser.
+        """
+        keys = tuple(key for part in parts for key in part.keys)
+        shape = tuple(size for part in parts for size in part.shape)
+        made = cls.fresh(keys, shape)
+        scored = [part for part in parts if part.recorded() is not None]
+        if scored:
+            closed = any(part.upper is not part.lower for part in scored)
+            made._hold(
+                _outer(parts, [part._values(part.upper) for part in parts]),
+                _outer(parts, [part._values(part.lower) for part in parts]) if closed else None,
+            )
+        held = sorted((ticket, held) for part in parts for ticket, held in part.pending.items())
+        return made if made._take(held, limit) else None
+
+    def without(self, key: Hashable, *, limit: int) -> Component | None:
+        """This component after one of its coordinates is closed; it stays as it is.
+
+        Args:
+            key: One of several coordinates, which no pending query reads.
+            limit: See `tried`.
+        """
+        axis = self.keys.index(key)
+        made = Component.fresh(
+            (*self.keys[:axis], *self.keys[axis + 1 :]), (*self.shape[:axis], *self.shape[axis + 1 :])
+        )
+        if self.recorded() is not None and self.upper is not None and self.lower is not None:
+            made._hold(
+                self.upper.values().reshape(self.shape).max(axis=axis).ravel(),
+                self.lower.values().reshape(self.shape).min(axis=axis).ravel(),
+            )
+        return made if made._take(list(self.pending.items()), limit) else None
+
+    def lifted(self, keys: tuple[Hashable, ...], model: Model) -> Model:
+        """A model over some of the coordinates, over all cells."""
+        return model if keys == self.keys else model.lifted(tuple(map(self.keys.index, keys)), self.shape)
+
+    def tried(self, queries: Iterable[tuple[tuple[Hashable, ...], Model]], *, limit: int) -> Trial | None:
+        """What would be reserved and committed with more queries.
+
+        Args:
+            queries: The coordinates that each reads, and its model over them.
+            limit: Quanta. Recorded answers can speak against a pair by the budget at most, so a sum above
+                twice the budget never fits; refusing it here keeps every integer within int64.
+
+        Returns:
+            For `reserve`; None if the sum of the divergences exceeds twice the limit.
+        """
+        total, held, own = self.reserved, [], self.keys
+        for keys, model in queries:
+            part = (model if keys is own else self.lifted(keys, model)).divergence
+            if total is None:
+                total = part
+            else:
+                total, part = total.plus(part)
+                if total.largest > 2 * limit:
+                    return None
+            held.append(Held(keys, model, part))
+        return Trial(total, held, self.worst_with(total))
+
+    def worst_with(self, total: BlockDivergence | None) -> int:
+        """The largest upper - lower + total over all pairs of cells, quanta."""
+        if total is None:
+            return self.loss
+        upper = self.upper if self.answer is None else self.recorded()
+        if upper is None or self.lower is None:
+            return total.largest
+        return upper.worst_with(total, self.lower)
+
+    def recorded(self) -> Scores | None:
+        """The scores, made from the only answer if need be; None before any answer."""
+        if self.answer is not None:
+            model, symbol = self.answer
+            self.upper = self.lower = Scores(model.divergence.partition)
+            self.upper.add(model, symbol)
+            self.answer = None
+        return self.upper
+
+    def reserve(self, tickets: Iterable[int], trial: Trial) -> None:
+        """Takes in the queries of a trial that was made of this component as it is."""
+        for ticket, held in zip(tickets, trial.held, strict=True):
+            self.pending[ticket] = held
+        self.reserved, self.worst = trial.reserved, trial.worst
+
+    def record(self, ticket: int, symbol: Symbol) -> None:
+        """Replaces the part of a pending query by what an answer realised.
+
+        Raises:
+            ParameterError: The symbol is not one of the channel's, or the channel's divergence is below its
+                own likelihood; nothing has changed.
+        """
+        held = self.pending[ticket]
+        model = self.lifted(held.keys, held.model)
+        earlier, lower = self.recorded(), self.lower
+        upper = Scores(model.divergence.partition) if earlier is None else earlier
+        lower = upper if lower is None else lower
+        scores = (upper,) if upper is lower else (upper, lower)
+        for each in scores:
+            each.add(model, symbol)
+        loss = worst = upper.top - lower.bottom
+        rest = None
+        if len(self.pending) > 1 and self.reserved is not None:
+            rest = self.reserved.without(held.part)
+            worst = upper.worst_with(rest, lower)
+        if worst > self.worst:
+            for each in scores:
+                each.add(model, symbol, times=-1)
+            raise ParameterError(
+                f"a channel's divergence must bound its likelihood, got {worst - self.worst} quanta above it"
+            )
+        del self.pending[ticket]
+        if upper.top > TOP:
+            amount = -upper.top
+            for each in scores:
+                each.shift(amount)
+        self.reserved, self.loss, self.worst = rest, loss, worst
+        if earlier is None and rest is None and len(self.keys) == 1:
+            self.answer = held.model, symbol
+        else:
+            self.upper, self.lower = upper, lower
+
+    def cancel(self, ticket: int) -> None:
+        """Takes out the part of a pending query that will never be answered; `worst` falls or stays."""
+        held = self.pending.pop(ticket)
+        rest = self.reserved.without(held.part) if self.pending and self.reserved is not None else None
+        self.reserved, self.worst = rest, self.worst_with(rest)
+
+    def _values(self, scores: Scores | None) -> NDArray[np.int64] | None:
+        """One of its scores, brought down to a largest `upper` of 0, so that no sum of many overflows."""
+        return None if scores is None or self.upper is None else scores.values() - self.upper.top
+
+    def _hold(self, upper: NDArray[np.int64], lower: NDArray[np.int64] | None) -> None:
+        whole, top = Partition.whole(upper.size), upper.max()
+        self.upper = self.lower = Scores.of(whole, upper - top)
+        if lower is not None:
+            self.lower = Scores.of(whole, lower - top)
+        self.loss = self.worst = self.upper.top - self.lower.bottom
+
+    def _take(self, held: list[tuple[int, Held]], limit: int) -> bool:
+        """Reserves pending queries anew over these cells; False if their sum is beyond the limit."""
+        trial = self.tried([(each.keys, each.model) for _, each in held], limit=limit)
+        if trial is None:
+            return False
+        self.reserve([ticket for ticket, _ in held], trial)
+        return True
+
+
+def _outer(parts: Sequence[Component], values: Sequence[NDArray[np.int64] | None]) -> NDArray[np.int64]:
+    """The sum of scores over the product of the parts' cells, shape (D,)."""
+    total = np.zeros(1, dtype=np.int64)
+    for part, own in zip(parts, values, strict=True):
+        size = math.prod(part.shape)
+        total = (total[:, None] + (np.zeros(size, dtype=np.int64) if own is None else own)).ravel()
+    return total

@@ -1,0 +1,134 @@
+"""The left inverse of local hashing: an input's support, shifted and scaled.
+
+With p the probability that a report of x supports x, and r + c (p - r) that it supports any other input
+(`hubbub.mechanisms.hashing.local_hashing`), c being the same for every pair of inputs,
+
+    B[x, (s, y)] = gain [h_s(x) = y] + base,    gain = 1 / ((1 - c) (p - r)),    base = -gain (r + c (p - r)),
+
+has B P^T = I exactly. With q^d points and S seeds, (1 - c) S = q^(d-1); so both are ratios of integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels.channel import MAX_WEIGHTS
+from hubbub.errors import ParameterError
+from hubbub.estimation.inverses.inverse import Arithmetic, Numbers, Solution, excess, quotients
+from hubbub.estimation.poison import Reach
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms.hashing.local_hashing import LocalHashing
+
+_FEW: Final = 16
+"""Inputs of a category up to which their hashes take less time than a transform."""
+
+_KEPT: Final = 2**22
+"""Entries of the table of categories by cells that is kept between rounds, 32 MiB."""
+
+
+class HashInverse:
+    """The inverse of a local hashing channel, two Fourier transforms per round and one per large category.
+
+    Args:
+        channel: The channel.
+        category_of: The reported category 0..m-1 of every input, shape (K,); None: each input is its own.
+        arithmetic: "fractions" computes exactly, in object arrays and without transforms: for proofs on
+            small K.
+    """
+
+    def __init__(
+        self,
+        channel: LocalHashing,
+        *,
+        category_of: NDArray[np.intp] | None = None,
+        arithmetic: Arithmetic = "float64",
+    ) -> None:
+        self._pool, self._exact = channel.pool, arithmetic == "fractions"
+        spread = (channel.t - channel.u) * (channel.pool.points // channel.pool.buckets)
+        missed = channel.u * channel.pool.seeds + (channel.t - channel.u) * channel.pool.together
+        top = np.array([channel.total, -missed])
+        self._gain, self._base = quotients(top, np.array([spread, spread]), arithmetic=arithmetic)
+        self._category_of = np.arange(channel.inputs) if category_of is None else category_of
+        self._sizes = np.bincount(self._category_of)
+        self._several = np.flatnonzero(self._sizes > 1)
+        self._table: NDArray[np.int64] | None = None
+
+    @property
+    def inputs(self) -> int:
+        """K, the number of inputs."""
+        return self._pool.inputs
+
+    @property
+    def outputs(self) -> int:
+        """M, the number of symbols."""
+        return self._pool.symbols
+
+    def solve(self, counts: Numbers) -> Solution:
+        """Estimate values and categories, with variances, from counts of shape (M,)."""
+        n = counts.sum()
+        support = self._hits() @ counts if self._exact else self._pool.supports(counts)
+        values = self._gain * support + self._base * n
+        near, far = excess(self._gain + self._base), excess(self._base)
+        together = np.zeros(len(self._sizes), dtype=support.dtype)
+        np.add.at(together, self._category_of, support)
+        categories = self._gain * together + self._base * self._sizes * n
+        variances = near * together + far * (n - together)  # right where a category is one input
+        for category, members in self._members():
+            held = self._gain * np.arange(members.max() + 1) + self._base * self._sizes[category]
+            variances[category] = excess(held)[members] @ counts
+        return Solution(values, near * support + far * (n - support), categories, variances)
+
+    def pull_back(self, functional: Numbers) -> Numbers:
+        """Give functional @ B, shape (M,)."""
+        held = functional @ self._hits() if self._exact else self._pool.held(functional)
+        return np.asarray(self._gain * held + self._base * functional.sum())
+
+    def reach(self) -> Reach:
+        """Give the least and the largest that one report can add to every value and category."""
+        low, high = np.zeros(len(self._sizes)), np.ones(len(self._sizes))
+        for category, members in self._members():
+            low[category], high[category] = members.min(), members.max()
+        ones = np.ones(self.inputs)
+        return Reach(
+            self._base * ones,
+            (self._gain + self._base) * ones,
+            self._gain * low + self._base * self._sizes,
+            self._gain * high + self._base * self._sizes,
+        )
+
+    def matrix(self) -> Numbers:
+        """Give B, shape (K, M).
+
+        Raises:
+            ParameterError: It would have more than MAX_WEIGHTS entries.
+        """
+        return np.asarray(self._gain * self._hits() + self._base)
+
+    def _hits(self) -> NDArray[np.int64]:
+        """Which cells hold which inputs, shape (K, M), 0 or 1."""
+        if self.inputs * self.outputs > MAX_WEIGHTS:
+            raise ParameterError(
+                f"a matrix must have at most {MAX_WEIGHTS} entries, got {self.inputs} x {self.outputs}"
+            )
+        seeds, inputs = np.arange(self._pool.seeds), np.arange(self.inputs)[:, None]
+        hits = np.zeros((self.inputs, self.outputs), dtype=np.int64)
+        hits[inputs, seeds * self._pool.buckets + self._pool.cell(seeds, inputs)] = 1
+        return hits
+
+    def _members(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Each category of several inputs, and how many of them every cell holds, shape (M,)."""
+        if self._table is None and len(self._several) * self.outputs <= _KEPT:
+            self._table = np.array([self._held(category) for category in self._several.tolist()])
+        for row, category in enumerate(self._several.tolist()):
+            yield category, self._held(category) if self._table is None else self._table[row]
+
+    def _held(self, category: int) -> NDArray[np.int64]:
+        if self._sizes[category] <= _FEW:
+            return self._pool.members(np.flatnonzero(self._category_of == category))
+        held = self._pool.held((self._category_of == category).astype(np.float64))
+        return np.rint(held).astype(np.int64)

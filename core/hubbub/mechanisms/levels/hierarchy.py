@@ -1,0 +1,163 @@
+"""Inputs grouped into categories, these perhaps into larger ones: a tree, numbered from the top."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels.channel import MAX_INPUTS
+from hubbub.channels.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
+from hubbub.errors import ParameterError
+
+MAX_LEVELS: Final = 16
+"""More would share the reports too thinly; and a description must not ask for much memory."""
+
+Sizes: TypeAlias = "Sequence[int | Sizes]"
+"""Categories: each is its number of values, or the categories that it consists of."""
+
+
+class Nesting:
+    """Nested groupings of the inputs 0..K-1, every cell contiguous; the last level has one cell per input.
+
+    Attributes:
+        inputs: K.
+        sizes: Per level but the last how many inputs each cell has, shape (cells,), int64.
+        labels: Per level the cell of every input, shape (K,), intp; read-only.
+    """
+
+    def __init__(self, inputs: int, sizes: Sequence[Sequence[int]]) -> None:
+        """Sets the groupings.
+
+        Raises:
+            ParameterError: If a level's sizes do not add up to K, or a level does not split the one before.
+        """
+        if not 2 <= inputs <= MAX_INPUTS:
+            raise ParameterError(f"levels must have 2 to {MAX_INPUTS} inputs, got {inputs}")
+        if not 1 <= len(sizes) < MAX_LEVELS:
+            raise ParameterError(f"levels must be two to {MAX_LEVELS}, got {len(sizes) + 1}")
+        for level in sizes:
+            # By Python's integers: sums of int64 might wrap round.
+            if min(level, default=0) < 1 or sum(level) != inputs:
+                raise ParameterError(
+                    f"the sizes of a level must be at least 1 and sum to {inputs}, got {sum(level)}"
+                )
+        self.inputs = inputs
+        self.sizes = tuple(np.array(level, dtype=np.int64) for level in sizes)
+        ends: set[int] = set()
+        for split in self.sizes:
+            finer = set(np.cumsum(split).tolist())
+            if not ends < finer or len(finer) < 2:
+                raise ParameterError(
+                    "each level must split categories of the one before, got one that does not"
+                )
+            ends = finer
+        if len(ends) == inputs:
+            raise ParameterError("categories must have more than one value somewhere, got none that has")
+        self.labels = tuple(
+            np.repeat(np.arange(level.size, dtype=np.intp), level)
+            for level in (*self.sizes, np.ones(inputs, dtype=np.int64))
+        )
+        for array in (*self.sizes, *self.labels):
+            array.setflags(write=False)
+
+    @classmethod
+    def of(cls, sizes: Sizes) -> Nesting:
+        """Gives the nesting of categories of categories; where a branch ends early its value repeats.
+
+        Raises:
+            ParameterError: If it is no such tree, or has one level only.
+        """
+        levels: list[list[int]] = []
+        nodes: list[int | Sizes] = list(_listed(sizes))
+        while True:
+            levels.append([_count(node) for node in nodes])
+            if all(type(node) is int or isinstance(node, int | np.integer) for node in nodes):
+                break
+            below: list[int | Sizes] = []
+            for node in nodes:
+                below += [node] if isinstance(node, int | np.integer) else _listed(node)
+            nodes = below
+        return cls(sum(levels[0]), levels)
+
+    @classmethod
+    def joined(cls, inputs: int, sizes: Sequence[int]) -> Nesting:
+        """Gives the nesting whose levels' sizes stand one after another, each level summing to K.
+
+        Raises:
+            ParameterError: If they do not.
+        """
+        levels: list[list[int]] = [[]]
+        held = 0
+        for size in sizes:
+            levels[-1].append(size)
+            held += size
+            if held >= inputs:
+                levels.append([])
+                held = held - inputs
+        if levels.pop():
+            raise ParameterError(f"the sizes of every level must sum to {inputs}, got {held} at the end")
+        return cls(inputs, levels)
+
+    @property
+    def flat(self) -> list[int]:
+        """The sizes of all levels one after another, as `joined` reads them."""
+        return [int(size) for level in self.sizes for size in level]
+
+    @property
+    def cells(self) -> list[int]:
+        """How many cells each level has, the last one included."""
+        return [*(level.size for level in self.sizes), self.inputs]
+
+    def farthest(self, odds: Sequence[tuple[int, int]]) -> list[Fraction]:
+        """Gives, per level, the largest ratio for two inputs that differ at it and all below.
+
+        Args:
+            odds: Per level the largest ratio of a symbol about it.
+        """
+        ratios = [Fraction(*pair) for pair in odds]
+        return [max(ratios[k:]) for k in range(len(ratios))]
+
+    def blocks(self, odds: Sequence[tuple[int, int]]) -> BlockDivergence:
+        """Gives the max-divergence in quanta: the largest over the levels at which two inputs differ."""
+        quanta = [fixed_up(ratio.numerator, ratio.denominator) for ratio in self.farthest(odds)]
+        count = self.sizes[-1].size
+        if count > MAX_BLOCKS or len(set(quanta)) == 1:
+            return BlockDivergence.constant(self.inputs, quanta[0])
+        first = np.cumsum(self.sizes[-1]) - self.sizes[-1]
+        common = np.zeros((count, count), dtype=np.intp)
+        for labels in self.labels[:-1]:
+            common += labels[first][:, None] == labels[first][None, :]
+        across = np.array([*quanta, 0], dtype=np.int64)[np.minimum(common, len(quanta) - 1)]
+        return BlockDivergence(self.labels[-2], across, np.full(count, quanta[-1], dtype=np.int64))
+
+    def divergence(self, odds: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+        """Gives the max-divergence in nats, shape (K, K)."""
+        logs = np.array([*(np.log(float(ratio)) for ratio in self.farthest(odds)), 0.0])
+        common = np.zeros((self.inputs, self.inputs), dtype=np.intp)
+        for labels in self.labels:
+            common += labels[:, None] == labels[None, :]
+        matrix: NDArray[np.float64] = logs[common]
+        return matrix
+
+
+def _listed(sizes: object) -> list[int | Sizes]:
+    if isinstance(sizes, np.ndarray):
+        sizes = sizes.tolist()
+    if not isinstance(sizes, Sequence) or isinstance(sizes, str | bytes) or not sizes:
+        raise ParameterError(f"sizes must be a list of categories, got {type(sizes).__name__}")
+    return list(sizes)
+
+
+def _count(node: object) -> int:
+    """How many inputs a category has."""
+    if type(node) is int and node > 0:  # nearly all are, and there may be thousands
+        return node
+    if isinstance(node, int | np.integer) and not isinstance(node, bool):
+        if node < 1:
+            raise ParameterError(f"a category's size must be at least 1, got {node}")
+        return int(node)
+    return sum(_count(below) for below in _listed(node))

@@ -1,0 +1,40 @@
+"""The kinds of channels, by the modules that define them; a kind is loaded when a description names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Final
+
+from hubbub.channels.channel import Channel
+from hubbub.errors import WireError
+
+KINDS: Final[Mapping[str, str]] = {
+    "category_grr": "hubbub.mechanisms.pbgrr",
+    "dense": "hubbub.channels.finite",
+    "grr": "hubbub.mechanisms.grr",
+    "levels": "hubbub.mechanisms.levels.levels",
+    "local_hashing": "hubbub.mechanisms.hashing.local_hashing",
+    "pbgrr": "hubbub.mechanisms.pbgrr",
+    "set_levels": "hubbub.mechanisms.levels.levels",
+    "subset": "hubbub.mechanisms.subset",
+    "unary": "hubbub.mechanisms.unary",
+}
+"""Kind on the wire -> the module that defines it."""
+
+
+def channel_from_spec(spec: Mapping[str, object]) -> Channel:
+    """Give the channel that a description is of; the inverse of `Channel.to_spec`.
+
+    Args:
+        spec: As `to_spec` gave it, after any trip through msgpack. It is not trusted.
+
+    Raises:
+        WireError: If it is not a description of a known kind, with exactly that kind's keys and types.
+        ParameterError: If its integers break a rule of channels.
+    """
+    kind = spec.get("kind") if isinstance(spec, Mapping) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise WireError(f"a channel must be one of {', '.join(sorted(KINDS))}, got {kind!r}")
+    import_module(KINDS[kind])
+    return Channel.kinds()[kind].from_spec(spec)

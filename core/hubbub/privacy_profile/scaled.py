@@ -1,0 +1,82 @@
+"""A kernel of another width: the noise f * N for noise N and a factor f."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub.privacy_profile.noise import Floats, Gaussian, Kernel, Laplace
+
+__all__ = ["Scaled", "scaled"]
+
+
+def scaled(kernel: Kernel, factor: float) -> Kernel:
+    """The kernel of `factor` times the noise.
+
+    Args:
+        kernel: Any.
+        factor: > 0.
+
+    >>> scaled(Laplace(2.0), 1.5)
+    Laplace(scale=3.0)
+    """
+    if isinstance(kernel, Laplace):
+        return Laplace(factor * kernel.scale)
+    if isinstance(kernel, Gaussian):
+        return Gaussian(factor * kernel.sigma)
+    return Scaled(kernel, factor)
+
+
+@dataclass(frozen=True)
+class Scaled(Kernel):
+    """Another kernel's noise times a factor.
+
+    Attributes:
+        kernel: Whose noise.
+        factor: > 0.
+    """
+
+    kernel: Kernel
+    factor: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.factor < math.inf:
+            raise ParameterError(f"factor must be a positive finite number, got {self.factor!r}")
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Those of the kernel, as far out as the factor says."""
+        return tuple(self.factor * kink for kink in self.kernel.kinks)
+
+    def log_density(self, w: float) -> float:
+        """Ln f(w / factor) - ln factor."""
+        return self.kernel.log_density(w / self.factor) - math.log(self.factor)
+
+    def tail(self, w: float) -> float:
+        """The kernel's at w / factor."""
+        return self.kernel.tail(w / self.factor)
+
+    def tails(self, w: Floats) -> Floats:
+        """`tail` of many distances."""
+        return self.kernel.tails(w / self.factor)
+
+    def log_ratio(self, w: float, shift: float) -> float:
+        """The kernel's, both distances divided."""
+        return self.kernel.log_ratio(w / self.factor, shift / self.factor)
+
+    def crossing(self, target: float, low: float, high: float, shift: float) -> float:
+        """The kernel's, multiplied."""
+        f = self.factor
+        return min(max(f * self.kernel.crossing(target, low / f, high / f, shift / f), low), high)
+
+    def crossings(self, targets: Floats, low: float, high: float, shift: float) -> Floats:
+        """`crossing` of many targets."""
+        f = self.factor
+        return np.clip(f * self.kernel.crossings(targets, low / f, high / f, shift / f), low, high)
+
+    def panels(self, shift: float, order: float) -> list[float]:
+        """The kernel's, multiplied."""
+        return [self.factor * end for end in self.kernel.panels(shift / self.factor, order)]

@@ -1,0 +1,162 @@
+"""The survey, its domains and forms, its canonical bytes and signed lists."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub.survey.canonical import Parts
+    from hubbub.survey.choice import Choice, Compared
+    from hubbub.survey.domain import (
+        MAX_INTEGER,
+        MAX_LABEL_CHARACTERS,
+        MAX_SIZE,
+        Attribute,
+        Domain,
+        IntegerDomain,
+        Kind,
+        LabelDomain,
+        NumberDomain,
+        attribute_from_spec,
+    )
+    from hubbub.survey.forms import AnyEstimator, Form
+    from hubbub.survey.rules import (
+        MAX_DEVICES,
+        MAX_LATENESS_S,
+        MAX_NAME_CHARACTERS,
+        MAX_QUOTA,
+        MAX_ROUND_S,
+        MAX_ROUNDS,
+        MAX_SKEW_S,
+        MAX_START_S,
+        MAX_TITLE_CHARACTERS,
+        MAX_VERSION,
+        MISSING,
+        Rules,
+        check_attributes,
+    )
+    from hubbub.survey.score import KINDS, Score, score_channel
+    from hubbub.survey.signed_list import (
+        MAX_LIFE_S,
+        Opened,
+        SurveyList,
+        digest_of,
+        open_signed,
+        public_key,
+        public_text,
+        read_unverified,
+    )
+    from hubbub.survey.single import Single
+    from hubbub.survey.survey import Survey
+    from hubbub.survey.table import MAX_ATTRIBUTES, Table, check_size
+
+__all__ = [
+    "KINDS",
+    "MAX_ATTRIBUTES",
+    "MAX_DEVICES",
+    "MAX_INTEGER",
+    "MAX_LABEL_CHARACTERS",
+    "MAX_LATENESS_S",
+    "MAX_LIFE_S",
+    "MAX_NAME_CHARACTERS",
+    "MAX_QUOTA",
+    "MAX_ROUNDS",
+    "MAX_ROUND_S",
+    "MAX_SIZE",
+    "MAX_SKEW_S",
+    "MAX_START_S",
+    "MAX_TITLE_CHARACTERS",
+    "MAX_VERSION",
+    "MISSING",
+    "AnyEstimator",
+    "Attribute",
+    "Choice",
+    "Compared",
+    "Domain",
+    "Form",
+    "IntegerDomain",
+    "Kind",
+    "LabelDomain",
+    "NumberDomain",
+    "Opened",
+    "Parts",
+    "Rules",
+    "Score",
+    "Single",
+    "Survey",
+    "SurveyList",
+    "Table",
+    "attribute_from_spec",
+    "check_attributes",
+    "check_size",
+    "digest_of",
+    "open_signed",
+    "public_key",
+    "public_text",
+    "read_unverified",
+    "score_channel",
+]
+
+attach(
+    __name__,
+    {
+        "hubbub.survey.canonical": ("Parts",),
+        "hubbub.survey.choice": (
+            "Choice",
+            "Compared",
+        ),
+        "hubbub.survey.domain": (
+            "Attribute",
+            "Domain",
+            "IntegerDomain",
+            "Kind",
+            "LabelDomain",
+            "MAX_INTEGER",
+            "MAX_LABEL_CHARACTERS",
+            "MAX_SIZE",
+            "NumberDomain",
+            "attribute_from_spec",
+        ),
+        "hubbub.survey.forms": (
+            "AnyEstimator",
+            "Form",
+        ),
+        "hubbub.survey.rules": (
+            "MAX_DEVICES",
+            "MAX_LATENESS_S",
+            "MAX_NAME_CHARACTERS",
+            "MAX_QUOTA",
+            "MAX_ROUNDS",
+            "MAX_ROUND_S",
+            "MAX_SKEW_S",
+            "MAX_START_S",
+            "MAX_TITLE_CHARACTERS",
+            "MAX_VERSION",
+            "MISSING",
+            "Rules",
+            "check_attributes",
+        ),
+        "hubbub.survey.score": (
+            "KINDS",
+            "Score",
+            "score_channel",
+        ),
+        "hubbub.survey.signed_list": (
+            "MAX_LIFE_S",
+            "Opened",
+            "SurveyList",
+            "digest_of",
+            "open_signed",
+            "public_key",
+            "public_text",
+            "read_unverified",
+        ),
+        "hubbub.survey.single": ("Single",),
+        "hubbub.survey.survey": ("Survey",),
+        "hubbub.survey.table": (
+            "MAX_ATTRIBUTES",
+            "Table",
+            "check_size",
+        ),
+    },
+)

@@ -1,0 +1,203 @@
+"""The canonical bytes of a survey: one MessagePack array in a fixed order, one encoding per survey.
+
+docs/wire.md gives the layout for readers in other languages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub import mechanisms
+from hubbub.channels.channel import MAX_INPUTS, Channel
+from hubbub.errors import WireError
+from hubbub.survey.domain import MAX_SIZE, Attribute, attribute_from_spec
+from hubbub.survey.rules import MAX_CANONICAL_BYTES, MAX_NAME_CHARACTERS, MAX_TITLE_CHARACTERS
+from hubbub.survey.score import FORM as SCORE
+from hubbub.survey.score import score_from_spec
+from hubbub.survey.single import Single
+from hubbub.survey.table import FORM as TABLE
+from hubbub.survey.table import table_from_spec
+from hubbub.wire import packing
+from hubbub.wire.frames import check_elements
+
+if TYPE_CHECKING:
+    from hubbub.survey.forms import Form
+    from hubbub.survey.survey import Survey
+
+# The first element keeps these bytes, and hence their digest, apart from anything else that is ever signed.
+MAGIC: Final = "hubbub-survey"
+SINGLE_LAYOUT: Final = 1
+"""Of a survey that asks for one attribute."""
+
+FORM_LAYOUT: Final = 2
+"""Of any other: its form is a field, in the place of mapping and categories."""
+
+MAX_ELEMENTS: Final = 10 * MAX_INPUTS
+"""Elements of one survey, nested ones included: of a label for every input, its place, its category with its
+name and size, and four weights, with room to spare. Built, they take 64 bytes each, 80 MiB in all."""
+
+_SMALL: Final = 2**16
+"""Bytes that are built without a look at them first: 4 MiB at worst."""
+
+_FIELDS: Final = {SINGLE_LAYOUT: 16, FORM_LAYOUT: 15}
+_LARGEST: Final = 2**63 - 1
+
+
+class Parts(TypedDict):
+    """Everything that makes a Survey, by the names of its fields."""
+
+    id: str
+    version: int
+    title: str
+    form: Form
+    epsilon: float
+    channel: Channel
+    start_s: int
+    round_s: int
+    rounds: int
+    lateness_s: int
+    skew_s: int
+    minimum_cohort: int
+    planned_devices: int
+    quota: int | None
+
+
+def encode(survey: Survey) -> bytes:
+    """The canonical bytes of a survey whose parts have been checked."""
+    form = survey.form
+    attributes: object
+    if isinstance(form, Single):
+        layout, attributes, asked = SINGLE_LAYOUT, form.attribute.to_spec(), _single(form)
+    else:
+        layout, attributes = FORM_LAYOUT, [each.to_spec() for each in form.attributes]
+        asked = [form.to_spec()]
+    return packing.pack(
+        [
+            MAGIC,
+            layout,
+            survey.id,
+            survey.version,
+            survey.title,
+            attributes,
+            float(survey.epsilon),
+            dict(sorted(survey.channel.to_spec().items())),
+            *asked,
+            [survey.start_s, survey.round_s, survey.rounds],
+            survey.lateness_s,
+            survey.skew_s,
+            survey.minimum_cohort,
+            survey.planned_devices,
+            survey.quota,
+        ]
+    )
+
+
+def _single(form: Single) -> list[object]:
+    """The mapping and the categories of one attribute."""
+    sizes = np.bincount(form.category_of).tolist()
+    mapping = form.mapping
+    # Nil where the order of the domain is the order of the inputs, and for grid points.
+    plain = mapping is None or np.array_equal(mapping, np.arange(len(mapping)))
+    return [
+        None if mapping is None or plain else mapping.tolist(),
+        [[name, size] for name, size in zip(form.category_names, sizes, strict=True)],
+    ]
+
+
+def decode(data: bytes) -> Parts:
+    """The parts that canonical bytes describe, of the right types; `Survey` checks what they mean.
+
+    Raises:
+        WireError: If the bytes are not of this layout.
+        ParameterError: If the channel or the attribute breaks a rule of its own.
+    """
+    if len(data) > MAX_CANONICAL_BYTES:
+        raise WireError(f"a survey must have at most {MAX_CANONICAL_BYTES} bytes, got {len(data)}")
+    if len(data) > _SMALL:
+        check_elements(data, "survey", MAX_ELEMENTS)
+    fields = packing.array(packing.unpack(data, "survey"), "survey")
+    if len(fields) < 2 or fields[0] != MAGIC:
+        raise WireError(f"a survey must be an array that begins with {MAGIC!r} and its version")
+    layout = packing.version(fields[1], "survey", tuple(_FIELDS))
+    packing.array(fields, "survey", _FIELDS[layout])
+    if not isinstance(fields[7], dict):
+        raise WireError(f"a survey's channel must be a map, got {type(fields[7]).__name__}")
+    channel = mechanisms.channel_from_spec(fields[7])
+    form: Form
+    if layout == SINGLE_LAYOUT:
+        attribute = attribute_from_spec(fields[5])
+        names, sizes = _categories(fields[9], channel.inputs)
+        category_of = np.repeat(np.arange(len(sizes)), sizes)
+        form = Single(attribute, channel.inputs, _mapping(fields[8], attribute, channel), names, category_of)
+    else:
+        form = _form(fields[5], fields[8], packing.real(fields[6], "epsilon"))
+    schedule, *terms = fields[-6:]
+    start_s, round_s, rounds = _numbers(packing.array(schedule, "schedule", 3), "schedule")
+    lateness_s, skew_s, cohort, devices = _numbers(terms[:4], "survey terms")
+    return Parts(
+        id=packing.text(fields[2], "survey id", MAX_NAME_CHARACTERS),
+        version=_numbers([fields[3]], "survey version")[0],
+        title=packing.text(fields[4], "survey title", MAX_TITLE_CHARACTERS),
+        form=form,
+        epsilon=packing.real(fields[6], "epsilon"),
+        channel=channel,
+        start_s=start_s,
+        round_s=round_s,
+        rounds=rounds,
+        lateness_s=lateness_s,
+        skew_s=skew_s,
+        minimum_cohort=cohort,
+        planned_devices=devices,
+        quota=None if terms[4] is None else _numbers([terms[4]], "quota")[0],
+    )
+
+
+def _form(specs: object, fields: object, epsilon: float) -> Form:
+    """What a survey of another form than one attribute asks for."""
+    attributes = tuple(map(attribute_from_spec, packing.array(specs, "attributes")))
+    parts = packing.array(fields, "form")
+    if parts and parts[0] == TABLE:
+        return table_from_spec(attributes, parts)
+    if parts and parts[0] == SCORE:
+        return score_from_spec(attributes, parts, epsilon)
+    raise WireError(f"a form must be {TABLE} or {SCORE}, got {parts[:1]!r:.80}")
+
+
+def require_same(data: bytes, canonical: bytes) -> None:
+    """Refuses bytes that say the same as `canonical` in another encoding.
+
+    One survey must have one digest: with two, the reports of half the crowd would be of an unknown survey.
+
+    Raises:
+        WireError: If they differ.
+    """
+    if data != canonical:
+        raise WireError("a survey must be in its canonical encoding, got another one of the same content")
+
+
+def _numbers(values: list[object], subject: str) -> list[int]:
+    return [packing.integer(value, subject, 0, _LARGEST) for value in values]
+
+
+def _categories(value: object, inputs: int) -> tuple[tuple[str, ...], list[int]]:
+    pairs = [packing.array(item, "category", 2) for item in packing.array(value, "categories")]
+    names = tuple(packing.text(pair[0], "category name", MAX_NAME_CHARACTERS) for pair in pairs)
+    sizes = [packing.integer(pair[1], "category size", 1, inputs) for pair in pairs]
+    # Summed before anything of that size is built.
+    if sum(sizes) != inputs:
+        raise WireError(f"category sizes must sum to the channel's {inputs} inputs, got {sum(sizes)}")
+    return names, sizes
+
+
+def _mapping(value: object, attribute: Attribute, channel: Channel) -> NDArray[np.intp] | None:
+    if attribute.to_spec()[2] == "number":
+        if value is not None:
+            raise WireError("a survey of numbers must have no mapping, got one")
+        return None
+    if value is None:
+        return np.arange(attribute.size + 1)
+    mapping = packing.integers(value, "mapping", 0, min(MAX_SIZE, channel.inputs - 1))
+    return np.array(mapping, dtype=np.intp)

@@ -1,0 +1,252 @@
+"""What a device may hold: an attribute, its domain, and whether its value is expected to change.
+
+Attributes are registered on the device by its host application, never by a survey.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Final, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels.channel import MAX_INPUTS
+from hubbub.errors import ParameterError, WireError
+from hubbub.wire import packing
+
+Kind: TypeAlias = Literal["static", "evolving"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+# One input of every channel is "missing", so a domain holds one value less than a channel has inputs.
+MAX_SIZE: Final = MAX_INPUTS - 1
+MAX_LABEL_CHARACTERS: Final = 200
+# Ends of an integer domain: every JSON reader keeps them exact.
+MAX_INTEGER: Final = 2**53 - 1
+IDENTIFIER: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
+IDENTIFIER_RULE: Final = (
+    "must be 1 to 64 of a-z, 0-9, dot, dash, underscore, and begin with a letter or digit"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerDomain:
+    """The whole numbers low..high, ends included."""
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        for name, end in (("low", self.low), ("high", self.high)):
+            if type(end) is not int or abs(end) > MAX_INTEGER:
+                raise ParameterError(f"{name} must be an integer of at most 53 bits, got {end!r}")
+        if self.low >= self.high:
+            raise ParameterError(f"high must be above low {self.low}, got {self.high}")
+        if self.high - self.low >= MAX_SIZE:
+            raise ParameterError(
+                f"an integer domain must hold at most {MAX_SIZE} values, got {self.high - self.low + 1}"
+            )
+
+
+@dataclass(frozen=True)
+class LabelDomain:
+    """Some named choices, in their order."""
+
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not 2 <= len(self.labels) <= MAX_SIZE:
+            raise ParameterError(f"labels must be 2 to {MAX_SIZE}, got {len(self.labels)}")
+        for label in self.labels:
+            if not isinstance(label, str) or not 1 <= len(label) <= MAX_LABEL_CHARACTERS:
+                raise ParameterError(
+                    f"a label must be text of 1 to {MAX_LABEL_CHARACTERS} characters, got {label!r:.80}"
+                )
+        if len(self.index) != len(self.labels):
+            twice = next(label for i, label in enumerate(self.labels) if self.index[label] != i)
+            raise ParameterError(f"labels must differ, got {twice!r} twice")
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Where each label stands."""
+        return {label: i for i, label in enumerate(self.labels)}
+
+
+@dataclass(frozen=True, slots=True)
+class NumberDomain:
+    """The real numbers low..high, ends included; a survey lays its own grid over them."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name, end in (("low", self.low), ("high", self.high)):
+            if type(end) is not float or not math.isfinite(end):
+                raise ParameterError(f"{name} must be a finite number, got {end!r}")
+        if not self.low < self.high or not math.isfinite(self.high - self.low):
+            raise ParameterError(f"high must be above low {self.low!r}, got {self.high!r}")
+
+    def grid(self, points: int) -> NDArray[np.float64]:
+        """The equally spaced numbers from low to high, shape (points,), rising.
+
+        Raises:
+            ParameterError: If floats are too coarse there for so many different numbers.
+        """
+        numbers = np.linspace(self.low, self.high, points)
+        if not (np.diff(numbers) > 0.0).all():
+            raise ParameterError(
+                f"a grid must have points that differ, got {points} from {self.low!r} to {self.high!r}"
+            )
+        return numbers
+
+
+Domain: TypeAlias = IntegerDomain | LabelDomain | NumberDomain
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One thing that a host application knows about the owner of its device.
+
+    Attributes:
+        id: Its name, the same on every device.
+        kind: "static" if one value is to be protected for good (birth year), "evolving" if every round has
+            its own (screen time today).
+        domain: The values it can have; anything else counts as missing.
+
+    Raises:
+        ParameterError: If id, kind or domain breaks a rule.
+
+    >>> Attribute.integer("visits", 0, 77).index_of(3)
+    3
+    >>> Attribute.integer("visits", 0, 77).index_of(None)
+    78
+    """
+
+    id: str
+    kind: Kind
+    domain: Domain
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str) or not IDENTIFIER.fullmatch(self.id):
+            raise ParameterError(f"attribute id {IDENTIFIER_RULE}, got {self.id!r:.80}")
+        if self.kind not in KINDS:
+            raise ParameterError(f"attribute kind must be one of {', '.join(KINDS)}, got {self.kind!r:.80}")
+        if not isinstance(self.domain, IntegerDomain | LabelDomain | NumberDomain):
+            raise ParameterError(f"attribute domain must be a domain, got {type(self.domain).__name__}")
+
+    @classmethod
+    def integer(cls, attribute_id: str, low: int, high: int, *, kind: Kind = "evolving") -> Attribute:
+        """An attribute whose values are the whole numbers low..high."""
+        return cls(attribute_id, kind, IntegerDomain(low, high))
+
+    @classmethod
+    def labels(cls, attribute_id: str, labels: Sequence[str], *, kind: Kind = "evolving") -> Attribute:
+        """An attribute whose values are the given labels."""
+        return cls(attribute_id, kind, LabelDomain(tuple(labels)))
+
+    @classmethod
+    def number(cls, attribute_id: str, low: float, high: float, *, kind: Kind = "evolving") -> Attribute:
+        """An attribute whose values are the real numbers low..high."""
+        # Adding zero turns -0.0 into 0.0: equal domains have equal bytes.
+        return cls(attribute_id, kind, NumberDomain(float(low) + 0.0, float(high) + 0.0))
+
+    @property
+    def size(self) -> int:
+        """How many values its domain has, missing not counted.
+
+        Raises:
+            ParameterError: If the domain is not discrete.
+        """
+        domain = self.domain
+        if isinstance(domain, IntegerDomain):
+            return domain.high - domain.low + 1
+        if isinstance(domain, LabelDomain):
+            return len(domain.labels)
+        raise ParameterError(f"attribute {self.id} must have a discrete domain to have a size, got numbers")
+
+    def label_of(self, index: int) -> str:
+        """The name of the value at `index` of a discrete domain."""
+        if isinstance(self.domain, IntegerDomain):
+            return str(self.domain.low + index)
+        if isinstance(self.domain, LabelDomain):
+            return self.domain.labels[index]
+        raise ParameterError(f"attribute {self.id} must have a discrete domain to have labels, got numbers")
+
+    def index_of(self, value: object) -> int:
+        """Where a value stands in a discrete domain: 0..size-1, or `size` for missing and anything else.
+
+        It never raises on a value, so that what a device sends does not depend on an error either. Whole
+        floats count as integers; a bool is neither an integer nor a label.
+
+        Raises:
+            ParameterError: If the domain is not discrete.
+        """
+        size = self.size
+        domain = self.domain
+        if isinstance(domain, IntegerDomain):
+            whole = _whole(value)
+            return whole - domain.low if whole is not None and domain.low <= whole <= domain.high else size
+        assert isinstance(domain, LabelDomain)  # noqa: S101 - `size` refuses the third kind
+        return domain.index.get(value, size) if isinstance(value, str) else size
+
+    def to_spec(self) -> list[object]:
+        """The attribute as plain values that msgpack carries; `attribute_from_spec` reads them."""
+        domain = self.domain
+        if isinstance(domain, LabelDomain):
+            return [self.id, self.kind, "label", list(domain.labels)]
+        name = "integer" if isinstance(domain, IntegerDomain) else "number"
+        return [self.id, self.kind, name, [domain.low, domain.high]]
+
+
+def _whole(value: object) -> int | None:
+    """`value` as an int if it is a whole number (a NumPy scalar included), else None."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a fraction beyond every float is beyond every domain
+        return None
+    return int(number) if number.is_integer() else None
+
+
+def exact_number(value: object) -> Fraction | None:
+    """`value` as the exact number that it is, or None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    number = float(value)
+    return Fraction(number) if math.isfinite(number) else None
+
+
+def attribute_from_spec(spec: object) -> Attribute:
+    """The attribute that `Attribute.to_spec` described; the description is not trusted.
+
+    Raises:
+        WireError: If it has another shape or other types.
+        ParameterError: If its values break a rule of attributes.
+    """
+    fields = packing.array(spec, "attribute", 4)
+    identifier, kind, name = (packing.text(field, "attribute", 64) for field in fields[:3])
+    if kind not in KINDS:
+        raise WireError(f"attribute kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    items = packing.array(fields[3], "attribute domain")
+    if name == "label":
+        labels = tuple(packing.text(item, "label", MAX_LABEL_CHARACTERS) for item in items)
+        return Attribute(identifier, kind, LabelDomain(labels))
+    packing.array(items, "attribute domain", 2)
+    if name == "integer":
+        low, high = (packing.integer(end, "attribute domain", -MAX_INTEGER, MAX_INTEGER) for end in items)
+        return Attribute(identifier, kind, IntegerDomain(low, high))
+    if name == "number":
+        low_f, high_f = (packing.real(end, "attribute domain") for end in items)
+        return Attribute(identifier, kind, NumberDomain(low_f, high_f))
+    raise WireError(f"attribute type must be integer, label or number, got {name!r}")

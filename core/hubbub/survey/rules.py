@@ -1,0 +1,132 @@
+"""The limits of a survey's terms, and refusals that name file, key, rule and value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from hubbub.errors import SurveyError
+from hubbub.numeric.exact import MAX_EPSILON, MIN_EPSILON
+from hubbub.survey.domain import IDENTIFIER, IDENTIFIER_RULE, Attribute
+
+MAX_VERSION: Final = 2**31 - 1
+MAX_TITLE_CHARACTERS: Final = 200
+MAX_NAME_CHARACTERS: Final = 200
+DAY_S: Final = 86_400
+# A start that 32 bits of seconds hold: the log keeps minutes in as many, with room to spare.
+MAX_START_S: Final = 2**32 - 1
+MAX_ROUND_S: Final = 366 * DAY_S
+# Every round's reservation is held by the device from enrolment on; three a day for a century.
+MAX_ROUNDS: Final = 100_000
+MAX_LATENESS_S: Final = 90 * DAY_S
+MAX_SKEW_S: Final = DAY_S
+MAX_DEVICES: Final = 10**11
+MAX_QUOTA: Final = 2**53 - 1
+# Canonical bytes travel to every device and into every partition of the log.
+MAX_CANONICAL_BYTES: Final = 2**24
+MISSING: Final = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Checks of single values of one survey, read from `file`."""
+
+    file: str
+
+    def refuse(self, key: str, rule: str, value: object) -> NoReturn:
+        """Raises the SurveyError of a broken rule."""
+        raise SurveyError(self.file, key, rule, value)
+
+    def integer(self, key: str, value: object, low: int, high: int) -> int:
+        """`value` if it is an integer in [low, high]."""
+        if type(value) is not int or not low <= value <= high:
+            self.refuse(key, f"must be an integer from {low} to {high}", value)
+        return value
+
+    def real(self, key: str, value: object, low: float = -math.inf, high: float = math.inf) -> float:
+        """`value` as a float if it is a finite number in [low, high]."""
+        bounds = "" if low == -math.inf else f" from {low:g} to {high:g}"
+        rule = f"must be a finite number{bounds}"
+        if type(value) not in (int, float):
+            self.refuse(key, rule, value)
+        try:
+            number = float(value)  # type: ignore[arg-type]  # its exact type was tested above
+        except OverflowError:
+            self.refuse(key, rule, value)
+        if not math.isfinite(number) or not low <= number <= high:
+            self.refuse(key, rule, value)
+        return number + 0.0
+
+    def text(self, key: str, value: object, max_characters: int) -> str:
+        """`value` if it is printable text of 1 to `max_characters`."""
+        if not isinstance(value, str) or not 1 <= len(value) <= max_characters or not value.isprintable():
+            self.refuse(key, f"must be printable text of 1 to {max_characters} characters", value)
+        return value
+
+    def identifier(self, key: str, value: object) -> str:
+        """`value` if it can be an id."""
+        if not isinstance(value, str) or not IDENTIFIER.fullmatch(value):
+            self.refuse(key, IDENTIFIER_RULE, value)
+        return value
+
+    def choice(self, key: str, value: object, choices: Sequence[str]) -> str:
+        """`value` if it is one of `choices`."""
+        if not isinstance(value, str) or value not in choices:
+            self.refuse(key, f"must be one of {', '.join(choices)}", value)
+        return value
+
+    # The terms that a survey file and canonical bytes have in common.
+
+    def epsilon(self, value: object, key: str = "epsilon") -> float:
+        """The declared epsilon."""
+        return self.real(key, value, MIN_EPSILON, MAX_EPSILON)
+
+    def terms(
+        self,
+        *,
+        survey_id: object,
+        version: object,
+        title: object,
+        start_s: object,
+        round_s: object,
+        rounds: object,
+        lateness_s: object,
+        skew_s: object,
+        minimum_cohort: object,
+        planned_devices: object,
+        quota: object,
+    ) -> None:
+        """Refuses terms that are not within their limits, by the key that a survey file gives them."""
+        self.identifier("id", survey_id)
+        self.integer("version", version, 1, MAX_VERSION)
+        self.text("title", title, MAX_TITLE_CHARACTERS)
+        self.integer("schedule.start", start_s, 0, MAX_START_S)
+        self.integer("schedule.round", round_s, 1, MAX_ROUND_S)
+        self.integer("schedule.rounds", rounds, 1, MAX_ROUNDS)
+        self.integer("schedule.lateness", lateness_s, 0, MAX_LATENESS_S)
+        self.integer("schedule.skew", skew_s, 0, MAX_SKEW_S)
+        self.integer("minimum_cohort", minimum_cohort, 1, MAX_DEVICES)
+        self.integer("planned_devices", planned_devices, 1, MAX_DEVICES)
+        if quota is not None:
+            self.integer("quota", quota, 1, MAX_QUOTA)
+
+
+def check_names(rules: Rules, key: str, names: Sequence[str]) -> None:
+    """Refuses names of categories that are not text, not different, or not "missing" last and only there."""
+    for i, name in enumerate(names):
+        rules.text(f"{key}[{i}].name", name, MAX_NAME_CHARACTERS)
+        if (name == MISSING) != (i == len(names) - 1):
+            rules.refuse(f"{key}[{i}].name", f'must be "{MISSING}" for the last category only', name)
+    if len(set(names)) != len(names):
+        rules.refuse(key, "must have names that differ", list(names))
+
+
+def check_attributes(rules: Rules, attributes: Sequence[Attribute], least: int, most: int) -> None:
+    """Refuses attributes of one survey that are too few or too many, or of one name."""
+    if not least <= len(attributes) <= most:
+        rules.refuse("attribute", f"must be {least} to {most} [[attribute]] tables", len(attributes))
+    for i, attribute in enumerate(attributes):
+        if any(attribute.id == other.id for other in attributes[:i]):
+            rules.refuse(f"attribute[{i}].id", "must be its own in the survey", attribute.id)

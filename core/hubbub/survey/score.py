@@ -1,0 +1,209 @@
+"""The form of a survey that asks for a score of several numbers: a linear, truncated or logistic regression.
+
+The device works the score out; with its place g between the two ends of the output it moves to the upper end
+with probability g, by an exact coin, and says by randomised response at which end it is (Pan, eq. 8). So the
+channel has two inputs, the ends, and its integers certify epsilon whatever the score. Nothing but the mean of
+the score can be told from the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub import estimation, mechanisms
+from hubbub.channels.channel import Channel
+from hubbub.errors import ParameterError, WireError
+from hubbub.filter.regression.regression import MAX_NUMBERS, TOTAL, Box, Regression
+from hubbub.mechanisms.rounding import stochastic, stochastic_many
+from hubbub.numeric.randomness import Source
+from hubbub.survey.domain import Attribute, IntegerDomain, LabelDomain, exact_number
+from hubbub.survey.rules import Rules, check_attributes
+from hubbub.wire import packing
+
+FORM: Final = "score"
+
+Kind = Literal["linear", "truncated", "logistic"]
+KINDS: Final[tuple[Kind, ...]] = ("linear", "truncated", "logistic")
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A score, and what a missing number counts as.
+
+    Attributes:
+        attributes: The numbers that it reads, in the order of their ids; integers count as the numbers that
+            they are.
+        kind: See `Regression`.
+        coefficients: One per attribute.
+        intercept: Added to their sum.
+        defaults: What a missing value of each attribute counts as, within its domain.
+        low: The output's lower end.
+        high: Its upper end.
+        epsilon: Declared, of one answer.
+    """
+
+    attributes: tuple[Attribute, ...]
+    kind: Kind
+    coefficients: tuple[float, ...]
+    intercept: float
+    defaults: tuple[float, ...]
+    low: float
+    high: float
+    epsilon: float
+
+    def check(self, rules: Rules, channel: Channel) -> None:
+        """Refuses what does not fit together.
+
+        Raises:
+            SurveyError: If attributes, coefficients or defaults are not such, or the channel is not theirs.
+        """
+        check_attributes(rules, self.attributes, 1, MAX_NUMBERS)
+        if list(self.attributes) != sorted(self.attributes, key=lambda attribute: attribute.id):
+            rules.refuse("attribute", "must be in the order of ids", [each.id for each in self.attributes])
+        for i, (attribute, default) in enumerate(zip(self.attributes, self.defaults, strict=True)):
+            domain = attribute.domain
+            if isinstance(domain, LabelDomain):
+                rules.refuse(f"attribute[{i}].type", "must be integer or number in a score", "label")
+            rules.real(f"attribute[{i}].default", default, domain.low, domain.high)
+        try:
+            least = self.regression.least
+        except ParameterError as error:
+            rules.refuse("mechanism", f"must be a score ({error})", self.kind)
+        if not isinstance(channel, mechanisms.GRR) or (channel.inputs, channel.t, channel.u) != (
+            2,
+            TOTAL - least,
+            least,
+        ):
+            rules.refuse("mechanism", "must be the randomised response of its epsilon", channel.kind)
+
+    @cached_property
+    def regression(self) -> Regression:
+        """What the privacy filter accounts for.
+
+        Raises:
+            ParameterError: If a number is out of its range, or a linear score leaves the output's ends.
+        """
+        domains = [attribute.domain for attribute in self.attributes]
+        box = Box(
+            # Whole numbers are taken for any between: the loss over more records is never less.
+            tuple(float(domain.low) for domain in domains if not isinstance(domain, LabelDomain)),
+            tuple(float(domain.high) for domain in domains if not isinstance(domain, LabelDomain)),
+        )
+        return Regression(
+            self.kind, box, self.coefficients, self.intercept, self.epsilon, self.low, self.high
+        )
+
+    @property
+    def mapping(self) -> None:
+        """Inputs are not read from a table."""
+        return
+
+    @property
+    def input_labels(self) -> tuple[str, ...]:
+        """The two ends of the output."""
+        return f"{self.low:.6g}", f"{self.high:.6g}"
+
+    @property
+    def category_names(self) -> tuple[str, ...]:
+        """None: only a mean can be told."""
+        return ()
+
+    @property
+    def category_of(self) -> NDArray[np.intp]:
+        """No grouping of the two inputs, shape (0, 2)."""
+        return np.empty((0, 2), dtype=np.intp)
+
+    @property
+    def points(self) -> NDArray[np.float64]:
+        """The two ends of the output, shape (2,)."""
+        return np.array([self.low, self.high])
+
+    def place(self, values: Sequence[object]) -> float:
+        """Where between its ends the output lies, 0 to 1, for one value per attribute.
+
+        What is None, no number, or out of an attribute's domain counts as the attribute's default.
+        """
+        numbers = []
+        for attribute, value, default in zip(self.attributes, values, self.defaults, strict=True):
+            number, domain = exact_number(value), attribute.domain
+            assert not isinstance(domain, LabelDomain)  # noqa: S101 - `check` refuses that
+            whole = not isinstance(domain, IntegerDomain) or (number is not None and number.denominator == 1)
+            inside = number is not None and whole and domain.low <= number <= domain.high
+            numbers.append(float(number) if number is not None and inside else default)
+        return self.regression.place(numbers)
+
+    def score(self, values: Sequence[object]) -> float:
+        """The output for one value per attribute: what the released mean is the mean of."""
+        return self.low + (self.high - self.low) * self.place(values)
+
+    def input_of(self, values: Sequence[object], source: Source) -> int:
+        """The end that a device moves to, by an exact coin; see `Survey.input_of`."""
+        return stochastic(self.place(values), 0.0, 1.0, 2, source=source)
+
+    def inputs_of(self, columns: Sequence[NDArray[Any]], source: Source) -> NDArray[np.intp]:
+        """The ends that many devices move to, shape (n,), for simulation: within 2^-49 of `input_of`'s law.
+
+        Args:
+            columns: The numbers of each attribute, shape (n,), float, nan where missing, else in its domain.
+            source: Where the bytes come from.
+        """
+        total = np.full(len(columns[0]), self.intercept)
+        for column, default, coefficient in zip(columns, self.defaults, self.coefficients, strict=True):
+            total += coefficient * np.where(np.isnan(column), default, column)
+        if self.kind == "logistic":
+            small = np.exp(-np.abs(total))
+            places = np.where(total >= 0.0, 1.0, small) / (1.0 + small)
+        else:
+            places = np.clip((total - self.low) / (self.high - self.low), 0.0, 1.0)
+        return stochastic_many(places, 0.0, 1.0, 2, source=source).astype(np.intp)
+
+    def estimator(self, channel: Channel) -> estimation.ScoreEstimator:
+        """The unbiased estimator of the mean score."""
+        return estimation.ScoreEstimator(cast(mechanisms.GRR, channel), low=self.low, high=self.high)
+
+    def to_spec(self) -> list[object]:
+        """The form as plain values that msgpack carries; `score_from_spec` reads them."""
+        return [
+            FORM,
+            self.kind,
+            [[*pair] for pair in zip(self.coefficients, self.defaults, strict=True)],
+            self.intercept,
+            [self.low, self.high],
+        ]
+
+
+def score_channel(regression: Regression) -> mechanisms.GRR:
+    """The channel of a score: at which of two ends the device is, by randomised response."""
+    return mechanisms.GRR(2, TOTAL - regression.least, regression.least)
+
+
+def score_from_spec(attributes: tuple[Attribute, ...], fields: list[object], epsilon: float) -> Score:
+    """The score that `Score.to_spec` described; `Score.check` says whether it makes sense.
+
+    Raises:
+        WireError: If it has another shape or other types.
+    """
+    packing.array(fields, "score", 5)
+    kind = packing.text(fields[1], "score", 16)
+    if kind not in KINDS:
+        raise WireError(f"a score must be one of {', '.join(KINDS)}, got {kind!r}")
+    pairs = [packing.array(item, "score coefficient", 2) for item in packing.array(fields[2], "score")]
+    if len(pairs) != len(attributes):
+        raise WireError(f"a score must have {len(attributes)} coefficients, got {len(pairs)}")
+    low, high = (packing.real(end, "score end") for end in packing.array(fields[4], "score ends", 2))
+    return Score(
+        attributes,
+        kind,
+        tuple(packing.real(pair[0], "score coefficient") for pair in pairs),
+        packing.real(fields[3], "score intercept"),
+        tuple(packing.real(pair[1], "score default") for pair in pairs),
+        low,
+        high,
+        epsilon,
+    )

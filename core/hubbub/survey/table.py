@@ -1,0 +1,228 @@
+"""The form of a survey that asks for several attributes at once: a cross table of what each of them reads as.
+
+Each attribute is read by itself, by value or by category, and may be missing by itself. The channel's inputs
+are all combinations of those readings, the last attribute's changing fastest; the last input is "everything
+is missing". So a device that lacks one attribute still counts in the margin of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub import estimation, mechanisms
+from hubbub.channels.channel import MAX_INPUTS, Channel
+from hubbub.errors import WireError
+from hubbub.filter.query import MAX_CELLS
+from hubbub.numeric.randomness import Source
+from hubbub.survey.domain import MAX_SIZE, Attribute, NumberDomain
+from hubbub.survey.rules import MAX_NAME_CHARACTERS, MISSING, Rules, check_attributes, check_names
+from hubbub.wire import packing
+
+FORM: Final = "table"
+
+MAX_ATTRIBUTES: Final = 10
+"""With two values and missing each, eleven would already have more combinations than a channel has inputs."""
+
+_BETWEEN: Final = " / "
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Several attributes, and how each is read.
+
+    Attributes:
+        attributes: Two or more, with discrete domains.
+        readings: For each attribute the reading of every index of its domain and, last, of missing: shape
+            (size + 1,), onto 0..r where r is missing alone.
+        names: For each attribute the names of its readings without missing, or None where every value is a
+            reading of its own, in their order.
+    """
+
+    attributes: tuple[Attribute, ...]
+    readings: tuple[NDArray[np.intp], ...]
+    names: tuple[tuple[str, ...] | None, ...]
+
+    def __post_init__(self) -> None:
+        for reading in self.readings:
+            reading.setflags(write=False)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """How many readings each attribute has, missing included."""
+        return tuple(int(reading[-1]) + 1 for reading in self.readings)
+
+    @property
+    def inputs(self) -> int:
+        """K, the number of combinations."""
+        return math.prod(self.shape)
+
+    def check(self, rules: Rules, channel: Channel) -> None:
+        """Refuses what does not fit together.
+
+        Raises:
+            SurveyError: If attributes, readings or names are not such, or not those of the channel.
+        """
+        check_attributes(rules, self.attributes, 2, MAX_ATTRIBUTES)
+        for i, (attribute, reading, names) in enumerate(
+            zip(self.attributes, self.readings, self.names, strict=True)
+        ):
+            key = f"attribute[{i}]"
+            if isinstance(attribute.domain, NumberDomain):
+                rules.refuse(f"{key}.type", "must be integer or label in a table", "number")
+            size, missing = attribute.size, int(reading[-1])
+            if reading.shape != (size + 1,) or reading.min() < 0 or reading.max() != missing:
+                rules.refuse(key, f"must have {size + 1} readings, the last one missing", len(reading))
+            values = np.bincount(reading, minlength=missing + 1)
+            if values[missing] != 1 or not values.all():
+                rules.refuse(key, "must read as every reading, and only missing as the last", attribute.id)
+            if missing < 2:
+                rules.refuse(key, "must have at least two readings beside missing", missing)
+            if names is None:
+                if not np.array_equal(reading, np.arange(size + 1)):
+                    rules.refuse(key, "must have names where values share a reading", attribute.id)
+            elif len(names) != missing:
+                rules.refuse(f"{key}.category", f"must be {missing} names", list(names))
+            else:
+                check_names(rules, f"{key}.category", (*names, MISSING))
+        check_size(rules, self.attributes, self.shape)
+        if channel.inputs != self.inputs:
+            rules.refuse("attribute", f"must have {channel.inputs} combinations of readings", self.inputs)
+        if isinstance(
+            channel, mechanisms.Levels | mechanisms.SetLevels | mechanisms.CategoryGRR
+        ):  # their categories are not its margins
+            rules.refuse("mechanism.name", "must be one that tells single inputs, in a table", channel.kind)
+
+    @cached_property
+    def mapping(self) -> NDArray[np.intp]:
+        """Input of every combination of indices, shape (size_1 + 1, ..., size_k + 1)."""
+        axes = np.ix_(*self.readings)
+        found = np.zeros([len(reading) for reading in self.readings], dtype=np.intp)
+        for place, axis in enumerate(axes):
+            found += math.prod(self.shape[place + 1 :]) * axis
+        found.setflags(write=False)
+        return found
+
+    @cached_property
+    def _labels(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            (
+                *(names or (attribute.label_of(index) for index in range(attribute.size))),
+                MISSING,
+            )
+            for attribute, names in zip(self.attributes, self.names, strict=True)
+        )
+
+    @cached_property
+    def input_labels(self) -> tuple[str, ...]:
+        """Names of the K inputs."""
+        return tuple(_BETWEEN.join(labels) for labels in product(*self._labels))
+
+    @cached_property
+    def category_names(self) -> tuple[str, ...]:
+        """Every attribute's readings: the margins of the table."""
+        return tuple(
+            f"{attribute.id}: {label}"
+            for attribute, labels in zip(self.attributes, self._labels, strict=True)
+            for label in labels
+        )
+
+    @cached_property
+    def category_of(self) -> NDArray[np.intp]:
+        """The category of every input, one row per margin: shape (k, K)."""
+        offsets = np.cumsum((0, *self.shape[:-1]))
+        readings = np.unravel_index(np.arange(self.inputs), self.shape)
+        rows: NDArray[np.intp] = np.stack(readings) + offsets[:, None]
+        rows.setflags(write=False)
+        return rows
+
+    @property
+    def points(self) -> None:
+        """A combination stands for no number."""
+        return
+
+    def input_of(self, values: Sequence[object], source: Source) -> int:
+        """The channel's input for one value per attribute; see `Survey.input_of`."""
+        indices = (
+            attribute.index_of(value) for attribute, value in zip(self.attributes, values, strict=True)
+        )
+        return int(self.mapping[tuple(indices)])
+
+    def estimator(self, channel: Channel) -> estimation.MarginsEstimator:
+        """The unbiased estimator of all combinations and of every attribute's margin."""
+        return estimation.MarginsEstimator(channel, margins=self.category_of)
+
+    def to_spec(self) -> list[object]:
+        """The form as plain values that msgpack carries; `table_from_spec` reads them."""
+        return [
+            FORM,
+            [
+                [
+                    None if np.array_equal(reading, np.arange(len(reading))) else reading.tolist(),
+                    None if names is None else list(names),
+                ]
+                for reading, names in zip(self.readings, self.names, strict=True)
+            ],
+        ]
+
+
+def check_size(rules: Rules, attributes: Sequence[Attribute], shape: Sequence[int]) -> None:
+    """Refuses a table that is too large, before anything of its size is built.
+
+    Raises:
+        SurveyError: If it is.
+    """
+    inputs = math.prod(shape)
+    if inputs > MAX_INPUTS:
+        rules.refuse("attribute", f"must have at most {MAX_INPUTS} combinations of readings", inputs)
+    cells = math.prod(attribute.size + 1 for attribute in attributes)
+    if cells > MAX_CELLS:
+        rules.refuse("attribute", f"must have at most {MAX_CELLS} combinations of values", cells)
+
+
+def table_from_spec(attributes: tuple[Attribute, ...], fields: list[object]) -> Table:
+    """The table that `Table.to_spec` described; `Table.check` says whether it makes sense.
+
+    Raises:
+        WireError: If it has another shape or other types.
+    """
+    packing.array(fields, "table", 2)
+    readings, names = [], []
+    for attribute, item in zip_all(attributes, packing.array(fields[1], "table")):
+        reading, own = packing.array(item, "table reading", 2)
+        if reading is None:
+            readings.append(
+                np.arange(1 if isinstance(attribute.domain, NumberDomain) else attribute.size + 1)
+            )
+        else:
+            found = packing.integers(reading, "table reading", 0, MAX_SIZE)
+            if not found:
+                raise WireError("a table reading must have at least one index, got none")
+            readings.append(np.array(found, dtype=np.intp))
+        names.append(
+            None
+            if own is None
+            else tuple(
+                packing.text(name, "category name", MAX_NAME_CHARACTERS)
+                for name in packing.array(own, "category names")
+            )
+        )
+    return Table(attributes, tuple(readings), tuple(names))
+
+
+def zip_all(attributes: Sequence[Attribute], items: list[object]) -> list[tuple[Attribute, object]]:
+    """Pairs what a form says of each attribute with it.
+
+    Raises:
+        WireError: If it does not say one thing of each.
+    """
+    if len(items) != len(attributes):
+        raise WireError(f"a form must describe its {len(attributes)} attributes, got {len(items)}")
+    return list(zip(attributes, items, strict=True))

@@ -1,0 +1,123 @@
+"""The bytes that travel: reports, uploads, records, packing and the partition map."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub.wire.frames import Frame, check_elements
+    from hubbub.wire.packing import pack, unpack
+    from hubbub.wire.partition_map import Layout, Span
+    from hubbub.wire.record import (
+        NO_ROUND,
+        ReportsRecord,
+        SealRecord,
+        Segment,
+        SurveyRecord,
+        decode_record,
+        encode_record,
+    )
+    from hubbub.wire.report import (
+        DIGEST_BYTES,
+        ID_BYTES,
+        MAX_SURVEYS,
+        OUTCOMES,
+        SHORT_REPORT,
+        WIDE_REPORT,
+        Malformed,
+        Outcome,
+        Report,
+        decode_report,
+        decode_response,
+        decode_surveys,
+        decode_upload,
+        encode_report,
+        encode_response,
+        encode_surveys,
+        encode_upload,
+        short_reports,
+        wide_reports,
+    )
+
+__all__ = [
+    "DIGEST_BYTES",
+    "ID_BYTES",
+    "MAX_SURVEYS",
+    "NO_ROUND",
+    "OUTCOMES",
+    "SHORT_REPORT",
+    "WIDE_REPORT",
+    "Frame",
+    "Layout",
+    "Malformed",
+    "Outcome",
+    "Report",
+    "ReportsRecord",
+    "SealRecord",
+    "Segment",
+    "Span",
+    "SurveyRecord",
+    "check_elements",
+    "decode_record",
+    "decode_report",
+    "decode_response",
+    "decode_surveys",
+    "decode_upload",
+    "encode_record",
+    "encode_report",
+    "encode_response",
+    "encode_surveys",
+    "encode_upload",
+    "pack",
+    "short_reports",
+    "unpack",
+    "wide_reports",
+]
+
+attach(
+    __name__,
+    {
+        "hubbub.wire.frames": (
+            "Frame",
+            "check_elements",
+        ),
+        "hubbub.wire.packing": (
+            "pack",
+            "unpack",
+        ),
+        "hubbub.wire.partition_map": (
+            "Layout",
+            "Span",
+        ),
+        "hubbub.wire.record": (
+            "NO_ROUND",
+            "ReportsRecord",
+            "SealRecord",
+            "Segment",
+            "SurveyRecord",
+            "decode_record",
+            "encode_record",
+        ),
+        "hubbub.wire.report": (
+            "DIGEST_BYTES",
+            "ID_BYTES",
+            "MAX_SURVEYS",
+            "Malformed",
+            "OUTCOMES",
+            "Outcome",
+            "Report",
+            "SHORT_REPORT",
+            "WIDE_REPORT",
+            "decode_report",
+            "decode_response",
+            "decode_surveys",
+            "decode_upload",
+            "encode_report",
+            "encode_response",
+            "encode_surveys",
+            "encode_upload",
+            "short_reports",
+            "wide_reports",
+        ),
+    },
+)

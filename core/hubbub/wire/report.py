@@ -1,0 +1,272 @@
+"""What travels between a device and the gateway: reports, uploads, outcomes, survey lists.
+
+Byte layouts are in docs/wire.md and are held by the golden files; a change of either is a new WIRE_VERSION.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from hubbub.channels.symbols import MAX_SYMBOL_BYTES, Symbol
+from hubbub.errors import ParameterError, WireError
+from hubbub.wire import packing
+from hubbub.wire.frames import Frame
+
+WIRE_VERSION: Final = 1
+DIGEST_BYTES: Final = 16
+ID_BYTES: Final = 16
+# Rounds and symbols are kept in 32 bits by every reader of the log; no schedule or channel comes near.
+MAX_ROUND: Final = 2**31 - 1
+MAX_SYMBOL: Final = 2**32 - 1
+# A symbol that is a set: a bit for each of the most inputs that a channel has, and as many for categories.
+# One list of surveys; far more than an operator runs at once, few enough to hold in memory.
+MAX_SURVEYS: Final = 4096
+# One response answers one upload; no gateway accepts more reports in one body.
+MAX_OUTCOMES: Final = 65536
+
+# The longest form of an integer.
+_NUMBER_BYTES: Final = 9
+_IDENTITY: Final = DIGEST_BYTES + ID_BYTES
+_REPORT_HEAD: Final = bytes([0x93, 0xC4, _IDENTITY])
+# A report whose round and symbol are numbers below 128, as almost all are: its fields lie at fixed offsets.
+SHORT_REPORT: Final = np.dtype(
+    [
+        ("head", "u1", len(_REPORT_HEAD)),
+        ("digest", "u1", DIGEST_BYTES),
+        ("id", "u1", ID_BYTES),
+        ("round", "u1"),
+        ("symbol", "u1"),
+    ]
+)
+_SHORT_REPORT: Final = SHORT_REPORT.itemsize
+# The same where they are larger numbers: not as they are sent, but side by side all the same.
+WIDE_REPORT: Final = np.dtype(
+    [("digest", "u1", DIGEST_BYTES), ("id", "u1", ID_BYTES), ("round", ">u4"), ("symbol", ">u4")]
+)
+_FRAME_HEAD: Final = bytes([0x92, WIRE_VERSION])
+_SHORT_UPLOAD: Final = re.compile(
+    b"%s[\x90-\x9f](?:%s.{%d}[\x00-\x7f]{2}){1,15}" % (_FRAME_HEAD, re.escape(_REPORT_HEAD), _IDENTITY),
+    re.DOTALL,
+)
+_SHORT_HEAD: Final = len(_FRAME_HEAD) + 1
+# Every form of a number below 2^31.
+_NUMBER: Final = rb"([\x00-\x7f]|\xcc.|\xcd..|\xce[\x00-\x7f]...)"
+_WIDE_REPORT: Final = re.compile(
+    b"%s(.{%d})%s%s" % (re.escape(_REPORT_HEAD), _IDENTITY, _NUMBER, _NUMBER), re.DOTALL
+)
+_WIDE_UPLOAD: Final = re.compile(
+    b"%s[\x90-\x9f](?:%s){1,15}" % (_FRAME_HEAD, _WIDE_REPORT.pattern), re.DOTALL
+)
+
+Outcome: TypeAlias = Literal["accepted", "invalid", "early", "late", "unknown", "over_quota"]
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Report:
+    """One perturbed answer of one device in one round; never changed.
+
+    Not frozen: that would triple the time it takes to make one, and a gateway makes one of every report.
+
+    Attributes:
+        digest: Which compiled survey, 16 bytes.
+        round: Which round of its schedule, 0 and up.
+        id: 16 random bytes, fresh for every report; a retry repeats them.
+        symbol: The channel's output: a number, 0..M-1, or a packed set of 1 to MAX_SYMBOL_BYTES bytes.
+    """
+
+    digest: bytes
+    round: int
+    id: bytes
+    symbol: Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """One element of an upload that is not a report, and the rule that it breaks."""
+
+    reason: str
+
+
+def encode_report(report: Report) -> bytes:
+    """The bytes of one report: array [digest followed by id, round, symbol]; 37 bytes for small numbers.
+
+    A symbol that is a number is an integer there, a packed set is binary.
+
+    Raises:
+        ParameterError: If a field has the wrong type, length or range.
+    """
+    digest, identifier = report.digest, report.id
+    for name, value, length in (("digest", digest, DIGEST_BYTES), ("id", identifier, ID_BYTES)):
+        if not isinstance(value, bytes) or len(value) != length:
+            raise ParameterError(f"report {name} must be {length} bytes, got {type(value).__name__}")
+    symbol = report.symbol
+    if isinstance(symbol, bytes):
+        if not 1 <= len(symbol) <= MAX_SYMBOL_BYTES:
+            raise ParameterError(
+                f"report symbol must have 1 to {MAX_SYMBOL_BYTES} bytes if any, got {len(symbol)}"
+            )
+        answer = packing.pack(symbol)
+    elif type(symbol) is not int or not 0 <= symbol <= MAX_SYMBOL:
+        # A symbol is not the true value, but there is no need to print it either.
+        raise ParameterError(f"report symbol must be bytes or an integer in [0, {MAX_SYMBOL}]")
+    else:
+        answer = _number(symbol)
+    if type(report.round) is not int or not 0 <= report.round <= MAX_ROUND:
+        raise ParameterError(f"report round must be an integer in [0, {MAX_ROUND}]")
+    return b"".join((_REPORT_HEAD, digest, identifier, _number(report.round), answer))
+
+
+def _number(value: int) -> bytes:
+    """A non-negative integer in its shortest MessagePack form."""
+    return bytes((value,)) if value < 0x80 else packing.pack(value)
+
+
+def decode_report(data: bytes) -> Report:
+    """The report that `data` holds.
+
+    Raises:
+        WireError: If `data` is anything but one well-formed report.
+    """
+    # Almost every report is the short form: its fields lie at fixed offsets.
+    if len(data) == _SHORT_REPORT and data[:3] == _REPORT_HEAD and data[-2] < 0x80 and data[-1] < 0x80:
+        return Report(data[3:19], data[-2], data[19:35], data[-1])
+    fields = packing.array(packing.unpack(data, "report"), "report", 3)
+    identity = packing.binary(fields[0], "report digest and id", _IDENTITY)
+    return Report(
+        identity[:DIGEST_BYTES],
+        packing.integer(fields[1], "report round", 0, MAX_ROUND),
+        identity[DIGEST_BYTES:],
+        _symbol(fields[2]),
+    )
+
+
+def _symbol(value: object) -> Symbol:
+    if not isinstance(value, bytes):
+        return packing.integer(value, "report symbol", 0, MAX_SYMBOL)
+    if not 1 <= len(value) <= MAX_SYMBOL_BYTES:
+        raise WireError(f"report symbol must have 1 to {MAX_SYMBOL_BYTES} bytes, got {len(value)}")
+    return value
+
+
+def encode_upload(reports: Sequence[bytes]) -> bytes:
+    """The body of one upload: array [1, [report, ...]], the encoded reports side by side as they are."""
+    return _frame(reports)
+
+
+def _frame(elements: Sequence[bytes]) -> bytes:
+    """Array [1, [element, ...]] of elements that are encoded already."""
+    return b"".join((_FRAME_HEAD, _array_head(len(elements)), *elements))
+
+
+def _array_head(length: int) -> bytes:
+    if length < 16:
+        return bytes([0x90 | length])
+    return b"\xdc" + struct.pack(">H", length) if length < 65536 else b"\xdd" + struct.pack(">I", length)
+
+
+def decode_upload(data: bytes, *, max_reports: int) -> list[Report | Malformed]:
+    """The reports of one upload, in order; what is no report is Malformed and does not harm its neighbours.
+
+    Raises:
+        WireError: If the frame itself is broken: not MessagePack, cut short, another version, bytes after the
+            end, or more than `max_reports` elements.
+    """
+    cursor = _open(data, "upload")
+    found: list[Report | Malformed] = []
+    for _ in range(cursor.array("upload", max_reports)):
+        element = cursor.element()
+        try:
+            found.append(decode_report(element))
+        except WireError as error:
+            found.append(Malformed(str(error)))
+    cursor.finish()
+    return found
+
+
+def short_reports(data: bytes, *, max_reports: int) -> bytes | None:
+    """The reports of an upload side by side, if there are 1 to 15, at most `max_reports`, all SHORT_REPORT.
+
+    Gives None for any other upload; whether it is one at all, `decode_upload` says.
+    """
+    if not _SHORT_UPLOAD.fullmatch(data):
+        return None
+    n = data[_SHORT_HEAD - 1] & 0x0F
+    return data[_SHORT_HEAD:] if n <= max_reports and len(data) == _SHORT_HEAD + n * _SHORT_REPORT else None
+
+
+def wide_reports(data: bytes, *, max_reports: int) -> bytes | None:
+    """The same as WIDE_REPORT, for any reports whose symbols are numbers."""
+    if not _WIDE_UPLOAD.fullmatch(data):
+        return None
+    found = _WIDE_REPORT.findall(data, _SHORT_HEAD)
+    if len(found) != data[_SHORT_HEAD - 1] & 0x0F or len(found) > max_reports:
+        return None
+    return b"".join([identity + _four(number) + _four(symbol) for identity, number, symbol in found])
+
+
+def _four(number: bytes) -> bytes:
+    """The four bytes of a number that is given as MessagePack."""
+    return (number if len(number) == 1 else number[1:]).rjust(4, b"\0")
+
+
+def _open(data: bytes, subject: str) -> packing.Cursor:
+    """A cursor past the frame's version, before its list."""
+    cursor = packing.Cursor(data, subject)
+    if (length := cursor.array(subject, 2)) != 2:
+        raise WireError(f"{subject} must be [version, list], got {length} elements")
+    version = cursor.element()
+    if len(version) > _NUMBER_BYTES:  # whatever it is, it is not built
+        raise WireError(f"{subject} version must be an integer, got {len(version)} bytes")
+    packing.version(packing.unpack(version, f"{subject} version"), subject, (WIRE_VERSION,))
+    return cursor
+
+
+def encode_response(outcomes: Sequence[Outcome]) -> bytes:
+    """The answer to one upload: array [1, [outcome, ...]], one outcome per report and in its order."""
+    return packing.pack([WIRE_VERSION, list(outcomes)])
+
+
+def decode_response(data: bytes) -> list[Outcome]:
+    """The outcomes of one upload.
+
+    Raises:
+        WireError: If the bytes are not a response, or name an outcome that this version does not know.
+    """
+    cursor = _open(data, "response")
+    found: list[Outcome] = []
+    for i in range(cursor.array("response", MAX_OUTCOMES)):
+        outcome = packing.text(packing.unpack(cursor.element(), "outcome"), f"response[{i}]", 40)
+        if outcome not in OUTCOMES:
+            raise WireError(f"response[{i}] must be one of {', '.join(OUTCOMES)}, got {outcome!r}")
+        found.append(outcome)
+    cursor.finish()
+    return found
+
+
+def encode_surveys(canonicals: Sequence[bytes]) -> bytes:
+    """The list of surveys that a gateway serves: array [1, [canonical bytes, ...]]."""
+    return packing.pack([WIRE_VERSION, list(canonicals)])
+
+
+def decode_surveys(data: bytes) -> list[bytes]:
+    """The canonical bytes of each survey served, not yet validated: `Survey.from_canonical` does that.
+
+    Raises:
+        WireError: If the bytes are not such a list.
+    """
+    frame = Frame(data, "surveys")
+    if (length := frame.array("surveys", 2)) != 2:
+        raise WireError(f"surveys must be [version, list], got {length} elements")
+    packing.version(frame.integer("surveys version", 0, 2**63), "surveys", (WIRE_VERSION,))
+    found = [
+        bytes(frame.binary(f"surveys[{i}]", len(data))) for i in range(frame.array("surveys", MAX_SURVEYS))
+    ]
+    frame.finish()
+    return found

@@ -1,0 +1,338 @@
+"""What a survey buys before it is launched: every mechanism that fits, one sentence, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+import numpy as np
+
+from hubbub import Survey
+from hubbub.channels import FiniteChannel
+from hubbub.design import (
+    Accuracy,
+    Candidate,
+    Errors,
+    Objective,
+    Quantity,
+    Question,
+    compare,
+    measured,
+    measured_by_category,
+)
+from hubbub.survey import Single
+from hubbub_deploy.commands.design_joint import INTERVAL_95, show
+from hubbub_deploy.errors import DeployError
+
+TIE: Final = 2e-3
+"""Costs this near count as equal: nobody should change a survey for them."""
+
+
+@dataclass(frozen=True)
+class DesignSettings:
+    """What `hubbub survey design` was asked.
+
+    Attributes:
+        file: The survey's TOML file.
+        objective: What mechanisms are judged by; None: what fits the survey.
+        within: For the objective "hit", how near a report must be to its value; else None.
+        plot: Where to draw the trade-offs (.png, .svg, .pdf or .html); None: nowhere.
+        write: Where to write the survey with the best mechanism in place of its own; None: nowhere.
+        output: A table for people or JSON for programs.
+    """
+
+    file: Path
+    objective: Quantity | None
+    plot: Path | None
+    write: Path | None
+    output: Literal["table", "json"]
+    within: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A survey, the question behind it, its own mechanism measured, and all others that fit, best first."""
+
+    survey: Survey
+    question: Question
+    own: Candidate
+    others: tuple[Candidate, ...]
+
+    @classmethod
+    def of(
+        cls, survey: Survey, file: Path, objective: Quantity | None, within: float | None = None
+    ) -> Design:
+        """The design of a survey that was loaded from a file.
+
+        Raises:
+            ParameterError: If the objective cannot be asked of it.
+        """
+        keys = tomllib.loads(file.read_text(encoding="utf-8"))["mechanism"]
+        name, parameters = keys["name"], {key: value for key, value in keys.items() if key != "name"}
+        if objective is None and within is not None:
+            raise DeployError(f"--within must come with --objective hit, got {within:g} without it")
+        asked = None if objective is None else Objective(objective, within=within)
+        coin = float(parameters.pop("participation", 1.0))
+        if survey.choice is not None:
+            # What the survey was compiled with, seen through the objective asked for now.
+            asked = asked or _objective(parameters)
+            name, parameters = survey.choice.mechanism, dict(survey.choice.parameters)
+        question = Question.of_survey(survey, objective=asked, participation=coin)
+        measure = measured if survey.channel.inputs == question.inputs else measured_by_category
+        own, found = measure(name, parameters, question, survey.channel), compare(question)
+        others = tuple(other for other in found if not _same(other, own))
+        return cls(survey, question, own, others)
+
+    def sentence(self) -> str:
+        """What the survey buys, in one sentence."""
+        known = _known(self.own)
+        parts = []
+        if len(self.survey.category_names) > 2 and math.isfinite(known.category):
+            parts.append(f"a category's share is known to {_points(known.category)}")
+        if math.isfinite(known.value):
+            verb = "" if parts else " is known"
+            what = "a value's share" if not parts else "a value's"
+            parts.append(f"{what}{verb} to {_points(known.value)}")
+        if known.mean is not None and math.isfinite(known.mean):
+            verb = "" if parts else " is known"
+            parts.append(f"the mean{verb} to ±{INTERVAL_95 * known.mean:.3g}")
+        if known.miss is not None and math.isfinite(known.miss):
+            rate = 100 * math.floor(1e4 * (1.0 - known.miss)) / 1e4
+            within = self.question.objective.within
+            parts.append(f"a report lies within {within:g} of its value with probability {rate:g} % or more")
+        if not parts:
+            return "This survey makes nothing known: its channel hides what is asked."
+        said = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
+        devices = self.question.devices
+        return f"With {devices:,} devices, {said} (95 % intervals)."
+
+    def advice(self) -> str:
+        """Whether another mechanism would do better, or ""."""
+        best = self.others[0] if self.others else None
+        if best is None or not best.cost < self.own.cost * (1.0 - TIE):
+            return f"No other mechanism compared does better for the objective ({self._objective})."
+        if not math.isfinite(self.own.cost):
+            return f"The objective ({self._objective}) cannot be answered as it stands: take {best.label}."
+        hits = self.question.objective.quantity == "hit"
+        share = best.cost / self.own.cost if hits else math.sqrt(best.cost / self.own.cost)
+        return (
+            f"{best.label} would do better at the same epsilon: {100 * (1 - share):.2g} % "
+            f"{'fewer misses' if hits else 'less error'} for the objective ({self._objective})."
+        )
+
+    def resolved(self, text: str) -> str:
+        """The text of the survey file with the best mechanism in place of its own, and why it was chosen.
+
+        Raises:
+            DeployError: If the file does not write its mechanism as a [mechanism] table.
+        """
+        best = self.own
+        if self.others and self.others[0].cost < self.own.cost * (1.0 - TIE):
+            best = self.others[0]
+        lines = [
+            f"# Chosen by exact variance for {self.question.devices:,} devices, objective {self._objective}:",
+            *(f"# {row}" for row in _table(self.rows()).splitlines()),
+            "[mechanism]",
+            f'name = "{best.mechanism}"',
+            *(f"{key} = {json.dumps(value)}" for key, value in best.parameters.items()),
+        ]
+        if self.question.participation < 1.0:
+            lines.append(f"participation = {self.question.participation!r}")
+        table = re.compile(r"^\[mechanism\][^\n]*\n(?:(?!\s*\[)[^\n]*\n?)*", re.MULTILINE)
+        if len(table.findall(text)) != 1:
+            raise DeployError("the survey must have its mechanism as one [mechanism] table to be rewritten")
+        return table.sub(lambda _: "\n".join(lines) + "\n\n", text)
+
+    def why(self, candidate: Candidate) -> str:
+        """Why a mechanism fits the question, or does not."""
+        if candidate.refusal:
+            return f"does not fit: {candidate.refusal}"
+        if not math.isfinite(candidate.cost):
+            return f"does not answer the objective ({self._objective}): it hides what is asked"
+        least = min((one.cost for one in (self.own, *self.others)), default=math.inf)
+        if candidate.cost <= least * (1.0 + TIE):
+            return f"fits: the least cost for the objective ({self._objective})"
+        return (
+            f"fits: {candidate.cost / least:.3g} times the least cost for the objective ({self._objective})"
+        )
+
+    @property
+    def _objective(self) -> str:
+        objective = self.question.objective
+        return {
+            "both": "values and categories",
+            "cdf": "cumulative shares",
+            "shape": "the shape of a smooth crowd",
+            "hit": f"reports within {objective.within:g}" if objective.within is not None else "",
+        }.get(objective.quantity, objective.quantity)
+
+    def as_json(self) -> dict[str, Any]:
+        """The design as JSON types; what is hidden or does not apply is null."""
+        survey = self.survey
+        return {
+            "survey": survey.id,
+            "devices": self.question.devices,
+            "objective": self.question.objective.quantity,
+            "prior": "uniform over the values, nobody missing",
+            "declared_epsilon": survey.epsilon,
+            **_facts(self.own, self),
+            "inputs": survey.channel.inputs,
+            "sentence": self.sentence(),
+            "advice": self.advice(),
+            "alternatives": [_facts(other, self) for other in self.others],
+        }
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table's rows under their headings; the survey's own mechanism first."""
+        found: list[tuple[str, ...]] = [
+            ("", "mechanism", "±value", "±category", "±mean", "leverage", "bytes", "epsilon")
+        ]
+        for mark, candidate in (("*", self.own), *((" ", other) for other in self.others)):
+            if candidate.accuracy is None or candidate.channel is None:
+                found.append((mark, f"{candidate.label}: {candidate.refusal}"))
+                continue
+            known, weighed = candidate.accuracy.errors, candidate.accuracy
+            found.append(
+                (
+                    mark,
+                    candidate.label,
+                    _share(known.value),
+                    _share(known.category) if self._categories else "-",
+                    "-" if known.mean is None else _number(INTERVAL_95 * known.mean),
+                    _number(weighed.leverage),
+                    str(weighed.bytes_per_report),
+                    f"{candidate.channel.epsilon:.6g}",
+                )
+            )
+        return found
+
+    @property
+    def _categories(self) -> bool:
+        return len(self.question.sizes) > 2
+
+
+def run(settings: DesignSettings) -> int:
+    """Prints the design of a survey file, and draws it where asked; returns the exit code.
+
+    Raises:
+        SurveyError: If the file is no valid survey.
+        DeployError: If a file cannot be written, or more is asked of a survey of several attributes than its
+            own sentence.
+    """
+    survey = Survey.load(settings.file)
+    if not isinstance(survey.form, Single):
+        for name in ("objective", "plot", "write"):
+            if getattr(settings, name) is not None:
+                value = getattr(settings, name)
+                raise DeployError(f"--{name} must be absent for a table or a score, got {value}")
+        mechanism = tomllib.loads(settings.file.read_text(encoding="utf-8"))["mechanism"]
+        show(survey, float(mechanism.get("participation", 1.0)), settings.output)
+        return 0
+    design = Design.of(survey, settings.file, settings.objective, settings.within)
+    if settings.plot is not None:
+        from hubbub_deploy.commands.design_plot import draw  # noqa: PLC0415 - the table needs no drawing library
+
+        draw(design, settings.plot)
+    if settings.write is not None:
+        text = design.resolved(settings.file.read_text(encoding="utf-8"))
+        try:
+            settings.write.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise DeployError(f"{settings.write}: cannot be written: {error.strerror}") from None
+    if settings.output == "json":
+        print(json.dumps(design.as_json(), ensure_ascii=False, allow_nan=False))
+        return 0
+    print(f"{survey.title}: epsilon {survey.epsilon:g} declared, {survey.channel.epsilon!r} certified")
+    print()
+    print(_table(design.rows()))
+    print()
+    print("* this survey. ± is half a 95 % interval of a typical cell, shares in percentage points;")
+    print("leverage is how many devices one forged report can pretend to be.")
+    print()
+    print(design.sentence())
+    print(design.advice())
+    return 0
+
+
+def _objective(keys: Mapping[str, Any]) -> Objective | None:
+    """What an "auto" mechanism was told to judge by; the survey has been compiled, so the keys are right."""
+    if "objective" not in keys:
+        return None
+    return Objective(
+        keys["objective"], keys.get("category_weight", 0.5), keys.get("of", "means"), keys.get("within")
+    )
+
+
+def _same(one: Candidate, other: Candidate) -> bool:
+    if one.mechanism != other.mechanism or one.accuracy is None or other.accuracy is None:
+        return False
+    if one.channel == other.channel:
+        return True
+    known, seen = one.accuracy, other.accuracy
+    return math.isclose(known.leverage, seen.leverage, rel_tol=1e-9) and math.isclose(
+        known.errors.value, seen.errors.value, rel_tol=1e-9
+    )
+
+
+def _known(candidate: Candidate) -> Errors:
+    return cast(Accuracy, candidate.accuracy).errors  # the survey's own channel has been measured
+
+
+def _facts(candidate: Candidate, design: Design) -> dict[str, Any]:
+    weighed, channel = candidate.accuracy, candidate.channel
+    facts: dict[str, Any] = {
+        "mechanism": candidate.mechanism,
+        "parameters": candidate.parameters,
+        "cost": _finite(candidate.cost),
+        "why": design.why(candidate),
+    }
+    if weighed is None or channel is None:
+        return facts | {"refusal": candidate.refusal}
+    known = weighed.errors
+    return facts | {
+        "epsilon": channel.epsilon,
+        "inputs": channel.inputs,
+        "outputs": channel.outputs if isinstance(channel, FiniteChannel) else None,
+        "bytes_per_report": weighed.bytes_per_report,
+        "standard_error": {
+            "value": _finite(known.value),
+            "category": _finite(known.category) if len(design.question.sizes) > 2 else None,
+            "mean": None if known.mean is None else _finite(known.mean),
+        },
+        "leverage": _finite(weighed.leverage),
+    }
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None
+
+
+def _points(error: float) -> str:
+    return f"±{100 * INTERVAL_95 * error:.2g} points"
+
+
+def _share(error: float) -> str:
+    return f"{100 * INTERVAL_95 * error:.3g}" if math.isfinite(error) else "hidden"
+
+
+def _number(number: float) -> str:
+    return f"{number:.3g}" if math.isfinite(number) else "hidden"
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    whole = [row for row in rows if len(row) == len(rows[0])]
+    widths = [max(len(row[i]) for row in whole) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            text.ljust(width) if i < 2 else text.rjust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=False))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)

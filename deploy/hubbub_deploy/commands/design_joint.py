@@ -1,0 +1,109 @@
+"""What a survey of several attributes buys before it is launched: a sentence, and JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from hubbub import Survey
+from hubbub.authoring import TABLE_MECHANISMS
+from hubbub.channels import FiniteChannel
+from hubbub.design import Question, accuracy, compare, report_bytes
+from hubbub.survey import Score
+
+INTERVAL_95: Final = 1.959963984540054
+"""Half the width of a 95 % interval, in standard errors."""
+
+
+def facts(survey: Survey, participation: float) -> dict[str, Any]:
+    """The design of a cross table or a score as JSON types; what does not apply is null.
+
+    Errors of a table are those of devices spread evenly over the combinations; that of a score is the largest
+    there can be, where the mean output lies half-way between its ends. A table's alternatives are judged by
+    its combinations, with nobody missing; a score is always asked by randomised response, and has none.
+
+    Args:
+        survey: A table or a score.
+        participation: The share of devices that answer, as its file has it.
+    """
+    inputs, devices = survey.channel.inputs, survey.planned_devices
+    estimate = survey.estimator().foresee(np.full(inputs, 1.0 / inputs), devices)
+    half = estimate.intervals(0.95)
+    found: dict[str, Any] = {
+        "survey": survey.id,
+        "devices": devices,
+        "declared_epsilon": survey.epsilon,
+        "epsilon": survey.channel.epsilon,
+        "mechanism": survey.channel.kind,
+        "inputs": inputs,
+        "outputs": survey.channel.outputs if isinstance(survey.channel, FiniteChannel) else None,
+        "bytes_per_report": report_bytes(survey.channel),
+    }
+    if isinstance(survey.form, Score) and isinstance(survey.channel, FiniteChannel):
+        width = float(half.mean_high or 0.0) - float(half.mean_low or 0.0)
+        rows = survey.channel.weights() / survey.channel.total
+        return found | {
+            "standard_error": {"value": None, "category": None, "mean": estimate.mean_error},
+            "leverage": float(np.abs(np.linalg.inv(rows)).max()),
+            "alternatives": [],
+            "sentence": f"With {devices:,} devices, the mean score, {survey.form.low:g} to "
+            f"{survey.form.high:g}, is known to ±{width / 2:.3g} or better (95 % intervals).",
+        }
+    cell, margin = (
+        math.sqrt(float(np.mean(errors**2))) for errors in (estimate.value_errors, estimate.category_errors)
+    )
+    points = [
+        100 * float(np.sqrt(np.mean(((high - low) / 2) ** 2)))
+        for low, high in (
+            (half.values_low, half.values_high),
+            (half.categories_low, half.categories_high),
+        )
+    ]
+    question = Question.uniform(
+        kind="labels",
+        epsilon=survey.epsilon,
+        category_of=np.append(np.zeros(inputs - 1, dtype=np.intp), 1),
+        devices=devices,
+        points=None,
+        objective=None,
+        participation=participation,
+    )
+    return found | {
+        "standard_error": {"value": cell, "category": margin, "mean": None},
+        "leverage": accuracy(survey.channel, question).leverage,
+        "alternatives": [
+            {
+                "mechanism": other.mechanism,
+                "parameters": other.parameters,
+                "cost": other.cost,
+                "epsilon": other.channel.epsilon,
+                "bytes_per_report": other.accuracy.bytes_per_report,
+                "standard_error": {"value": other.accuracy.errors.value, "category": None, "mean": None},
+                "leverage": other.accuracy.leverage,
+            }
+            for other in compare(question)
+            if other.mechanism in TABLE_MECHANISMS
+            and other.accuracy is not None
+            and other.channel is not None
+            and other.channel != survey.channel
+        ],
+        "sentence": f"With {devices:,} devices, a combination's share is known to ±{points[0]:.2g} points, "
+        f"a share of one attribute's to ±{points[1]:.2g} points (95 % intervals).",
+    }
+
+
+def show(survey: Survey, participation: float, output: Literal["table", "json"]) -> None:
+    """Prints the design; see `facts`."""
+    found = facts(survey, participation)
+    if output == "json":
+        print(json.dumps(found, ensure_ascii=False, allow_nan=False))
+        return
+    print(f"{survey.title}: epsilon {survey.epsilon:g} declared, {survey.channel.epsilon!r} certified")
+    for other in found["alternatives"]:
+        error = 100 * INTERVAL_95 * other["standard_error"]["value"]
+        variant = "".join(f" {value}" for value in other["parameters"].values())
+        print(f"  instead by {other['mechanism']}{variant}: a combination's share to ±{error:.2g} points")
+    print(found["sentence"])

@@ -1,0 +1,296 @@
+"""A log counted again, offline: a node's folder or a Kafka topic, from its first record to its last.
+
+Nothing is written but what the caller asks for: counts live in memory, and the log is only read. Every round
+that all partitions have sealed is released, by the code and with the bytes of the first time; an archive of
+that time is compared byte for byte, but for what its operator stated about the fleet, which no log holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from rich.console import Console
+from rich.table import Table
+
+from hubbub import Survey
+from hubbub.wire import Layout
+from hubbub_aggregator import AggregatorError, ArchiveError, runners
+from hubbub_aggregator.counting import Change, PartitionState, RoundKey, Skips, next_change, skips_of
+from hubbub_aggregator.release import Fleet, Steps, canonical_bytes, release
+from hubbub_aggregator.runners import Assignment
+from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic
+from hubbub_collector import CollectorError
+from hubbub_deploy.cluster import ARCHIVE_FILE
+from hubbub_deploy.errors import DeployError
+from hubbub_deploy.evaluation.report import print_json
+from hubbub_deploy.node import DEAD_FILE, LOG_FILE
+from hubbub_topic import LogError, SqliteLog
+from hubbub_topic.kafka import GrowingLog, KafkaDeadTopic
+
+SCHEME: Final = "kafka"
+_READ_RECORDS: Final = 64
+# Stands for a release whose checksum does not hold: no release is empty.
+DAMAGED: Final = b""
+
+States = dict[int, PartitionState]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReplaySettings:
+    """What to count again.
+
+    Attributes:
+        source: A node's folder, or kafka://host:port/topic (several brokers: kafka://host:port,host:port/topic).
+        surveys: Only these surveys are released; none given, all that the log has announced.
+        archive: Folder of an archive to compare with; None compares a node's folder with its own, if any.
+        out: Folder for the releases, one file each; None writes none.
+        output: Table for people, JSON for programs.
+    """
+
+    source: str
+    surveys: tuple[Path, ...] = ()
+    archive: Path | None = None
+    out: Path | None = None
+    output: str = "table"
+
+
+def is_log(source: str) -> bool:
+    """Whether a source names a log and not a file of values."""
+    return urlsplit(source).scheme == SCHEME or Path(source).is_dir()
+
+
+def run(settings: LogReplaySettings) -> int:
+    """Replays the log and prints one line per sealed round; 1 if the archive holds anything else, else 0.
+
+    Raises:
+        SurveyError: If a survey cannot be compiled.
+        DeployError: If the log or the archive cannot be read, or the log has no such survey.
+    """
+    began = time.perf_counter()
+    states, layout = counted(settings.source)
+    surveys = _chosen(states, settings)
+    found = releases(states, surveys, layout)
+    seconds = time.perf_counter() - began
+    archived = _archived(settings, found)
+    talk = Console(stderr=True, highlight=False)
+    records = sum(state.offset for state in states.values())
+    talk.print(f"{records:,} records, {len(found)} sealed rounds in {seconds:.2f} s")
+    if settings.out is not None:
+        _write(found, surveys, settings.out, talk)
+    if settings.output == "json":
+        print_json([json.loads(data) for data in found.values()])
+    else:
+        Console(highlight=False).print(_table(found, surveys, archived))
+    differing = [key for key, kept in archived.items() if kept is not None and not _same(kept, found[key])]
+    for digest, number in differing:
+        holds = "a damaged release" if archived[digest, number] == DAMAGED else "another release"
+        talk.print(f"survey {surveys[digest].id!r}, round {number}: the archive holds {holds}")
+    return 1 if differing else 0
+
+
+def counted(source: str) -> tuple[States, Layout]:
+    """The state of every partition after the log's last record, and which rounds lie in which partitions.
+
+    Raises:
+        DeployError: If the log cannot be read, or has lost its first records.
+    """
+    try:
+        if urlsplit(source).scheme == SCHEME:
+            return asyncio.run(_topic(*_address(source)))
+        with SqliteLog(Path(source) / LOG_FILE, partitions=None) as log:
+            skips = _skips(Path(source), log.identity)
+            states = {partition: _counted(log, partition, skips) for partition in range(log.partitions)}
+            return states, log.layout
+    except (CollectorError, LogError, AggregatorError) as error:
+        raise DeployError(f"{source}: {error}") from error
+
+
+def _skips(folder: Path, log_identity: str) -> Skips:
+    """The records that a node's operator said to pass over."""
+    if not (folder / DEAD_FILE).exists():
+        return {}
+    with contextlib.closing(SqliteDeadTopic(folder / DEAD_FILE)) as dead:
+        return skips_of(dead.records().values(), log_identity)
+
+
+def _counted(log: SqliteLog, partition: int, skips: Skips) -> PartitionState:
+    state = PartitionState()
+    state.place(log.layout, partition)
+    while records := log.read(partition, state.offset, _READ_RECORDS):
+        state.commit(next_change(partition, state, records, skips))
+    return state
+
+
+def _address(source: str) -> tuple[str, str]:
+    """The brokers and the topic of kafka://host:port/topic."""
+    parts = urlsplit(source)
+    topic = parts.path.removeprefix("/")
+    if not parts.netloc or not topic or "/" in topic or parts.query or parts.fragment:
+        raise DeployError(f"a topic must be given as kafka://host:port/topic, got {source!r}")
+    return parts.netloc, topic
+
+
+async def _topic(bootstrap: str, topic: str) -> tuple[States, Layout]:
+    # Retention and the like do not matter to who only reads; what is gone is Lost.
+    log = await asyncio.to_thread(GrowingLog, bootstrap, topic, note="read", check="identity")
+    with log, KafkaDeadTopic(bootstrap, topic) as dead:
+        skips = skips_of((await asyncio.to_thread(dead.records)).values(), log.identity)
+        store, stop, layout = _Memory(), asyncio.Event(), log.layout
+        assignment = Assignment(
+            store,
+            begin=log.begin,
+            end=log.end,
+            layout=layout,
+            clock=time.monotonic,
+            skips=skips,
+        )
+        stop.set()
+        await runners.count(assignment, bootstrap=bootstrap, layout=layout, stop=stop)
+    return store.states, layout
+
+
+class _Memory:
+    """A Store that keeps nothing but the states it has given away: whoever counts commits to them."""
+
+    def __init__(self) -> None:
+        self.states: States = {}
+
+    def load(self, partition: int) -> PartitionState:
+        return self.states.setdefault(partition, PartitionState())
+
+    def save(self, partition: int, change: Change) -> None:
+        """Has nothing to do."""
+
+    def verify(self) -> None:
+        """Has nothing to do."""
+
+    def load_steps(self) -> dict[RoundKey, Steps]:
+        return {}
+
+    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
+        """Has nothing to do."""
+
+
+def releases(states: States, surveys: Mapping[bytes, Survey], layout: Layout) -> dict[RoundKey, bytes]:
+    """The canonical bytes of the release of every round that all its partitions have sealed, in order.
+
+    Args:
+        states: Every partition of the log.
+        surveys: The surveys to release, by digest.
+        layout: Which partitions a round's reports lie in.
+    """
+    # A seal that precedes its survey may be of a round that there is not.
+    keys = sorted(
+        {
+            key
+            for state in states.values()
+            for key in state.rounds
+            if key[0] in surveys and key[1] < surveys[key[0]].rounds
+        }
+    )
+    estimators = {digest: survey.estimator() for digest, survey in surveys.items()}
+    found: dict[RoundKey, bytes] = {}
+    most = dict.fromkeys(surveys, 0)
+    for digest, number in keys:
+        survey = surveys[digest]
+        home = layout.partitions_at(survey.round_start_s(number))
+        finished = release(survey, number, {partition: states[partition] for partition in home})
+        if finished is not None:
+            counted = finished.tally.n
+            most[digest] = max(most[digest], counted)
+            enrolment = Fleet().of(survey.id, counted=counted, enrolled=most[digest])
+            document = replace(finished, enrolment=enrolment).document(estimators[digest])
+            found[digest, number] = canonical_bytes(document)
+    return found
+
+
+def _same(one: bytes, other: bytes) -> bool:
+    """Return whether two releases have the same bytes, but for what is stated about the fleet."""
+    if DAMAGED in (one, other):
+        return False
+    first, second = json.loads(one), json.loads(other)
+    return canonical_bytes(first | {"enrolment": None}) == canonical_bytes(second | {"enrolment": None})
+
+
+def _chosen(states: States, settings: LogReplaySettings) -> dict[bytes, Survey]:
+    known = {digest: survey for state in states.values() for digest, survey in state.surveys.items()}
+    if not settings.surveys:
+        return known
+    chosen = {}
+    for path in settings.surveys:
+        survey = Survey.load(path)
+        if survey.digest not in known:
+            raise DeployError(f"{path}: {settings.source} must hold this survey, got none of its digest")
+        chosen[survey.digest] = survey
+    return chosen
+
+
+def _archived(settings: LogReplaySettings, found: Mapping[RoundKey, bytes]) -> dict[RoundKey, bytes | None]:
+    """What an archive holds of the rounds found, None where nothing; empty without an archive."""
+    folder = settings.archive
+    if folder is None and (Path(settings.source) / ARCHIVE_FILE).exists():
+        folder = Path(settings.source)
+    if folder is None:
+        return {}
+    if not (folder / ARCHIVE_FILE).exists():
+        raise DeployError(f"{folder}: {ARCHIVE_FILE} must be there to be compared with, got none")
+    try:
+        with contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)) as archive:
+            return {key: _kept(archive, key) for key in found}
+    except AggregatorError as error:
+        raise DeployError(str(error)) from error
+
+
+def _kept(archive: SqliteArchive, key: RoundKey) -> bytes | None:
+    """Return what an archive holds of a round, or DAMAGED."""
+    try:
+        return archive.get(key)
+    except ArchiveError:
+        return DAMAGED
+
+
+def _table(
+    found: Mapping[RoundKey, bytes],
+    surveys: Mapping[bytes, Survey],
+    archived: Mapping[RoundKey, bytes | None],
+) -> Table:
+    table = Table("survey", "round", "devices", "attempts", "archive")
+    for (digest, number), data in found.items():
+        document, survey = json.loads(data), surveys[digest]
+        if (digest, number) not in archived:
+            said = ""
+        elif (kept := archived[digest, number]) is None:
+            said = "absent"
+        elif kept == DAMAGED:
+            said = "[bold red]damaged[/bold red]"
+        else:
+            said = "the same bytes" if _same(kept, data) else "[bold red]differs[/bold red]"
+        devices, attempts = document["devices"], document["accounting"]["attempts"]
+        table.add_row(f"{survey.id} v{survey.version}", str(number), f"{devices:,}", f"{attempts:,}", said)
+    return table
+
+
+def _write(
+    found: Mapping[RoundKey, bytes], surveys: Mapping[bytes, Survey], folder: Path, talk: Console
+) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in _named(found, surveys):
+            (folder / name).write_bytes(data)
+    except OSError as error:
+        raise DeployError(f"{folder}: cannot be written: {error.strerror}") from None
+    talk.print(f"wrote {len(found)} releases into {folder}")
+
+
+def _named(found: Mapping[RoundKey, bytes], surveys: Mapping[bytes, Survey]) -> Iterator[tuple[str, bytes]]:
+    for (digest, number), data in found.items():
+        survey = surveys[digest]
+        yield f"{survey.id}-v{survey.version}-round-{number}.json", data

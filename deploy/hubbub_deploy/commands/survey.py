@@ -1,0 +1,245 @@
+"""`hubbub survey new`, `keygen` and `sign`: begin a survey, and say with authority which may be asked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hubbub.errors import HubbubError, ListError
+from hubbub_deploy.errors import DeployError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from hubbub.survey import SurveyList
+
+DAY_S = 86_400
+DEFAULT_DAYS = 30.0
+"""A list lives this long: newer ones can be withheld from a device for a month, and need signing as often."""
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the verbs to `hubbub survey`."""
+    new = verbs.add_parser("new", help="write a commented survey file that compiles, to begin with")
+    new.add_argument("--id", required=True, help="1 to 64 of a-z 0-9 . - _")
+    new.add_argument("--title", help="what people read (default: the id)")
+    new.add_argument("--epsilon", type=float, required=True, help="of one report, at most")
+    new.add_argument("--attribute", help="id of the attribute that it asks for (default: the survey's id)")
+    new.add_argument(
+        "--kind", choices=("static", "evolving"), default="evolving", help="default: %(default)s"
+    )
+    domain = new.add_mutually_exclusive_group(required=True)
+    domain.add_argument("--integer", nargs=2, type=int, metavar=("LOW", "HIGH"))
+    domain.add_argument("--number", nargs=2, type=float, metavar=("LOW", "HIGH"))
+    domain.add_argument("--labels", nargs="+", metavar="LABEL")
+    new.add_argument("--devices", type=int, default=10_000, help="expected (default: %(default)s)")
+    new.add_argument("--rounds", type=int, default=1, help="default: %(default)s")
+    new.add_argument("--out", type=Path, required=True, help="file to write; never overwritten")
+    new.set_defaults(run=_new)
+
+    keygen = verbs.add_parser(
+        "keygen", help="make the key that signs lists of surveys; print its public half"
+    )
+    keygen.add_argument("--out", type=Path, required=True, help="private key file (PEM), never overwritten")
+    keygen.set_defaults(run=_keygen)
+
+    sign = verbs.add_parser(
+        "sign", help="write a signed list of surveys, for a node or collectors to serve with --list"
+    )
+    sign.add_argument(
+        "surveys", nargs="*", type=Path, metavar="SURVEY", help="every survey that may be asked"
+    )
+    sign.add_argument("--key", type=Path, required=True, help="private key file, from keygen")
+    sign.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="the list; one that is there is replaced by the next: higher sequence, same cancellations",
+    )
+    sign.add_argument(
+        "--cancel",
+        action="append",
+        default=[],
+        metavar="SURVEY|DIGEST",
+        help="a survey to cancel for good, by file or by digest; may be repeated",
+    )
+    sign.add_argument(
+        "--days",
+        type=float,
+        default=DEFAULT_DAYS,
+        help="until it expires, at most 366 (default: %(default)g)",
+    )
+    sign.add_argument(
+        "--former", metavar="KEY", help="public key that signed the list which is there, where it was another"
+    )
+    sign.add_argument("--json", action="store_true", help="print what the list says as JSON")
+    sign.set_defaults(run=_sign)
+
+
+def _new(options: argparse.Namespace) -> int:
+    from hubbub_deploy.commands.survey_template import Draft, template  # noqa: PLC0415 - other verbs start without it
+
+    kind = "integer" if options.integer else "number" if options.number else "label"
+    low, high = options.integer or options.number or (0, 0)
+    text = template(
+        Draft(
+            id=options.id,
+            title=options.title or options.id,
+            epsilon=options.epsilon,
+            attribute=options.attribute or options.id,
+            kind=options.kind,
+            type=kind,
+            labels=tuple(options.labels or ()),
+            low=low,
+            high=high,
+            devices=options.devices,
+            rounds=options.rounds,
+            start_s=(int(time.time()) // DAY_S + 1) * DAY_S,
+        )
+    )
+    _create(options.out, text.encode(), mode=0o666)
+    print(
+        f"{options.out}: begins at the next midnight (UTC); read it, then: hubbub survey design {options.out}"
+    )
+    return 0
+
+
+def _keygen(options: argparse.Namespace) -> int:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
+    from hubbub.survey import public_text  # noqa: PLC0415
+
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    _create(options.out, pem, mode=0o600)
+    print(public_text(key))
+    return 0
+
+
+def _create(path: Path, data: bytes, *, mode: int) -> None:
+    """Writes a file that must not be there yet; nobody else could ever read it, if the mode says so."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError:
+        raise DeployError(f"{path} is there already, and is not overwritten") from None
+    except OSError as error:
+        raise DeployError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _sign(options: argparse.Namespace) -> int:
+    from hubbub import Survey  # noqa: PLC0415
+    from hubbub.survey import MAX_LIFE_S, SurveyList, digest_of, public_key, public_text  # noqa: PLC0415
+
+    if not 0 < options.days * DAY_S <= MAX_LIFE_S:
+        raise DeployError(
+            f"--days must be above 0 and at most {MAX_LIFE_S // DAY_S}, got {options.days:g}: who withholds "
+            "newer lists can do it until this one expires"
+        )
+    key = _load_key(options.key)
+    keys = [public_key(public_text(key)), *([public_key(options.former)] if options.former else [])]
+    before = _before(options.out, keys)
+    surveys = {survey.digest: survey for survey in map(Survey.load, options.surveys)}
+    cancelled = dict.fromkeys([*(before.cancelled if before else ()), *map(_digest, options.cancel)])
+    issued_s = int(time.time())
+    listed = SurveyList(
+        before.sequence + 1 if before else 1,
+        issued_s,
+        issued_s + math.ceil(options.days * DAY_S),
+        tuple(survey.canonical for survey in surveys.values()),
+        tuple(cancelled),
+    )
+    _replace(options.out, listed.signed(key))
+    facts = {
+        "sequence": listed.sequence,
+        "issued_s": listed.issued_s,
+        "expires_s": listed.expires_s,
+        "key": public_text(key),
+        "surveys": [f"{survey.id} version {survey.version}" for survey in surveys.values()],
+        "cancelled": [digest.hex() for digest in cancelled],
+        "dropped": [
+            digest.hex()
+            for digest in map(digest_of, before.surveys if before else ())
+            if digest not in surveys and digest not in cancelled
+        ],
+    }
+    if options.json:
+        print(json.dumps(facts))
+    else:
+        for name, value in facts.items():
+            print(f"{name:10} {', '.join(value) if isinstance(value, list) else value}")
+    return 0
+
+
+def _load_key(path: Path) -> Ed25519PrivateKey:
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
+
+    try:
+        key = load_pem_private_key(path.read_bytes(), password=None)
+    except OSError as error:
+        raise DeployError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise DeployError(f"{path} must be an Ed25519 private key in PEM without a password")
+    return key
+
+
+def _before(path: Path, keys: list[bytes]) -> SurveyList | None:
+    """The list that stands there, None without one; never one that somebody else may have made."""
+    from hubbub.survey import open_signed  # noqa: PLC0415
+
+    try:
+        return open_signed(path.read_bytes(), keys).listed
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DeployError(f"{path}: cannot be read: {error.strerror}") from None
+    except ListError as error:
+        raise DeployError(
+            f"{path}: the list that is there is not this key's ({error}); if another key's, name it: --former"
+        ) from None
+
+
+def _digest(named: str) -> bytes:
+    from hubbub import Survey  # noqa: PLC0415
+
+    if len(named) == 32 and not set(named) - set("0123456789abcdef"):
+        return bytes.fromhex(named)
+    try:
+        return Survey.load(named).digest
+    except HubbubError as error:
+        raise DeployError(f"--cancel must be a survey file or a digest of 32 hex digits: {error}") from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Puts a whole file in the place of another: a server never reads half of it."""
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except OSError as error:
+        raise DeployError(f"{path}: cannot be written: {error.strerror}") from None

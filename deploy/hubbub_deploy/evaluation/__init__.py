@@ -1,0 +1,33 @@
+"""The comparison of estimates with a known truth, as tables and plots."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub_deploy.evaluation.evaluation import truth_of
+    from hubbub_deploy.evaluation.plots import plot
+    from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
+
+__all__ = [
+    "Evaluation",
+    "Rows",
+    "plot",
+    "print_json",
+    "show",
+    "truth_of",
+]
+
+attach(
+    __name__,
+    {
+        "hubbub_deploy.evaluation.evaluation": ("truth_of",),
+        "hubbub_deploy.evaluation.plots": ("plot",),
+        "hubbub_deploy.evaluation.report": (
+            "Evaluation",
+            "Rows",
+            "print_json",
+            "show",
+        ),
+    },
+)

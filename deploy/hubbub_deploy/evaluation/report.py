@@ -1,0 +1,167 @@
+"""What an evaluation prints: the release beside the truth, as tables for people or JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from hubbub import Survey
+from hubbub.estimation import Smoothed
+from hubbub_deploy.evaluation.evaluation import Row, Truth, rows_of
+
+Rows = Literal["most frequent", "all"]
+# As many value rows as fit a screen beside the categories.
+FREQUENT = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """One release and what the evaluation knows about it.
+
+    Attributes:
+        survey: The survey.
+        release: The release's JSON document.
+        truth: The true frequencies.
+        smoothed: The biased, smoothed view of the values beside the unbiased one; None where there is none.
+    """
+
+    survey: Survey
+    release: dict[str, Any]
+    truth: Truth
+    smoothed: Smoothed | None = None
+
+    @property
+    def rows(self) -> list[Row]:
+        """Every released quantity with its truth: categories, values, mean; none if suppressed."""
+        return [] if self.release["suppressed"] else rows_of(self.release, self.truth)
+
+    def summary(self) -> dict[str, Any]:
+        """Hits, interval count and root-mean-square errors, per kind of quantity."""
+        found: dict[str, Any] = {}
+        for kind in ("category", "value", "mean"):
+            rows = [row for row in self.rows if row.kind == kind]
+            if rows:
+                squares = [(row.estimate - row.truth) ** 2 for row in rows]
+                found[kind] = {
+                    "intervals": len(rows),
+                    "hits": sum(row.hit for row in rows),
+                    "rms_error": math.sqrt(sum(squares) / len(rows)),
+                    "rms_standard_error": math.sqrt(sum(row.error**2 for row in rows) / len(rows)),
+                }
+        if self.smoothed is not None:
+            found["wasserstein"] = {
+                "unbiased": self._distance(
+                    np.array([row["estimate"] for row in self.release["values"]], dtype=np.float64)
+                ),
+                "smoothed": self._distance(self.smoothed.values),
+            }
+        return found
+
+    def _distance(self, values: NDArray[np.float64]) -> float | None:
+        """The Wasserstein distance of the distribution of those who have a number, in its units."""
+        points, missing = self.survey.points, self.survey.missing_input
+        answered, true = 1.0 - values[missing], 1.0 - self.truth.values[missing]
+        if points is None or np.isnan(values).any() or not (answered > 0.0 and true > 0.0):
+            return None
+        order = np.argsort(points[:missing], kind="stable")
+        off = np.cumsum(values[order] / answered - self.truth.values[order] / true)[:-1]
+        return float(np.abs(off) @ np.diff(points[order]))
+
+    def as_json(self) -> dict[str, Any]:
+        """Survey, release, rows with truth, and the summary, as JSON types."""
+        return {
+            "survey": self.survey.id,
+            "release": self.release,
+            "rows": [asdict(row) | {"hit": row.hit} for row in self.rows],
+            "summary": self.summary(),
+            "smoothed": None
+            if self.smoothed is None
+            else {
+                "values": self.smoothed.values.tolist(),
+                "steps": self.smoothed.steps,
+                "settled": self.smoothed.settled,
+            },
+        }
+
+
+def show(evaluations: Sequence[Evaluation], *, rows: Rows, console: Console) -> None:
+    """Prints one table per release, then how many intervals hold the truth."""
+    for evaluation in evaluations:
+        console.print(_table(evaluation, rows))
+    hits = sum(row.hit for evaluation in evaluations for row in evaluation.rows)
+    total = sum(len(evaluation.rows) for evaluation in evaluations)
+    if total:
+        console.print(
+            f"{hits} of {total} intervals hold the truth ({hits / total:.1%}; 95 % are meant to).",
+            highlight=False,
+        )
+    if any(evaluation.smoothed is not None for evaluation in evaluations):
+        console.print("Smoothed shares (expectation maximisation) are biased, and have no intervals.")
+
+
+def print_json(document: object) -> None:
+    """Prints one JSON document on stdout."""
+    print(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+def _table(evaluation: Evaluation, rows: Rows) -> Table:
+    release, survey = evaluation.release, evaluation.survey
+    table = Table(
+        title=f"{survey.title}   [dim]epsilon {survey.epsilon:g}, {release['devices']:,} devices[/dim]",
+        title_justify="left",
+    )
+    table.add_column("")
+    for heading in ("truth", "estimate", "95 % interval"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    if evaluation.smoothed is not None:
+        table.add_column("smoothed", justify="right")
+    views = smoothed_by_label(evaluation)
+    values = [row for row in evaluation.rows if row.kind == "value"]
+    if rows == "most frequent":
+        kept = set(sorted(range(len(values)), key=lambda i: -values[i].truth)[:FREQUENT])
+        shown = [row for i, row in enumerate(values) if i in kept]
+    else:
+        shown = values
+    for kind, chosen in (
+        ("category", [row for row in evaluation.rows if row.kind == "category"]),
+        ("value", shown),
+        ("mean", [row for row in evaluation.rows if row.kind == "mean"]),
+    ):
+        if not chosen:
+            continue
+        table.add_section()
+        for row in chosen:
+            view = [f"{100 * views[row.label]:.2f} %"] if kind == "value" and row.label in views else []
+            mark = "hit" if row.hit else "[bold red]miss[/bold red]"
+            table.add_row(row.label, *_figures(row), mark, *view)
+        if kind == "value" and len(shown) < len(values):
+            table.add_row(f"[dim]and {len(values) - len(shown)} rarer values (--all)[/dim]")
+    if release["suppressed"]:
+        table.add_row(f"fewer than the minimum cohort of {survey.minimum_cohort}: nothing is released")
+    return table
+
+
+def smoothed_by_label(evaluation: Evaluation) -> dict[str, float]:
+    """The smoothed shares under the labels of their values; empty without such a view."""
+    if evaluation.smoothed is None:
+        return {}
+    return dict(zip(evaluation.survey.input_labels, evaluation.smoothed.values.tolist(), strict=True))
+
+
+def _figures(row: Row) -> tuple[str, str, str]:
+    if row.kind == "mean":
+        return f"{row.truth:.3f}", f"{row.estimate:.3f}", f"{row.low:.3f} to {row.high:.3f}"
+    return (
+        f"{100 * row.truth:.2f} %",
+        f"{100 * row.estimate:.2f} %",
+        f"{100 * row.low:.2f} to {100 * row.high:.2f}",
+    )

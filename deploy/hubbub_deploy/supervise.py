@@ -1,0 +1,102 @@
+"""A dashboard that outlives what it watches: brokers and Redis may go and come back, another may be first.
+
+Whatever happens, a new watcher begins from store, log and archive, as a restarted process would. What passes
+is tried again, for so long; a doubt about the numbers themselves ends the process at once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Final, TypeAlias
+
+from hubbub_aggregator import LayoutGrown, LeaseLost, StoreConflict, StoreError
+from hubbub_aggregator.release import timestamp
+from hubbub_aggregator.runners import Watcher
+from hubbub_aggregator.web import LiveView
+from hubbub_deploy.errors import DeployError
+from hubbub_topic import LogError
+
+# A Redis that loads its file, or brokers that elect leaders, take minutes at worst. A supervisor that starts
+# the process again after that shows an operator that something lasts.
+PATIENCE_S: Final = 300.0
+_FIRST_WAIT_S: Final = 0.5
+_LONGEST_WAIT_S: Final = 5.0
+
+Attempt: TypeAlias = Callable[[], AbstractContextManager[Watcher]]
+
+
+def watch(
+    attempt: Attempt,
+    view: LiveView,
+    stop: threading.Event,
+    *,
+    patience_s: float = PATIENCE_S,
+    clock: Callable[[], float] = time.time,
+) -> None:
+    """Watches until `stop` is set; the view says since when it stands still, and why.
+
+    Args:
+        attempt: Connects, and gives a new watcher; it may fail as often as it likes.
+        view: What readers look at.
+        stop: Ends it.
+        patience_s: How long it may go on without one success.
+        clock: Seconds since 1970.
+
+    Raises:
+        AggregatorError: On a doubt that waiting does not heal.
+        StoreError: If Redis stayed away for longer than that, or
+        LogError: the brokers did.
+    """
+    waits, since_s, away_s, said = _waits(), None, None, ""
+    while not stop.is_set():
+        try:
+            with attempt() as watcher:
+                waits, since_s, away_s, said = _waits(), None, None, ""
+                watcher.run(stop)
+        except (DeployError, LogError, StoreError, LayoutGrown) as error:
+            if not passes(error):
+                raise
+            now_s = clock()
+            since_s = now_s if since_s is None else since_s
+            # Another dashboard may be at work for years.
+            is_second = isinstance(_cause(error), LeaseLost)
+            away_s = None if is_second else now_s if away_s is None else away_s
+            if away_s is not None and now_s - away_s > patience_s:
+                raise
+            if str(error) != said:  # who stands by says so once, not for years
+                said = str(error)
+                traceback.print_exc(limit=0)
+            view.stand_still(since=timestamp(int(since_s)), why=_why(error))
+            stop.wait(next(waits))
+
+
+def passes(error: Exception) -> bool:
+    """Whether what went wrong may be right again by itself."""
+    cause = _cause(error)
+    # Every kind of StoreError but these two is a doubt about the numbers.
+    return type(cause) in (StoreError, StoreConflict, LeaseLost, LayoutGrown) or isinstance(cause, LogError)
+
+
+def _cause(error: Exception) -> BaseException:
+    return error.__cause__ if isinstance(error, DeployError) and error.__cause__ is not None else error
+
+
+def _why(error: Exception) -> str:
+    """A word for anybody who looks at the page: no addresses."""
+    cause = _cause(error)
+    if isinstance(cause, LeaseLost):
+        return "another dashboard is at work"
+    if isinstance(cause, LayoutGrown):
+        return "the log has grown"
+    return "the log is out of reach" if isinstance(cause, LogError) else "the counts are out of reach"
+
+
+def _waits() -> Iterator[float]:
+    wait = _FIRST_WAIT_S
+    while True:
+        yield wait
+        wait = min(2 * wait, _LONGEST_WAIT_S)

@@ -1,0 +1,200 @@
+"""Who watches: seals, releases and shows what another process has saved, and counts nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from counting_logs import MemoryLog, MemoryStore, announcement, batch, report_id, segment
+from surveys import LABELS
+
+from hubbub.survey.survey import Survey
+from hubbub.wire.record import SealRecord, encode_record
+from hubbub_aggregator.counting.partition import PartitionState, RoundKey, RoundState
+from hubbub_aggregator.errors import ArchiveError, LeaseLost, StoreError
+from hubbub_aggregator.release.provisional import Steps
+from hubbub_aggregator.runners.assignment import Assignment
+from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Watcher
+from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.web.view import LiveView
+
+HEALTH = Survey.parse(LABELS)
+DUE_S = HEALTH.round_end_s(0) + HEALTH.lateness_s + 30.0
+
+
+class WatchedStore:
+    """The memory store, with offsets and counts without ids."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.is_taken = False
+        self.forgotten: list[tuple[int, RoundKey]] = []
+
+    def offset(self, partition: int) -> int:
+        return self._store.load(partition).offset
+
+    def load_counts(self, partition: int) -> PartitionState:
+        state = self._store.load(partition)
+        for known in state.rounds.values():
+            known.seen = None
+        return state
+
+    def hold_lease(self) -> None:
+        if self.is_taken:
+            raise LeaseLost("taken")
+
+    def forget(self, partition: int, key: RoundKey) -> None:
+        self.forgotten.append((partition, key))
+
+    def verify(self) -> None:
+        """Has nothing to do."""
+
+    def load_steps(self) -> dict[RoundKey, Steps]:
+        return self._store.load_steps()
+
+    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
+        self._store.save_steps(changed)
+
+
+class Setting:
+    def __init__(self, folder: Path) -> None:
+        self.log, self.store, self.view = MemoryLog(), MemoryStore(), LiveView()
+        self.archive = SqliteArchive(folder / "archive.sqlite")
+        self.now_s = float(HEALTH.start_s)
+        self.log.everywhere(announcement(HEALTH))
+
+    def watcher(self) -> Watcher:
+        return Watcher(
+            self.log,
+            WatchedStore(self.store),
+            archive=self.archive,
+            view=self.view,
+            clock=lambda: self.now_s,
+        )
+
+    def count(self, *partitions: int) -> None:
+        """What the workers would do by now."""
+        assignment = Assignment(self.store, end=self.log.end, clock=lambda: 0.0)
+        for partition, offset in assignment.load(partitions).items():
+            assignment.take(partition, self.log.read(partition, offset, 10_000))
+
+    def write(self, start: int, n: int) -> None:
+        for i in range(start, start + n):
+            self.log.append({i % 2: [batch(segment(HEALTH, 0, [(report_id(i), i % 5)]))]})
+
+
+@pytest.fixture
+def setting(tmp_path: Path) -> Iterator[Setting]:
+    setting = Setting(tmp_path)
+    yield setting
+    setting.archive.close()
+
+
+def test_what_was_saved_is_shown_and_what_was_not_is_lag(setting: Setting) -> None:
+    watcher = setting.watcher()
+    setting.write(0, 30)
+    setting.count(0)
+    assert watcher.step() == 16
+    snapshot = setting.view.snapshot()
+    assert snapshot["accounting"]["accepted"] == 15
+    assert [p["lag"] for p in snapshot["partitions"]] == [0, 16]
+    setting.count(1)
+    assert watcher.step() == 16
+    assert setting.view.snapshot()["accounting"]["accepted"] == 30
+    assert watcher.step() == 0
+
+
+def test_lag_grows_where_nobody_counts(setting: Setting) -> None:
+    watcher = setting.watcher()
+    for written in (30, 60):
+        setting.write(written, 30)
+        for _ in range(4):
+            assert watcher.step() == 0
+        assert sum(p["lag"] for p in setting.view.snapshot()["partitions"]) == written + 2
+    published = setting.view.version()
+    for _ in range(8):
+        watcher.step()
+    assert setting.view.version() == published
+
+
+def test_due_round_is_sealed_and_released_once_every_worker_has_come_to_its_seal(setting: Setting) -> None:
+    setting.write(0, 300)
+    setting.count(0, 1)
+    watcher = setting.watcher()
+    setting.now_s = DUE_S
+    watcher.step()
+    assert [setting.log.end(p) for p in range(2)] == [152, 152]
+    setting.count(0)
+    watcher.step()
+    assert setting.archive.get((HEALTH.digest, 0)) is None
+    setting.count(1)
+    watcher.step()
+    released = setting.archive.get((HEALTH.digest, 0))
+    assert released is not None
+    watcher.step()
+    assert setting.log.end(0) == 152
+    # One process that does all of it releases the same bytes from the same log.
+    assert setting.watcher().step() == 0
+    archive = SqliteArchive(":memory:")
+    Worker(setting.log, MemoryStore(), archive=archive, view=LiveView(), clock=lambda: DUE_S).step()
+    worker = Worker(
+        setting.log, MemoryStore(), archive=archive, view=LiveView(), clock=lambda: DUE_S, read_records=9
+    )
+    while worker.step():
+        pass
+    assert archive.get((HEALTH.digest, 0)) == released
+    archive.close()
+
+
+def test_store_that_comes_back_older_is_waited_for(setting: Setting) -> None:
+    setting.write(0, 30)
+    setting.count(0, 1)
+    watcher = setting.watcher()
+    shown = setting.view.snapshot()
+    setting.store._states.clear()
+    setting.store._keys.clear()
+    assert watcher.step() == 0
+    assert setting.view.snapshot() == shown
+    setting.write(30, 2)
+    setting.count(0, 1)
+    assert watcher.step() == 2
+    assert setting.view.snapshot()["accounting"]["accepted"] == 32
+
+
+def test_who_watches_never_counts(setting: Setting) -> None:
+    watcher = setting.watcher()
+    with pytest.raises(StoreError, match="counted by its worker"):
+        watcher._store.save(0, None)  # type: ignore[arg-type]  # it is not looked at
+
+
+def test_archived_rounds_are_let_go_of_once_their_release_is_kept(setting: Setting) -> None:
+    setting.write(0, 300)
+    setting.count(0, 1)
+    watched = WatchedStore(setting.store)
+
+    def watcher() -> Watcher:
+        return Watcher(setting.log, watched, archive=setting.archive, view=setting.view, clock=lambda: DUE_S)
+
+    first = watcher()
+    first.step()
+    setting.count(0)
+    first.step()
+    assert watched.forgotten == []
+    setting.count(1)
+    first.step()
+    assert watched.forgotten == [(0, (HEALTH.digest, 0)), (1, (HEALTH.digest, 0))]
+    # One that ended between archive and store does it at the next start.
+    watched.forgotten.clear()
+    watcher()
+    assert len(watched.forgotten) == 2
+
+
+def test_archive_without_a_release_whose_counts_are_gone_is_refused(setting: Setting) -> None:
+    setting.write(0, 300)
+    setting.log.everywhere(encode_record(SealRecord(HEALTH.digest, 0)))
+    setting.count(0, 1)
+    setting.store._states[1].rounds[HEALTH.digest, 0] = RoundState(sealed_at=151, is_archived=True)
+    with pytest.raises(ArchiveError, match="round 0, partition 1: its counts were let go of"):
+        setting.watcher()

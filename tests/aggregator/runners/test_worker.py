@@ -1,0 +1,315 @@
+"""The worker's loop: counts to the end, seals what is due, releases once, and starts again from the store."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from counting_logs import MemoryLog, MemoryStore, announcement, batch, report_id, segment
+from surveys import LABELS, VISITS
+
+from hubbub.survey.survey import Survey
+from hubbub.wire.record import SealRecord, encode_record
+from hubbub_aggregator.errors import Ahead, Diverged, StoreConflict
+from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.web.view import LiveView
+
+HEALTH, VISITED = Survey.parse(LABELS), Survey.parse(VISITS)
+DUE_S = HEALTH.round_end_s(0) + HEALTH.lateness_s + 30.0
+
+
+class Setting:
+    """A log, a store, an archive, a view and a clock; `worker()` starts a worker on them, again and again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log, self.store, self.view = MemoryLog(), MemoryStore(), LiveView()
+        self.archive = SqliteArchive(folder / "archive.sqlite")
+        self.now_s = float(HEALTH.start_s)
+        self.log.everywhere(announcement(HEALTH))
+
+    def worker(self, read_records: int = 64) -> Worker:
+        return Worker(
+            self.log,
+            self.store,
+            archive=self.archive,
+            view=self.view,
+            clock=lambda: self.now_s,
+            read_records=read_records,
+        )
+
+    def write(self, start: int, n: int, survey: Survey = HEALTH) -> None:
+        for i in range(start, start + n):
+            self.log.append({i % 2: [batch(segment(survey, 0, [(report_id(i), i % 5)]))]})
+
+    def shown(self) -> dict[str, object]:
+        (survey,) = self.view.snapshot()["surveys"]
+        (document,) = survey["rounds"]
+        return document
+
+
+@pytest.fixture
+def setting(tmp_path: Path) -> Iterator[Setting]:
+    setting = Setting(tmp_path)
+    yield setting
+    setting.archive.close()
+
+
+def drain(worker: Worker) -> None:
+    while worker.step():
+        pass
+
+
+def test_step_applies_what_the_log_holds_and_says_how_much(setting: Setting) -> None:
+    setting.write(0, 30)
+    worker = setting.worker(read_records=10)
+    assert [worker.step() for _ in range(3)] == [20, 12, 0]
+    assert worker.is_caught_up
+    snapshot = setting.view.snapshot()
+    assert snapshot["accounting"]["accepted"] == 30
+    assert snapshot["partitions"] == [{"partition": p, "offset": 16, "end": 16, "lag": 0} for p in range(2)]
+    assert snapshot["log"] == "memory-log"
+
+
+def test_lag_is_shown_before_it_is_worked_off(setting: Setting) -> None:
+    setting.write(0, 30)
+    setting.worker(read_records=10)
+    assert [p["lag"] for p in setting.view.snapshot()["partitions"]] == [16, 16]
+
+
+def test_view_changes_its_version_only_when_something_changed(setting: Setting) -> None:
+    worker = setting.worker()
+    drain(worker)
+    version = setting.view.version()
+    worker.step()
+    assert setting.view.version() == version
+    setting.write(0, 1)
+    worker.step()
+    assert setting.view.version() == version + 1
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_round_is_released_when_its_last_seal_comes_even_where_nobody_answered(
+    setting: Setting, last: int
+) -> None:
+    seal = encode_record(SealRecord(HEALTH.digest, 0))
+    setting.log.append({0: [batch(segment(HEALTH, 0, [(report_id(i), i % 5) for i in range(150)]))]})
+    worker = setting.worker()
+    drain(worker)
+    setting.log.append({1 - last: [seal]})
+    drain(worker)
+    assert setting.archive.rounds() == []
+    setting.log.append({last: [seal]})
+    drain(worker)
+    assert setting.archive.rounds() == [(HEALTH.digest, 0)]
+
+
+def test_due_round_is_sealed_released_and_shown_once(setting: Setting) -> None:
+    setting.write(0, 150)
+    worker = setting.worker()
+    drain(worker)
+    assert setting.archive.rounds() == []
+    setting.now_s = DUE_S
+    worker.step()
+    drain(worker)
+    assert setting.archive.rounds() == [(HEALTH.digest, 0)]
+    data = setting.archive.get((HEALTH.digest, 0))
+    assert data is not None
+    shown = setting.shown()
+    assert shown == json.loads(data) | {"as_of": 150}
+    assert shown["accounting"]["accepted"] == 150
+    ends = [setting.log.end(p) for p in range(2)]
+    drain(worker)
+    assert [setting.log.end(p) for p in range(2)] == ends
+
+
+def test_rounds_that_nobody_answered_cost_nothing(setting: Setting) -> None:
+    old = Survey.parse(
+        LABELS.replace('round = "1d"', 'round = "60s"')
+        .replace("rounds = 3", "rounds = 100000")
+        .replace("epsilon = 1.0", "epsilon = 0.01")
+    )
+    setting.log.everywhere(announcement(old))
+    # Refusals, which anybody can cause, are in the totals and open no round.
+    setting.log.append({0: [batch(*(segment(old, number, [], late=1) for number in range(50)))]})
+    setting.now_s = 2.0 * DUE_S
+    worker = setting.worker()
+    drain(worker)
+    ends = [setting.log.end(p) for p in range(2)]
+    worker.step()
+    drain(worker)
+    assert [setting.log.end(p) for p in range(2)] == ends
+    assert setting.archive.rounds() == []
+    snapshot = setting.view.snapshot()
+    assert [survey["rounds"] for survey in snapshot["surveys"]] == [[], []]
+    assert snapshot["accounting"]["late"] == snapshot["accounting"]["attempts"] == 50
+
+
+def test_report_that_comes_when_its_round_is_over_is_counted_and_sealed(setting: Setting) -> None:
+    setting.now_s = DUE_S
+    worker = setting.worker()
+    drain(worker)
+    worker.step()
+    setting.write(0, 150)
+    drain(worker)
+    worker.step()
+    drain(worker)
+    assert setting.shown()["sealed"] is True
+    assert setting.shown()["devices"] == 150
+
+
+def test_worker_that_lags_does_not_seal(setting: Setting) -> None:
+    setting.now_s = DUE_S
+    setting.write(0, 100)
+    worker = setting.worker(read_records=10)
+    assert worker.step() == 20
+    assert setting.log.end(0) == 51
+    drain(worker)
+    worker.step()
+    assert setting.shown()["sealed"] is True
+    assert setting.shown()["devices"] == 100
+
+
+def test_host_may_seal_before_the_time(setting: Setting) -> None:
+    setting.write(0, 100)
+    worker = setting.worker()
+    worker.seal([(HEALTH.digest, 0)])
+    drain(worker)
+    assert setting.shown()["sealed"] is True
+
+
+def test_provisional_estimates_step_by_cohorts_and_end_with_the_seal(setting: Setting) -> None:
+    worker = setting.worker()
+    as_of = []
+    for start in range(0, 400, 20):
+        setting.write(start, 20)
+        worker.step()
+        shown = setting.shown()
+        assert shown["accounting"]["accepted"] == start + 20
+        assert (shown["as_of"] == 0) == shown["suppressed"]
+        as_of.append(shown["as_of"])
+    assert sorted(set(as_of)) == [0, 100, 200, 300]
+    assert as_of == sorted(as_of)
+    assert as_of[9] == 100  # the step at 100 is shown when 200 have come
+    worker.seal([(HEALTH.digest, 0)])
+    drain(worker)
+    assert setting.shown()["as_of"] == 400
+    assert setting.store.load_steps() == {}
+
+
+def test_steps_survive_a_restart(setting: Setting) -> None:
+    worker = setting.worker()
+    for start in (0, 110):
+        setting.write(start, 110)
+        worker.step()
+    assert setting.shown()["as_of"] == 110
+    setting.write(220, 50)
+    worker = setting.worker()
+    drain(worker)
+    assert setting.shown()["as_of"] == 110
+
+
+def test_half_sealed_round_shows_nothing_new(setting: Setting) -> None:
+    setting.write(0, 250)
+    worker = setting.worker()
+    drain(worker)
+    before = setting.shown()
+    seals = MemoryLog()
+    worker.seal([(HEALTH.digest, 0)])
+    seals.records[1] = setting.log.records[1][-1:]
+    setting.log.records[1].pop()
+    setting.write(250, 250)
+    drain(worker)
+    assert setting.shown()["accounting"]["accepted"] == 375
+    assert setting.shown() == before | {"accounting": setting.shown()["accounting"]}
+    assert before["sealed"] is False
+    setting.log.append({1: seals.records[1]})
+    drain(worker)
+    assert setting.shown()["sealed"] is True
+    assert setting.shown()["accounting"]["accepted"] == 375
+
+
+def test_restarted_worker_goes_on_where_the_store_says(setting: Setting) -> None:
+    setting.write(0, 40)
+    first = setting.worker(read_records=7)
+    first.step()
+    second = setting.worker()
+    drain(second)
+    assert setting.view.snapshot()["accounting"]["accepted"] == 40
+    with pytest.raises(StoreConflict):
+        first.step()
+
+
+def test_round_sealed_but_not_released_before_a_crash_is_released_at_the_next_start(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting.write(0, 120)
+    worker = setting.worker()
+    drain(worker)
+    worker.seal([(HEALTH.digest, 0)])
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(setting.archive, "put", killed)
+        with pytest.raises(KeyboardInterrupt):
+            drain(worker)
+    setting.worker()
+    assert setting.shown()["sealed"] is True
+    assert setting.archive.rounds() == [(HEALTH.digest, 0)]
+
+
+def test_release_that_differs_from_the_archived_one_stops_the_worker(setting: Setting) -> None:
+    setting.archive.put((HEALTH.digest, 0), b"{}")
+    worker = setting.worker()
+    drain(worker)
+    worker.seal([(HEALTH.digest, 0)])
+    with pytest.raises(Diverged):
+        drain(worker)
+
+
+def test_store_rebuilt_from_the_log_releases_the_same_bytes(setting: Setting) -> None:
+    setting.write(0, 200)
+    worker = setting.worker(read_records=7)
+    drain(worker)
+    worker.seal([(HEALTH.digest, 0)])
+    drain(worker)
+    setting.store = MemoryStore()
+    drain(setting.worker())  # would raise Diverged
+    assert setting.shown()["sealed"] is True
+
+
+def test_store_ahead_of_its_log_is_refused(setting: Setting) -> None:
+    setting.write(0, 40)
+    drain(setting.worker())
+    setting.log.records[1].pop()
+    with pytest.raises(Ahead, match="partition 1"):
+        setting.worker()
+
+
+def test_several_surveys_are_shown_in_order(setting: Setting) -> None:
+    setting.log.everywhere(announcement(VISITED))
+    setting.write(0, 3, survey=VISITED)
+    setting.write(10, 3)
+    drain(setting.worker())
+    snapshot = setting.view.snapshot()
+    assert [survey["id"] for survey in snapshot["surveys"]] == ["outpatient-visits", "self-rated-health"]
+    assert [len(survey["rounds"]) for survey in snapshot["surveys"]] == [1, 1]
+    assert json.loads(json.dumps(snapshot)) == snapshot
+
+
+def test_run_works_until_it_is_told_to_stop(setting: Setting) -> None:
+    setting.write(0, 20)
+    worker, stop = setting.worker(), threading.Event()
+    thread = threading.Thread(target=worker.run, args=(stop,))
+    thread.start()
+    deadline = threading.Event()
+    while setting.view.snapshot()["accounting"]["accepted"] < 20 and not deadline.wait(0.005):
+        assert thread.is_alive()
+    stop.set()
+    thread.join(5)
+    assert not thread.is_alive()

@@ -1,0 +1,45 @@
+"""What a device reads of a collector's list: no more than fits, and nothing that it cannot read."""
+
+import tracemalloc
+
+from surveys import LABELS, VISITS
+
+from hubbub.survey.survey import Survey
+from hubbub_client.surveys.schedule import LEAST_LISTED, MAX_LISTED, UNREADABLE, readable
+
+SMALL = Survey.parse(LABELS)
+
+
+def huge(version: int) -> bytes:
+    """A survey of 131,070 values in some 150 bytes."""
+    text = VISITS.split("[mechanism]", maxsplit=1)[0] + '[mechanism]\nname = "grr"'
+    text = text.replace("high = 20", "high = 131069").replace("version = 1", f"version = {version}")
+    return Survey.parse(text).canonical
+
+
+def test_surveys_that_cannot_be_read_are_left_out() -> None:
+    assert readable([b"?", SMALL.canonical, b"", SMALL.canonical[:-1]]) == (SMALL,)
+
+
+def test_a_short_list_of_huge_surveys_is_not_read_to_its_end() -> None:
+    listed = [huge(version) for version in range(1, 21)]
+    assert len(b"".join(listed)) < 4096
+    tracemalloc.start()
+    found = readable([*listed, SMALL.canonical])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [survey.version for survey in found] == list(range(1, 1 + MAX_LISTED // 131_071))
+    assert peak < 40 * 2**20
+
+
+def test_a_list_of_rubbish_is_not_read_to_its_end() -> None:
+    rubbish = [b"?"] * (MAX_LISTED // UNREADABLE)
+    assert readable([*rubbish[1:], SMALL.canonical]) == (SMALL,)
+    assert readable([*rubbish, b"?", SMALL.canonical]) == ()
+
+
+def test_a_list_of_very_many_small_surveys_is_read_so_far(monkeypatch) -> None:
+    """32 MiB hold 180,000 of them, whose reading would take minutes."""
+    monkeypatch.setattr("hubbub_client.surveys.schedule.MAX_LISTED", 20 * LEAST_LISTED)
+    assert SMALL.channel.inputs < LEAST_LISTED
+    assert readable([SMALL.canonical] * 1000) == (SMALL,) * 20

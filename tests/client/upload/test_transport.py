@@ -1,0 +1,156 @@
+"""The device's requests: bounded, not redirected, and alike for every device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import hubbub_client
+from hubbub_client import CollectorError
+from hubbub_client.upload import transport
+from hubbub_client.upload.transport import HttpTransport, Response
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    status, headers, body = 200, {}, b"body"
+    short = 0
+    """How many bytes fewer than announced are sent."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+    timeout = 10
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.seen.append((self.command, self.path, dict(self.headers), body))
+        self.send_response(self.server.status)
+        length = str(len(self.server.body) + self.server.short)
+        for name, value in {**self.server.headers, "Content-Length": length}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(self.server.body)
+        self.close_connection = bool(self.server.short)
+
+    do_POST = do_GET  # noqa: N815 - the name that http.server calls
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    thread = threading.Thread(target=made.serve_forever, args=(0.01,))
+    thread.start()
+    yield made
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+@pytest.fixture
+def http(server: Server) -> Iterator[HttpTransport]:
+    made = HttpTransport(f"http://127.0.0.1:{server.server_address[1]}/prefix/", timeout_s=10)
+    yield made
+    made.close()
+
+
+def test_a_request_carries_nothing_that_tells_devices_apart(server: Server, http: HttpTransport) -> None:
+    assert http.post("/v1/reports", b"reports") == Response(200, b"body", None)
+    assert http.get("/v1/surveys").body == b"body"
+    (post, get) = server.seen
+    assert (post[0], post[1], post[3]) == ("POST", "/prefix/v1/reports", b"reports")
+    assert (get[0], get[1]) == ("GET", "/prefix/v1/surveys")
+    assert {name.lower() for name in post[2]} == {
+        "host",
+        "accept-encoding",
+        "content-length",
+        "user-agent",
+        "content-type",
+    }
+    assert post[2]["User-Agent"] == "hubbub"
+
+
+@pytest.mark.parametrize("status", [400, 404, 413, 429, 500, 503])
+def test_every_status_comes_back_as_it_is_after_one_attempt(
+    server: Server, http: HttpTransport, status: int
+) -> None:
+    server.status, server.headers = status, {"Retry-After": "7"}
+    assert http.post("/v1/reports", b"") == Response(status, b"body", "7")
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(server: Server, http: HttpTransport, status: int) -> None:
+    server.status, server.headers = status, {"Location": "/elsewhere", "Set-Cookie": "device=1"}
+    assert http.post("/v1/reports", b"reports").status == status
+    http.get("/v1/surveys")
+    assert [seen[1] for seen in server.seen] == ["/prefix/v1/reports", "/prefix/v1/surveys"]
+    assert "Cookie" not in server.seen[1][2]
+
+
+def test_an_answer_that_is_too_large_is_refused(server: Server, http: HttpTransport) -> None:
+    server.body = bytes(transport.MAX_OUTCOMES_BYTES)
+    assert len(http.post("/v1/reports", b"").body) == transport.MAX_OUTCOMES_BYTES
+    server.body += b"\0"
+    with pytest.raises(CollectorError, match="at most"):
+        http.post("/v1/reports", b"")
+    assert len(http.get("/v1/surveys").body) == len(server.body)
+
+
+def test_an_answer_that_is_cut_short_is_no_answer(server: Server, http: HttpTransport) -> None:
+    server.short = 5
+    with pytest.raises(CollectorError, match="cannot be reached"):
+        http.post("/v1/reports", b"")
+
+
+def test_a_collector_that_is_not_there_cannot_be_reached(server: Server) -> None:
+    nobody = HttpTransport("http://127.0.0.1:1", timeout_s=5)
+    with pytest.raises(CollectorError, match="cannot be reached"):
+        nobody.get("/v1/surveys")
+    nobody.close()
+
+
+def test_the_public_names_of_the_client_are_these() -> None:
+    assert hubbub_client.__all__ == [
+        "Account",
+        "Agent",
+        "Answer",
+        "Asked",
+        "AsyncAgent",
+        "Attribute",
+        "AttributeRefused",
+        "BudgetFixed",
+        "ClientError",
+        "CollectorError",
+        "Correction",
+        "Counter",
+        "Enrolment",
+        "EnrolmentStatus",
+        "LedgerCorrupt",
+        "LedgerError",
+        "LedgerForeign",
+        "LedgerLocked",
+        "LedgerMissing",
+        "LedgerTooNew",
+        "Limits",
+        "ListRefused",
+        "OwnerPage",
+        "Part",
+        "Policy",
+        "Refused",
+        "SentReport",
+        "Status",
+        "UploadOutcome",
+    ]
+    assert all(hasattr(hubbub_client, name) for name in hubbub_client.__all__)

@@ -1,0 +1,124 @@
+"""The truth beside a release, on cases small enough to count by hand."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from surveys import DISEASES, LABELS, VISITS
+
+from hubbub import Survey
+from hubbub.testing import seeded
+from hubbub_deploy.evaluation.evaluation import Row, Truth, rows_of, truth_of
+
+HEALTH, VISITED, ILL = Survey.parse(LABELS), Survey.parse(VISITS), Survey.parse(DISEASES)
+GRID_STEP = 2.0  # 31 points from 0 to 60
+
+
+def shares(survey: Survey, values: list[object]) -> dict[str, float]:
+    """The truth's positive shares by label."""
+    truth = truth_of(survey, values)
+    assert truth.values.shape == (survey.channel.inputs,)
+    assert truth.values.sum() == pytest.approx(1.0)
+    assert truth.categories.sum() == pytest.approx(1.0)
+    return {
+        label: share for label, share in zip(survey.input_labels, truth.values, strict=True) if share > 0.0
+    }
+
+
+def test_labels_are_counted_and_the_rest_is_missing() -> None:
+    values = ["good", "good", "poor", None, "splendid", "excellent", 3, "good"]
+    assert shares(HEALTH, values) == {"excellent": 1 / 8, "good": 3 / 8, "poor": 1 / 8, "missing": 3 / 8}
+    assert truth_of(HEALTH, values).mean is None
+
+
+def test_integers_are_counted_by_value_and_by_category_and_averaged_over_those_present() -> None:
+    values = [0, 0, 1, 2, 5, None, 99]
+    assert shares(VISITED, values) == pytest.approx(
+        {"0": 2 / 7, "1": 1 / 7, "2": 1 / 7, "5": 1 / 7, "missing": 2 / 7}
+    )
+    truth = truth_of(VISITED, values)
+    assert VISITED.category_names == ("none", "1 or 2", "more than 2", "missing")
+    assert truth.categories.tolist() == pytest.approx([2 / 7, 2 / 7, 1 / 7, 2 / 7])
+    assert truth.mean == pytest.approx(8 / 5)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.0, {"0": 1.0}),
+        (60.0, {"60": 1.0}),
+        (4, {"4": 1.0}),
+        (3.0, {"2": 0.5, "4": 0.5}),
+        (2.5, {"2": 0.75, "4": 0.25}),
+        (59.5, {"58": 0.25, "60": 0.75}),
+        (np.float64(3.0), {"2": 0.5, "4": 0.5}),
+        (np.int64(4), {"4": 1.0}),
+        (Fraction(5, 2), {"2": 0.75, "4": 0.25}),
+        (60.001, {"missing": 1.0}),
+        (-0.001, {"missing": 1.0}),
+        (math.nan, {"missing": 1.0}),
+        (math.inf, {"missing": 1.0}),
+        (True, {"missing": 1.0}),
+        ("4", {"missing": 1.0}),
+        (None, {"missing": 1.0}),
+    ],
+)
+def test_a_number_counts_at_the_points_beside_it_as_its_rounding_falls(
+    value: object, expected: dict[str, float]
+) -> None:
+    assert shares(ILL, [value]) == pytest.approx(expected)
+    # What a device does with the value lies among the same points.
+    source = seeded(7)
+    drawn = {ILL.input_labels[ILL.input_of(value, source=source)] for _ in range(64)}
+    assert drawn == set(expected)
+
+
+def test_the_mean_of_numbers_is_that_of_the_numbers_not_of_the_points() -> None:
+    truth = truth_of(ILL, [2.5, 3.25, None, 70.0])
+    assert truth.mean == pytest.approx(2.875)
+    # 2 gets 3/4 and 3/8 of a device, 4 the rest; two of four are missing.
+    assert truth.values[[1, 2, -1]].tolist() == pytest.approx([1.125 / 4, 0.875 / 4, 0.5])
+    assert truth.categories[-1] == 0.5
+
+
+def test_nobody_has_no_mean_and_no_shares() -> None:
+    for survey in (HEALTH, VISITED, ILL):
+        truth = truth_of(survey, [])
+        assert truth.values.sum() == 0.0
+        assert truth.mean is None
+
+
+def entry(label: str, estimate: float | None, low: float | None, high: float | None) -> dict[str, object]:
+    return {"label": label, "estimate": estimate, "error": 0.1, "low": low, "high": high}
+
+
+def test_rows_set_the_truth_beside_each_entry_in_its_place() -> None:
+    truth = Truth(np.array([0.25, 0.75]), np.array([1.0]), 3.5)
+    release = {
+        "values": [entry("a", 0.2, 0.1, 0.3), entry("b", None, None, None)],
+        "categories": [entry("all", 1.3, 1.1, 1.5)],
+        "mean": {"estimate": 3.0, "error": 0.2, "low": 2.6, "high": 3.5},
+    }
+    rows = rows_of(release, truth)
+    assert [(row.kind, row.label, row.truth, row.estimate) for row in rows] == [
+        ("category", "all", 1.0, 1.3),
+        ("value", "a", 0.25, 0.2),  # b is not identifiable: no row
+        ("mean", "mean", 3.5, 3.0),
+    ]
+    assert [row.hit for row in rows] == [False, True, True]
+    assert [row.kind for row in rows_of(release | {"mean": None}, truth)] == ["category", "value"]
+
+
+def test_a_release_of_another_length_than_the_truth_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        rows_of({"values": [], "categories": [], "mean": None}, Truth(np.ones(1), np.ones(1), None))
+
+
+@pytest.mark.parametrize(
+    ("truth", "hit"), [(0.0999, False), (0.1, True), (0.2, True), (0.3, True), (0.31, False)]
+)
+def test_an_interval_holds_its_ends(truth: float, hit: bool) -> None:
+    assert Row("value", "a", truth, 0.2, 0.05, 0.1, 0.3).hit is hit

@@ -1,0 +1,156 @@
+"""What a survey can make a device carry for ever is bounded: answers, rows and bytes."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from devices import HEALTH, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, changed, opener
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from surveys import LABELS, START_S, VISITS
+
+from hubbub.channels import QUANTA_PER_NAT
+from hubbub.filter import BayesianFilter
+from hubbub.survey.survey import Survey
+from hubbub_client import Agent, ClientError, Policy
+from hubbub_client.agent.rounds import rounds_fit
+from hubbub_client.surveys.schedule import slot_query, slots
+from hubbub_deploy.simulation.device_simulator import Fleet
+
+
+@pytest.fixture
+def open_agent(tmp_path: Path):
+    with opener(tmp_path, Clock(START_S + 10), Collector()) as make:
+        yield make
+
+
+def many(rounds: int, epsilon: str = "1e-6", version: int = 1) -> Survey:
+    return changed(LABELS, rounds=str(rounds), epsilon=epsilon, version=str(version))
+
+
+def test_a_survey_of_very_many_rounds_is_refused_whatever_it_costs(open_agent: Callable[..., Agent]) -> None:
+    """100,000 rounds at epsilon 1e-6 are 0.1 of the budget, in 141 bytes, and a row each for ever."""
+    agent = open_agent(budget=10.0)
+    refused = agent.enrol(many(100_000))
+    assert (refused.status, refused.reason) == ("refused", "too_large")
+    assert agent.status().committed == 0
+    assert agent.account().refusals[0].reason == "too_large"
+    assert agent.enrol(many(10_001)).reason == "too_large"
+    assert agent.enrol(many(10_000)).accepted
+
+
+def test_a_ledger_takes_so_many_answers_in_all(open_agent: Callable[..., Agent]) -> None:
+    policy = Policy(require_opt_in="no", max_slots=60, max_ledger_slots=100)
+    agent = open_agent(policy=policy)
+    assert agent.enrol(many(60)).accepted
+    assert agent.enrol(many(41, version=2)).reason == "too_large"
+    assert agent.enrol(many(40, version=2)).accepted
+    assert agent.enrol(VISITS_SURVEY).reason == "too_large"  # static: one more
+    agent.answer()
+    agent.close()
+    agent = open_agent(policy=policy)  # the count is the ledger's, not the process's
+    assert agent.enrol(VISITS_SURVEY).reason == "too_large"
+    agent.forget()  # rows are gone, and with them what they cost at every opening
+    assert agent.enrol(VISITS_SURVEY).accepted
+
+
+def test_a_survey_that_is_left_and_joined_again_counts_once(open_agent: Callable[..., Agent]) -> None:
+    policy = Policy(require_opt_in="no", max_slots=3, max_ledger_slots=3)
+    agent = open_agent(policy=policy)
+    assert agent.enrol(HEALTH_SURVEY).accepted
+    agent.opt_out(HEALTH_SURVEY)
+    agent.opt_in(HEALTH_SURVEY)
+    assert agent.enrol(HEALTH_SURVEY).accepted
+
+
+def test_a_ledger_takes_surveys_of_so_many_bytes_in_all(open_agent: Callable[..., Agent]) -> None:
+    """Every survey ever joined is read again at every opening."""
+    size = len(HEALTH_SURVEY.canonical)
+    policy = Policy(require_opt_in="no", max_ledger_bytes=size + len(VISITS_SURVEY.canonical) - 1)
+    agent = open_agent(policy=policy)
+    assert agent.enrol(HEALTH_SURVEY).accepted
+    assert agent.enrol(VISITS_SURVEY).reason == "too_large"
+    agent.opt_out(HEALTH_SURVEY)
+    agent.opt_in(HEALTH_SURVEY)
+    assert agent.enrol(HEALTH_SURVEY).accepted  # it is in the ledger already
+
+
+def test_rounds_that_do_not_fit_are_refused_before_anything_of_them_is_built(
+    open_agent: Callable[..., Agent],
+) -> None:
+    agent = open_agent(
+        budget=10.0, policy=Policy(require_opt_in="no", max_slots=10**6, max_ledger_slots=10**6)
+    )
+    survey = many(100_000, epsilon="0.01")
+    tracemalloc.start()
+    try:
+        assert agent.enrol(survey).reason == "over_budget"
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 * 2**20  # 100,000 queries alone took 60 MiB
+
+
+@pytest.mark.parametrize("limit", ["max_slots", "max_ledger_slots", "max_ledger_bytes"])
+def test_a_limit_below_one_is_no_limit(limit: str) -> None:
+    with pytest.raises(ClientError, match=f"{limit} must be at least 1, got 0"):
+        Policy(**{limit: 0})
+
+
+ROUNDS = {
+    "labels": many(50, epsilon="0.25"),
+    "values": changed(VISITS.replace('kind = "static"', 'kind = "evolving"'), rounds="50"),
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(ROUNDS)),
+    st.integers(1, 40),
+    st.integers(-3, 3),
+    st.lists(st.integers(0, 4), max_size=3),
+)
+def test_the_refusal_is_the_filters_own_at_every_margin(
+    name: str, count: int, spare: int, answered: list[int]
+) -> None:
+    """Budgets within three quanta of what the rounds take, after other answers: both say the same."""
+    survey = ROUNDS[name]
+    wanted = slots(survey, 49 - count)
+    probe = BayesianFilter(4000.0)
+    assert probe.reserve_all([slot_query(survey, wanted[0], generation=0)]) is not None
+    each = int(probe.committed * QUANTA_PER_NAT)
+    before = BayesianFilter(4000.0)
+
+    def prepare(account: BayesianFilter) -> None:
+        for place, symbol in enumerate(answered):
+            ticket = account.reserve(("other", place), HEALTH_SURVEY.channel)
+            assert ticket is not None
+            account.record(ticket, symbol)
+
+    prepare(before)
+    budget = (int(before.committed * QUANTA_PER_NAT) + count * each + spare) / QUANTA_PER_NAT
+    account = BayesianFilter(budget + 2.0)  # room for the answers' own reservations
+    prepare(account)
+    assert account.restrict(int(budget * QUANTA_PER_NAT))
+    queries = [slot_query(survey, slot, generation=0) for slot in wanted]
+    fits = rounds_fit(queries[0], count, account.headroom)
+    assert fits == (spare >= 0)
+    assert fits == (account.reserve_all(queries) is not None)
+
+
+def test_a_fleet_refuses_as_its_agents_do() -> None:
+    fleet = Fleet(3, budget=10.0)
+    fleet.register(HEALTH)
+    begun = time.process_time()
+    for survey, reason in ((many(100_000), "too_large"), (many(5000, epsilon="0.01"), "over_budget")):
+        refused = fleet.enrol(survey, now_s=START_S + 10.0)
+        assert (refused.reason, refused.accepted.tolist()) == (reason, [False] * 3)
+    assert not fleet.committed.any()
+    assert time.process_time() - begun < 5.0
+    for version in range(2, 7):
+        assert fleet.enrol(many(10_000, version=version), now_s=START_S + 10.0).accepted.all()
+    assert fleet.enrol(many(1, version=7), now_s=START_S + 10.0).reason == "too_large"

@@ -1,0 +1,102 @@
+"""The one settings file of a cluster: what it may hold, and what is said about what it may not."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import pytest
+from surveys import LABELS, VISITS
+
+from hubbub import Survey
+from hubbub.wire.record import SurveyRecord, encode_record
+from hubbub_aggregator.errors import StoreError
+from hubbub_aggregator.stores.redis_connection import connected
+from hubbub_deploy.announced import digests_of, refuse_changed
+from hubbub_deploy.cluster_settings import ClusterSettings
+from hubbub_deploy.errors import DeployError
+
+LEAST = {"kafka": "a:9092,b:9092", "redis": "redis://c:6379/0"}
+
+
+def test_kafka_and_redis_are_enough() -> None:
+    settings = ClusterSettings.from_mapping(LEAST)
+    assert (settings.kafka, settings.topic, settings.namespace) == ("a:9092,b:9092", "reports", "hubbub")
+    assert settings.grace_s > 10
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kafak": "a:9092"}, "settings must be among kafka, .*, got kafak"),
+        ({"topic": ""}, "topic must be a str, not empty"),
+        ({"topic": 7}, "topic must be a str"),
+        ({"rebuild_s": 0}, "rebuild_s must be a int, not empty and above 0, got 0"),
+        ({"rebuild_s": 1.5}, "rebuild_s must be a int"),
+        ({"session_s": float("nan")}, "session_s must be a float"),
+        ({"session_s": True}, "session_s must be a float"),
+        ({"grace_s": 9.9}, "grace_s must be at least 10, got 9.9"),
+        ({"dead_letter_payload": "some"}, "dead_letter_payload must be none or whole, got 'some'"),
+        ({"event_loop": "fast"}, "event_loop must be asyncio or uvloop, got 'fast'"),
+    ],
+)
+def test_setting_that_will_not_do_is_refused_by_name(change: dict[str, object], message: str) -> None:
+    with pytest.raises(DeployError, match=message):
+        ClusterSettings.from_mapping(LEAST | change)
+
+
+@pytest.mark.parametrize(("grace_s", "delivery_s"), [(30.0, 10.0), (1000.0, 10.0), (14.0, 7.0)])
+def test_a_collector_answers_for_no_batch_that_took_half_the_grace(grace_s: float, delivery_s: float) -> None:
+    assert ClusterSettings.from_mapping(LEAST | {"grace_s": grace_s}).gateway.delivery_s == delivery_s
+
+
+def test_missing_settings_are_named() -> None:
+    with pytest.raises(DeployError, match="kafka and redis must be given"):
+        ClusterSettings.from_mapping({})
+
+
+def test_file_is_named_in_what_is_said_about_it(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.toml"
+    with pytest.raises(DeployError, match=r"cluster\.toml"):
+        ClusterSettings.load(path)
+    for text, message in (("kafka = ", "cluster.toml"), ("topic = 'x'", "cluster.toml: kafka and redis")):
+        path.write_text(text)
+        with pytest.raises(DeployError, match=message):
+            ClusterSettings.load(path)
+    path.write_text("kafka = 'a:1'\nredis = 'redis://b:1'\nsession_s = 8\n")
+    assert ClusterSettings.load(path).session_s == 8
+
+
+def test_environment_says_where_kafka_and_redis_are(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.toml"
+    path.write_text("kafka = 'a:1'\nredis = 'redis://b:1'\n")
+    settings = ClusterSettings.load(
+        path, {"HUBBUB_KAFKA": "c:1", "HUBBUB_REDIS": "", "HUBBUB_TOPIC": "other"}
+    )
+    assert (settings.kafka, settings.redis, settings.topic) == ("c:1", "redis://b:1", "reports")
+    path.write_text("topic = 'x'\n")
+    both = {"HUBBUB_KAFKA": "c:1", "HUBBUB_REDIS": "redis://d:1"}
+    assert ClusterSettings.load(path, both).redis == "redis://d:1"
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://me:s3cret@c:port/0", "redis://:s3c/ret@c:1", "http://c/?password=s3cret"]
+)
+def test_no_password_stands_in_an_error(url: str) -> None:
+    with pytest.raises(StoreError, match="Redis must be given as") as refused:
+        connected(url + "x:x")
+    assert "s3c" not in "".join(traceback.format_exception(refused.value))
+    with pytest.raises(DeployError, match="redis must be a str") as refused_settings:
+        ClusterSettings.from_mapping(LEAST | {"redis": [url]})
+    assert "s3c" not in str(refused_settings.value)
+
+
+def test_a_changed_survey_needs_a_new_version() -> None:
+    old, new = (
+        Survey.parse(LABELS.replace("Self-rated health", title)) for title in ("Self-rated health", "Other")
+    )
+    assert old.digest != new.digest
+    records = [encode_record(SurveyRecord(survey.canonical)) for survey in (old, Survey.parse(VISITS))]
+    refuse_changed([old, Survey.parse(VISITS)], digests_of(records))
+    with pytest.raises(DeployError, match="must have a new version when it changes"):
+        refuse_changed([new], digests_of(records))

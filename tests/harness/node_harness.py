@@ -1,0 +1,201 @@
+"""Makes nodes and kills them: `python node_nursery.py CLOCK PORT SURVEY...`, then one JSON line per life.
+
+Every life is a fork of this process (which never has a file of the node open), so that a life costs
+milliseconds and not an interpreter's start. The clock is a file of one float64, seconds since 1970, that the
+test turns; the surveys are files of canonical bytes. A life is
+
+    {"data": FOLDER}                      where the files are; always
+    "after": "fork" | "ready", "delay_s"  killed by this process, so long after that point
+    "statement": 17                       killed by itself, before its 17th SQL statement
+    "at": "appended" | "saved" | "archived", "times": 3     by itself, right after the third of these
+    "until": "archived", "rounds": 2      asked to stop (SIGTERM) once the archive holds so many rounds
+    "until": "told"                       asked to stop when the next line comes
+    "broken": "early answer"              a node that answers before its log is written
+
+Each life is answered by its exit code, -9 for killed; "told" lives answer "ready" before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import mmap
+import os
+import signal
+import sqlite3
+import struct
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hubbub.survey.survey import Survey
+from hubbub.wire.report import SHORT_REPORT, encode_response
+from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.stores.sqlite_store import SqliteStore
+from hubbub_collector import writer
+from hubbub_collector.settings import GatewaySettings
+from hubbub_deploy.errors import DeployError
+from hubbub_deploy.node import ARCHIVE_FILE, NodeSettings, serve
+from hubbub_topic.sqlite import SqliteLog
+
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+CONNECT = sqlite3.connect  # not counted
+
+METHODS = {
+    "appended": (SqliteLog, "append"),
+    "saved": (SqliteStore, "save"),
+    "archived": (SqliteArchive, "put"),
+}
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+
+
+def die_before_statement(number: int) -> None:
+    """Every SQL statement of log, store and archive counts, from the first on."""
+    left = number
+
+    def count(_: str) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            die()
+
+    def traced(*arguments: Any, **settings: Any) -> sqlite3.Connection:
+        connection = CONNECT(*arguments, **settings)
+        connection.set_trace_callback(count)
+        return connection
+
+    sqlite3.connect = traced  # type: ignore[assignment]
+
+
+def after_each(point: str, act: Callable[[int], None]) -> None:
+    """Calls `act` with 1, 2, ... right after the named thing was done."""
+    owner, name = METHODS[point]
+    method, done = getattr(owner, name), 0
+
+    def counted(*arguments: Any, **settings: Any) -> Any:
+        nonlocal done
+        result = method(*arguments, **settings)
+        done += 1
+        act(done)
+        return result
+
+    setattr(owner, name, counted)
+
+
+def end_when_archived(ready: threading.Event, path: Path, rounds: int) -> None:
+    ready.wait()
+    with contextlib.closing(CONNECT(f"file:{path}?mode=ro", uri=True)) as archive:
+        while True:
+            if archive.execute("SELECT count(*) FROM release").fetchone()[0] >= rounds:
+                break
+            time.sleep(0.005)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def answer_early() -> None:
+    """The mistake that a gateway must not make: a device forgets what no log holds yet."""
+    submit, submit_rows = writer.Writer.submit, writer.Writer.submit_rows
+
+    def careless(self: writer.Writer, reports: Any, verdicts: Any, now_s: float, **rest: Any) -> Any:
+        waiting = submit(self, reports, verdicts, now_s, **rest)
+        if not waiting.done():
+            waiting.set_result(encode_response([verdict.outcome for verdict in verdicts]))
+        return waiting
+
+    def careless_rows(
+        self: writer.Writer, rows: bytes, now_s: float, form: Any = SHORT_REPORT, **rest: Any
+    ) -> Any:
+        waiting = submit_rows(self, rows, now_s, form, **rest)
+        if not waiting.done():
+            waiting.set_result(encode_response(["accepted"] * (len(rows) // form.itemsize)))
+        return waiting
+
+    writer.Writer.submit = careless  # type: ignore[method-assign]
+    writer.Writer.submit_rows = careless_rows  # type: ignore[method-assign]
+
+
+def live(order: dict[str, Any], world: tuple[mmap.mmap, int, tuple[Survey, ...]], ready: int) -> int:
+    clock, port, surveys = world
+    if "statement" in order:
+        die_before_statement(order["statement"])
+    if "at" in order:
+        after_each(order["at"], lambda n: die() if n == order["times"] else None)
+    started = threading.Event()
+    if order.get("until") == "archived":
+        wanted = (started, Path(order["data"]) / ARCHIVE_FILE, order["rounds"])
+        threading.Thread(target=end_when_archived, args=wanted, daemon=True).start()
+    if order.get("broken") == "early answer":
+        answer_early()
+    settings = NodeSettings(
+        surveys=surveys,
+        data_dir=Path(order["data"]),
+        port=port,
+        gateway=GatewaySettings(linger_s=0.005),
+        clock=lambda: struct.unpack_from("<d", clock)[0],
+        # The world's time goes in leaps, and its machine's with it.
+        boot_clock=lambda: struct.unpack_from("<d", clock)[0],
+    )
+
+    def announce(_: str) -> None:
+        os.write(ready, b"!")
+        started.set()
+
+    try:
+        return serve(settings, ready=announce)
+    except DeployError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def one_life(order: dict[str, Any], world: tuple[mmap.mmap, int, tuple[Survey, ...]]) -> int:
+    hears, says = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        code = 70
+        try:
+            os.close(hears)
+            ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+            if os.getppid() == parent:
+                code = live(order, world, says)
+        except BaseException:
+            traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(code)
+    os.close(says)
+    try:
+        if "delay_s" in order:
+            if order["after"] == "ready":
+                os.read(hears, 1)  # returns at once if the child is gone
+            time.sleep(order["delay_s"])
+            os.kill(child, signal.SIGKILL)
+        elif order.get("until") == "told":
+            print("ready" if os.read(hears, 1) else "gone", flush=True)
+            sys.stdin.readline()
+            os.kill(child, signal.SIGTERM)
+        _, status = os.waitpid(child, 0)
+        return os.waitstatus_to_exitcode(status)
+    finally:
+        os.close(hears)
+
+
+def main() -> None:
+    clock_path, port, *files = sys.argv[1:]
+    surveys = tuple(Survey.from_canonical(Path(name).read_bytes()) for name in files)
+    with open(clock_path, "r+b") as file:  # noqa: PTH123 - mmap wants a descriptor
+        clock = mmap.mmap(file.fileno(), 8)
+    for line in sys.stdin:
+        print(one_life(json.loads(line), (clock, int(port), surveys)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

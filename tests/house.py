@@ -1,0 +1,236 @@
+"""Counts of the house: imports past faces, sizes of folders, what a device loads. Prints; asserts nothing.
+
+    python tests/house.py
+
+A face is a package or one of its rooms; `hubbub.errors`, `hubbub.testing` and `hubbub.lazy` are faces of
+their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {
+    "hubbub": "core",
+    "hubbub_client": "client",
+    "hubbub_topic": "topic",
+    "hubbub_collector": "collector",
+    "hubbub_aggregator": "aggregator",
+    "hubbub_deploy": "deploy",
+}
+PUBLIC = {"hubbub.errors", "hubbub.testing", "hubbub.lazy"}
+CHANNELS = {"Channel", "FiniteChannel", "SetChannel", "DenseChannel"}
+FORMS = {"Single", "Table", "Score"}
+# Where comments are needed: the id table, branch and bound, loss grids, the encodings of a report, the
+# server's tricks.
+DENSE = ("dedup", "branching", "loss_grid", "loss_sum", "report", "wire", "record", "records", "server")
+LOADED = """
+import sys, time
+import cryptography.hazmat.primitives.asymmetric.ed25519, msgpack, numpy, sqlite3
+def memory():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+before, start = memory(), time.perf_counter()
+{statement}
+took, grown = time.perf_counter() - start, memory() - before
+core = sum(name.split(".")[0] == "hubbub" for name in sys.modules)
+print(core, took, grown / 1024, "urllib3" in sys.modules)
+"""
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the shipped packages, by its dotted name."""
+    found = {}
+    for package, folder in PACKAGES.items():
+        for path in sorted((ROOT / folder / package).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def given(tree: ast.Module) -> dict[str, str]:
+    """Name -> module, of what a lazy face gives."""
+    return {
+        alias.name: part.module
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for part in node.body
+        if isinstance(part, ast.ImportFrom) and part.module
+        for alias in part.names
+    }
+
+
+def behind(tree: ast.AST, me: str, known: dict[str, Path], faces: dict[str, dict[str, str]]) -> set[str]:
+    """Modules that a module reaches through lazy faces, by the names that it takes from them."""
+    out = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or not node.module:
+            continue
+        for alias in node.names:
+            if alias.name in faces.get(node.module, {}):
+                out.add(faces[node.module][alias.name])
+            room = f"{node.module}.{alias.name}"
+            for use in ast.walk(tree) if room in faces else ():
+                if isinstance(use, ast.Attribute) and ast.unparse(use.value) == (alias.asname or alias.name):
+                    out |= {faces[room][use.attr]} if use.attr in faces[room] else set()
+    return (out & known.keys()) - {me}
+
+
+def imports(tree: ast.AST, me: str, known: dict[str, Path]) -> set[str]:
+    """Modules of ours that a module imports, those inside functions included, type checkers' left out."""
+    skip: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            skip.update(child for part in node.body for child in ast.walk(part))
+    out = set()
+    for node in ast.walk(tree):
+        if node in skip:
+            continue
+        if isinstance(node, ast.Import):
+            out |= {alias.name for alias in node.names if alias.name in known}
+        elif isinstance(node, ast.ImportFrom):
+            base = me.rsplit(".", node.level)[0] if node.level else ""
+            module = ".".join(filter(None, (base, node.module)))
+            for alias in node.names:
+                whole = f"{module}.{alias.name}"
+                out |= {whole} if whole in known else {module} & known.keys()
+    return out - {me}
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Strongly connected groups of several modules (Tarjan 1972)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    out: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            group = [stack.pop()]
+            while group[-1] != node:
+                group.append(stack.pop())
+            if len(group) > 1:
+                out.append(sorted(group))
+
+    sys.setrecursionlimit(10_000)
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return out
+
+
+def comment_share(path: Path) -> tuple[int, int]:
+    """Comment lines, and lines that are not blank, of a file."""
+    text = path.read_text(encoding="utf-8")
+    lines = {
+        token.start[0]
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT and not re.match(r"#\s*(noqa|type:)", token.string)
+    }
+    return len(lines), sum(bool(line.strip()) for line in text.splitlines())
+
+
+def loaded(statement: str) -> str:
+    """What one import costs above the dependencies, the median of five processes."""
+    runs = []
+    paths = [str(ROOT / folder) for folder in PACKAGES.values()]
+    code = f"import sys; sys.path[:0] = {paths!r}\n" + LOADED.replace("{statement}", statement)
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        runs.append(done.stdout.split())
+    seconds, grown = (median(float(run[column]) for run in runs) for column in (1, 2))
+    return f"{runs[0][0]} core modules, {seconds:.3f} s, {grown:.1f} MB, urllib3 {runs[0][3]}"
+
+
+def main() -> None:
+    """Print every count."""
+    known = modules()
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in known.items()}
+    graph = {name: imports(tree, name, known) for name, tree in trees.items()}
+    past, through = [], 0
+    for name, others in graph.items():
+        for other in others:
+            if other.split(".")[0] != name.split(".")[0]:
+                if other in PUBLIC or known[other].name == "__init__.py":
+                    through += 1
+                else:
+                    past.append(f"{name} -> {other}")
+    folders: dict[Path, int] = defaultdict(int)
+    for path in known.values():
+        folders[path.parent] += path.name != "__init__.py"
+    largest = max(folders, key=lambda folder: (folders[folder], str(folder)))
+    bases: dict[str, set[str]] = {}
+    classes: dict[str, list[str]] = defaultdict(list)
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                bases.setdefault(node.name, set()).update(
+                    ast.unparse(base).split(".")[-1] for base in node.bases
+                )
+                classes[node.name].append(name)
+    kinds = set(CHANNELS)
+    while more := {name for name, above in bases.items() if above & kinds} - kinds:
+        kinds |= more
+    sites = sum(
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "isinstance"
+        and bool(
+            {word.split(".")[-1] for word in re.findall(r"[\w.]+", ast.unparse(node.args[1]))}
+            & (kinds | FORMS)
+        )
+        and not any(
+            isinstance(holder, ast.ClassDef)
+            and holder.name in kinds | FORMS
+            and node in set(ast.walk(holder))
+            for holder in ast.walk(tree)
+        )
+        for tree in trees.values()
+        for node in ast.walk(tree)
+    )
+    twice = sorted(name for name, where in classes.items() if len(where) > 1)
+    comments = [comment_share(path) for name, path in known.items() if name.rsplit(".", 1)[-1] in DENSE]
+    share = 100 * sum(count for count, _ in comments) / sum(lines for _, lines in comments)
+    print(
+        f"imports across packages past a face: {len(past)} (through one: {through})",
+        *sorted(past)[:20],
+        sep="\n  ",
+    )
+    print(f"files at core's top: {folders[ROOT / 'core' / 'hubbub']} beside the face")
+    print(f"largest source folder: {folders[largest]} files beside the face, {largest.relative_to(ROOT)}")
+    for statement in ("import hubbub_client", "from hubbub_client import Agent"):
+        print(f"{statement}: {loaded(statement)}, of {sum(name.split('.')[0] == 'hubbub' for name in known)}")
+    print(f"isinstance sites on channels and forms outside their classes: {sites}")
+    print(f"class names that mean two things: {len(twice)}: {', '.join(twice)}")
+    print(f"comment lines in the dense modules: {share:.1f} %")
+    faces = {name: given(tree) for name, tree in trees.items() if known[name].name == "__init__.py"}
+    whole = {
+        name: others if name in faces else others | behind(trees[name], name, known, faces)
+        for name, others in graph.items()
+    }
+    found = circles(whole)
+    print(
+        f"circles of imports, lazy ones included: {len(found)}",
+        *(" ".join(group) for group in found),
+        sep="\n  ",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""The log between collector and aggregator: one port, kept in SQLite or in Kafka."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub_topic.errors import LogError, LogLocked, LogVersionError
+    from hubbub_topic.log import Log
+    from hubbub_topic.sqlite import SqliteLog
+
+__all__ = [
+    "Log",
+    "LogError",
+    "LogLocked",
+    "LogVersionError",
+    "SqliteLog",
+]
+
+attach(
+    __name__,
+    {
+        "hubbub_topic.errors": (
+            "LogError",
+            "LogLocked",
+            "LogVersionError",
+        ),
+        "hubbub_topic.log": ("Log",),
+        "hubbub_topic.sqlite": ("SqliteLog",),
+    },
+)

@@ -1,0 +1,20 @@
+"""Every error of the log, as one tree.
+
+LogError             the log could not do what was asked; of a refused append nothing is kept
+├── LogLocked        another owner has the log open
+└── LogVersionError  the log was written by a newer release
+"""
+
+from __future__ import annotations
+
+
+class LogError(Exception):
+    """The log could not be opened, read or appended to."""
+
+
+class LogLocked(LogError):  # noqa: N818  # a state that an operator meets, named as one
+    """The log has another owner; one process at a time may have it open."""
+
+
+class LogVersionError(LogError):
+    """The log's schema is newer than this release can read."""

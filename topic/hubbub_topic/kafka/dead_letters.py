@@ -1,0 +1,71 @@
+"""The topic of dead letters, `<topic>.dead`: keyed records of what could not be counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from hubbub_topic.kafka.consumer import Reader, consumer, ends
+from hubbub_topic.kafka.producer import DELIVERY_TIMEOUT_S, Sender
+from hubbub_topic.kafka.topic import dead_topic, describe_topic
+
+
+class KafkaDeadTopic:
+    """Keeps, of each key, the last value; any number of processes write at once.
+
+    Repeats of a key lie beside each other until retention ends them; who reads takes the last.
+
+    Args:
+        bootstrap: Brokers, as host:port,host:port.
+        topic: The topic of reports, whose name this one's begins with.
+        clock: Seconds since 1970; records bear its minute.
+
+    Raises:
+        LogError: If there is no such topic: `hubbub topic` makes it.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, *, clock: Callable[[], float] = time.time) -> None:
+        self._bootstrap, self._topic, self._clock = bootstrap, dead_topic(topic), clock
+        describe_topic(bootstrap, self._topic)
+        self._sender = Sender(bootstrap, DELIVERY_TIMEOUT_S)
+
+    def put(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        """Keeps (key, value) pairs, durable on return.
+
+        Raises:
+            LogError: If one of them is not known to be stored.
+        """
+        placed = [(self._topic, 0, key, value) for key, value in records]
+        self._sender.send(placed, minute_ms=60_000 * int(self._clock() // 60))
+
+    def records(self) -> dict[bytes, bytes]:
+        """Every key and its last value.
+
+        Raises:
+            LogError: If they cannot be read.
+        """
+        asker = consumer(self._bootstrap)
+        try:
+            begin, end = ends(asker, self._topic, 0)
+        finally:
+            asker.close()
+        reader, found = Reader(self._bootstrap, self._topic, 0), {}
+        try:
+            while begin < end:
+                messages = reader.messages(begin, end - begin, 2**24)
+                found.update({message.key() or b"": message.value() or b"" for message in messages})
+                begin += len(messages)
+        finally:
+            reader.close()
+        return found
+
+    def close(self) -> None:
+        """Waits for what is under way, then closes the connection."""
+        self._sender.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,70 @@
+"""What brokers say in passing: while they start, end, or hand partitions on to each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from hubbub_topic.errors import LogError
+
+# As long as a device waits for its answer.
+PATIENCE_S: Final = 10.0
+# A broker that has just started hears of its topics within a second. Whoever named a topic that is not there
+# should not wait much longer to learn so.
+UNKNOWN_S: Final = 3.0
+POLL_S: Final = 0.1
+# One broker that does not answer must leave time to ask another.
+_ATTEMPT_S: Final = 5.0
+PASSING: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._ALL_BROKERS_DOWN,
+        # The client let go of a connection, because the broker's address is known by another now.
+        KafkaError._DESTROY_BROKER,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.NETWORK_EXCEPTION,
+    }
+)
+
+T = TypeVar("T")
+
+
+def code_of(error: KafkaException) -> int:
+    """Which error it is."""
+    code: int = error.args[0].code()
+    return code
+
+
+def ask(what: str, question: Callable[[float], T]) -> T:
+    """The answer to a question, which is asked again for PATIENCE_S while the error is one that passes.
+
+    Args:
+        what: What has failed if there is no answer, for the message.
+        question: Asks once, in at most so many seconds.
+
+    Raises:
+        LogError: With what was said last. A topic that nobody knows is asked for during UNKNOWN_S.
+    """
+    began = time.monotonic()
+    while True:
+        left = PATIENCE_S - (time.monotonic() - began)
+        try:
+            return question(max(POLL_S, min(left, _ATTEMPT_S)))
+        except (KafkaException, TimeoutError) as error:
+            passed = time.monotonic() - began
+            if not isinstance(error, KafkaException) or code_of(error) in PASSING:
+                goes_on = passed < PATIENCE_S
+            else:
+                goes_on = code_of(error) == KafkaError.UNKNOWN_TOPIC_OR_PART and passed < UNKNOWN_S
+            if not goes_on:
+                raise LogError(f"{what}: {error}") from error
+        time.sleep(POLL_S)

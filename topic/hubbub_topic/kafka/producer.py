@@ -1,0 +1,115 @@
+"""Sends records to Kafka once, in order, and says where they came to lie."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from hubbub_topic.errors import LogError
+from hubbub_topic.kafka.consumer import RECONNECT_MS, offset_of
+from hubbub_topic.kafka.topic import MAX_RECORD_BYTES
+
+# A device waits this long for a broker before it hears 503. Below the sealer's grace of 30 s.
+DELIVERY_TIMEOUT_S: Final = 10.0
+_POLL_S: Final = 0.1
+_FLUSH_TIMEOUT_S: Final = 10.0
+
+
+class _Sent:
+    """Records on their way, and where they came to lie."""
+
+    def __init__(self, count: int) -> None:
+        self.offsets = [-1] * count
+        self.error: KafkaError | None = None
+        self.done = threading.Event()
+        self._left = count
+
+    def settle(self, place: int, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.error = error
+        else:
+            self.offsets[place] = offset_of(message)
+        self._left -= 1
+        if not self._left:
+            self.done.set()
+
+
+class Sender:
+    """An idempotent producer: what it retries by itself is stored once, in order.
+
+    Its delivery reports come in a thread of its own, one for every record, at the latest at the delivery
+    timeout: then the record is given up and never tried again.
+    """
+
+    def __init__(self, bootstrap: str, delivery_timeout_s: float) -> None:
+        self._config: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "enable.idempotence": True,
+            "acks": "all",
+            "reconnect.backoff.max.ms": RECONNECT_MS,
+            # The gateway has lingered already.
+            "linger.ms": 0,
+            "message.max.bytes": MAX_RECORD_BYTES,
+            "message.timeout.ms": int(1000 * delivery_timeout_s),
+            # What waits here is bounded: batches are appended one by one, so this is never reached.
+            "queue.buffering.max.kbytes": 65_536,
+        }
+        self._lock = threading.Lock()
+        self._producer = Producer(self._config)
+        self._stop = threading.Event()
+        self._fatal = False
+        self._thread = threading.Thread(target=self._serve, name="hubbub-kafka", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while not self._stop.is_set():
+            self._producer.poll(_POLL_S)
+
+    def send(self, records: Sequence[tuple[str, int, bytes | None, bytes]], *, minute_ms: int) -> list[int]:
+        """Stores (topic, partition, key, body) records, in this order within a partition; their offsets.
+
+        Raises:
+            LogError: If one of them is not known to be stored.
+        """
+        if not records:
+            return []
+        sent = _Sent(len(records))
+        refused: Exception | None = None
+        with self._lock:
+            if self._fatal:
+                # A producer that lost its place among its own records can only be replaced.
+                self._producer, self._fatal = Producer(self._config), False
+            for place, (topic, partition, key, body) in enumerate(records):
+                try:
+                    self._producer.produce(
+                        topic,
+                        value=body,
+                        key=key,
+                        partition=partition,
+                        timestamp=minute_ms,
+                        on_delivery=_report_to(sent, place),
+                    )
+                except (KafkaException, BufferError) as error:
+                    refused = error
+                    break
+        if refused is not None:
+            raise LogError(f"a record could not be produced: {refused}") from refused
+        sent.done.wait()
+        if sent.error is not None:
+            self._fatal |= sent.error.fatal()
+            raise LogError(f"records are not known to be stored: {sent.error}")
+        return sent.offsets
+
+    def close(self) -> None:
+        """Waits for what is under way, then ends the thread."""
+        self._producer.flush(_FLUSH_TIMEOUT_S)
+        self._stop.set()
+        self._thread.join()
+
+
+def _report_to(sent: _Sent, place: int) -> Callable[[KafkaError | None, Message], None]:
+    return lambda error, message: sent.settle(place, error, message)

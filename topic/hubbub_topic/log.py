@@ -1,0 +1,77 @@
+"""What the collector asks of a log: partitions of records at gapless offsets, durable on return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from hubbub.wire import Layout
+
+
+class Log(Protocol):
+    """A partitioned, append-only sequence of records.
+
+    Offsets of a partition begin at 0 and have no gaps. Several threads may call it at once. Whatever fails
+    raises LogError.
+    """
+
+    @property
+    def identity(self) -> str:
+        """A random name, fixed when the log was made: state built from one log does not continue another."""
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are; it may grow, and a number then still means the same partition."""
+
+    @property
+    def layout(self) -> Layout:
+        """Which partitions the reports of a round belong to."""
+
+    def append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
+        """Stores the records of every partition named, all or nothing; on return they survive a power cut.
+
+        Args:
+            batches: Partition -> its new records, in order.
+
+        Returns:
+            Partition -> offset of the first of its new records; partitions without records are absent.
+
+        Raises:
+            LogError: If the records are not known to be stored. They may be found in the log after all (a
+                crash between writing and knowing), so the sender repeats itself and the reader drops repeats.
+        """
+
+    def announce(self, key: bytes, record: bytes) -> bool:
+        """Appends `record` to every partition, unless that was done for `key` before, in whatever process.
+
+        A log without transactions may repeat the record after a crash; readers take a repeat as no change.
+
+        Returns:
+            Whether the record was appended now.
+
+        Raises:
+            LogError: As for `append`.
+        """
+
+    def read(self, partition: int, offset: int, limit: int) -> list[tuple[int, bytes]]:
+        """Up to `limit` records from `offset` on, each with its offset, in order.
+
+        Fewer than `limit` may come where they are large; none come only at the end.
+
+        Raises:
+            LogError: If there is no such partition, `offset` is negative or `limit` is not positive.
+        """
+
+    def begin(self, partition: int) -> int:
+        """The first offset that is still there; the end where none is.
+
+        Raises:
+            LogError: If there is no such partition.
+        """
+
+    def end(self, partition: int) -> int:
+        """The offset that the partition's next record will have.
+
+        Raises:
+            LogError: If there is no such partition.
+        """
