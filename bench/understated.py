@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from understated import Case, cases
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "harness"))
+from random_cases import Case, cases
 
 CHUNK = 1_000
 """Cases of one seed."""

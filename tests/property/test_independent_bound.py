@@ -17,8 +17,8 @@ import pytest
 from independent_bound import Told, largest_log_ratio
 from independent_reading import question
 from missing_scores import in_turn, score
+from random_cases import Case, cases
 from random_surveys import SCORES
-from understated import Case, cases
 
 from hubbub.filter import Query
 from hubbub.filter.regression.component import Numbers
