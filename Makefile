@@ -17,11 +17,12 @@ demo: $(READY) ## the whole way on real data: 20,190 devices to sealed estimates
 test: $(READY) ## every test, with real processes, real databases and kill -9
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadgroup $(ARGS)
 
-check: $(READY) ## lint, format, types, the direction of imports
+check: $(READY) ## lint, format, types, the direction of imports, docstrings
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tests/harness/docstrings.py
 
 bench: $(READY) ## speed and size as ratios, measured in one run
 	@$(BIN)/python bench/run.py $(ARGS)

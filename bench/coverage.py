@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     squares: dict[str, list[float]] = defaultdict(list)
     for seed in range(runs):
         for row in replay(survey, values, source=seeded(seed)).rows:
-            hits[row.kind].append(row.hit)
+            hits[row.kind].append(row.covers_truth)
             scores[row.kind].append((row.estimate - row.truth) / row.error)
             squares[row.kind].append((row.estimate - row.truth) ** 2)
     print(f"{survey.title}: {len(values):,} devices, {runs} runs, epsilon {survey.epsilon:g}")

@@ -19,7 +19,7 @@ from pathlib import Path
 from hubbub.survey.domain import Attribute
 from hubbub.survey.survey import Survey
 from hubbub.wire import report as wire
-from hubbub_client import Agent, CollectorError, Limits, Policy
+from hubbub_client import Agent, Limits, Policy, TransportError
 from hubbub_client.upload.transport import Response
 
 START_S = 1767225600  # 2026-01-01T00:00:00Z
@@ -80,14 +80,14 @@ class FlakyCollector:
 
     def get(self, path: str) -> Response:
         """Never answers: surveys are handed in."""
-        raise CollectorError(path)
+        raise TransportError(path)
 
     def post(self, _path: str, body: bytes) -> Response:
         """Loses the request, the answer, or nothing; a retry must be the same bytes."""
         self.uploads += 1
         fate = self.chance.random()
         if fate < 0.25:
-            raise CollectorError("unreachable")
+            raise TransportError("unreachable")
         reports = wire.decode_upload(body, max_reports=100)
         for report in reports:
             assert isinstance(report, wire.Report)
@@ -95,7 +95,7 @@ class FlakyCollector:
             self.repeats += report.id in self.received
             assert self.received.setdefault(report.id, data) == data, "a retry sent other bytes"
         if fate < 0.5:
-            raise CollectorError("the answer was lost")
+            raise TransportError("the answer was lost")
         return Response(200, wire.encode_response(["accepted"] * len(reports)))
 
     def close(self) -> None:

@@ -57,7 +57,7 @@ def fill(bootstrap: str, topic: str, reports: int, size: int) -> None:
     create_topic(bootstrap, topic, partitions=PARTITIONS)
     survey = hubbub.Survey.parse(SURVEY)
     with KafkaLog(bootstrap, topic) as log:
-        log.announce(survey.digest, encode_record(SurveyRecord(survey.canonical)))
+        log.publish_survey(survey.digest, encode_record(SurveyRecord(survey.canonical)))
         batches: dict[int, list[bytes]] = {}
         for place, (partition, record) in enumerate(records(reports, size)):
             batches.setdefault(partition, []).append(record)
@@ -80,8 +80,8 @@ class _Measured(assignments.Assignment):
         self.began = time.process_time(), time.perf_counter()
         return found
 
-    def take(self, partition: int, records: Sequence[tuple[int, bytes]]) -> Any:
-        seek = None if self.empty else super().take(partition, records)
+    def process(self, partition: int, records: Sequence[tuple[int, bytes]]) -> Any:
+        seek = None if self.empty else super().process(partition, records)
         self.groups, self.records = self.groups + 1, self.records + len(records)
         self.at[partition] = records[-1][0] + 1
         if self.at == self.ends:
@@ -109,7 +109,9 @@ def work(kind: str, bootstrap: str, topic: str, redis_url: str) -> None:
     else:
         assignment = _Measured(store, begin=log.begin, end=log.end, clock=time.monotonic)
         asyncio.run(
-            aiokafka_runner.count(assignment, bootstrap=bootstrap, layout=log.layout, stop=asyncio.Event())
+            aiokafka_runner.count(
+                assignment, bootstrap=bootstrap, partition_map=log.partition_map, stop=asyncio.Event()
+            )
         )
 
 

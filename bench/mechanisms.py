@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from hubbub import mechanisms
 from hubbub.channels.channel import Channel
-from hubbub.design import Objective, Question, choose, compare, foresee
+from hubbub.design import Objective, Workload, choose, compare, expected_error
 from hubbub.estimation import estimator_for
 from hubbub.mechanisms.integers import column_epsilon, integerise
 
@@ -62,12 +62,12 @@ class Row:
         return self.value if objective.quantity == "value" else self.category
 
 
-def question(inputs: int, categories: int, epsilon: float, objective: Objective) -> Question:
+def question(inputs: int, categories: int, epsilon: float, objective: Objective) -> Workload:
     """The question that K values in m categories of nearly equal size are, and one missing input."""
     sizes = [inputs // categories + (c < inputs % categories) for c in range(categories)]
     prior = np.full(inputs + 1, 1.0 / inputs)
     prior[-1] = 0.0
-    return Question(
+    return Workload(
         kind="labels",
         epsilon=epsilon,
         category_of=np.repeat(np.arange(categories + 1), [*sizes, 1]),
@@ -78,7 +78,7 @@ def question(inputs: int, categories: int, epsilon: float, objective: Objective)
     )
 
 
-def rows_of(asked: Question) -> list[Row]:
+def rows_of(asked: Workload) -> list[Row]:
     """Every mechanism at the parameters that anyone would try, and the tuned ones of the designer."""
     inputs, sizes, epsilon = asked.inputs, asked.sizes, asked.epsilon
     grouped = max(sizes) > 1
@@ -106,13 +106,13 @@ def rows_of(asked: Question) -> list[Row]:
         tuned = [c for c in compare(both) if c.accuracy is not None and math.isfinite(c.cost)]
         for name in ("pbgrr", "levels"):
             best = min((c for c in tuned if c.mechanism == name), key=lambda c: c.cost)
-            errors = foresee(_channel(best.channel), asked)
+            errors = expected_error(_channel(best.channel), asked)
             title = "PB-GRR" if name == "pbgrr" else name
             found.append(Row(f"{title}, tuned for both", errors.value**2, errors.category**2))
     return found
 
 
-def random_hash(asked: Question) -> tuple[float, float]:
+def random_hash(asked: Workload) -> tuple[float, float]:
     """Optimised local hashing with a perfectly random hash per report, by its formula (Wang et al. 2017).
 
     An input is supported with p = e^eps/(e^eps + g - 1), any other with q = 1/g, each on its own; of the two
@@ -131,7 +131,7 @@ def random_hash(asked: Question) -> tuple[float, float]:
     return min(found)
 
 
-def exponential(asked: Question) -> Channel:
+def exponential(asked: Workload) -> Channel:
     """The three-level exponential mechanism whose exact epsilon is the question's."""
     groups = asked.category_of
     distance = 2.0 - (groups[:, None] == groups) - np.eye(asked.inputs)
@@ -147,16 +147,16 @@ def exponential(asked: Question) -> Channel:
     return integerise(at(low), epsilon=asked.epsilon)
 
 
-def _row(label: str, channel: Channel, asked: Question) -> Row:
-    errors = foresee(channel, asked)
+def _row(label: str, channel: Channel, asked: Workload) -> Row:
+    errors = expected_error(channel, asked)
     return Row(label, errors.value**2, errors.category**2)
 
 
-def _categories_alone(asked: Question, name: str) -> Row:
+def _categories_alone(asked: Workload, name: str) -> Row:
     """A mechanism over the categories in place of the values, which it hides."""
     channel = CATEGORIES_ALONE[name](len(asked.sizes), epsilon=asked.epsilon)
     crowd = np.bincount(asked.category_of, weights=asked.prior)
-    errors = estimator_for(channel).foresee(crowd, 1).value_errors
+    errors = estimator_for(channel).expected_estimate(crowd, 1).value_errors
     return Row(f"{name}, of the category", HIDDEN, float(np.mean(errors[:-1] ** 2)))
 
 
@@ -276,8 +276,8 @@ def dominated() -> None:
     _markdown(["least gain over PB-GRR", *heads], [[label, *cells] for label, cells in table.items()])
 
 
-def _pair(channel: Channel, asked: Question) -> tuple[float, float]:
-    errors = foresee(channel, asked)
+def _pair(channel: Channel, asked: Workload) -> tuple[float, float]:
+    errors = expected_error(channel, asked)
     return errors.value**2, errors.category**2
 
 

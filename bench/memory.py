@@ -61,7 +61,7 @@ def main() -> int:
         offsets = assignment.load(range(PARTITIONS))
 
         def take(partition: int, records: list[bytes]) -> None:
-            assignment.take(partition, list(enumerate(records, start=offsets[partition])))
+            assignment.process(partition, list(enumerate(records, start=offsets[partition])))
             offsets[partition] += len(records)
 
         for partition in range(PARTITIONS):

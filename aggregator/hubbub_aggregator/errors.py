@@ -18,15 +18,15 @@ AggregatorError
 └── Diverged         a second, different version of an archived release
 
 None of them is handled inside the worker, but for ClockDoubt, and for Superseded, after which the next
-assignment is loaded: a doubt ends the process, and the next one resumes from the store. Bad input from
-outside is not an error here; it is counted and skipped.
+assignment is loaded: an invariant violation ends the process, and the next one resumes from the store. Bad
+input from outside is not an error here; it is counted and skipped.
 """
 
 from __future__ import annotations
 
 
 class AggregatorError(Exception):
-    """Anything the aggregator refuses to go on with."""
+    """An error after which the aggregator refuses to go on."""
 
 
 class Gap(AggregatorError):  # noqa: N818 - the word the design uses for the event
@@ -34,14 +34,14 @@ class Gap(AggregatorError):  # noqa: N818 - the word the design uses for the eve
 
 
 class Unappliable(AggregatorError):  # noqa: N818 - names the finding
-    """Applying one record failed in a way that nobody foresaw; only an operator may say to skip it."""
+    """A record could not be applied, for a reason nobody foresaw; only an operator may say to skip it."""
 
 
 class Lost(AggregatorError):  # noqa: N818 - names the finding
-    """Records that were not counted are no longer in the log; only an operator may say to go on."""
+    """The error of records that left the log uncounted; only an operator may say to go on."""
 
 
-class LayoutGrown(AggregatorError):  # noqa: N818 - names the finding
+class PartitionMapGrown(AggregatorError):  # noqa: N818 - names the finding
     """The log has grown since this process began; whoever starts it again lets it count all of it."""
 
 
@@ -50,7 +50,7 @@ class Superseded(AggregatorError):  # noqa: N818 - names the finding
 
 
 class ClockDoubt(AggregatorError):  # noqa: N818 - names the finding
-    """Nobody can say what time it is: rounds stay open until clocks agree."""
+    """The time is in doubt: rounds stay open until clocks agree."""
 
 
 class StoreError(AggregatorError):
@@ -62,7 +62,7 @@ class StoreConflict(StoreError):  # noqa: N818 - names the event
 
 
 class LeaseLost(StoreError):  # noqa: N818 - names the event
-    """Another process holds the lease on sealing, releasing and showing."""
+    """The error that another process holds the lease on sealing, releasing and showing."""
 
 
 class ForeignStore(StoreError):  # noqa: N818 - names the finding
@@ -70,7 +70,7 @@ class ForeignStore(StoreError):  # noqa: N818 - names the finding
 
 
 class CorruptStore(StoreError):  # noqa: N818 - names the finding
-    """Loaded ids, accepted reports and counts do not agree."""
+    """The error that loaded ids, accepted reports and counts do not agree."""
 
 
 class Ahead(StoreError):  # noqa: N818 - names the finding
@@ -78,7 +78,7 @@ class Ahead(StoreError):  # noqa: N818 - names the finding
 
 
 class AccountingError(AggregatorError):
-    """Attempts differ from accepted + duplicate + early + late + invalid + over quota."""
+    """The error that attempts differ from accepted + duplicate + early + late + invalid + over quota."""
 
 
 class ArchiveError(AggregatorError):

@@ -50,9 +50,9 @@ from numpy.typing import NDArray
 
 from hubbub.wire.record import ReportsRecord, Segment, encode_record
 from hubbub.wire.report import Report, encode_report, encode_upload
-from hubbub_aggregator.counting.verdict_counts import Accounting
-from hubbub_aggregator.release.enrolment import Fleet
-from hubbub_aggregator.release.provisional import Tally
+from hubbub_aggregator.counting.verdict_counts import VerdictCounts
+from hubbub_aggregator.release.enrolment import FleetStatement
+from hubbub_aggregator.release.provisional import AcceptedCounts
 from hubbub_aggregator.release.round_release import Release, canonical_bytes
 from hubbub_aggregator.web.view import total_of
 
@@ -287,9 +287,9 @@ def compare(
             if number in KEYS:
                 known = state.rounds[SURVEYS[number[0]].digest, number[1]]
                 if not known.is_archived:
-                    expected = (tuple(mine_read.tally.tolist()), tuple(mine_read.afterwards.tolist()))
+                    expected = (tuple(mine_read.tally.tolist()), tuple(mine_read.after_seal.tolist()))
                     what = f"survey {number[0]}, round {number[1]}, partition {partition} in Redis"
-                    same(f"{what}, tallies", (tuple(known.accounting), tuple(known.afterwards)), expected)
+                    same(f"{what}, tallies", (tuple(known.verdicts), tuple(known.after_seal)), expected)
                     same(f"{what}, counts", known.counts, mine_read.counts)
                 same(f"partition {partition}, seal in Redis", known.sealed_at, mine_read.sealed_at)
     compare_releases(crowd, world, audit, same)
@@ -355,12 +355,12 @@ def compare_releases(
         survey = SURVEYS[key[0]]
         reads = [part.rounds[key] for part in audit.partitions]
         counts = sum(crowd.counts(key, partition) for partition in range(PARTITIONS))
-        tally = Accounting(*sum(read.tally for read in reads).tolist())  # type: ignore[union-attr]  # an array
+        tally = VerdictCounts(*sum(read.tally for read in reads).tolist())  # type: ignore[union-attr]  # an array
         n = int(np.sum(counts))
         most[key[0]] = max(most[key[0]], n)
         cut = {partition: read.sealed_at for partition, read in enumerate(reads)}
-        enrolment = Fleet().of(survey.id, counted=n, enrolled=most[key[0]])
-        expected = Release(survey, key[1], "sealed", Tally(cut, counts, n), tally, [], enrolment)  # type: ignore[arg-type]  # sealed
+        enrolment = FleetStatement().of(survey.id, counted=n, enrolled=most[key[0]])
+        expected = Release(survey, key[1], "sealed", AcceptedCounts(cut, counts, n), tally, [], enrolment)  # type: ignore[arg-type]  # sealed
         versions = world.versions.get((survey.digest, key[1]), set())
         same(f"survey {key[0]}, round {key[1]}, versions", len(versions), 1)
         same(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import hubbub
 from hubbub.errors import HubbubError
 from hubbub.wire.record import NO_ROUND, ReportsRecord, SealRecord, Segment, decode_record, encode_record
-from hubbub_aggregator.counting.verdict_counts import Accounting
+from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 
 PARTITIONS: Final = 4
 ROUNDS: Final = 4
@@ -86,7 +86,7 @@ _NUMBER_OF: Final = {survey.digest: number for number, survey in enumerate(SURVE
 _OUTPUTS: Final = np.array([survey.channel.outputs for survey in SURVEYS])
 
 VALID, INVALID, EARLY, LATE = range(4)
-VERDICTS: Final = (*Accounting._fields, "unknown", "dead")
+VERDICTS: Final = (*VerdictCounts._fields, "unknown", "dead")
 Key = tuple[int, int]
 """(number of the survey, round)."""
 
@@ -288,7 +288,7 @@ class Audit:
 
     def _segment(self, partition: int, minute: int, segment: Segment, known: RoundInLog) -> NDArray[np.int64]:
         crowd = self._crowd
-        tally = dict.fromkeys(Accounting._fields, 0) | dict(segment.refused)
+        tally = dict.fromkeys(VerdictCounts._fields, 0) | dict(segment.refused)
         tally["attempts"] = segment.attempts
         numbers = crowd.numbers(segment.ids)
         if numbers is None:
@@ -315,7 +315,7 @@ class Audit:
             known.counts += np.bincount(crowd.symbol[fresh], minlength=len(known.counts))
             tally["accepted"] += len(fresh)
             tally["duplicate"] += len(valid) - len(fresh)
-        return np.array([tally[verdict] for verdict in Accounting._fields], np.int64)
+        return np.array([tally[verdict] for verdict in VerdictCounts._fields], np.int64)
 
 
 def _round(rounds: dict[Key, RoundInLog], key: Key) -> RoundInLog:

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from hubbub.wire.record import SurveyRecord, encode_record
 from hubbub.wire.report import decode_response
 from hubbub_aggregator.counting.counting import RoundKey
-from hubbub_aggregator.counting.verdict_counts import Accounting
+from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.errors import StoreError
-from hubbub_aggregator.runners.publisher import Watcher
+from hubbub_aggregator.runners.publisher import Publisher
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.web.view import LiveView
@@ -60,7 +60,7 @@ class SeenView(LiveView):
     def __init__(self) -> None:
         super().__init__()
         self.cuts: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-        self.tallies: list[Accounting] = []
+        self.tallies: list[VerdictCounts] = []
 
     def publish(self, snapshot: dict[str, Any]) -> None:
         """Publishes a snapshot and keeps its totals."""
@@ -69,7 +69,7 @@ class SeenView(LiveView):
             total = (*snapshot["accounting"].values(), snapshot["unknown"], snapshot["dead"])
             self.cuts.append((offsets, total))
             for survey in snapshot["surveys"]:
-                self.tallies += [Accounting(**shown["accounting"]) for shown in survey["rounds"]]
+                self.tallies += [VerdictCounts(**shown["accounting"]) for shown in survey["rounds"]]
         super().publish(snapshot)
 
 
@@ -150,7 +150,7 @@ class World:
         self.failed = 0
         self.told: Counter[str] = Counter()
         self.view = SeenView()
-        self.released: list[tuple[RoundKey, int, NDArray[np.int64], Accounting, int | None]] = []
+        self.released: list[tuple[RoundKey, int, NDArray[np.int64], VerdictCounts, int | None]] = []
         self.versions: dict[RoundKey, set[bytes]] = {}
         self._workers: list[subprocess.Popen[bytes]] = []
         self._leaving: list[subprocess.Popen[bytes]] = []
@@ -171,7 +171,7 @@ class World:
         create_topic(self.kafka, TOPIC, partitions=PARTITIONS, replication=self.nodes)
         self.log = KafkaLog(self.kafka, TOPIC)
         for survey in SURVEYS:
-            self.log.announce(survey.digest, encode_record(SurveyRecord(survey.canonical)))
+            self.log.publish_survey(survey.digest, encode_record(SurveyRecord(survey.canonical)))
             (self.folder / f"{survey.id}.survey").write_bytes(survey.canonical)
         self.settings = self.folder / "cluster.toml"
         self.settings.write_text(f'kafka = "{self.kafka}"\nredis = "{self.redis.url}"\nsession_s = 2\n')
@@ -201,7 +201,10 @@ class World:
     def connect(self) -> RedisStore:
         """Another connection to the store."""
         return RedisStore.connect(
-            self.redis.url, log_identity=self.log.identity, partitions=PARTITIONS, layout=self.log.layout
+            self.redis.url,
+            log_identity=self.log.identity,
+            partitions=PARTITIONS,
+            partition_map=self.log.partition_map,
         )
 
     def set_clock(self, now_s: float) -> None:
@@ -216,25 +219,25 @@ class World:
     def _watch(self) -> None:
         world = self
 
-        class Watching(Watcher):
+        class Watching(Publisher):
             def _let_go(self, keys: Iterable[RoundKey]) -> None:
                 keys = list(keys)
                 for key in keys:
                     for partition, state in self._states.items():
                         known = state.rounds.get(key)
                         if known is not None and known.sealed_at is not None and not known.is_archived:
-                            seen = (key, partition, known.counts, known.accounting, known.sealed_at)
+                            seen = (key, partition, known.counts, known.verdicts, known.sealed_at)
                             world.released.append(seen)
-                super()._let_go(keys)
+                super()._free_archived(keys)
 
         @contextlib.contextmanager
-        def attempt() -> Iterator[Watcher]:
+        def attempt() -> Iterator[Publisher]:
             with GrowingLog(self.kafka, TOPIC) as log, contextlib.closing(self.connect()) as store:
                 self.happened["dashboard begins"] += 1
                 yield Watching(log, store, archive=self.archive, view=self.view, clock=lambda: self.now_s)
 
         try:
-            supervise.watch(attempt, self.view, self._stop)
+            supervise.run_supervised(attempt, self.view, self._stop)
         except Exception as error:
             traceback.print_exc()
             self.faults.append(f"the dashboard ended: {error}")

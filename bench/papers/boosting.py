@@ -71,7 +71,7 @@ def estimator_of(sizes: list[int], boost: float) -> Estimator:
 def exact(sizes: list[int], boost: float, ages: NDArray[np.int64]) -> Errors:
     """From the variance that the rows have at these ages."""
     shares = np.bincount(ages, minlength=sum(sizes)) / len(ages)
-    found = estimator_of(sizes, boost).foresee(shares, len(ages))
+    found = estimator_of(sizes, boost).expected_estimate(shares, len(ages))
     value = float(np.mean(found.value_errors**2))
     return Errors(float(np.mean(found.category_errors**2)), value if math.isfinite(value) else math.nan)
 

@@ -26,7 +26,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hubbub.mechanisms.boosted.r2dp import best_two_point, usefulness
-from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, Uniform
+from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, UniformScale
 from hubbub.privacy_profile.composition import Composition
 from hubbub.privacy_profile.profile import (
     AbsoluteRegion,
@@ -97,7 +97,7 @@ def laplace_recycled(width: float, epsilon: float) -> BoostedNoise:
         kernel = Laplace(200.0 / (share * epsilon))
         boost = paper_accounting.paper_br_boost(kernel, width, 1.0, epsilon, DELTA)
         laws.append(BoostedNoise(kernel, AbsoluteRegion(width), boost))
-    return max(laws, key=lambda law: law.hit_rate(0.0))
+    return max(laws, key=lambda law: law.confidence(0.0))
 
 
 def table_1() -> Figure:
@@ -160,7 +160,7 @@ def best_recycled(width: float, sensitivity: float, epsilon: float) -> BoostedNo
         kernel, region = Gaussian(float(plain * share)), AbsoluteRegion(width)
         boost = largest_boost(kernel, region, sensitivity=sensitivity, epsilon=epsilon, delta=DELTA)
         if boost is not None:
-            best = max(best, BoostedNoise(kernel, region, boost), key=lambda law: law.hit_rate(0.0))
+            best = max(best, BoostedNoise(kernel, region, boost), key=lambda law: law.confidence(0.0))
     return best
 
 
@@ -188,10 +188,10 @@ def figure_4() -> Figure:
         plain = [
             BoostedNoise(
                 Gaussian(gaussian_sigma(float(e), DELTA, sensitivity)), AbsoluteRegion(width)
-            ).hit_rate(0)
+            ).confidence(0)
             for e in epsilons
         ]
-        exact = [best_recycled(width, sensitivity, float(e)).hit_rate(0.0) for e in epsilons]
+        exact = [best_recycled(width, sensitivity, float(e)).confidence(0.0) for e in epsilons]
         curve(panel, epsilons, plain, "Gaussian", PLAIN, ":")
         curve(panel, epsilons, [d.acceptance for d in designs], "BR-DP by the paper's formulas", PAPER, "--")
         curve(panel, epsilons, exact, "BR-DP, exact", OURS)
@@ -294,7 +294,7 @@ def plain_need(width: float, confidence: float, sensitivity: float, order: float
     low, high = 1e-3 * width, 1e3 * width
     for _ in range(80):
         middle = math.sqrt(low * high)
-        hit = BoostedNoise(Gaussian(middle), AbsoluteRegion(width)).hit_rate(0.0)
+        hit = BoostedNoise(Gaussian(middle), AbsoluteRegion(width)).confidence(0.0)
         low, high = (middle, high) if hit >= confidence else (low, middle)
     profile = Profile(BoostedNoise(Gaussian(low)), sensitivity)
     return profile.epsilon(DELTA) if order is None else profile.renyi(order)
@@ -427,7 +427,7 @@ def composed() -> Figure:
     )
     middle = low
     for step in (0.1, 0.01, 0.001):
-        while BoostedNoise(Gaussian(middle + step), AbsoluteRegion(width)).hit_rate(0.0) >= confidence:
+        while BoostedNoise(Gaussian(middle + step), AbsoluteRegion(width)).confidence(0.0) >= confidence:
             middle += step
     plain = BoostedNoise(Gaussian(middle))
     exact = {
@@ -487,7 +487,7 @@ def useful(shape: ScaleLaw, epsilon: float, gamma: float) -> float:
 
 SHAPES: dict[str, tuple[ScaleLaw, ...]] = {
     "gamma": tuple(Gamma(float(k), 1.0) for k in np.geomspace(0.05, 200.0, 16)),
-    "uniform": tuple(Uniform(float(low), 1.0) for low in np.linspace(0.0, 0.98, 14)),
+    "uniform": tuple(UniformScale(float(low), 1.0) for low in np.linspace(0.0, 0.98, 14)),
     "truncated Gaussian": tuple(
         TruncatedGaussian(float(mean), 1.0, low)
         for mean in (-6.0, -3.0, -1.0, 0.0, 1.0, 3.0, 6.0, 20.0)

@@ -34,11 +34,11 @@ from numpy.typing import NDArray
 from hubbub import mechanisms
 from hubbub.channels.channel import Channel
 from hubbub.channels.finite import FiniteChannel
-from hubbub.design import Candidate, Objective, Question, choose, foresee
+from hubbub.design import Candidate, Objective, Workload, choose, expected_error
 from hubbub.estimation import estimator_for
 from hubbub.estimation.em import maximise
 from hubbub.mechanisms.boosted.kernels import KernelName
-from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, Uniform
+from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, UniformScale
 from hubbub.testing import seeded
 
 POINTS = 65
@@ -52,7 +52,7 @@ Missing = Literal["none", "input"]
 KERNELS: tuple[KernelName, ...] = ("uniform", "laplace", "gaussian", "staircase")
 LAWS: dict[str, ScaleLaw] = {
     "Gamma of shape 3": Gamma(3.0, 1.0),
-    "uniform from 1 to 5": Uniform(1.0, 5.0),
+    "uniform from 1 to 5": UniformScale(1.0, 5.0),
     "Gaussian 1 ± 1, cut below 0.2": TruncatedGaussian(1.0, 1.0, 0.2),
 }
 NAMES = {
@@ -106,7 +106,7 @@ def variances(channel: Channel) -> Floats:
     """The variance of a report's reading, per point, shape (K,)."""
     if not isinstance(channel, FiniteChannel) or isinstance(channel, mechanisms.LocalHashing):
         # Their estimates are unbiased for every share, so that one mean of them is.
-        alone = [estimator_for(channel).foresee(crowd, 1).covariance() for crowd in np.eye(POINTS)]
+        alone = [estimator_for(channel).expected_estimate(crowd, 1).covariance() for crowd in np.eye(POINTS)]
         return np.array([float(GRID @ covariance @ GRID) for covariance in alone])
     rows = channel.weights() / channel.total
     shares = rows.mean(axis=0)
@@ -142,7 +142,7 @@ def two_point(epsilon: float) -> float:
 
 def unbiased_distance(channel: Channel) -> float:
     """The expected Wasserstein distance of the linear estimates; inf where the distribution is hidden."""
-    covariance = estimator_for(channel).foresee(CROWD, DEVICES).covariance()
+    covariance = estimator_for(channel).expected_estimate(CROWD, DEVICES).covariance()
     if not np.isfinite(covariance).all():
         return math.inf
     curve = np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1))[:-1]
@@ -164,9 +164,9 @@ def smoothed_distance(channel: Channel) -> tuple[float, float] | None:
     return float(np.mean(found)), float(np.std(found, ddof=1) / math.sqrt(RUNS))
 
 
-def question(epsilon: float, objective: Objective) -> Question:
+def question(epsilon: float, objective: Objective) -> Workload:
     """The question of a number on [-1, 1], for one device; of a shape, which is no matter of one, for all."""
-    return Question.uniform(
+    return Workload.uniform(
         kind="grid",
         epsilon=epsilon,
         category_of=np.append(np.zeros(POINTS, dtype=np.intp), 1),
@@ -218,7 +218,7 @@ def main(arguments: list[str]) -> int:
         for label, channel in channels(epsilon):
             found = variances(channel)
             means.setdefault(label, []).append(f"{text(found.max())} / {text(float(found.mean()))}")
-            if isinstance(channel, mechanisms.OneNumber):
+            if isinstance(channel, mechanisms.ScalarChannel):
                 own = channel.variances
                 cells = f"{text(own.max())} / {text(float(own.mean()))}"
                 means.setdefault(f"{label}, own readings", []).append(cells)
@@ -233,7 +233,7 @@ def main(arguments: list[str]) -> int:
             objective = Objective(name)
             asked = question(epsilon, objective)
             picked = choose(asked)
-            costs = {label: foresee(channel, asked).cost(asked) for label, channel in rivals}
+            costs = {label: expected_error(channel, asked).cost(asked) for label, channel in rivals}
             best = min(costs, key=lambda label: costs[label])
             picks.setdefault(name, []).append(f"{picked.label}: {text(picked.cost)}")
             picks.setdefault(f"{name}, over the best of the tables", []).append(

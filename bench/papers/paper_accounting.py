@@ -15,7 +15,7 @@ from typing import Final
 
 from hubbub.errors import ParameterError
 from hubbub.privacy_profile.boost import AbsoluteRegion, BoostedNoise
-from hubbub.privacy_profile.noise import Gaussian, Kernel
+from hubbub.privacy_profile.noise import Gaussian, NoiseKernel
 from hubbub.privacy_profile.pair import PairLoss
 from hubbub.privacy_profile.profile import Profile, gaussian_sigma
 
@@ -44,7 +44,7 @@ DeltaOf = Callable[[float], float]
 """A privacy profile: delta of any epsilon, of either sign."""
 
 
-def _kernel_delta(kernel: Kernel, sensitivity: float) -> DeltaOf:
+def _kernel_delta(kernel: NoiseKernel, sensitivity: float) -> DeltaOf:
     return PairLoss(BoostedNoise(kernel), 0.0, sensitivity).delta
 
 
@@ -70,7 +70,7 @@ class BudgetRecycling:
     law: BoostedNoise
 
 
-def misalignment(kernel: Kernel, half_width: float, sensitivity: float) -> float:
+def misalignment(kernel: NoiseKernel, half_width: float, sensitivity: float) -> float:
     """W of budget-recycling-dp eq. 7."""
     low, high = -half_width, half_width
     return max(
@@ -80,7 +80,7 @@ def misalignment(kernel: Kernel, half_width: float, sensitivity: float) -> float
 
 
 def paper_br_delta(
-    kernel: Kernel, half_width: float, boost: float, sensitivity: float, epsilon: float
+    kernel: NoiseKernel, half_width: float, boost: float, sensitivity: float, epsilon: float
 ) -> float:
     """(1 - W) delta_Z(epsilon) + W delta_Z(epsilon - L), L = -ln(1 - q) (budget-recycling-dp eq. 8)."""
     delta = _kernel_delta(kernel, sensitivity)
@@ -91,14 +91,14 @@ def paper_br_delta(
 
 
 def paper_br_epsilon(
-    kernel: Kernel, half_width: float, boost: float, sensitivity: float, delta: float
+    kernel: NoiseKernel, half_width: float, boost: float, sensitivity: float, delta: float
 ) -> float:
     """The epsilon >= 0 at which eq. 8 gives delta."""
     return _solve(lambda epsilon: paper_br_delta(kernel, half_width, boost, sensitivity, epsilon), delta)
 
 
 def paper_br_boost(
-    kernel: Kernel, half_width: float, sensitivity: float, epsilon: float, delta: float
+    kernel: NoiseKernel, half_width: float, sensitivity: float, epsilon: float, delta: float
 ) -> float:
     """The largest recycling rate that eq. 8 allows (budget-recycling-dp Algorithm 1)."""
     low, high = 0.0, 1.0
@@ -121,7 +121,7 @@ def paper_br_design(half_width: float, sensitivity: float, epsilon: float, delta
         kernel = Gaussian(gaussian_sigma(kernel_epsilon, delta, sensitivity))
         boost = paper_br_boost(kernel, half_width, sensitivity, epsilon, delta)
         law = BoostedNoise(kernel, AbsoluteRegion(half_width), boost)
-        return BudgetRecycling(kernel, kernel_epsilon, boost, law.hit_rate(0.0), law)
+        return BudgetRecycling(kernel, kernel_epsilon, boost, law.confidence(0.0), law)
 
     low, high = 0.0, epsilon
     while high - low > 1e-6 * epsilon:
@@ -136,7 +136,7 @@ def paper_br_design(half_width: float, sensitivity: float, epsilon: float, delta
 def paper_br_composed_delta(
     composed: DeltaOf,
     *,
-    kernel: Kernel,
+    kernel: NoiseKernel,
     half_width: float,
     boost: float,
     sensitivity: float,
@@ -206,7 +206,7 @@ def paper_pb_delta(law: BoostedNoise, x: float, other: float, epsilon: float) ->
     return split_delta(law.kernel, abs(other - x), paper_pb_split(law, x, other), epsilon)
 
 
-def split_delta(kernel: Kernel, sensitivity: float, split: Split, epsilon: float) -> float:
+def split_delta(kernel: NoiseKernel, sensitivity: float, split: Split, epsilon: float) -> float:
     """Proposition 1 for parameters that are given: its eq. 6 and its Proposition 4 differ."""
     delta = _kernel_delta(kernel, sensitivity)
     at = epsilon - split.shift
@@ -217,7 +217,7 @@ def split_delta(kernel: Kernel, sensitivity: float, split: Split, epsilon: float
     )
 
 
-def split_epsilon(kernel: Kernel, sensitivity: float, split: Split, delta: float) -> float:
+def split_epsilon(kernel: NoiseKernel, sensitivity: float, split: Split, delta: float) -> float:
     """The epsilon >= 0 at which `split_delta` gives delta."""
     return _solve(lambda epsilon: split_delta(kernel, sensitivity, split, epsilon), delta)
 

@@ -19,7 +19,7 @@ import paper_accounting
 from subsampling import Query, acceptance, best_rate, sampled, spendable
 
 from hubbub.filter import Box, Regression
-from hubbub.filter.regression.branching import Search
+from hubbub.filter.regression.branching import BranchAndBound
 from hubbub.filter.regression.regression import curves_of
 from hubbub.privacy_profile.composition import Composition
 from hubbub.privacy_profile.profile import (
@@ -66,7 +66,7 @@ def best_exact(width: float, epsilon: float) -> BoostedNoise:
         boost = largest_boost(kernel, region, sensitivity=1.0, epsilon=epsilon, delta=DELTA)
         if boost is not None:
             laws.append(BoostedNoise(kernel, region, boost))
-    return max(laws, key=lambda law: law.hit_rate(0.0))
+    return max(laws, key=lambda law: law.confidence(0.0))
 
 
 def budget_recycling() -> Iterator[Figure]:
@@ -77,7 +77,7 @@ def budget_recycling() -> Iterator[Figure]:
         yield f"BR-delta-{width:g}", f"{what}, delta at 3", "1e-05", f"{exact.delta(3.0):.3g}"
     unsafe = Profile(designs()[4.867].law, 1.0).delta(3.0) / DELTA
     yield "BR-factor", "the same, half width 4.867: true delta over claimed", "1", number(unsafe)
-    plain = BoostedNoise(Gaussian(gaussian_sigma(3.0, DELTA, 1.0)), AbsoluteRegion(1.0)).hit_rate(0.0)
+    plain = BoostedNoise(Gaussian(gaussian_sigma(3.0, DELTA, 1.0)), AbsoluteRegion(1.0)).confidence(0.0)
     yield (
         "BR-accept-plain",
         "Figure 4, half width 1, epsilon 3: acceptance of the plain Gaussian",
@@ -85,7 +85,7 @@ def budget_recycling() -> Iterator[Figure]:
         number(plain),
     )
     claimed, exact_law = designs()[1.0].acceptance, best_exact(1.0, 3.0)
-    yield "BR-accept", "the same of budget recycling", number(claimed), number(exact_law.hit_rate(0.0))
+    yield "BR-accept", "the same of budget recycling", number(claimed), number(exact_law.confidence(0.0))
     worst = 0.0
     for kernel_epsilon, delta in itertools.product((0.5, 1.0, 2.0, 3.0), (1e-2, 1e-3, 1e-5)):
         sigma = gaussian_sigma(kernel_epsilon, delta, 1.0)
@@ -159,7 +159,7 @@ def budget_recycling() -> Iterator[Figure]:
     yield (
         "BR-prop-7",
         "Proposition 7: sigma 2, sampling error 1.5, rate 0.9, half width 1",
-        number(wide_kernel.hit_rate(0.0)),
+        number(wide_kernel.confidence(0.0)),
         number(acceptance(law, 1.0, 1.5)),
     )
 
@@ -381,7 +381,7 @@ def health_loss(symbols: tuple[int, ...]) -> tuple[float, float, float]:
     curves = curves_of(list(zip(HEALTH, symbols, strict=True)))
     root = proved = reached = 0.0
     for each in (curves, curves.mirrored()):
-        search = Search(each, np.array(CHECKUP.low), np.array(CHECKUP.high), CHECKUP.whole)
+        search = BranchAndBound(each, np.array(CHECKUP.low), np.array(CHECKUP.high), CHECKUP.whole)
         root += search.bound
         while search.gap > 1e-5:
             search.step()

@@ -30,7 +30,7 @@ from hubbub.privacy_profile.boost import AbsoluteRegion, BoostedNoise
 from hubbub.privacy_profile.noise import Gaussian
 from hubbub.privacy_profile.profile import MAX_EPSILON, gaussian_sigma, largest_boost
 
-__all__ = ["Query", "SampledNoise", "acceptance", "amplified", "best_rate", "sampled", "spendable"]
+__all__ = ["AggregateQuery", "SampledNoise", "acceptance", "amplified", "best_rate", "sampled", "spendable"]
 
 Kind = Literal["sum", "average", "count"]
 
@@ -68,7 +68,7 @@ def spendable(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Query:
+class AggregateQuery:
     """A sum, an average or a count over people, to be estimated from a sample of them.
 
     Attributes:
@@ -158,7 +158,9 @@ def acceptance(law: BoostedNoise, half_width: float, sampling_error: float) -> f
     return min(1.0, ((1.0 - law.boost) * whole + law.boost * part) / z)
 
 
-def sampled(query: Query, half_width: float, *, epsilon: float, delta: float, rate: float) -> SampledNoise:
+def sampled(
+    query: AggregateQuery, half_width: float, *, epsilon: float, delta: float, rate: float
+) -> SampledNoise:
     """The boosted Gaussian of most acceptance for one sampling rate, by exact accounting.
 
     Args:
@@ -191,7 +193,7 @@ def sampled(query: Query, half_width: float, *, epsilon: float, delta: float, ra
     )
 
 
-def best_rate(query: Query, half_width: float, *, epsilon: float, delta: float) -> SampledNoise:
+def best_rate(query: AggregateQuery, half_width: float, *, epsilon: float, delta: float) -> SampledNoise:
     """The sampling rate of most acceptance, by exact accounting (budget-recycling-dp Algorithm 4).
 
     A scan over rates from 1 / N (at least 1e-4) to 1, equally spaced in ln p, then golden section about the

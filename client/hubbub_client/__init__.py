@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         AttributeRefused,
         BudgetFixed,
         ClientError,
-        CollectorError,
         LedgerCorrupt,
         LedgerError,
         LedgerForeign,
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
         LedgerMissing,
         LedgerTooNew,
         ListRefused,
+        TransportError,
     )
     from hubbub_client.ledger.file import Counter
     from hubbub_client.owner_page.account import Account, Asked, Part, Refused
@@ -46,7 +46,6 @@ __all__ = [
     "AttributeRefused",
     "BudgetFixed",
     "ClientError",
-    "CollectorError",
     "Correction",
     "Counter",
     "Enrolment",
@@ -65,6 +64,7 @@ __all__ = [
     "Refused",
     "SentReport",
     "Status",
+    "TransportError",
     "UploadOutcome",
 ]
 
@@ -79,7 +79,7 @@ attach(
             "AttributeRefused",
             "BudgetFixed",
             "ClientError",
-            "CollectorError",
+            "TransportError",
             "LedgerCorrupt",
             "LedgerError",
             "LedgerForeign",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ClientError(Exception):
-    """Anything that the device side refuses."""
+    """An error of the device side."""
 
 
 class LedgerError(ClientError):
@@ -41,7 +41,7 @@ class LedgerCorrupt(LedgerError):  # noqa: N818 - named after what is wrong
 
 
 class LedgerMissing(LedgerError):  # noqa: N818 - named after what is wrong
-    """There is no ledger where one was, or where one was asked for; a new one would renew its budget."""
+    """The error that a ledger is missing where one was; a new one would renew its budget."""
 
 
 class LedgerForeign(LedgerError):  # noqa: N818 - named after what is wrong
@@ -60,11 +60,11 @@ class AttributeRefused(ClientError, ValueError):  # noqa: N818 - named after wha
     """An attribute is unknown, was registered with another domain or kind, or is pinned."""
 
 
-class CollectorError(ClientError):
+class TransportError(ClientError):
     """The collector cannot be reached, or its answer is not in the protocol."""
 
 
-class ListRefused(CollectorError):  # noqa: N818 - named after what is wrong
+class ListRefused(TransportError):  # noqa: N818 - named after what is wrong
     """A list of surveys that this device does not take; nothing of it was kept but that it was seen.
 
     Attributes:

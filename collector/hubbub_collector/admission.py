@@ -1,4 +1,4 @@
-"""Which reports may enter the log: one verdict per report, from the surveys served and the time.
+"""Admission: one verdict per report, from the surveys served and the time.
 
 Pure: the clock is a number that the caller passes. Quotas are judged by who counts: a gateway that granted
 them would have to know what all others did, and could not tell a copy of a report from another one.
@@ -23,7 +23,7 @@ Key: TypeAlias = tuple[bytes, int]
 
 
 class Verdict(NamedTuple):
-    """What becomes of one report.
+    """The verdict on one report.
 
     Attributes:
         outcome: What the device is told.
@@ -40,8 +40,8 @@ _UNKNOWN: Final = Verdict("unknown", None)
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """What admission needs to know of a survey.
+class AdmissionRules:
+    """The rules by which reports of one survey are admitted.
 
     Attributes:
         channel: What a symbol must be one of.
@@ -61,7 +61,7 @@ class Terms:
 
     @classmethod
     def of(cls, survey: Survey) -> Self:
-        """The terms of a compiled survey."""
+        """Return the terms of a compiled survey."""
         return cls(
             channel=survey.channel,
             start_s=survey.start_s,
@@ -73,7 +73,7 @@ class Terms:
 
 
 class _Open(NamedTuple):
-    """When a round takes reports, of which channel, and what they are told."""
+    """The window of an open round, with its channel and its verdict."""
 
     opens_s: int
     closes_s: int
@@ -82,19 +82,19 @@ class _Open(NamedTuple):
 
 
 class Admission:
-    """Judges reports against surveys.
+    """A judge of reports against surveys.
 
     Args:
         terms: Digest -> the terms of that survey.
     """
 
-    def __init__(self, terms: Mapping[bytes, Terms]) -> None:
+    def __init__(self, terms: Mapping[bytes, AdmissionRules]) -> None:
         self._terms = dict(terms)
         # Rounds that took a report: almost every report is of one of them.
         self._open: dict[Key, _Open] = {}
 
     def judge(self, reports: Sequence[Report | Malformed], now_s: float) -> list[Verdict]:
-        """One verdict per report, in order.
+        """Return one verdict per report, in order.
 
         The order of the tests is: known survey, round and symbol valid, not early, not late. A round is open
         while its start is at most now + skew and its end at least now - lateness. What misses that by more
@@ -113,7 +113,7 @@ class Admission:
     def judge_rows(
         self, rows: NDArray[np.void], times_s: NDArray[np.float64]
     ) -> tuple[list[Verdict], NDArray[np.intp]]:
-        """The same verdicts for many reports side by side, at a fraction of the cost.
+        """Return one verdict per report for many reports side by side, at a fraction of the cost.
 
         Args:
             rows: The reports, shape (n,), SHORT_REPORT or WIDE_REPORT.
@@ -166,8 +166,10 @@ class Admission:
             return Verdict("late", key)
         return self._remember(key, terms, start_s - terms.skew_s, end_s + terms.lateness_s, now_s)
 
-    def _remember(self, key: Key, terms: Terms, opens_s: int, closes_s: int, now_s: float) -> Verdict:
-        """Keeps an open round at hand, and lets go of those that are over."""
+    def _remember(
+        self, key: Key, terms: AdmissionRules, opens_s: int, closes_s: int, now_s: float
+    ) -> Verdict:
+        """Keep an open round at hand, and let go of those that are over."""
         accepted = Verdict("accepted", key)
         if key not in self._open:
             self._open = {other: found for other, found in self._open.items() if found.closes_s >= now_s}
@@ -175,14 +177,14 @@ class Admission:
         return accepted
 
     def withdraw(self, digests: Iterable[bytes]) -> None:
-        """Takes no more reports of some surveys: they are unknown from now on."""
+        """Take no more reports of some surveys: they are unknown from now on."""
         for digest in digests:
             if self._terms.pop(digest, None) is not None:
                 self._open.clear()
 
 
 def _by_round(rows: NDArray[np.void]) -> Iterator[tuple[Key, NDArray[np.intp]]]:
-    """Each (digest, round) that there is, and the places of its reports, in order."""
+    """Return each (digest, round) that there is, and the places of its reports, in order."""
     keys = np.column_stack([rows["digest"], rows["round"]])
     if (keys == keys[0]).all():
         parts = [np.arange(len(keys))]
@@ -195,7 +197,7 @@ def _by_round(rows: NDArray[np.void]) -> Iterator[tuple[Key, NDArray[np.intp]]]:
 
 
 def index_surveys(surveys: Iterable[Survey]) -> dict[bytes, Survey]:
-    """The surveys by digest.
+    """Return the surveys by digest.
 
     Raises:
         CollectorError: If two surveys share a digest, or an id and a version with different contents.

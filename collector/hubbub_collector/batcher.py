@@ -1,4 +1,4 @@
-"""What the uploads of one linger become: one record per partition, in random order, without their senders.
+"""A batch of uploads: one record per partition, in random order, without the senders.
 
 Pure but for the random source it is given. What makes a record is the reports' own bytes, a verdict for each
 and a minute; nothing of a connection or a request reaches this module.
@@ -27,7 +27,7 @@ LARGEST_ROW: Final = _SEGMENT_BYTES + ID_BYTES + _NUMBER_BYTES
 
 
 def partition_of(report_id: bytes, partitions: int) -> int:
-    """Where a report belongs: the last 8 bytes of its id, big-endian, modulo the number of partitions."""
+    """Return the partition of a report: the last 8 bytes of its id, big-endian, modulo their number."""
     return int.from_bytes(report_id[8:16], "big") % partitions
 
 
@@ -40,7 +40,7 @@ class _Column:
         taken: How many there are, refused ones included.
     """
 
-    home: range
+    target_partitions: range
     ids: bytearray = field(default_factory=bytearray)
     symbols: list[Symbol] = field(default_factory=list)
     refused: dict[Outcome, bytearray] = field(default_factory=dict)
@@ -62,8 +62,10 @@ class Batch:
         size: Bytes that its segments need at most, of all partitions together.
     """
 
-    def __init__(self, partitions: int, home: Callable[[Key | None], range] | None = None) -> None:
-        self._home = home or (lambda _: range(partitions))
+    def __init__(
+        self, partitions: int, target_partitions: Callable[[Key | None], range] | None = None
+    ) -> None:
+        self._target_partitions = target_partitions or (lambda _: range(partitions))
         # What belongs to no survey is under None, and unknown.
         self._columns: dict[Key | None, _Column] = {}
         self._without_id = 0
@@ -72,7 +74,7 @@ class Batch:
         self.size = 0
 
     def add(self, reports: Sequence[Report | Malformed], verdicts: Sequence[Verdict], now_s: float) -> None:
-        """Takes the reports of an upload, each with its verdict, judged at `now_s` seconds since 1970."""
+        """Take the reports of an upload, each with its verdict, judged at `now_s` seconds since 1970."""
         # Called for every upload while others wait: where a report lies is worked out later, for all at once.
         self._minute = max(self._minute, int(now_s // 60))
         self.attempts += len(reports)
@@ -82,7 +84,7 @@ class Batch:
                 self._without_id += 1
                 continue
             column.taken += 1
-            if column.taken <= len(column.home):
+            if column.taken <= len(column.target_partitions):
                 self.size += _SEGMENT_BYTES
             if outcome == "accepted":
                 symbol = report.symbol
@@ -95,7 +97,7 @@ class Batch:
     def add_rows(
         self, rows: NDArray[np.void], verdicts: Sequence[Verdict], which: NDArray[np.intp], now_s: float
     ) -> None:
-        """Takes the reports of many uploads, of which the newest came at `now_s`.
+        """Take the reports of many uploads, of which the newest came at `now_s`.
 
         Args:
             rows: The reports, shape (n,), SHORT_REPORT or WIDE_REPORT.
@@ -108,7 +110,7 @@ class Batch:
         for place, (outcome, key) in enumerate(verdicts):
             chosen = np.flatnonzero(which == place)
             column = self._column(key)
-            unopened = max(0, len(column.home) - column.taken)
+            unopened = max(0, len(column.target_partitions) - column.taken)
             self.size += _SEGMENT_BYTES * min(unopened, len(chosen))
             column.taken += len(chosen)
             ids = rows["id"][chosen].tobytes()
@@ -122,11 +124,11 @@ class Batch:
     def _column(self, key: Key | None) -> _Column:
         column = self._columns.get(key)
         if column is None:
-            column = self._columns[key] = _Column(self._home(key))
+            column = self._columns[key] = _Column(self._target_partitions(key))
         return column
 
     def outcomes(self) -> Counter[Outcome]:
-        """How many reports it has taken, by outcome."""
+        """Return the number of reports taken, by outcome."""
         found: Counter[Outcome] = Counter({"invalid": self._without_id})
         for column in self._columns.values():
             found["accepted"] += len(column.symbols)
@@ -135,16 +137,21 @@ class Batch:
         return found
 
     def records(self, source: Source) -> dict[int, ReportsRecord]:
-        """Partition -> its record; reports in an order drawn from `source`, segments by digest and round.
+        """Return partition -> its record.
+
+        Reports in an order drawn from `source`, segments by digest and round.
 
         An upload that is alone in its batch is not hidden among others by this: the shuffle is a courtesy on
         top of the noise in every symbol, and no guarantee rests on it.
         """
         unknown: Counter[int] = Counter()
-        if (strangers := self._columns.get(None)) is not None:
-            for ids in strangers.refused.values():
-                unknown.update(strangers.home[place] for place in _places(ids, len(strangers.home)).tolist())
-            unknown[strangers.home[0]] += self._without_id
+        if (unknown_surveys := self._columns.get(None)) is not None:
+            for ids in unknown_surveys.refused.values():
+                unknown.update(
+                    unknown_surveys.target_partitions[place]
+                    for place in _places(ids, len(unknown_surveys.target_partitions)).tolist()
+                )
+            unknown[unknown_surveys.target_partitions[0]] += self._without_id
         segments: dict[int, list[Segment]] = {}
         for key in sorted(key for key in self._columns if key is not None):
             for partition, segment in _segments(key, self._columns[key], source):
@@ -156,14 +163,14 @@ class Batch:
 
 
 def _places(ids: bytearray, partitions: int) -> NDArray[np.intp]:
-    """What `partition_of` gives for each of the ids side by side, shape (n,)."""
+    """Return `partition_of` for each of the ids side by side, shape (n,)."""
     ends = np.frombuffer(ids, dtype=">u8").reshape(-1, 2)[:, 1]
     return (ends % np.uint64(partitions)).astype(np.intp)
 
 
 def _segments(key: Key, column: _Column, source: Source) -> Iterator[tuple[int, Segment]]:
-    """The column's segments, one for each partition that anything of it lies in."""
-    n, partitions = len(column.symbols), len(column.home)
+    """Return the column's segments, one for each partition that anything of it lies in."""
+    n, partitions = len(column.symbols), len(column.target_partitions)
     order = random_order(n, source)
     places = _places(column.ids, partitions)
     # Within a partition the random order stays.
@@ -180,7 +187,7 @@ def _segments(key: Key, column: _Column, source: Source) -> Iterator[tuple[int, 
     for place in np.flatnonzero(taken).tolist():
         part = slice(int(ends[place] - kept[place]), int(ends[place]))
         yield (
-            column.home[place],
+            column.target_partitions[place],
             Segment(
                 digest=key[0],
                 round=key[1],
@@ -193,7 +200,10 @@ def _segments(key: Key, column: _Column, source: Source) -> Iterator[tuple[int, 
 
 
 def _stacked(symbols: Sequence[Symbol]) -> NDArray[np.unsignedinteger]:
-    """Numbers as a column, sets as rows of bytes; one survey's symbols are all of one type and width."""
+    """Return numbers as a column, sets as rows of bytes.
+
+    One survey's symbols are all of one type and width.
+    """
     sets = [symbol for symbol in symbols if isinstance(symbol, bytes)]
     if sets:
         return np.frombuffer(b"".join(sets), dtype=np.uint8).reshape(len(symbols), -1)
@@ -201,7 +211,7 @@ def _stacked(symbols: Sequence[Symbol]) -> NDArray[np.unsignedinteger]:
 
 
 def random_order(n: int, source: Source) -> NDArray[np.intp]:
-    """A uniformly random permutation of 0..n-1, shape (n,): the order of n distinct random 64-bit keys."""
+    """Return a uniformly random permutation of 0..n-1, shape (n,): the order of n distinct random keys."""
     while True:
         keys = np.frombuffer(source.token_bytes(8 * n), dtype=np.uint64)
         order = np.argsort(keys, kind="stable")
@@ -212,7 +222,7 @@ def random_order(n: int, source: Source) -> NDArray[np.intp]:
 
 
 class ByteBudget:
-    """How many bytes of uploads are held, against a bound that is tested before a body is read.
+    """A budget of held upload bytes, tested before a body is read.
 
     Args:
         limit: Most bytes held at once.
@@ -227,12 +237,12 @@ class ByteBudget:
         return self.held + size <= self.limit
 
     def take(self, size: int) -> bool:
-        """Holds `size` bytes if they fit under the bound; says whether they did."""
+        """Hold `size` bytes if they fit under the bound; says whether they did."""
         if not self.has_room(size):
             return False
         self.held += size
         return True
 
     def give(self, size: int) -> None:
-        """Lets go of `size` bytes that were taken."""
+        """Let go of `size` bytes that were taken."""
         self.held -= size

@@ -31,7 +31,7 @@ class HungUp(Exception):  # noqa: N818  # stays within the gateway
 
 
 class Bodies:
-    """Reads bodies of at most `limit` bytes, each within `timeout_s` seconds; use it on one event loop.
+    """A reader of bodies of at most `limit` bytes, each within `timeout_s` seconds, on one event loop.
 
     Almost every body is there when it is asked for. So one timer watches over all that are not, and not a
     timer each.
@@ -79,7 +79,7 @@ class Bodies:
         return length
 
     async def read(self, receive: Receive) -> bytes:
-        """The body.
+        """Return the body.
 
         Raises:
             Refusal: If there is more than the limit, or not all of it in time.
@@ -120,7 +120,7 @@ class Bodies:
         return Refusal(413, f"an upload must have at most {self._limit} bytes", _CLOSE)
 
     def _expire(self) -> None:
-        """Ends the reading of all whose time is over, and waits for the next."""
+        """End the reading of all whose time is over, and wait for the next."""
         self._timer = None
         now = self._loop.time()
         for task in [*self._overdue(now)]:

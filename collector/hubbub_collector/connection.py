@@ -51,7 +51,7 @@ class _Transport(CoalescingTransport):
 
 
 class _Flow(FlowControl):
-    """Flow control that reads on only when no request is queued and all that came before is parsed."""
+    """A flow control that reads on only when no request is queued and all that came before is parsed."""
 
     def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
         super().__init__(transport)
@@ -80,7 +80,7 @@ class _Flow(FlowControl):
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's own protocol within bounds.
+    """The protocol of uvicorn within bounds.
 
     It has one timer. A complete request stops it, a complete answer starts it anew, and nothing else does: a
     byte now and then gains no time. A request's head must be there `body_timeout_s` after its beginning, its
@@ -158,7 +158,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def expects_input(self) -> bool:
-        """Whether the sender may be in the middle of something, and would not see the last answer."""
+        """The risk that the sender is in the middle of something, and would not see the last answer."""
         more = self._begun or self.pipeline or self._unparsed or self._dropped or self._refusal
         return bool(more) and not self._lost
 

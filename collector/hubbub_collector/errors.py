@@ -12,7 +12,7 @@ from __future__ import annotations
 
 
 class CollectorError(Exception):
-    """Anything that the collector refuses."""
+    """An error of the collector."""
 
 
 class SettingsError(CollectorError, ValueError):

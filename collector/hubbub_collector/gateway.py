@@ -32,7 +32,7 @@ from hubbub.wire import (
     short_reports,
     wide_reports,
 )
-from hubbub_collector.admission import Admission, Key, Terms, index_surveys
+from hubbub_collector.admission import Admission, AdmissionRules, Key, index_surveys
 from hubbub_collector.batcher import ByteBudget
 from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
 from hubbub_collector.boot_clock import boot_s
@@ -78,7 +78,9 @@ class Gateway:
         self._settings = settings
         self._clock, self._boot_clock, self._unsealed = clock, boot_clock, unsealed
         self._source = source
-        self._admission = Admission({digest: Terms.of(survey) for digest, survey in self._surveys.items()})
+        self._admission = Admission(
+            {digest: AdmissionRules.of(survey) for digest, survey in self._surveys.items()}
+        )
         self._signed = None if survey_list is None else ListFile(survey_list, self._surveys)
         if self._signed is not None:
             self._admission.withdraw(self._signed.cancelled)
@@ -90,7 +92,7 @@ class Gateway:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Publishes the surveys, takes uploads, and on the way out writes what still waits."""
+        """Publish the surveys, take uploads, and on the way out writes what still waits."""
         await asyncio.to_thread(self._prepare)
         self._writer = Writer(
             self._log,
@@ -98,7 +100,7 @@ class Gateway:
             self._admission,
             source=self._source,
             metrics=self.metrics,
-            home=self._home,
+            target_partitions=self._target_partitions,
             boot_clock=self._boot_clock,
         )
         self._writer.start()
@@ -108,19 +110,19 @@ class Gateway:
         finally:
             await self._writer.stop()
 
-    def _home(self, key: Key | None) -> range:
-        """The partitions in force when a round starts; those in force now for what belongs to none."""
+    def _target_partitions(self, key: Key | None) -> range:
+        """Return the partitions in force when a round starts; those in force now for what belongs to none."""
         if key is None or key[1] == NO_ROUND:
-            return self._log.layout.partitions_at(self._clock())
-        return self._log.layout.partitions_at(self._surveys[key[0]].round_start_s(key[1]))
+            return self._log.partition_map.partitions_at(self._clock())
+        return self._log.partition_map.partitions_at(self._surveys[key[0]].round_start_s(key[1]))
 
     def _prepare(self) -> None:
-        """Puts every survey into every partition before any report of it; reads no report."""
+        """Put every survey into every partition before any report of it; read no report."""
         for digest, survey in self._surveys.items():
-            self._log.announce(digest, encode_record(SurveyRecord(survey.canonical)))
+            self._log.publish_survey(digest, encode_record(SurveyRecord(survey.canonical)))
 
     async def uploads(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /v1/reports: an upload in, one outcome per report out, when their record is durable."""
+        """Return POST /v1/reports: an upload in, one outcome per report out, when their record is durable."""
         try:
             status, body, headers = 200, await self._outcomes(scope, receive), _OUTCOME_HEADERS
         except HungUp:
@@ -133,7 +135,9 @@ class Gateway:
         await send({"type": "http.response.body", "body": body})
 
     async def _outcomes(self, scope: Scope, receive: Receive) -> bytes:
-        """The encoded outcomes of an upload; whatever is held of the byte budget is held within this call.
+        """Return the encoded outcomes of an upload.
+
+        Whatever is held of the byte budget is held within this call.
 
         Raises:
             Refusal: If the upload is turned away as a whole.
@@ -162,7 +166,7 @@ class Gateway:
         return Refusal(429, "too many uploads wait to be stored; try again", self._retry_after)
 
     def _submit(self, writer: Writer, body: bytes) -> Awaitable[bytes]:
-        """Hands an upload to the writer, judged or to be judged: the answer, when it is durable.
+        """Hand an upload to the writer, judged or to be judged: the answer, when it is durable.
 
         Raises:
             Refusal: If the body is no upload.
@@ -185,7 +189,7 @@ class Gateway:
         return ((b"retry-after", b"%d" % self._settings.retry_after_s),)
 
     async def surveys(self, _: Request) -> Response:
-        """GET /v1/surveys: the signed list as it is, or a plain one of every survey served (docs/wire.md)."""
+        """Answer GET /v1/surveys with the signed list as it is, or a plain one of every survey served."""
         if self._signed is None:
             return Response(self._plain, media_type=MSGPACK)
         body = self._signed.current
@@ -194,7 +198,7 @@ class Gateway:
         return Response(body, media_type=MSGPACK)
 
     async def health(self, _: Request) -> Response:
-        """GET /healthz: 200 while the log takes uploads, else 503; a node says why it seals nothing."""
+        """Answer GET /healthz: 200 while the log takes uploads, else 503; and why a node seals nothing."""
         healthy, unsealed = self._healthy, self._unsealed and self._unsealed()
         found = {"status": "ok" if healthy else "uploads are refused"}
         if unsealed:
@@ -202,7 +206,7 @@ class Gateway:
         return JSONResponse(found, status_code=200 if healthy else 503)
 
     async def metrics_page(self, _: Request) -> Response:
-        """GET /metrics: counters for Prometheus."""
+        """Return GET /metrics: counters for Prometheus."""
         text = self.metrics.render(held_bytes=self._bytes.held, healthy=self._healthy)
         if self._unsealed is not None:
             text += sealing_metric(is_sealing=self._unsealed() is None)
@@ -221,7 +225,7 @@ _UPLOADS: Final = "/v1/reports"
 
 
 class _Application(Starlette):
-    """Starlette with a short cut: its middleware and routing would cost an upload a third of its time."""
+    """A Starlette application with a short cut for uploads, which routing would slow by a third."""
 
     gateway: Gateway
 
@@ -233,7 +237,7 @@ class _Application(Starlette):
 
 
 class _Uploads:
-    """The same as an ASGI endpoint, for an application that is mounted below another path."""
+    """An ASGI endpoint of uploads, for an application that is mounted below another path."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -253,7 +257,7 @@ def create_app(
     boot_clock: Callable[[], float] = boot_s,
     unsealed: Callable[[], str | None] | None = None,
 ) -> Starlette:
-    """The gateway as an ASGI application; its lifespan publishes the surveys and, at the end, drains.
+    """Return the gateway as an ASGI application; its lifespan publishes the surveys and, at the end, drains.
 
     Args:
         log: Where admitted reports go. The caller opens it before and closes it after.

@@ -45,7 +45,7 @@ class ListFile:
         return self._data
 
     def _stamp(self) -> tuple[int, int, int] | None:
-        """What changes when the file does; None while there is none."""
+        """Return a value that changes with the file, None while there is none."""
         try:
             found = self._path.stat()
         except OSError:

@@ -1,4 +1,4 @@
-"""What the gateway counts about itself, as Prometheus text; nothing in it tells one sender from another."""
+"""The gateway's metrics, as Prometheus text; nothing in them tells one sender from another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Fate: TypeAlias = Literal["stored", "forgotten", "overdue"]
 
 
 class Metrics:
-    """Counters since the process began. Reports count once they are durable."""
+    """The counters since the process began; reports count once they are durable."""
 
     def __init__(self) -> None:
         self.reports: Counter[Outcome] = Counter(dict.fromkeys(OUTCOMES, 0))
@@ -23,17 +23,17 @@ class Metrics:
         self.write_s = 0.0
 
     def batch_done(self, fate: Fate) -> None:
-        """Counts a batch that was appended, forgotten with a 503, or took too long, with a 503 too."""
+        """Count a batch that was appended, forgotten with a 503, or took too long, with a 503 too."""
         self.batches[fate] += 1
 
     def stored(self, records: int, size: int, seconds: float) -> None:
-        """Counts the records of one append, their bytes, and how long encoding and append took."""
+        """Count the records of one append, their bytes, and how long encoding and append took."""
         self.records += records
         self.record_bytes += size
         self.write_s += seconds
 
     def render(self, *, held_bytes: int, healthy: bool) -> str:
-        """All counters in Prometheus' text format, version 0.0.4."""
+        """Return all counters in Prometheus' text format, version 0.0.4."""
         lines: list[str] = []
 
         def family(name: str, kind: str, text: str, samples: dict[str, float]) -> None:

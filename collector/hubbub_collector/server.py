@@ -26,7 +26,7 @@ _WARNING_S: Final = 60.0
 
 
 def look_for_cycles_rarely() -> None:
-    """Has Python look for garbage in cycles less often, and not among what is there by now.
+    """Have Python look for garbage in cycles less often, and not among what is there by now.
 
     An upload that waits is some dozens of objects, none of them in a cycle; looking through all of them at
     every 700th took a sixth of a gateway's time. It goes for the whole process, which should do little else.
@@ -36,8 +36,8 @@ def look_for_cycles_rarely() -> None:
     gc.set_threshold(_OBJECTS_PER_LOOK)
 
 
-class _Seldom(logging.Filter):
-    """Lets each warning through once a minute: whoever can connect can cause one with every request."""
+class _RateLimitFilter(logging.Filter):
+    """A log filter that lets each warning through once a minute, as anyone who connects can cause one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class _Seldom(logging.Filter):
         return True
 
 
-_SELDOM: Final = _Seldom()
+_RATE_LIMIT: Final = _RateLimitFilter()
 
 
 def log_network_faults_shortly(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -81,7 +81,7 @@ class _Server(uvicorn.Server):
 def create_server(
     app: Starlette, *, host: str = "127.0.0.1", port: int = 8400, settings: GatewaySettings | None = None
 ) -> uvicorn.Server:
-    """A uvicorn server that keeps no trace of senders: no access log, no proxy headers, nothing about itself.
+    """Return a uvicorn server that keeps no trace of senders: no access log, no proxy headers.
 
     `server.run()` serves until a signal, or `server.should_exit = True`; open requests are then finished, the
     last batch is written, and the application's lifespan ends.
@@ -94,7 +94,7 @@ def create_server(
     """
     settings = settings or GatewaySettings()
     for logger in (_LOG, logging.getLogger("uvicorn.error")):
-        logger.addFilter(_SELDOM)
+        logger.addFilter(_RATE_LIMIT)
     connections = Connections(
         connections_to_be_had(settings.max_connections), settings.max_pending_bytes + _ONE_REQUEST_BYTES
     )

@@ -11,7 +11,7 @@ from hubbub_collector.errors import SettingsError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
-    """How the gateway gathers, bounds and answers uploads.
+    """The settings by which the gateway gathers, bounds and answers uploads.
 
     Attributes:
         linger_s: Seconds that the first upload of a batch waits for company. 0.02 costs a device nothing that
@@ -70,7 +70,7 @@ class GatewaySettings:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Self:
-        """The settings of a parsed file.
+        """Return the settings of a parsed file.
 
         Raises:
             SettingsError: If a key is unknown, or a value has the wrong type or range.

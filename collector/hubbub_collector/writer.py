@@ -25,8 +25,8 @@ from hubbub_topic import Log, LogError
 _LOG = logging.getLogger("hubbub.collector")
 
 
-class _Unjudged:
-    """Uploads of reports side by side that are judged when their batch is written.
+class _UnjudgedReports:
+    """The uploads of reports side by side that are judged when their batch is written.
 
     Attributes:
         form: SHORT_REPORT or WIDE_REPORT.
@@ -42,7 +42,7 @@ class _Unjudged:
         self.waiting: list[asyncio.Future[bytes]] = []
 
 
-class _Pending:
+class _PendingBatch:
     """A batch that fills up, and the uploads that wait for it.
 
     Attributes:
@@ -56,8 +56,11 @@ class _Pending:
         self.batch = batch
         self.due = due
         self.began_s = began_s
-        self.unjudged = self.room = 0
-        self._unjudged = {SHORT_REPORT: _Unjudged(SHORT_REPORT), WIDE_REPORT: _Unjudged(WIDE_REPORT)}
+        self.unjudged = self.capacity = 0
+        self._unjudged = {
+            SHORT_REPORT: _UnjudgedReports(SHORT_REPORT),
+            WIDE_REPORT: _UnjudgedReports(WIDE_REPORT),
+        }
         # The uploads that were judged, and the answer to each.
         self._waiting: list[asyncio.Future[bytes]] = []
         self._answers: list[bytes] = []
@@ -69,7 +72,7 @@ class _Pending:
         now_s: float,
         future: asyncio.Future[bytes],
     ) -> None:
-        """Takes an upload that was judged."""
+        """Take an upload that was judged."""
         self.batch.add(reports, verdicts, now_s)
         self._waiting.append(future)
         self._answers.append(encode_response([verdict.outcome for verdict in verdicts]))
@@ -77,7 +80,7 @@ class _Pending:
     def add_rows(
         self, rows: bytes, now_s: float, form: np.dtype[np.void], future: asyncio.Future[bytes]
     ) -> None:
-        """Takes an upload of reports side by side."""
+        """Take an upload of reports side by side."""
         unjudged = self._unjudged[form]
         unjudged.uploads.append(rows)
         unjudged.times_s.append(now_s)
@@ -85,7 +88,7 @@ class _Pending:
         self.unjudged += len(rows) // form.itemsize
 
     def judge(self, admission: Admission) -> None:
-        """Judges what was not judged: all of one form at once."""
+        """Judge what was not judged: all of one form at once."""
         for form, unjudged in self._unjudged.items():
             if not unjudged.uploads:
                 continue
@@ -96,15 +99,15 @@ class _Pending:
             self._answers += _answers([verdict.outcome for verdict in verdicts], which.tolist(), lengths)
             self._waiting += unjudged.waiting
 
-    def settle(self) -> None:
-        """Answers everyone."""
+    def answer_all(self) -> None:
+        """Answer everyone."""
         for future, answer in zip(self._waiting, self._answers, strict=True):
             # A request that was cancelled, when the process stops, no longer waits.
             if not future.done():
                 future.set_result(answer)
 
     def forget(self, error: NotDurable) -> None:
-        """Tells everyone that nothing was stored."""
+        """Tell everyone that nothing was stored."""
         unjudged = [future for uploads in self._unjudged.values() for future in uploads.waiting]
         for future in {*self._waiting, *unjudged}:
             if not future.done():
@@ -112,7 +115,7 @@ class _Pending:
 
 
 def _answers(outcomes: Sequence[Outcome], which: Sequence[int], lengths: Sequence[int]) -> Iterator[bytes]:
-    """The answer to each upload, of so many reports, from the places of their outcomes; most are alike."""
+    """Return the answer to each upload from the places of its reports' outcomes; most are alike."""
     known: dict[tuple[int, ...], bytes] = {}
     begin = 0
     for length in lengths:
@@ -125,7 +128,7 @@ def _answers(outcomes: Sequence[Outcome], which: Sequence[int], lengths: Sequenc
 
 
 class Writer:
-    """Writes each batch to the log once: durable, or forgotten and reported as such.
+    """A writer that stores each batch in the log once: durable, or forgotten and reported as such.
 
     One task lives on the event loop and one thread does the blocking work, so that uploads are accepted while
     a batch is written. Lingers of several batches never overlap in the log: they are appended one by one.
@@ -149,17 +152,17 @@ class Writer:
         *,
         source: Source,
         metrics: Metrics,
-        home: Callable[[Key | None], range] | None = None,
+        target_partitions: Callable[[Key | None], range] | None = None,
         boot_clock: Callable[[], float] = boot_s,
     ) -> None:
-        self._home, self._admission, self._boot_clock = home, admission, boot_clock
+        self._target_partitions, self._admission, self._boot_clock = target_partitions, admission, boot_clock
         self._log, self._settings, self._source, self._metrics = log, settings, source, metrics
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[_Pending] = deque()
+        self._queue: deque[_PendingBatch] = deque()
         # The last of the queue, while it takes more.
-        self._open: _Pending | None = None
+        self._open: _PendingBatch | None = None
         self._wake = asyncio.Event()
-        self._hurry = asyncio.Event()
+        self._flush = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hubbub-log")
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -167,7 +170,7 @@ class Writer:
         self.healthy = True
 
     def start(self) -> None:
-        """Begins to write."""
+        """Begin to write."""
         self._task = self._loop.create_task(self._run(), name="hubbub-writer")
 
     def submit(
@@ -178,7 +181,7 @@ class Writer:
         *,
         began_s: float | None = None,
     ) -> asyncio.Future[bytes]:
-        """Puts an upload that was judged into the open batch.
+        """Put an upload that was judged into the open batch.
 
         Args:
             reports: The reports.
@@ -195,8 +198,8 @@ class Writer:
         future: asyncio.Future[bytes] = self._loop.create_future()
         pending = self._open or self._begin(began_s)
         pending.add(reports, verdicts, now_s, future)
-        pending.room = self._room(pending.batch)
-        if pending.unjudged >= pending.room:
+        pending.capacity = self._capacity(pending.batch)
+        if pending.unjudged >= pending.capacity:
             self._close()
         return future
 
@@ -208,7 +211,7 @@ class Writer:
         *,
         began_s: float | None = None,
     ) -> asyncio.Future[bytes]:
-        """The same for reports side by side, SHORT_REPORT or WIDE_REPORT: judged when their batch is written.
+        """Put an upload of reports side by side, which are judged later, into the open batch.
 
         Raises:
             NotDurable: If the writer takes no more.
@@ -216,23 +219,23 @@ class Writer:
         future: asyncio.Future[bytes] = self._loop.create_future()
         pending = self._open or self._begin(began_s)
         pending.add_rows(rows, now_s, form, future)
-        if pending.unjudged >= pending.room:
+        if pending.unjudged >= pending.capacity:
             self._close()
         return future
 
-    def _begin(self, began_s: float | None) -> _Pending:
+    def _begin(self, began_s: float | None) -> _PendingBatch:
         if self._task is None or self._stopping or self._broken is not None:
             raise NotDurable("the gateway must be running to take uploads, got a stopped one")
-        batch = Batch(self._log.partitions, self._home)
+        batch = Batch(self._log.partitions, self._target_partitions)
         began_s = self._boot_clock() if began_s is None else began_s
-        self._open = _Pending(batch, self._loop.time() + self._settings.linger_s, began_s)
-        self._open.room = self._room(batch)
+        self._open = _PendingBatch(batch, self._loop.time() + self._settings.linger_s, began_s)
+        self._open.capacity = self._capacity(batch)
         self._queue.append(self._open)
         self._wake.set()
         return self._open
 
-    def _room(self, batch: Batch) -> int:
-        """How many reports the batch can still take, whatever they turn out to be."""
+    def _capacity(self, batch: Batch) -> int:
+        """Return the number of reports that the batch can still take."""
         settings = self._settings
         return min(
             settings.max_batch_reports - batch.attempts,
@@ -240,15 +243,15 @@ class Writer:
         )
 
     def _close(self) -> None:
-        """Takes no more into the open batch, and does not let it linger."""
+        """Take no more into the open batch, and do not let it linger."""
         self._open = None
-        self._hurry.set()
+        self._flush.set()
 
     async def stop(self) -> None:
-        """Writes what is waiting, without lingering, and ends; uploads from here on raise NotDurable."""
+        """Write what is waiting, without lingering, and ends; uploads from here on raise NotDurable."""
         self._stopping, self._open = True, None
         self._wake.set()
-        self._hurry.set()
+        self._flush.set()
         if self._task is not None:
             await self._task
         self._thread.shutdown()
@@ -272,12 +275,12 @@ class Writer:
             self._metrics.batch_done(fate)
             if error is None:
                 self._metrics.reports.update(pending.batch.outcomes())
-                pending.settle()
+                pending.answer_all()
             else:
                 pending.forget(error)
 
-    async def _store(self, pending: _Pending) -> tuple[Fate, NotDurable | None]:
-        """Judges and appends a batch; what became of it, and why those who wait hear no outcome."""
+    async def _store(self, pending: _PendingBatch) -> tuple[Fate, NotDurable | None]:
+        """Judge and append a batch; return what became of it, and why those who wait hear no outcome."""
         try:
             pending.judge(self._admission)
             await self._loop.run_in_executor(self._thread, self._write, pending.batch)
@@ -301,7 +304,7 @@ class Writer:
             self.healthy = True
         return "stored", None
 
-    def _overdue(self, pending: _Pending) -> NotDurable | None:
+    def _overdue(self, pending: _PendingBatch) -> NotDurable | None:
         """Return an error if a batch took so long from judgement to log that a seal may have come before it.
 
         This process may have been stopped, or its machine asleep, in between: what was `accepted` then would
@@ -315,18 +318,18 @@ class Writer:
             f"took {took_s:.1f} s"
         )
 
-    async def _linger(self, pending: _Pending) -> None:
-        """Waits until the batch is due, or takes no more."""
+    async def _linger(self, pending: _PendingBatch) -> None:
+        """Wait until the batch is due, or take no more."""
         if pending is not self._open:
             return
-        self._hurry.clear()
+        self._flush.clear()
         remaining_s = pending.due - self._loop.time()
         if remaining_s > 0:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), remaining_s)
+                await asyncio.wait_for(self._flush.wait(), remaining_s)
 
     def _write(self, batch: Batch) -> None:
-        """Encodes and appends; runs in the writer's thread."""
+        """Encode and appends; runs in the writer's thread."""
         begin = perf_counter()
         records = {p: [encode_record(record)] for p, record in batch.records(self._source).items()}
         self._log.append(records)

@@ -19,19 +19,22 @@ ListFault: TypeAlias = Literal["unsigned", "unreadable", "wrong_signature"]
 
 
 class _Excerpt(reprlib.Repr):
-    """What is said of a value in a message: short, whatever the value is."""
+    """A printer of values in messages: short, whatever the value is."""
 
     def __init__(self) -> None:
         super().__init__()
         self.maxstring = self.maxother = 80
 
     def repr_int(self, x: int, level: int) -> str:
-        """An int in digits; Python refuses to write millions of them out, and nobody would read them."""
+        """Return an int in digits.
+
+        Python refuses to write millions of them out, and nobody would read them.
+        """
         return repr(x) if x.bit_length() <= 128 else f"an integer of {x.bit_length()} bits"
 
 
 class HubbubError(Exception):
-    """Anything that Hubbub's core refuses."""
+    """An error of Hubbub's core."""
 
 
 class ParameterError(HubbubError, ValueError):
@@ -55,7 +58,7 @@ class SurveyError(ParameterError):
 
 
 class WireError(HubbubError, ValueError):
-    """Bytes that do not decode to a well-formed report, upload or record."""
+    """The error of bytes that do not decode to a well-formed report, upload or record."""
 
 
 class ListError(WireError):

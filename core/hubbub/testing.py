@@ -24,7 +24,7 @@ class SeededSource:
         self._rest = b""
 
     def token_bytes(self, n: int, /) -> bytes:
-        """Gives the next n bytes of the stream, whatever the sizes in which it was read before."""
+        """Return the next n bytes of the stream, whatever the sizes in which it was read before."""
         rest = self._rest
         if n > len(rest):
             words = (n - len(rest) + 7) // 8
@@ -44,7 +44,7 @@ class RecordedSource:
         self.left = data
 
     def token_bytes(self, n: int, /) -> bytes:
-        """Gives the next n bytes.
+        """Return the next n bytes.
 
         Raises:
             ParameterError: If fewer are left.
@@ -56,7 +56,7 @@ class RecordedSource:
 
 
 def seeded(seed: int) -> SeededSource:
-    """Gives a repeatable source of bytes, for simulations and tests only.
+    """Return a repeatable source of bytes, for simulations and tests only.
 
     Args:
         seed: Any integer >= 0.

@@ -1,4 +1,4 @@
-"""What joins the parts: the hubbub command, the embedded node, the demo."""
+"""The deployments: the hubbub command, the embedded node, the demo."""
 
 from typing import TYPE_CHECKING
 

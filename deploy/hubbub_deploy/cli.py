@@ -27,7 +27,7 @@ DEFAULT_PORT = 8780
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code."""
+    """Run one command and return its exit code."""
     options = _parser().parse_args(arguments)
     try:
         code = int(options.run(options))
@@ -190,7 +190,7 @@ def _node(options: argparse.Namespace) -> int:
     from hubbub_deploy.node import NodeSettings, serve  # noqa: PLC0415
 
     surveys = tuple(Survey.load(path) for path in options.surveys)
-    fleet = fleet_options.stated(options)
+    fleet = fleet_options.fleet_statement(options)
     known = {survey.id for survey in surveys}
     # a list may bring surveys that nobody knows yet
     if options.list is None and (strange := sorted(fleet.asked.keys() - known - {""})):
@@ -289,7 +289,7 @@ def _quota(survey: Survey) -> dict[str, object]:
 
 
 def _choice(survey: Survey) -> dict[str, object]:
-    """What "auto" chose in this file, and why; nothing where the file names its mechanism."""
+    """Return what "auto" chose in this file, and why; nothing where the file names its mechanism."""
     if survey.choice is None:
         return {}
     return {
@@ -305,12 +305,12 @@ def _read(value: object) -> str:
 
 
 def _symbols(channel: Channel) -> dict[str, int]:
-    """What a report's symbol is one of: so many numbers, or sets of so many cells."""
+    """Return the kind of a report's symbol: so many numbers, or sets of so many cells."""
     from hubbub.channels import SetChannel  # noqa: PLC0415
 
     if isinstance(channel, SetChannel):
-        return {"cells": channel.cells, "symbol_bytes": channel.width}
-    return {"outputs": channel.cells}
+        return {"cells": channel.bins, "symbol_bytes": channel.width}
+    return {"outputs": channel.bins}
 
 
 def _survey_design(options: argparse.Namespace) -> int:

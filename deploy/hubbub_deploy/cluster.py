@@ -24,15 +24,15 @@ from hubbub import Survey
 from hubbub.errors import HubbubError
 from hubbub_aggregator import AggregatorError, LeaseLost, counting, runners, web
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
-from hubbub_aggregator.release import AgreedClock, Fleet, SteadyClock
-from hubbub_aggregator.runners import Watcher
+from hubbub_aggregator.release import AgreedClock, FleetStatement, SteadyClock
+from hubbub_aggregator.runners import Publisher
 from hubbub_aggregator.stores import RedisStore, SqliteArchive
 from hubbub_aggregator.web import LiveView
 from hubbub_collector import CollectorError, boot_s, create_server, look_for_cycles_rarely
 from hubbub_deploy import supervise
 from hubbub_deploy.announced import digests_of, refuse_changed
 from hubbub_deploy.cluster_settings import ClusterSettings
-from hubbub_deploy.cluster_topics import announced, opened
+from hubbub_deploy.cluster_topics import opened, published_surveys
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.private_files import private_files
 from hubbub_deploy.sockets import base_url, listen, stopping_politely
@@ -49,7 +49,7 @@ def _store(settings: ClusterSettings, log: GrowingLog) -> Iterator[RedisStore]:
             settings.redis,
             log_identity=log.identity,
             partitions=log.partitions,
-            layout=log.layout,
+            partition_map=log.partition_map,
             namespace=settings.namespace,
         )
     except AggregatorError as error:
@@ -69,7 +69,7 @@ def _dead(settings: ClusterSettings) -> Iterator[KafkaDeadTopic]:
 
 
 def dead_letters(settings: ClusterSettings) -> list[dict[str, object]]:
-    """Every dead letter of a cluster, in the order of their positions.
+    """Return every dead letter of a cluster, in the order of their positions.
 
     Raises:
         DeployError: If they cannot be read.
@@ -81,8 +81,8 @@ def dead_letters(settings: ClusterSettings) -> list[dict[str, object]]:
             raise DeployError(str(error)) from error
 
 
-def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
-    """Goes on counting a partition at `offset`, without the records before it, and says what is lost.
+def skip_lost(settings: ClusterSettings, partition: int, offset: int) -> str:
+    """Go on counting a partition at `offset`, without the records before it, and say what is lost.
 
     Raises:
         DeployError: If the record that comes next is there, `offset` is not the first that is, or another
@@ -108,7 +108,7 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
                 )
             # The later clock: a round that one which is behind leaves out would seem to have lost nothing.
             now_s = int(max(time.time(), *store.clocks()))
-            store.save(partition, counting.adopt(state, offset, announced(log), now_s=now_s))
+            store.save(partition, counting.skip_lost(state, offset, published_surveys(log), now_s=now_s))
         except (AggregatorError, CollectorError, LogError, HubbubError) as error:
             raise DeployError(str(error)) from error
         return (
@@ -118,7 +118,7 @@ def adopt(settings: ClusterSettings, partition: int, offset: int) -> str:
 
 
 def _first_there(log: GrowingLog, partition: int, offset: int) -> int:
-    """The offset of the first record at or after `offset` that the log holds; its end where it holds none."""
+    """Return the first offset at or after `offset` that the log holds; its end where it holds none."""
     begin, end = log.begin(partition), log.end(partition)
     at = max(begin, offset)
     there = log.read(partition, at, 1) if at < end else []
@@ -133,14 +133,14 @@ def collect(
     port: int,
     survey_list: Path | None = None,
 ) -> int:
-    """Runs a gateway on the topic until SIGINT or SIGTERM; it serves the signed list, or a plain one.
+    """Run a gateway on the topic until SIGINT or SIGTERM; it serves the signed list, or a plain one.
 
     Raises:
         DeployError: If the topic cannot be used or the address cannot be listened on.
     """
     with opened(settings) as log, listen(host, port) as listener:
         try:
-            refuse_changed(surveys, digests_of(log.announced()))
+            refuse_changed(surveys, digests_of(log.published_surveys()))
             ingest = hubbub_collector.create_app(
                 log, surveys, settings=settings.gateway, survey_list=survey_list
             )
@@ -155,7 +155,7 @@ def collect(
 
 
 def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serves until the server is told to stop.
+    """Serve until the server is told to stop.
 
     Raises:
         DeployError: If the application did not start.
@@ -169,7 +169,7 @@ def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
 def aggregate(
     settings: ClusterSettings, *, instance: str | None = None, skip: Sequence[tuple[int, int]] = ()
 ) -> int:
-    """Counts the partitions that the group assigns, until SIGINT, SIGTERM or a doubt.
+    """Count the partitions that the group assigns, until SIGINT, SIGTERM or an invariant violation.
 
     Args:
         settings: The cluster.
@@ -213,13 +213,13 @@ def aggregate(
 
 
 def dashboard(
-    settings: ClusterSettings, *, data_dir: Path, host: str, port: int, fleet: Fleet | None = None
+    settings: ClusterSettings, *, data_dir: Path, host: str, port: int, fleet: FleetStatement | None = None
 ) -> int:
-    """Seals, releases into `data_dir` and shows, until SIGINT or SIGTERM.
+    """Seal, release into `data_dir` and show, until SIGINT or SIGTERM.
 
     Raises:
         DeployError: If topic, Redis or folder cannot be used, the address cannot be listened on, or on a
-            doubt.
+            invariant violation.
     """
     view, stop, failed = LiveView(), threading.Event(), threading.Event()
     # Begins once: a new connection must not forget what the clock said before it.
@@ -236,9 +236,9 @@ def dashboard(
             raise DeployError(str(error)) from error
 
         @contextlib.contextmanager
-        def attempt() -> Iterator[Watcher]:
+        def attempt() -> Iterator[Publisher]:
             with opened(settings) as log, _store(settings, log) as store:
-                watcher = Watcher(
+                watcher = Publisher(
                     log,
                     store,
                     archive=archive,
@@ -259,7 +259,7 @@ def dashboard(
 
         def watch() -> None:
             try:
-                supervise.watch(attempt, view, stop)
+                supervise.run_supervised(attempt, view, stop)
             except Exception:
                 traceback.print_exc()
                 failed.set()

@@ -26,7 +26,7 @@ _WORDS: Final = {"dead_letter_payload": ("none", "whole"), "event_loop": ("async
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """Where the processes of one cluster meet: one file for all of them.
+    """The settings of one cluster: one file for all of its processes.
 
     Attributes:
         kafka: Brokers, as host:port,host:port.
@@ -61,7 +61,9 @@ class ClusterSettings:
 
     @classmethod
     def load(cls, path: Path, environment: Mapping[str, str] = os.environ) -> Self:
-        """The settings in a TOML file; HUBBUB_KAFKA and HUBBUB_REDIS say where the two are from elsewhere.
+        """Return the settings in a TOML file.
+
+        HUBBUB_KAFKA and HUBBUB_REDIS say where the two are from elsewhere.
 
         Only addresses can differ between processes of one cluster, so only these two are read from the
         environment. An empty variable counts as one that is not set.
@@ -83,7 +85,7 @@ class ClusterSettings:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Self:
-        """The settings of a parsed file.
+        """Return the settings of a parsed file.
 
         Raises:
             DeployError: If a key is missing, unknown or has the wrong type.

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from hubbub import Survey
 from hubbub.errors import HubbubError
-from hubbub.wire import Layout, SurveyRecord, decode_record
+from hubbub.wire import PartitionMap, SurveyRecord, decode_record
 from hubbub_aggregator import AggregatorError
 from hubbub_aggregator.stores import as_store_error, clocks, connected
 from hubbub_collector import CollectorError
@@ -36,7 +36,7 @@ def make_topic(
     replication: int,
     retention_s: int = DEFAULT_RETENTION_S,
 ) -> Topic:
-    """Makes the topics of a new cluster, and notes the number of partitions for good.
+    """Make the topics of a new cluster, and note the number of partitions for good.
 
     Raises:
         DeployError: If the brokers refuse, or the topic is there.
@@ -58,7 +58,7 @@ def make_topic(
 def ensure_topic(
     settings: ClusterSettings, *, partitions: int, replication: int, retention_s: int = DEFAULT_RETENTION_S
 ) -> Topic:
-    """Makes the topics of a cluster unless they are there already, as they must be.
+    """Make the topics of a cluster unless they are there already, as they must be.
 
     Raises:
         DeployError: If the brokers refuse, or the topic is there with other partitions or bad settings.
@@ -73,21 +73,21 @@ def ensure_topic(
     try:
         check_topic(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
         with GrowingLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s) as log:
-            used = log.layout.spans[0].partitions
+            used = log.partition_map.periods[0].partitions
     except (CollectorError, LogError) as error:
         raise DeployError(str(error)) from error
     if used != partitions:
         raise DeployError(
             f"topic {settings.topic} must have {partitions} partitions, got {used}; they never"
-            " change: `hubbub grow` adds a topic with more"
+            " change: `hubbub add-partitions` adds a topic with more"
         )
     return replace(found, partitions=used)
 
 
-def grow(
+def add_partitions(
     settings: ClusterSettings, *, partitions: int, replication: int, at: datetime | None = None
-) -> Layout:
-    """Adds a topic, in force for rounds that start at or after a moment which every process can know before.
+) -> PartitionMap:
+    """Add a topic, in force for rounds that start at or after a moment which every process can know before.
 
     Args:
         settings: The cluster.
@@ -100,7 +100,7 @@ def grow(
     """
     with opened(settings) as log:
         try:
-            surveys = announced(log)
+            surveys = published_surveys(log)
             earliest = least_start(
                 lambda: _latest(settings), max((survey.skew_s for survey in surveys), default=0)
             )
@@ -110,7 +110,7 @@ def grow(
                 raise DeployError(
                     f"--at must be {moment} or later, so that every process has learnt of it, got {at}"
                 )
-            name = f"{settings.topic}.{len(log.layout.spans) + 1}"
+            name = f"{settings.topic}.{len(log.partition_map.periods) + 1}"
             create_topic(
                 settings.kafka,
                 name,
@@ -139,15 +139,15 @@ def _latest(settings: ClusterSettings) -> float:
         raise DeployError(str(error)) from error
 
 
-def announced(log: GrowingLog) -> list[Survey]:
-    """All surveys that were ever put into the log, whatever retention took."""
-    records = [decode_record(record) for record in log.announced()]
+def published_surveys(log: GrowingLog) -> list[Survey]:
+    """Return all surveys that were ever put into the log, whatever retention took."""
+    records = [decode_record(record) for record in log.published_surveys()]
     return [Survey.from_canonical(record.canonical) for record in records if isinstance(record, SurveyRecord)]
 
 
 @contextlib.contextmanager
 def opened(settings: ClusterSettings) -> Iterator[GrowingLog]:
-    """The cluster's log, checked.
+    """Return the cluster's log, checked.
 
     Raises:
         DeployError: If brokers cannot be reached, or a topic is not as it must be.

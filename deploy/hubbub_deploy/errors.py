@@ -12,4 +12,4 @@ class DeployError(Exception):
 
 
 class AlreadyRunning(DeployError):  # noqa: N818 - named for the state it reports
-    """Another node holds the data directory."""
+    """The error that another node holds the data directory."""

@@ -10,11 +10,11 @@ from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
     # The parser is built by commands that need no server library, too.
-    from hubbub_aggregator.release import Fleet
+    from hubbub_aggregator.release import FleetStatement
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
-    """Adds both options to a command."""
+    """Add both options to a command."""
     parser.add_argument(
         "--asked",
         action="append",
@@ -31,13 +31,13 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def stated(options: argparse.Namespace) -> Fleet:
-    """What was stated.
+def fleet_statement(options: argparse.Namespace) -> FleetStatement:
+    """Return the operator's statement about the devices.
 
     Raises:
         DeployError: It is no number of devices, or no budget.
     """
-    from hubbub_aggregator.release import Fleet  # noqa: PLC0415 - see above
+    from hubbub_aggregator.release import FleetStatement  # noqa: PLC0415 - see above
 
     asked: dict[str, int] = {}
     for text in options.asked:
@@ -46,6 +46,6 @@ def stated(options: argparse.Namespace) -> Fleet:
             raise DeployError(f"--asked must be DEVICES or SURVEY=DEVICES, got {text!r}")
         asked[survey] = int(devices)
     try:
-        return Fleet(asked, options.fleet_budget)
+        return FleetStatement(asked, options.fleet_budget)
     except ParameterError as error:
         raise DeployError(str(error)) from None

@@ -2,7 +2,7 @@
 
 The gateway and the page share one HTTP server; the worker counts in a thread of its own. They meet only in
 the log, as they would across machines. The log's lock keeps a second node off the same files, and a worker
-that meets a doubt ends the process: what it had not saved is counted again at the next start.
+that meets an invariant violation ends the process: what it had not saved is counted again at the next start.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import hubbub_collector
 from hubbub import Survey
 from hubbub_aggregator import AggregatorError, web
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
-from hubbub_aggregator.release import Fleet, SteadyClock
+from hubbub_aggregator.release import FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Worker
 from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic, SqliteStore
 from hubbub_aggregator.web import LiveView
@@ -44,7 +44,7 @@ _LEAST_GRACE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """What one node needs to know.
+    """The settings of one node.
 
     Attributes:
         surveys: The surveys that it serves, admits and releases.
@@ -76,7 +76,7 @@ class NodeSettings:
     clock: Callable[[], float] = time.time
     boot_clock: Callable[[], float] = boot_s
     survey_list: Path | None = None
-    fleet: Fleet = field(default_factory=Fleet)
+    fleet: FleetStatement = field(default_factory=FleetStatement)
     skip: Sequence[tuple[int, int]] = ()
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class NodeSettings:
 
 @contextlib.contextmanager
 def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView]]:
-    """The log, a worker that has counted all that it holds, and its view; closed again at the end.
+    """Return the log, a worker that has counted all that it holds, and its view; closed again at the end.
 
     Raises:
         AlreadyRunning: If another node has the files open.
@@ -140,7 +140,7 @@ def serve(
     *,
     ready: Callable[[str], None] | None = None,
 ) -> int:
-    """Runs a node until SIGINT or SIGTERM, and returns the process's exit code.
+    """Run a node until SIGINT or SIGTERM, and return the process's exit code.
 
     Args:
         settings: What to serve, and where.
@@ -149,7 +149,7 @@ def serve(
     Raises:
         AlreadyRunning: If another node has the files open.
         DeployError: If the files cannot be used, the address cannot be listened on, or the worker meets a
-            doubt.
+            invariant violation.
     """
     announce = ready or (lambda url: print(f"Hubbub node: {url}", flush=True))
     with _parts(settings) as (log, worker, view), listen(settings.host, settings.port) as listener:
@@ -222,7 +222,7 @@ def _within_grace(settings: NodeSettings) -> GatewaySettings:
 
 
 def dead_letters(data_dir: Path) -> list[dict[str, object]]:
-    """Every dead letter of a node, in the order of their positions.
+    """Return every dead letter of a node, in the order of their positions.
 
     Raises:
         DeployError: If the folder is no node's.

@@ -1,4 +1,4 @@
-"""Where a server listens, and how it stops: what every process with a page or a gateway does alike."""
+"""The sockets of servers, and their stop: the same for every process with a page or a gateway."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hubbub_deploy.errors import DeployError
 
 
 def base_url(host: str, listener: socket.socket) -> str:
-    """What to type into a browser."""
+    """Return the address to type into a browser."""
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{listener.getsockname()[1]}"
 
 
 @contextlib.contextmanager
 def stopping_politely(server: uvicorn.Server) -> Iterator[None]:
-    """Turns SIGINT and SIGTERM into a stop of the server, and keeps them away from what comes after.
+    """Turn SIGINT and SIGTERM into a stop of the server, and keep them away from what comes after.
 
     uvicorn hands a signal on, once it has stopped, to whoever handled it before. By default that ends the
     process at once, with files open and the last batch not counted.
@@ -42,7 +42,7 @@ def stopping_politely(server: uvicorn.Server) -> Iterator[None]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, bound before anything is promised.
+    """Return a listening socket, bound before anything is promised.
 
     Raises:
         DeployError: If the address cannot be had.

@@ -1,7 +1,7 @@
 """A dashboard that outlives what it watches: brokers and Redis may go and come back, another may be first.
 
 Whatever happens, a new watcher begins from store, log and archive, as a restarted process would. What passes
-is tried again, for so long; a doubt about the numbers themselves ends the process at once.
+is tried again, for so long; an invariant violation in the numbers themselves ends the process at once.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Final, TypeAlias
 
-from hubbub_aggregator import LayoutGrown, LeaseLost, StoreConflict, StoreError
+from hubbub_aggregator import LeaseLost, PartitionMapGrown, StoreConflict, StoreError
 from hubbub_aggregator.release import timestamp
-from hubbub_aggregator.runners import Watcher
+from hubbub_aggregator.runners import Publisher
 from hubbub_aggregator.web import LiveView
 from hubbub_deploy.errors import DeployError
 from hubbub_topic import LogError
@@ -26,10 +26,10 @@ PATIENCE_S: Final = 300.0
 _FIRST_WAIT_S: Final = 0.5
 _LONGEST_WAIT_S: Final = 5.0
 
-Attempt: TypeAlias = Callable[[], AbstractContextManager[Watcher]]
+Attempt: TypeAlias = Callable[[], AbstractContextManager[Publisher]]
 
 
-def watch(
+def run_supervised(
     attempt: Attempt,
     view: LiveView,
     stop: threading.Event,
@@ -37,7 +37,7 @@ def watch(
     patience_s: float = PATIENCE_S,
     clock: Callable[[], float] = time.time,
 ) -> None:
-    """Watches until `stop` is set; the view says since when it stands still, and why.
+    """Watch until `stop` is set; the view says since when it stands still, and why.
 
     Args:
         attempt: Connects, and gives a new watcher; it may fail as often as it likes.
@@ -47,7 +47,7 @@ def watch(
         clock: Seconds since 1970.
 
     Raises:
-        AggregatorError: On a doubt that waiting does not heal.
+        AggregatorError: On an invariant violation that waiting does not heal.
         StoreError: If Redis stayed away for longer than that, or
         LogError: the brokers did.
     """
@@ -57,7 +57,7 @@ def watch(
             with attempt() as watcher:
                 waits, since_s, away_s, said = _waits(), None, None, ""
                 watcher.run(stop)
-        except (DeployError, LogError, StoreError, LayoutGrown) as error:
+        except (DeployError, LogError, StoreError, PartitionMapGrown) as error:
             if not passes(error):
                 raise
             now_s = clock()
@@ -75,10 +75,12 @@ def watch(
 
 
 def passes(error: Exception) -> bool:
-    """Whether what went wrong may be right again by itself."""
+    """Return whether what went wrong may be right again by itself."""
     cause = _cause(error)
-    # Every kind of StoreError but these two is a doubt about the numbers.
-    return type(cause) in (StoreError, StoreConflict, LeaseLost, LayoutGrown) or isinstance(cause, LogError)
+    # Every kind of StoreError but these two is an invariant violation in the numbers.
+    return type(cause) in (StoreError, StoreConflict, LeaseLost, PartitionMapGrown) or isinstance(
+        cause, LogError
+    )
 
 
 def _cause(error: Exception) -> BaseException:
@@ -86,11 +88,11 @@ def _cause(error: Exception) -> BaseException:
 
 
 def _why(error: Exception) -> str:
-    """A word for anybody who looks at the page: no addresses."""
+    """Return a word for anybody who looks at the page: no addresses."""
     cause = _cause(error)
     if isinstance(cause, LeaseLost):
         return "another dashboard is at work"
-    if isinstance(cause, LayoutGrown):
+    if isinstance(cause, PartitionMapGrown):
         return "the log has grown"
     return "the log is out of reach" if isinstance(cause, LogError) else "the counts are out of reach"
 

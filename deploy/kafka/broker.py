@@ -35,11 +35,11 @@ JAVA_OPTIONS = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLev
 
 
 class Failed(Exception):  # noqa: N818 - it says what happened
-    """What the operator should read; printed as one line."""
+    """The message that the operator should read, printed as one line."""
 
 
 def main() -> int:
-    """Runs the command; the exit code."""
+    """Run the command and return the exit code."""
     parser = argparse.ArgumentParser(description="A local Kafka for trying out and for tests.")
     parser.add_argument("--data", type=Path, required=True, help="folder of its files; made if absent")
     parser.add_argument("--nodes", type=int, choices=(1, 3), default=1)
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def run(data: Path, nodes: int, port: int) -> int:
-    """Starts every node, says when they are ready, and stops them when asked to."""
+    """Start every node, say when they are ready, and stop them when asked to."""
     for name in ("java", "mvn"):
         if shutil.which(name) is None:
             raise Failed(f"{name} must be installed (Java 17 or newer, Maven 3)")
@@ -82,7 +82,7 @@ def run(data: Path, nodes: int, port: int) -> int:
 
 
 def start(classpath: str, folder: Path, cluster: str) -> subprocess.Popen[bytes]:
-    """One node's process; its storage is formatted first if it is new, its id left in `pid`."""
+    """Return one node's process; its storage is formatted first if it is new, its id left in `pid`."""
     properties, log = str(folder / "server.properties"), folder / "log.txt"
     if not (folder / "data" / "meta.properties").exists():
         storage = ("format", "-t", cluster, "-c", properties)
@@ -94,7 +94,7 @@ def start(classpath: str, folder: Path, cluster: str) -> subprocess.Popen[bytes]
 
 
 def stop(running: list[subprocess.Popen[bytes]]) -> None:
-    """Asks all nodes to stop, and ends those that do not."""
+    """Ask all nodes to stop, and end those that do not."""
     for node in running:
         node.terminate()
     for node in running:
@@ -106,7 +106,7 @@ def stop(running: list[subprocess.Popen[bytes]]) -> None:
 
 
 def jars() -> Path:
-    """The folder of jars for this pom.xml; Maven is asked once."""
+    """Return the folder of jars for this pom.xml; Maven is asked once."""
     pom = HERE / "pom.xml"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hubbub"
     folder = cache / f"kafka-{zlib.crc32(pom.read_bytes()):08x}"
@@ -127,7 +127,7 @@ def jars() -> Path:
 
 
 def configure(data: Path, folders: list[Path], port: int) -> list[int]:
-    """Writes the nodes' properties if they are not there yet; the ports that clients connect to."""
+    """Write the nodes' properties if they are not there yet, and return the ports that clients connect to."""
     written = [folder / "server.properties" for folder in folders]
     if any(path.exists() for path in written):
         if not all(path.exists() for path in written) or (data / f"node-{len(folders) + 1}").exists():
@@ -175,7 +175,7 @@ def configure(data: Path, folders: list[Path], port: int) -> list[int]:
 
 
 def listener_of(path: Path) -> int:
-    """The client port in a node's properties."""
+    """Return the client port in a node's properties."""
     for line in path.read_text().splitlines():
         if line.startswith("listeners=PLAINTEXT://"):
             return int(line.split(",")[0].rsplit(":", 1)[1])
@@ -183,7 +183,7 @@ def listener_of(path: Path) -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
+    """Return ports that nobody listens on now."""
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:
@@ -195,7 +195,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def java(classpath: str, program: str, *arguments: str, log: Path) -> subprocess.Popen[bytes]:
-    """A JVM that ends with this process, whatever ends it (on Linux)."""
+    """Return a JVM that ends with this process, whatever ends it (on Linux)."""
     command = ["java", *JAVA_OPTIONS, "-cp", classpath, program, *arguments]
     with log.open("ab") as output:
         return subprocess.Popen(  # noqa: S603 - our own words
@@ -214,7 +214,7 @@ def _end_with_parent() -> None:
 
 
 def answers(port: int) -> bool:
-    """Whether a broker answers the first question of every client: which versions it speaks."""
+    """Return whether a broker answers the first question of every client: which versions it speaks."""
     question = struct.pack(">hhih", 18, 0, 1, -1)  # ApiVersions, version 0, correlation 1, no client id
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:

@@ -43,11 +43,11 @@ class Seeing(Worker):
 
     released: list[Any]
 
-    def _let_go(self, keys: Iterable[RoundKey]) -> None:
+    def _free_archived(self, keys: Iterable[RoundKey]) -> None:
         for key in keys:
             for partition, state in self._states.items():
                 known = state.rounds[key]
-                self.released.append((key, partition, known.counts.copy(), known.accounting, known.sealed_at))
+                self.released.append((key, partition, known.counts.copy(), known.verdicts, known.sealed_at))
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Crowd, An
         archive = SqliteArchive(folder / "archive")
         stack.callback(archive.close)
         for survey in SURVEYS:
-            log.announce(survey.digest, encode_record(SurveyRecord(survey.canonical)))
+            log.publish_survey(survey.digest, encode_record(SurveyRecord(survey.canonical)))
         Seeing.released = []
         worker = Seeing(
             log, store, archive=archive, view=view, grace_s=30.0, clock=lambda: now[0], read_records=1
@@ -180,13 +180,13 @@ def _stored_counts(world: Any) -> None:
 
 def _stored_tally(world: Any) -> None:
     rounds, key, known = _round_in_store(world)
-    accounting = known.accounting
-    rounds[key] = replace(known, accounting=accounting._replace(duplicate=accounting.duplicate - 1))
+    accounting = known.verdicts
+    rounds[key] = replace(known, verdicts=accounting._replace(duplicate=accounting.duplicate - 1))
 
 
 def _stored_afterwards(world: Any) -> None:
     rounds, key, known = _round_in_store(world)
-    rounds[key] = replace(known, afterwards=known.afterwards._replace(late=known.afterwards.late + 1))
+    rounds[key] = replace(known, after_seal=known.after_seal._replace(late=known.after_seal.late + 1))
 
 
 def _stored_seal(world: Any) -> None:

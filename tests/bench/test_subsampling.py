@@ -72,8 +72,8 @@ def test_acceptance_is_that_of_the_sum_of_both_errors():
         wanted = sum(integrate.quad(accepted, a, b, limit=400)[0] for a, b in pairwise(ends))
         assert acceptance(law, half_width, error) == pytest.approx(wanted, rel=1e-7)
     law = BoostedNoise(Gaussian(1.0), AbsoluteRegion(0.7), 0.4)
-    assert acceptance(law, 0.7, 0.0) == pytest.approx(law.hit_rate(0.0), rel=1e-12)
-    assert acceptance(law, 0.7, 1e-6) == pytest.approx(law.hit_rate(0.0), rel=1e-5)
+    assert acceptance(law, 0.7, 0.0) == pytest.approx(law.confidence(0.0), rel=1e-12)
+    assert acceptance(law, 0.7, 1e-6) == pytest.approx(law.confidence(0.0), rel=1e-5)
 
 
 def test_the_noise_of_a_sample_spends_what_everybody_was_promised():

@@ -20,8 +20,8 @@ from devices import (
 from surveys import LABELS, START_S, VISITS
 
 from hubbub_client import Agent, AttributeRefused, LedgerCorrupt
-from hubbub_client.agent.encoded_value import pack_reading
-from hubbub_client.surveys.schedule import PINNED
+from hubbub_client.agent.encoded_value import pack_encoded
+from hubbub_client.surveys.schedule import MEMOISED
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_forget_leaves_no_trace_of_a_value_or_an_answer_in_the_file(open_agent, 
     agent.enrol(VISITS_SURVEY)
     agent.enrol(HEALTH_SURVEY)
     identifiers = [answer.id for answer in agent.answer()]
-    reading = pack_reading(3)
+    reading = pack_encoded(3)
     db = (tmp_path / "ledger.db").read_bytes()
     assert all(identifier in db for identifier in identifiers)
     assert agent._ledger._read("SELECT pinned FROM attribute WHERE id = 'visits'") == [(reading,)]
@@ -93,8 +93,8 @@ def test_a_survey_joined_again_after_forget_costs_anew(open_agent, clock) -> Non
     assert agent.status().committed == pytest.approx(spent + 2.0 + 3.0, abs=1e-9)
     agent.set("visits", 19)  # another value than the forgotten one
     assert sorted(a.round for a in agent.answer()) == [1, 1]
-    rows = [row for row in agent._ledger.transcript() if row.slot == PINNED]
-    assert {row.generation for row in rows} == {1}
+    rows = [row for row in agent._ledger.transcript() if row.slot == MEMOISED]
+    assert {row.pin_version for row in rows} == {1}
 
 
 def test_forget_never_makes_room(open_agent) -> None:
@@ -134,7 +134,7 @@ def test_a_changed_sum_of_what_was_closed_is_noticed(open_agent, tmp_path) -> No
 def test_a_correction_is_another_generation_and_the_earlier_loss_stays(open_agent, clock, collector) -> None:
     agent = answered(open_agent)
     spent = agent.status()
-    memo = agent._book.recorded[VISITS_SURVEY.digest, PINNED]
+    memo = agent._filter_state.recorded[VISITS_SURVEY.digest, MEMOISED]
     done = agent.correct("visits", 12)
     assert (done.status, done.reason) == ("corrected", None)
     after = agent.status()
@@ -145,9 +145,9 @@ def test_a_correction_is_another_generation_and_the_earlier_loss_stays(open_agen
     assert (agent.status().loss, agent.status().committed) == (after.loss, after.committed)
     clock.now_s += DAY_S
     agent.answer()
-    rows = [row for row in agent._ledger.transcript() if row.slot == PINNED and row.kind == "record"]
+    rows = [row for row in agent._ledger.transcript() if row.slot == MEMOISED and row.kind == "record"]
     assert (rows[0].generation, rows[0].symbol) == (0, memo)
-    assert [row.generation for row in rows] == [0, 1]
+    assert [row.pin_version for row in rows] == [0, 1]
     assert agent.status().loss > spent.loss + 1.0  # a coordinate of its own: losses add
     agent.upload()
     sent = [r.symbol for r in collector.received if r.digest == VISITS_SURVEY.digest]
@@ -188,7 +188,7 @@ def test_a_reservation_on_a_corrected_value_is_forfeited(open_agent) -> None:
     assert agent.correct("visits", 12).status == "corrected"
     # Both surveys are reserved anew on one new coordinate; the old one keeps its worst case for good.
     assert before < agent.status().committed <= before + 6.0 + 1e-9
-    assert agent._book.filter.pending
+    assert agent._filter_state.filter.pending
 
 
 def test_what_was_reserved_for_a_corrected_value_is_never_answered(open_agent, clock) -> None:

@@ -9,7 +9,7 @@ from surveys import DISEASES, START_S
 
 from hubbub.survey.survey import Survey
 from hubbub_client import AttributeRefused
-from hubbub_client.agent.encoded_value import unpack_reading
+from hubbub_client.agent.encoded_value import unpack_encoded
 
 DISEASES_SURVEY = Survey.parse(DISEASES)
 
@@ -105,7 +105,7 @@ def test_a_correction_back_is_paid_for_again(open_agent, clock) -> None:
     assert agent.correct("visits", 3).status == "corrected"
     assert agent.status().committed == pytest.approx(3 * once, abs=1e-6)
     (stored,) = [each for each in agent._ledger.attributes() if each.id == "visits"]
-    assert (stored.generation, unpack_reading(VISITS_SURVEY.attribute, stored.pinned)) == (2, 3)
+    assert (stored.pin_version, unpack_encoded(VISITS_SURVEY.attribute, stored.memoised)) == (2, 3)
 
 
 def test_a_value_set_after_forget_is_pinned_anew_and_paid_for(open_agent, given) -> None:

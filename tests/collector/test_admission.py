@@ -14,19 +14,21 @@ from hubbub.mechanisms import grr, unary
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import NO_ROUND
 from hubbub.wire.report import SHORT_REPORT, WIDE_REPORT, Malformed, Report
-from hubbub_collector.admission import Admission, Terms, Verdict, index_surveys
+from hubbub_collector.admission import Admission, AdmissionRules, Verdict, index_surveys
 from hubbub_collector.errors import CollectorError
 
 DIGEST = b"d" * 16
 # Rounds of 1,000 s from 10,000 on; late 100 s after the end, early more than 30 s before the start.
-TERMS = Terms(channel=grr(4, epsilon=1.0), start_s=10_000, round_s=1000, rounds=3, lateness_s=100, skew_s=30)
+TERMS = AdmissionRules(
+    channel=grr(4, epsilon=1.0), start_s=10_000, round_s=1000, rounds=3, lateness_s=100, skew_s=30
+)
 
 
 def report(number: int = 0, symbol: int = 0, digest: bytes = DIGEST, identifier: int = 0) -> Report:
     return Report(digest, number, identifier.to_bytes(16, "big"), symbol)
 
 
-def judge(one: Report | Malformed, now_s: float, terms: Terms = TERMS) -> Verdict:
+def judge(one: Report | Malformed, now_s: float, terms: AdmissionRules = TERMS) -> Verdict:
     (verdict,) = Admission({DIGEST: terms}).judge([one], now_s)
     return verdict
 
@@ -164,8 +166,8 @@ def test_reports_judged_together_get_the_verdicts_that_they_get_one_by_one(
 
 def test_the_terms_of_a_survey_are_its_own() -> None:
     survey = Survey.parse(LABELS)
-    terms = Terms.of(survey)
-    assert terms == Terms(
+    terms = AdmissionRules.of(survey)
+    assert terms == AdmissionRules(
         channel=survey.channel,
         start_s=START_S,
         round_s=86_400,

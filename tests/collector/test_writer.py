@@ -22,7 +22,7 @@ from hubbub.wire.report import (
     encode_upload,
     wide_reports,
 )
-from hubbub_collector.admission import Admission, Terms, Verdict
+from hubbub_collector.admission import Admission, AdmissionRules, Verdict
 from hubbub_collector.batcher import LARGEST_ROW
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.metrics import Metrics
@@ -33,7 +33,7 @@ from hubbub_topic.kafka.topic import MAX_RECORD_BYTES
 from hubbub_topic.sqlite import SqliteLog
 
 KEY = (b"d" * 16, 0)
-TERMS = Terms(channel=grr(4, epsilon=1.0), start_s=0, round_s=1000, rounds=1, lateness_s=0, skew_s=0)
+TERMS = AdmissionRules(channel=grr(4, epsilon=1.0), start_s=0, round_s=1000, rounds=1, lateness_s=0, skew_s=0)
 
 
 class GatedLog(SqliteLog):

@@ -84,7 +84,7 @@ def test_the_mean_is_unbiased_to_the_last_digit(name) -> None:
         place = (chance(survey, values) - least) / (1 - 2 * least)
         assert place == Fraction(form(survey).place(values))
     estimator = survey.estimator()
-    mean = estimator.foresee(np.array([0.25, 0.75]), 1000).mean
+    mean = estimator.expected_estimate(np.array([0.25, 0.75]), 1000).mean
     assert mean == pytest.approx(form(survey).low + 0.75 * (form(survey).high - form(survey).low), rel=1e-12)
 
 

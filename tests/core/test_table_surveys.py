@@ -77,7 +77,7 @@ def test_cells_and_margins_are_unbiased_to_the_last_digit() -> None:
 def test_errors_of_margins_are_those_of_the_sums_of_their_cells(mechanism) -> None:
     survey = Survey.parse(changed(('"grr"', f'"{mechanism}"')))
     shares = np.array([0.2, 0.1, 0.05, 0.25, 0.2, 0.05, 0.05, 0.05, 0.05])
-    estimate = survey.estimator().foresee(shares, 20_000)
+    estimate = survey.estimator().expected_estimate(shares, 20_000)
     assert estimate.values == pytest.approx(shares, abs=1e-12)
     assert estimate.categories == pytest.approx([0.35, 0.5, 0.15, 0.5, 0.35, 0.15], abs=1e-12)
     covariance = estimate.covariance()

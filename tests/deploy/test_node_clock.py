@@ -37,7 +37,7 @@ def test_a_node_seals_by_no_clock_that_ran_ahead(tmp_path: Path, ahead_s: float,
     now = [due_s + 1.0 - ahead_s]
     settings = NodeSettings(surveys=(HEALTH,), data_dir=tmp_path, partitions=2, clock=lambda: now[0])
     with node._parts(settings) as (log, worker, view):
-        log.announce(HEALTH.digest, announcement(HEALTH))
+        log.publish_survey(HEALTH.digest, announcement(HEALTH))
         for i in range(200):
             log.append({i % 2: [batch(segment(HEALTH, 0, [(report_id(i), i % 5)]))]})
         now[0] += ahead_s

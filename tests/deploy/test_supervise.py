@@ -15,15 +15,15 @@ from hubbub_aggregator.errors import (
     CorruptStore,
     Diverged,
     ForeignStore,
-    LayoutGrown,
     LeaseLost,
+    PartitionMapGrown,
     StoreConflict,
     StoreError,
 )
 from hubbub_aggregator.web.view import LiveView
 from hubbub_deploy import supervise
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.supervise import passes, watch
+from hubbub_deploy.supervise import passes, run_supervised
 from hubbub_topic.errors import LogError
 
 
@@ -36,7 +36,7 @@ def wrapped(cause: Exception) -> DeployError:
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        *((kind("x"), True) for kind in (StoreError, StoreConflict, LeaseLost, LayoutGrown, LogError)),
+        *((kind("x"), True) for kind in (StoreError, StoreConflict, LeaseLost, PartitionMapGrown, LogError)),
         *((kind("x"), False) for kind in (CorruptStore, ForeignStore, Ahead)),
         (wrapped(StoreError("x")), True),
         (wrapped(LogError("x")), True),
@@ -73,7 +73,7 @@ class World:
         stop.set()
 
     def watch(self) -> None:
-        watch(cast(Any, self.attempt), self.view, self.stop, clock=lambda: self.now_s)
+        run_supervised(cast(Any, self.attempt), self.view, self.stop, clock=lambda: self.now_s)
 
 
 def test_page_says_since_when_it_stands_still_until_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_who_stands_by_says_so_once_and_has_all_its_patience_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = World(
-        *[LeaseLost("held")] * 5, LayoutGrown("more"), LogError("away"), None, monkeypatch=monkeypatch
+        *[LeaseLost("held")] * 5, PartitionMapGrown("more"), LogError("away"), None, monkeypatch=monkeypatch
     )
     world.watch()
     said = capsys.readouterr().err

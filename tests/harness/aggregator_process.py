@@ -35,7 +35,7 @@ def main(kind: str, bootstrap: str, topic: str, redis_url: str, *rest: str) -> i
         assignment.GAP_PATIENCE_S = float(gap_s)
     log = GrowingLog(bootstrap, topic, layout_s=1.0)
     store = GatedStore.connect(
-        redis_url, log_identity=log.identity, partitions=log.partitions, layout=log.layout
+        redis_url, log_identity=log.identity, partitions=log.partitions, partition_map=log.partition_map
     )
     assert isinstance(store, GatedStore)
     store.gate = Path(gate)
@@ -52,12 +52,12 @@ def main(kind: str, bootstrap: str, topic: str, redis_url: str, *rest: str) -> i
         stop = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
         counting = assignment.Assignment(
-            store, begin=log.begin, end=log.end, layout=log.layout, clock=time.monotonic
+            store, begin=log.begin, end=log.end, partition_map=log.partition_map, clock=time.monotonic
         )
         await aiokafka_runner.count(
             counting,
             bootstrap=bootstrap,
-            layout=log.layout,
+            partition_map=log.partition_map,
             stop=stop,
             group_records=8,
         )

@@ -10,13 +10,13 @@ import numpy as np
 from surveys import START_S
 
 from hubbub.survey.survey import Survey
-from hubbub.wire.partition_map import Layout
+from hubbub.wire.partition_map import PartitionMap
 from hubbub.wire.record import ReportsRecord, Segment, SurveyRecord, encode_record
 from hubbub_aggregator.counting.dedup import IdTable
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey, RoundState
-from hubbub_aggregator.counting.verdict_counts import Accounting
+from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.errors import StoreConflict
-from hubbub_aggregator.release.provisional import Steps
+from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.stores.store import check
 
 MINUTE = START_S // 60 + 30
@@ -49,7 +49,7 @@ class MemoryLog:
 
     def __init__(self, partitions: int = 2, identity: str = "memory-log") -> None:
         self.partitions, self.identity = partitions, identity
-        self.layout = Layout.of(partitions, identity=identity)
+        self.partition_map = PartitionMap.of(partitions, identity=identity)
         self.records: dict[int, list[bytes]] = {p: [] for p in range(partitions)}
         self.begins = dict.fromkeys(self.records, 0)
 
@@ -76,7 +76,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._states: dict[int, PartitionState] = {}
         self._keys: dict[tuple[int, RoundKey], list[int]] = {}
-        self._steps: dict[RoundKey, Steps] = {}
+        self._steps: dict[RoundKey, PublicationGate] = {}
 
     def load(self, partition: int) -> PartitionState:
         kept = self._states.get(partition, PartitionState())
@@ -100,8 +100,8 @@ class MemoryStore:
                 if len(known.counts) and len(new.counts)
                 else (new.counts if len(new.counts) else known.counts)
             )
-            known.accounting += new.accounting
-            known.afterwards += new.afterwards
+            known.verdicts += new.verdicts
+            known.after_seal += new.after_seal
             self._keys.setdefault((partition, key), []).extend(new.keys.tolist())
             if new.sealed_at is not None:
                 known.sealed_at = new.sealed_at
@@ -114,10 +114,10 @@ class MemoryStore:
     def verify(self) -> None:
         """Has nothing to do."""
 
-    def load_steps(self) -> dict[RoundKey, Steps]:
+    def load_gates(self) -> dict[RoundKey, PublicationGate]:
         return dict(self._steps)
 
-    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
+    def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
         for key, steps in changed.items():
             if steps is None:
                 self._steps.pop(key, None)
@@ -127,14 +127,14 @@ class MemoryStore:
 
 def counted(
     state: PartitionState,
-) -> dict[RoundKey, tuple[list[int], Accounting, int | None, Accounting, int]]:
+) -> dict[RoundKey, tuple[list[int], VerdictCounts, int | None, VerdictCounts, int]]:
     """Everything that a state holds per round, comparable: counts, tallies, seal, tallies after it, ids."""
     return {
         key: (
             known.counts.tolist(),
-            known.accounting,
+            known.verdicts,
             known.sealed_at,
-            known.afterwards,
+            known.after_seal,
             0 if known.seen is None else len(known.seen),
         )
         for key, known in state.rounds.items()

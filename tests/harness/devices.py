@@ -11,7 +11,7 @@ from surveys import LABELS, VISITS
 from hubbub.survey.domain import Attribute
 from hubbub.survey.survey import Survey
 from hubbub.wire import report as wire
-from hubbub_client import Agent, CollectorError, Limits, Policy
+from hubbub_client import Agent, Limits, Policy, TransportError
 from hubbub_client.upload.transport import Response
 
 DAY_S = 86_400
@@ -59,13 +59,13 @@ class Collector:
         self.bodies.append(body)
         response = self.reply(self.reports(body))
         if response is None:
-            raise CollectorError("collector cannot be reached: Test")
+            raise TransportError("collector cannot be reached: Test")
         return response
 
     def get(self, path: str) -> Response:
         assert path == "/v1/surveys"
         if self.surveys is None:
-            raise CollectorError("collector cannot be reached: Test")
+            raise TransportError("collector cannot be reached: Test")
         return self.surveys
 
     def close(self) -> None:

@@ -112,13 +112,13 @@ class LogContract:
 
     def test_an_announcement_is_appended_to_every_partition_once(self, opener: Opener) -> None:
         log = opener("announced", 3)
-        assert log.announce(b"key", b"hear ye") is True
-        assert log.announce(b"key", b"hear ye") is False
+        assert log.publish_survey(b"key", b"hear ye") is True
+        assert log.publish_survey(b"key", b"hear ye") is False
         log.append({0: [b"a"]})
         log.close()
         log = opener("announced", 3)
-        assert log.announce(b"key", b"hear ye") is False
-        assert log.announce(b"another key", b"news") is True
+        assert log.publish_survey(b"key", b"hear ye") is False
+        assert log.publish_survey(b"another key", b"news") is True
         assert [log.end(p) for p in range(3)] == [3, 2, 2]
         assert log.read(0, 0, 10) == [(0, b"hear ye"), (1, b"a"), (2, b"news")]
         log.close()

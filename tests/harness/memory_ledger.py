@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from copy import copy
 from typing import Any
 
-from hubbub_client.ledger.stored import Closed, StoredAnswer, StoredAttribute, StoredEnrolment
-from hubbub_client.ledger.transcript import Row
+from hubbub_client.ledger.stored import SpentBudget, StoredAnswer, StoredAttribute, StoredEnrolment
+from hubbub_client.ledger.transcript import TranscriptEntry
 
 
 class MemoryLedger:
@@ -18,7 +18,7 @@ class MemoryLedger:
         self._attributes: dict[str, StoredAttribute] = {}
         self._enrolments: dict[bytes, StoredEnrolment] = {}
         self._answers: list[StoredAnswer] = []
-        self._rows: list[Row] = []
+        self._rows: list[TranscriptEntry] = []
 
     def copy(self) -> MemoryLedger:
         made = copy(self)
@@ -39,10 +39,10 @@ class MemoryLedger:
         """Whether an answer was given that its owner has not seen: nothing here is ever sent."""
         return bool(self._answers)
 
-    def transcript(self) -> list[Row]:
+    def transcript(self) -> list[TranscriptEntry]:
         return self._rows
 
-    def readings(self) -> list[object]:
+    def kept_values(self) -> list[object]:
         return []
 
     def consents(self) -> dict[str, bool]:
@@ -63,8 +63,8 @@ class MemoryLedger:
     def paused(self) -> bool:
         return False
 
-    def closed(self) -> Closed:
-        return Closed()
+    def closed(self) -> SpentBudget:
+        return SpentBudget()
 
     def close(self) -> None:
         pass
@@ -72,14 +72,20 @@ class MemoryLedger:
     def add_attribute(self, attribute_id: str, spec: bytes) -> None:
         self._attributes[attribute_id] = StoredAttribute(attribute_id, spec, 0, None)
 
-    def add_enrolment(self, enrolment: StoredEnrolment, reservations: Iterable[Row]) -> None:
+    def add_enrolment(self, enrolment: StoredEnrolment, reservations: Iterable[TranscriptEntry]) -> None:
         self._enrolments[enrolment.digest] = enrolment
         self._rows += reservations
 
     def add_answer(
-        self, *, digest: bytes, round_number: int, record: Row | None, generation: int, **rest: Any
+        self,
+        *,
+        digest: bytes,
+        round_number: int,
+        record: TranscriptEntry | None,
+        pin_version: int,
+        **rest: Any,
     ) -> None:
-        self._answers.append(StoredAnswer(digest, round_number, generation, rest["report_id"], None))
+        self._answers.append(StoredAnswer(digest, round_number, pin_version, rest["report_id"], None))
         for attribute_id, value in rest["pins"]:
             stored = self._attributes[attribute_id]
             self._attributes[attribute_id] = StoredAttribute(attribute_id, stored.spec, 0, value)

@@ -49,7 +49,7 @@ def main(folder: str, rounds: int, reports: int) -> None:
         if len(sys.argv) > 4:
             for state in worker._states.values():
                 state.id_set = Leaking
-        log.announce(survey.digest, announcement(survey))
+        log.publish_survey(survey.digest, announcement(survey))
         for number in range(rounds):
             for _ in range(reports // RECORD):
                 symbols = rng.integers(0, survey.channel.outputs, RECORD).astype(np.uint8)
@@ -60,7 +60,7 @@ def main(folder: str, rounds: int, reports: int) -> None:
             log.append({0: [encode_record(SealRecord(survey.digest, number))]})
             worker.step()
             state = worker._states[0].rounds[survey.digest, number]
-            assert state.accounting == counting.Accounting(attempts=reports, accepted=reports)
+            assert state.accounting == counting.VerdictCounts(attempts=reports, accepted=reports)
             print(resident(), flush=True)
 
 

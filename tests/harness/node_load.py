@@ -16,7 +16,7 @@ from node_fixture import HEALTH, SURVEYS, VERDICTS, World
 
 from hubbub.wire.report import Report, decode_response, encode_report, encode_upload
 from hubbub_client.upload.uploader import Limits
-from hubbub_deploy.simulation.device_simulator import Column, Fleet
+from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator
 
 # Brisk, so that a killed node is asked again as soon as it is back.
 LIMITS = Limits(gap_s=0.0, base_s=0.02, cap_s=0.1, retry_after_cap_s=0.1)
@@ -56,7 +56,7 @@ class Crowd:
             "visits": chance.integers(0, 25, devices),
             "diseases": chance.uniform(0.0, 60.0, devices),
         }
-        fleet = Fleet(devices, budget=10.0)
+        fleet = DeviceSimulator(devices, budget=10.0)
         for survey in SURVEYS:
             fleet.register(survey.attribute)
             fleet.set(survey.attribute.id, values[survey.attribute.id])

@@ -23,7 +23,7 @@ from hubbub.filter.bayesian import MAX_BUDGET
 from hubbub.survey.score import Score
 from hubbub.survey.survey import Survey
 from hubbub_client.agent import filter_state as book_module
-from hubbub_client.ledger.transcript import Row
+from hubbub_client.ledger.transcript import TranscriptEntry
 from hubbub_client.surveys import schedule
 
 CASES_OF_A_WORLD = 100
@@ -137,45 +137,47 @@ def _hostile(chance: random.Random) -> Callable[[random.Random, Survey], int | b
 
 def _life(
     surveys: Sequence[Survey], chance: random.Random, say: Callable[[random.Random, Survey], int | bytes]
-) -> tuple[list[Row], list[Told], list[Told]]:
+) -> tuple[list[TranscriptEntry], list[Told], list[Told]]:
     """The rows of a life, what was said, and what could yet be."""
     pins = dict.fromkeys((a.id for survey in surveys for a in survey.attributes if a.kind == "static"), 0)
-    rows: list[Row] = []
+    rows: list[TranscriptEntry] = []
     told: list[Told] = []
-    open_: list[tuple[Row, Survey, Told]] = []
+    open_: list[tuple[TranscriptEntry, Survey, Told]] = []
     ticket = 0
     left = [*surveys]
     while left or (open_ and chance.random() < 0.85):
         step = chance.random()
         if left and (step < 0.5 or not open_):
             survey = left.pop()
-            generation = schedule.generation_of(survey, [pins.get(a.id, 0) for a in survey.attributes])
+            generation = schedule.joined_pin_versions(survey, [pins.get(a.id, 0) for a in survey.attributes])
             about = tuple((a.id, pins[a.id]) for a in survey.attributes if a.kind == "static")
-            for slot in schedule.slots(survey, -1):
-                row = Row("reserve", ticket, survey.digest, slot, generation)
+            for slot in schedule.scheduled_answers(survey, -1):
+                row = TranscriptEntry("reserve", ticket, survey.digest, slot, generation)
                 rows.append(row)
                 said = Told(survey.digest, slot, say(chance, survey), about)
                 open_.append((row, survey, said))
                 ticket += 1
         elif open_ and step < 0.9:
             row, survey, said = open_.pop(chance.randrange(len(open_)))
-            rows.append(Row("record", row.ticket, row.digest, row.slot, row.generation, said.symbol))
+            rows.append(
+                TranscriptEntry("record", row.ticket, row.digest, row.slot, row.pin_version, said.symbol)
+            )
             told.append(said)
         elif open_ and step < 0.93:
             row, _, _ = open_.pop(chance.randrange(len(open_)))
-            rows.append(Row("cancel", row.ticket, row.digest, row.slot, row.generation))
+            rows.append(TranscriptEntry("cancel", row.ticket, row.digest, row.slot, row.pin_version))
         elif pins and step < 0.95:
             pins[chance.choice(list(pins))] += 1
     return rows, told, [said for _, _, said in open_]
 
 
-def _lived(rows: Sequence[Row], surveys: dict[bytes, Survey]) -> book_module.Book:
+def _lived(rows: Sequence[TranscriptEntry], surveys: dict[bytes, Survey]) -> book_module.FilterState:
     """The account as it was while the device lived: every reservation decided, every answer recorded."""
-    book = book_module.Book(BayesianFilter(MAX_BUDGET))
+    book = book_module.FilterState(BayesianFilter(MAX_BUDGET))
     for row in rows:
         survey = surveys[row.digest]
         if row.kind == "reserve":
-            query = book_module.slot_query(survey, row.slot, generation=row.generation)
+            query = book_module.scheduled_query(survey, row.slot, pin_version=row.pin_version)
             assert book.filter.reserve_all([query]) == (row.ticket,)
             book.reserved([row], surveys)
         elif row.kind == "record":

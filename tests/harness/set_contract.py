@@ -56,7 +56,7 @@ def subset_law(channel, x) -> Law:
     """Of the definition: in with probability p, and then any d - 1 of the others; else any d of them."""
     return {
         packed(channel.inputs, members): probability
-        for members, probability in subset_members(channel.inputs, channel.size, channel.held, x)
+        for members, probability in subset_members(channel.inputs, channel.size, channel.p_draws, x)
     }
 
 
@@ -71,7 +71,7 @@ def subset_members(inputs, size, held, x):
 
 def unary_law(channel, x) -> Law:
     """Of the definition: every bit on its own."""
-    p, q = Fraction(channel.held, 2**31), Fraction(channel.other, 2**31)
+    p, q = Fraction(channel.p_draws, 2**31), Fraction(channel.q_draws, 2**31)
     law = {}
     for size in range(channel.inputs + 1):
         for members in combinations(range(channel.inputs), size):
@@ -85,13 +85,13 @@ def unary_law(channel, x) -> Law:
 
 def levels_law(channel, x) -> Law:
     """Of the definition: a level by its share, and subset selection over its cells."""
-    counts, law = channel.nesting.cells, {}
-    for level, (share, labels) in enumerate(zip(channel.shares, channel.nesting.labels, strict=True)):
+    counts, law = channel.hierarchy.bins, {}
+    for level, (share, labels) in enumerate(zip(channel.shares, channel.hierarchy.labels, strict=True)):
         start = len(counts) + sum(counts[:level])
         oracle = channel.oracles[level]
-        for members, probability in subset_members(counts[level], oracle.size, oracle.held, labels[x]):
+        for members, probability in subset_members(counts[level], oracle.size, oracle.p_draws, labels[x]):
             cells = [level, *(start + member for member in members)]
-            law[packed(channel.cells, cells)] = Fraction(share, 2**32) * probability
+            law[packed(channel.bins, cells)] = Fraction(share, 2**32) * probability
     return law
 
 
@@ -103,7 +103,7 @@ def probe(case) -> tuple[SetChannel, list[Law]]:
 
 def bits_of(channel, symbol) -> list[int]:
     array = np.frombuffer(symbol, dtype=np.uint8)
-    return np.unpackbits(array, count=channel.cells, bitorder="little").tolist()
+    return np.unpackbits(array, count=channel.bins, bitorder="little").tolist()
 
 
 def support_in(law, channel, members) -> Fraction:
@@ -149,23 +149,23 @@ class SetContract:
 
     def test_support_gives_the_exact_moments_of_the_law(self, small):
         channel, laws = probe(small)
-        start = channel.cells - sum(level.cells for level in channel.levels)
+        start = channel.bins - sum(level.bins for level in channel.levels)
         for level in channel.levels:
             x = channel.inputs // 2
             own = int(level.labels[x])
-            others = [c for c in range(level.cells) if c != own]
+            others = [c for c in range(level.bins) if c != own]
             support, share = level.support, level.share
-            assert support_in(laws[x], channel, [start + own]) == share * support.held
-            assert all(support_in(laws[x], channel, [start + c]) == share * support.other for c in others)
+            assert support_in(laws[x], channel, [start + own]) == share * support.p
+            assert all(support_in(laws[x], channel, [start + c]) == share * support.q for c in others)
             assert all(
-                support_in(laws[x], channel, [start + own, start + c]) == share * support.held_pair
+                support_in(laws[x], channel, [start + own, start + c]) == share * support.p_pair
                 for c in others
             )
             assert all(
-                support_in(laws[x], channel, [start + a, start + b]) == share * support.other_pair
+                support_in(laws[x], channel, [start + a, start + b]) == share * support.q_pair
                 for a, b in combinations(others, 2)
             )
-            start += level.cells
+            start += level.bins
 
     def test_divergence_and_blocks_are_the_largest_log_ratio_of_two_laws(self, small):
         channel, laws = probe(small)
@@ -233,7 +233,7 @@ class SetContract:
         with probability at most 2 exp(-2 n t^2): 1e-6 over all cells at the t used. Control: a crowd that
         holds one input alone is as far off.
         """
-        n, cells = 20_000, channel.cells
+        n, cells = 20_000, channel.bins
         shares = np.random.default_rng(1).dirichlet(np.full(channel.inputs, 0.3))
         crowd = np.repeat(np.arange(channel.inputs), np.round(shares * n).astype(int))
         shares = np.bincount(crowd, minlength=channel.inputs) / crowd.size
@@ -248,7 +248,7 @@ class SetContract:
     def test_expected_counts_are_the_crowd_s_mixture_of_laws(self, small):
         channel, laws = probe(small)
         shares = np.random.default_rng(9).dirichlet(np.ones(channel.inputs))
-        mixed = np.zeros(channel.cells)
+        mixed = np.zeros(channel.bins)
         for share, law in zip(shares, laws, strict=True):
             for symbol, probability in law.items():
                 mixed += share * float(probability) * np.array(bits_of(channel, symbol))
@@ -256,7 +256,7 @@ class SetContract:
 
     def test_estimates_of_expected_counts_are_the_truth(self, channel):
         shares = np.random.default_rng(9).dirichlet(np.ones(channel.inputs))
-        estimate = estimator_for(channel).foresee(shares, 1000)
+        estimate = estimator_for(channel).expected_estimate(shares, 1000)
         np.testing.assert_allclose(estimate.values, shares, atol=1e-9)
 
     def test_tally_counts_every_cell_of_every_set(self, channel):
@@ -338,4 +338,4 @@ class SetContract:
 def case_is_telling(channel, bound) -> bool:
     """Whether an input's own cell stands out from the rest by more than chance hides."""
     finest = channel.levels[-1]
-    return float(finest.share * (finest.support.held - finest.support.other)) > 3 * bound
+    return float(finest.share * (finest.support.p - finest.support.q)) > 3 * bound

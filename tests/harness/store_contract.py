@@ -10,13 +10,13 @@ from counting_logs import announcement, batch, counted, report_id, segment
 from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
-from hubbub.wire.partition_map import Layout
+from hubbub.wire.partition_map import PartitionMap
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.counting.skip_offsets import adopt
+from hubbub_aggregator.counting.skip_offsets import skip_lost
 from hubbub_aggregator.errors import StoreConflict
-from hubbub_aggregator.release.provisional import Steps, Tally
+from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate
 from hubbub_aggregator.stores.store import Store
 
 HEALTH, VISITED = Survey.parse(LABELS), Survey.parse(VISITS)
@@ -69,7 +69,7 @@ class StoreContract:
         reopen().save(0, change)
         loaded = reopen().load(0)
         loaded.commit(apply_many(loaded, [(2, some(HEALTH, 50, 100))]))
-        tally = loaded.rounds[HEALTH.digest, 0].accounting
+        tally = loaded.rounds[HEALTH.digest, 0].verdicts
         assert (tally.accepted, tally.duplicate) == (150, 50)
 
     def test_a_loaded_state_goes_on_with_the_quota_where_it_was(self, reopen: Opener) -> None:
@@ -77,9 +77,9 @@ class StoreContract:
         known = (few.digest, 0)
         for records in ([announcement(few), some(few, 0, 20)], [some(few, 10, 30)], [some(few, 0, 60)]):
             state = reopen().load(1)
-            state.place(Layout.of(2), 1)
+            state.place(PartitionMap.of(2), 1)
             reopen().save(1, apply_many(state, enumerate(records, start=state.offset)))
-        tally = reopen().load(1).rounds[known].accounting
+        tally = reopen().load(1).rounds[known].verdicts
         # Partition 1 of 2 takes 25: 0 to 24; copies of those are duplicates, the rest is over it, again too.
         assert (tally.accepted, tally.duplicate, tally.over_quota) == (25, 10 + 25, 15 + 35)
 
@@ -98,7 +98,7 @@ class StoreContract:
             store.save(0, further)
         loaded = reopen().load(0)
         assert loaded.offset == 2
-        assert loaded.rounds[HEALTH.digest, 0].accounting.accepted == 10
+        assert loaded.rounds[HEALTH.digest, 0].verdicts.accepted == 10
 
     def test_what_was_given_up_comes_back(self, reopen: Opener) -> None:
         state = PartitionState()
@@ -106,7 +106,7 @@ class StoreContract:
         for _ in range(3):
             reopen().save(1, change)
             state.commit(change)
-            last, change = change, adopt(state, state.offset + 5, [HEALTH, VISITED], now_s=1_800_000_000)
+            last, change = change, skip_lost(state, state.offset + 5, [HEALTH, VISITED], now_s=1_800_000_000)
         with pytest.raises(StoreConflict):
             reopen().save(1, last)
         loaded = reopen().load(1)
@@ -118,10 +118,10 @@ class StoreContract:
         assert reopen().load(0).lost == ()
 
     def test_steps_come_back_and_are_forgotten_on_request(self, reopen: Opener) -> None:
-        one = Tally({0: 5, 1: 7}, np.array([3, 0, 4], dtype=np.int64), 7)
-        two = Tally({0: 9, 1: 9}, np.array([30, 0, 4], dtype=np.int64), 34)
+        one = AcceptedCounts({0: 5, 1: 7}, np.array([3, 0, 4], dtype=np.int64), 7)
+        two = AcceptedCounts({0: 9, 1: 9}, np.array([30, 0, 4], dtype=np.int64), 34)
         kept, first = (HEALTH.digest, 0), (HEALTH.digest, 1)
-        reopen().save_steps({kept: Steps(None, one), first: Steps(one, two)})
-        assert reopen().load_steps() == {kept: Steps(None, one), first: Steps(one, two)}
-        reopen().save_steps({kept: Steps(one, two), first: None})
-        assert reopen().load_steps() == {kept: Steps(one, two)}
+        reopen().save_gates({kept: PublicationGate(None, one), first: PublicationGate(one, two)})
+        assert reopen().load_gates() == {kept: PublicationGate(None, one), first: PublicationGate(one, two)}
+        reopen().save_gates({kept: PublicationGate(one, two), first: None})
+        assert reopen().load_gates() == {kept: PublicationGate(one, two)}

@@ -22,7 +22,7 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.record import ReportsRecord, decode_record
 from hubbub_client.agent.filter_state import replay
 from hubbub_client.ledger.ledger import Ledger
-from hubbub_client.surveys.schedule import PINNED
+from hubbub_client.surveys.schedule import MEMOISED
 from hubbub_topic.sqlite import SqliteLog
 
 pytestmark = [
@@ -155,7 +155,7 @@ class World:
         recorded = {(row.digest, row.slot): row.symbol for row in rows if row.kind == "record"}
         assert len(recorded) == sum(row.kind == "record" for row in rows) == answered[0] + 1
         for (digest, number), seen in symbols.items():
-            slot = PINNED if digest == static.digest else number
+            slot = MEMOISED if digest == static.digest else number
             assert seen == {recorded[digest, slot]}, "one answer had two noises"
 
         book = replay(rows, {survey.digest: survey for survey in self.surveys}, budget=BUDGET)
@@ -260,13 +260,13 @@ def test_a_kill_before_any_statement_of_the_very_first_answers_leaves_one_noise(
     world.end()
     sent = {identifier: (digest, number, symbol) for digest, number, identifier, symbol in logged(world.log)}
     evolving, static = world.surveys
-    slots = {(evolving.digest, number) for number in range(ROUNDS)} | {(static.digest, PINNED)}
+    slots = {(evolving.digest, number) for number in range(ROUNDS)} | {(static.digest, MEMOISED)}
     assert len(sent) == sum(len(answers) for _, answers in lives)
     for rows, answers in lives:
         recorded = {(row.digest, row.slot): row.symbol for row in rows if row.kind == "record"}
         assert len(recorded) == sum(row.kind == "record" for row in rows)
         for answer in answers:
-            slot = PINNED if answer.digest == static.digest else answer.round
+            slot = MEMOISED if answer.digest == static.digest else answer.round
             symbol = recorded[answer.digest, slot]
             assert sent[answer.id] == (answer.digest, answer.round, symbol), "one answer had two noises"
         book = replay(rows, {survey.digest: survey for survey in world.surveys}, budget=BUDGET)

@@ -65,15 +65,17 @@ def test_rounds_are_sealed_by_no_clock_that_is_ahead_of_redis(
 ) -> None:
     survey = survey_due_at(time.time() + due_in_s)
     with GrowingLog(settings.kafka, settings.topic) as log:
-        log.announce(survey.digest, encode_record(SurveyRecord(survey.canonical)))
+        log.publish_survey(survey.digest, encode_record(SurveyRecord(survey.canonical)))
         for partition in range(2):
             pairs = [(report_id(i), i % 5) for i in range(1000 * partition, 1000 * partition + 100)]
             record = ReportsRecord(survey.start_s // 60 + 5, (segment(survey, 0, pairs),))
             log.append({partition: [encode_record(record)]})
-        store = RedisStore.connect(settings.redis, log_identity=log.identity, partitions=2, layout=log.layout)
-        counting = Assignment(store, end=log.end, layout=log.layout, clock=time.monotonic)
+        store = RedisStore.connect(
+            settings.redis, log_identity=log.identity, partitions=2, partition_map=log.partition_map
+        )
+        counting = Assignment(store, end=log.end, partition_map=log.partition_map, clock=time.monotonic)
         for partition in counting.load([0, 1]):
-            counting.take(partition, log.read(partition, 0, 100))
+            counting.process(partition, log.read(partition, 0, 100))
         store.close()
         path = tmp_path / "cluster.toml"
         path.write_text(

@@ -33,10 +33,10 @@ from hubbub_deploy.cluster_topics import ensure_topic, make_topic
 from hubbub_deploy.commands import log_replay
 from hubbub_deploy.errors import DeployError
 from hubbub_topic.errors import LogError
-from hubbub_topic.kafka.consumer import consumer, ends
+from hubbub_topic.kafka.consumer import consumer, end_offsets
 from hubbub_topic.kafka.growing_log import GrowingLog
 from hubbub_topic.kafka.log import KafkaLog
-from hubbub_topic.kafka.topic import companion, create_topic
+from hubbub_topic.kafka.topic import create_topic, metadata_topic
 
 pytestmark = pytest.mark.integration
 
@@ -60,7 +60,7 @@ def collect(log: GrowingLog, number: int = 0, start: int = 0) -> None:
     key = (HEALTH.digest, number)
 
     def home(_: tuple[bytes, int] | None) -> range:
-        return log.layout.partitions_at(HEALTH.round_start_s(number))
+        return log.partition_map.partitions_at(HEALTH.round_start_s(number))
 
     batch = Batch(log.partitions, home)
     reports = [Report(*key, report_id(i), i % 5) for i in range(start, start + REPORTS)]
@@ -68,8 +68,8 @@ def collect(log: GrowingLog, number: int = 0, start: int = 0) -> None:
     log.append({p: [encode_record(record)] for p, record in batch.records(seeded(start)).items()})
 
 
-def announced(log: GrowingLog) -> GrowingLog:
-    log.announce(HEALTH.digest, encode_record(SurveyRecord(HEALTH.canonical)))
+def published_surveys(log: GrowingLog) -> GrowingLog:
+    log.publish_survey(HEALTH.digest, encode_record(SurveyRecord(HEALTH.canonical)))
     return log
 
 
@@ -87,8 +87,8 @@ def counted(kafka: str, topic: str, number: int = 0) -> tuple[int, int, int]:
     key = (HEALTH.digest, number)
     rounds = [state.rounds[key] for state in states.values() if key in state.rounds]
     return (
-        sum(known.accounting.accepted for known in rounds),
-        sum(known.accounting.duplicate for known in rounds),
+        sum(known.verdicts.accepted for known in rounds),
+        sum(known.verdicts.duplicate for known in rounds),
         sum(state.unknown for state in states.values()),
     )
 
@@ -97,14 +97,14 @@ def test_a_restarted_collector_places_reports_as_those_before_it(
     place: tuple[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     kafka, topic = place
-    with announced(GrowingLog(kafka, topic, identity_s=0.0)) as one:
+    with published_surveys(GrowingLog(kafka, topic, identity_s=0.0)) as one:
         collect(one)
         alter(kafka, topic, 4)
         # One that runs goes on, and another that starts now, as after a restart, does the same.
         with caplog.at_level(logging.WARNING, "hubbub.collector"):
             collect(one)
-            with announced(GrowingLog(kafka, topic, identity_s=0.0)) as other:
-                assert (other.partitions, other.layout) == (2, one.layout)
+            with published_surveys(GrowingLog(kafka, topic, identity_s=0.0)) as other:
+                assert (other.partitions, other.partition_map) == (2, one.partition_map)
                 for _ in range(3):
                     collect(other)
                     collect(one)
@@ -123,7 +123,7 @@ def test_the_way_on_after_an_alter_counts_all_reports(place: tuple[str, str], tm
     (tmp_path / "redis").mkdir()
     with (
         running(tmp_path / "redis") as redis,
-        announced(GrowingLog(kafka, topic, layout_s=0.05)) as one,
+        published_surveys(GrowingLog(kafka, topic, layout_s=0.05)) as one,
         Workers(tmp_path, kafka, topic, redis.url) as workers,
     ):
         collect(one)
@@ -133,7 +133,9 @@ def test_the_way_on_after_an_alter_counts_all_reports(place: tuple[str, str], tm
         stranger.produce(topic, value=b"not ours", partition=3)
         assert stranger.flush(20) == 0
         workers.start("faust")
-        before = RedisStore.connect(redis.url, log_identity=one.identity, partitions=2, layout=one.layout)
+        before = RedisStore.connect(
+            redis.url, log_identity=one.identity, partitions=2, partition_map=one.partition_map
+        )
         deadline = monotonic() + PATIENCE_S
         while not before.offset(0):
             assert monotonic() < deadline, workers.said()
@@ -145,12 +147,12 @@ def test_the_way_on_after_an_alter_counts_all_reports(place: tuple[str, str], tm
             one.grow(more, from_s=HEALTH.round_start_s(1))
         # The topic that the log grew by may be altered too.
         alter(kafka, f"{topic}.2", 5)
-        with announced(GrowingLog(kafka, topic)) as other:
-            assert [span.partitions for span in other.layout.spans] == [2, 3]
+        with published_surveys(GrowingLog(kafka, topic)) as other:
+            assert [span.partitions for span in other.partition_map.periods] == [2, 3]
             collect(other, number=1)
             collect(one, number=1)
             store = RedisStore.connect(
-                redis.url, log_identity=other.identity, partitions=5, layout=other.layout
+                redis.url, log_identity=other.identity, partitions=5, partition_map=other.partition_map
             )
             deadline = monotonic() + PATIENCE_S
             while [store.offset(p) for p in range(5)] != [other.end(p) for p in range(5)]:
@@ -187,7 +189,7 @@ def test_a_topic_that_is_made_notes_its_partitions(tmp_path: Path) -> None:
 def test_a_note_of_more_partitions_than_there_are_is_refused(place: tuple[str, str]) -> None:
     kafka, topic = place
     with GrowingLog(kafka, topic) as log:
-        span = log.layout.spans[0]
+        span = log.partition_map.periods[0]
         log._logs[0].note(
             b"layout",
             b'[{"from_s": 0, "topic": "%s", "partitions": 3, "identity": "%s"}]'
@@ -201,9 +203,9 @@ def test_who_only_reads_writes_no_note(place: tuple[str, str]) -> None:
     kafka, topic = place
     asker = consumer(kafka)
     log_replay.counted(f"kafka://{kafka}/{topic}")
-    assert ends(asker, companion(topic), 0) == (0, 0)
+    assert end_offsets(asker, metadata_topic(topic), 0) == (0, 0)
     with GrowingLog(kafka, topic):
         pass
     with GrowingLog(kafka, topic):
-        assert ends(asker, companion(topic), 0) == (0, 1)
+        assert end_offsets(asker, metadata_topic(topic), 0) == (0, 1)
     asker.close()

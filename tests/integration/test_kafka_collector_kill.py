@@ -133,13 +133,13 @@ def test_uploads_thrice_over_two_dying_collectors_count_once(
         for partition, begin in assignment.load(range(PARTITIONS)).items():
             following = begin
             while records := log.read(partition, following, 64):
-                assignment.take(partition, records)
+                assignment.process(partition, records)
                 following = records[-1][0] + 1
                 for _, body in records:
                     record = decode_record(body)
                     stored += isinstance(record, ReportsRecord) and sum(s.attempts for s in record.segments)
     states = [store.load(partition) for partition in range(PARTITIONS)]
-    tallies = [state.rounds[HEALTH.digest, 0].accounting for state in states]
+    tallies = [state.rounds[HEALTH.digest, 0].verdicts for state in states]
     assert all(tally.holds for tally in tallies)
     assert sum(tally.accepted for tally in tallies) == len(reports)
     np.testing.assert_array_equal(

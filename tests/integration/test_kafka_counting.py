@@ -25,11 +25,11 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.record import ReportsRecord, Segment, SurveyRecord, decode_record, encode_record
 from hubbub_aggregator.errors import ArchiveError
 from hubbub_aggregator.release.round_release import sum_counts
-from hubbub_aggregator.runners.publisher import Watcher
+from hubbub_aggregator.runners.publisher import Publisher
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.web.view import LiveView
-from hubbub_deploy.cluster import adopt
+from hubbub_deploy.cluster import skip_lost
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
 from hubbub_topic.kafka.log import KafkaLog
@@ -77,7 +77,7 @@ class Setting:
         self.bootstrap, self.redis, self.folder, self.topic = bootstrap, redis, folder, new_topic_name()
         create_topic(bootstrap, self.topic, partitions=PARTITIONS)
         self.log = KafkaLog(bootstrap, self.topic, PARTITIONS)
-        self.log.announce(VISITED.digest, encode_record(SurveyRecord(VISITED.canonical)))
+        self.log.publish_survey(VISITED.digest, encode_record(SurveyRecord(VISITED.canonical)))
         self.workers: list[tuple[Kind, subprocess.Popen[bytes]]] = []
         self.ended: list[int] = []
         self.counts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -134,7 +134,7 @@ class Setting:
         """Seals the round and waits until it is released."""
         view, deadline = LiveView(), monotonic() + PATIENCE_S
         store = self.store()
-        watcher = Watcher(self.log, store, archive=archive, view=view, clock=lambda: DUE_S)
+        watcher = Publisher(self.log, store, archive=archive, view=view, clock=lambda: DUE_S)
         while (data := archive.get(KEY)) is None:
             self.supervise()
             assert monotonic() < deadline, (self.folder / "workers.txt").read_text()[-4000:]
@@ -300,7 +300,7 @@ def check_after_seal(setting: Setting) -> None:
     store = setting.store()
     states = [store.load(partition) for partition in range(PARTITIONS)]
     store.close()
-    assert sum(state.past.late + state.rounds[KEY].afterwards.late for state in states) > 0
+    assert sum(state.past.late + state.rounds[KEY].after_seal.late for state in states) > 0
     assert sum(state.past.accepted for state in states) == REPORTS
     assert all(state.rounds[KEY].sealed_at is not None for state in states)
 
@@ -357,10 +357,10 @@ def test_crash_loop_ends_when_the_operator_gives_up_what_is_gone_and_the_release
         future.result(10)
     settings = ClusterSettings(kafka=setting.bootstrap, redis=setting.redis.url, topic=setting.topic)
     with pytest.raises(DeployError, match="nothing is lost"):
-        adopt(settings, 0, 3)
+        skip_lost(settings, 0, 3)
     for offset in (4, 6, 10**6):
         with pytest.raises(DeployError, match="must be 5, the first that is there from 0 on"):
-            adopt(settings, 1, offset)
+            skip_lost(settings, 1, offset)
     # Its supervisor starts it again and again, and goes on doing so while the operator speaks.
     setting.start("faust")
     deadline = monotonic() + PATIENCE_S
@@ -369,9 +369,9 @@ def test_crash_loop_ends_when_the_operator_gives_up_what_is_gone_and_the_release
         assert monotonic() < deadline
         sleep(0.05)
     assert setting.applied() == 0
-    assert "partition 1: offsets 0 to 4 are given up" in adopt(settings, 1, 5)
+    assert "partition 1: offsets 0 to 4 are given up" in skip_lost(settings, 1, 5)
     with pytest.raises(DeployError, match="nothing is lost"):
-        adopt(settings, 1, 5)
+        skip_lost(settings, 1, 5)
     setting.wait_for(setting.sent())
     assert set(setting.ended) == {1}
     said = (setting.folder / "workers.txt").read_text()
@@ -404,4 +404,4 @@ def test_worker_whose_topic_was_cut_ends_and_says_so(setting: Setting) -> None:
     assert "Ahead: partition 1: offset must be at most" in (setting.folder / "workers.txt").read_text()
     settings = ClusterSettings(kafka=setting.bootstrap, redis=setting.redis.url, topic=setting.topic)
     with pytest.raises(DeployError, match="it was cut, and only another namespace counts"):
-        adopt(settings, 1, setting.log.end(1))
+        skip_lost(settings, 1, setting.log.end(1))

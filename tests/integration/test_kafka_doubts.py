@@ -19,7 +19,7 @@ from worker_harness import Workers
 
 from hubbub.survey.survey import Survey
 from hubbub_aggregator.stores.redis_store import RedisStore
-from hubbub_deploy.cluster import adopt
+from hubbub_deploy.cluster import skip_lost
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.commands.log_replay import counted as replayed_log
 from hubbub_topic.kafka.log import KafkaLog
@@ -74,7 +74,7 @@ def test_worker_ends_at_a_gap_resumes_from_the_store_and_drains_when_asked_to(tm
         assert store.offset(0) == 22
         # It has been started again by now, and would end again; it may run while the operator speaks.
         settings = ClusterSettings(kafka=kafka, redis=redis.url, topic=topic)
-        assert "offsets 22 to 22 are given up" in adopt(settings, 0, 23)
+        assert "offsets 22 to 22 are given up" in skip_lost(settings, 0, 23)
         wait(lambda: store.offset(0) == 43)
         assert set(workers.ended) == {1}
 
@@ -91,7 +91,7 @@ def test_worker_ends_at_a_gap_resumes_from_the_store_and_drains_when_asked_to(tm
         state = store.load(0)
         store.close()
     assert len(workers.ended) == ended
-    tally = state.rounds[HEALTH.digest, 0].accounting
+    tally = state.rounds[HEALTH.digest, 0].verdicts
     assert (tally.attempts, tally.accepted, tally.duplicate) == (241, 241, 0)
     assert [(lost.first, lost.end) for lost in state.lost] == [(22, 23)]
 
@@ -136,7 +136,7 @@ def test_load_that_a_rebalance_overtakes_holds_nobody_up_and_ends_nobody(tmp_pat
         store.close()
         assert (slow.ended, quick.ended) == ([], []), slow.said() + quick.said()
     for state in states:
-        tally = state.rounds[HEALTH.digest, 0].accounting
+        tally = state.rounds[HEALTH.digest, 0].verdicts
         assert (tally.attempts, tally.accepted) == (60, 60)
 
 
@@ -172,6 +172,6 @@ def test_record_that_an_operator_skips_is_skipped_by_a_replay_too(tmp_path: Path
     assert refused.returncode == 1
     assert "must be at least 41, which comes next, got 7" in refused.stderr
     assert [(lost.first, lost.end) for lost in state.lost] == [(5, 6), (35, 36)]
-    assert (state.rounds[HEALTH.digest, 0].accounting.accepted, state.dead) == (38, 2)
+    assert (state.rounds[HEALTH.digest, 0].verdicts.accepted, state.dead) == (38, 2)
     replayed, _ = replayed_log(f"kafka://{kafka}/{topic}")
     assert (counted_in(replayed[0]), replayed[0].lost) == (counted_in(state), state.lost)

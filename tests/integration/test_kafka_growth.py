@@ -22,8 +22,8 @@ from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
 from hubbub.wire.record import NO_ROUND, SurveyRecord, encode_record
 from hubbub.wire.report import Report
-from hubbub_aggregator.errors import LayoutGrown
-from hubbub_aggregator.runners.publisher import Watcher
+from hubbub_aggregator.errors import PartitionMapGrown
+from hubbub_aggregator.runners.publisher import Publisher
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.web.view import LiveView
@@ -31,7 +31,7 @@ from hubbub_collector.admission import Verdict
 from hubbub_collector.batcher import Batch
 from hubbub_deploy import cluster_topics
 from hubbub_deploy.cluster_settings import ClusterSettings
-from hubbub_deploy.cluster_topics import grow
+from hubbub_deploy.cluster_topics import add_partitions
 from hubbub_deploy.commands import log_replay
 from hubbub_deploy.errors import DeployError
 from hubbub_topic.errors import LogError
@@ -54,7 +54,7 @@ def collect(log: GrowingLog, some: list[Report]) -> None:
 
     def home(key: tuple[bytes, int] | None) -> range:
         assert key is not None
-        return log.layout.partitions_at(HEALTH.round_start_s(key[1]))
+        return log.partition_map.partitions_at(HEALTH.round_start_s(key[1]))
 
     for start in range(0, len(some), 100):
         part = some[start : start + 100]
@@ -71,14 +71,14 @@ def logs() -> Iterator[list[GrowingLog]]:
     create_topic(kafka, topic, partitions=2)
     logs = [GrowingLog(kafka, topic, layout_s=0.05) for _ in range(2)]
     for log in logs:
-        log.announce(HEALTH.digest, encode_record(SurveyRecord(HEALTH.canonical)))
+        log.publish_survey(HEALTH.digest, encode_record(SurveyRecord(HEALTH.canonical)))
     yield logs
     for log in logs:
         log.close()
 
 
 def test_rounds_in_flight_over_growth_are_counted_once(logs: list[GrowingLog], tmp_path: Path) -> None:
-    kafka, topic = bootstrap_or_skip(), logs[0].layout.spans[0].topic
+    kafka, topic = bootstrap_or_skip(), logs[0].partition_map.periods[0].topic
     one, other = logs
     early, later = reports(0), reports(1)
     (tmp_path / "redis").mkdir()
@@ -95,14 +95,14 @@ def test_rounds_in_flight_over_growth_are_counted_once(logs: list[GrowingLog], t
         create_topic(kafka, f"{topic}.2", partitions=4)
         with KafkaLog(kafka, f"{topic}.2", 4) as more:
             one.grow(more, from_s=HEALTH.round_start_s(1))
-        assert (one.partitions, other.layout.partitions) == (6, 2)
+        assert (one.partitions, other.partition_map.partitions) == (6, 2)
         # The other collector learns of it when it writes; the first round goes on where it began.
         collect(other, early[REPORTS // 3 :][::-1])
         assert other.partitions == 6
         collect(one, later)
         collect(other, later[::-1])
         collect(one, early)
-        # Both workers end and are started again, for which `hubbub grow` leaves them time.
+        # Both workers end and are started again, for which `hubbub add_partitions` leaves them time.
         deadline = monotonic() + PATIENCE_S
         while len(workers.ended) < 2:
             workers.supervise()
@@ -114,12 +114,14 @@ def test_rounds_in_flight_over_growth_are_counted_once(logs: list[GrowingLog], t
         one.append({p: [encode_record(record)] for p, record in stale.records(seeded(1)).items()})
 
         def store() -> RedisStore:
-            return RedisStore.connect(redis.url, log_identity=one.identity, partitions=6, layout=one.layout)
+            return RedisStore.connect(
+                redis.url, log_identity=one.identity, partitions=6, partition_map=one.partition_map
+            )
 
         archive = SqliteArchive(":memory:")
         now_s = HEALTH.round_end_s(1) + HEALTH.lateness_s + 60.0
         counts = store()
-        watcher = Watcher(one, counts, archive=archive, view=LiveView(), clock=lambda: now_s)
+        watcher = Publisher(one, counts, archive=archive, view=LiveView(), clock=lambda: now_s)
         deadline = monotonic() + PATIENCE_S
         while sum(counts.offset(p) for p in range(6)) < sum(one.end(p) for p in range(6)):
             workers.supervise()
@@ -157,7 +159,7 @@ def test_rounds_in_flight_over_growth_are_counted_once(logs: list[GrowingLog], t
     assert released[1]["accounting"]["duplicate"] == REPORTS
     assert (
         sum(
-            s.rounds[HEALTH.digest, NO_ROUND].accounting.invalid
+            s.rounds[HEALTH.digest, NO_ROUND].verdicts.invalid
             for s in states[:2]
             if (HEALTH.digest, NO_ROUND) in s.rounds
         )
@@ -169,40 +171,40 @@ def test_rounds_in_flight_over_growth_are_counted_once(logs: list[GrowingLog], t
 def test_growth_from_a_machine_whose_clock_is_behind_leaves_time_all_the_same(
     logs: list[GrowingLog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kafka, topic = bootstrap_or_skip(), logs[0].layout.spans[0].topic
+    kafka, topic = bootstrap_or_skip(), logs[0].partition_map.periods[0].topic
     now_s = time.time()
     monkeypatch.setattr(cluster_topics, "time", SimpleNamespace(time=lambda: now_s - 86_400.0))
     with running(tmp_path) as redis:
         settings = ClusterSettings(kafka=kafka, redis=redis.url, topic=topic)
         with pytest.raises(DeployError, match=r"--at must be .* or later"):
-            grow(settings, partitions=3, replication=1, at=datetime.fromtimestamp(now_s, UTC))
-        layout = grow(settings, partitions=3, replication=1)
-    assert layout.spans[1].from_s >= now_s + HEALTH.skew_s + MIN_LEAD_S
+            add_partitions(settings, partitions=3, replication=1, at=datetime.fromtimestamp(now_s, UTC))
+        layout = add_partitions(settings, partitions=3, replication=1)
+    assert layout.periods[1].from_s >= now_s + HEALTH.skew_s + MIN_LEAD_S
 
 
 def test_process_that_knows_less_than_the_log_ends_or_refuses(logs: list[GrowingLog], tmp_path: Path) -> None:
-    kafka, topic = bootstrap_or_skip(), logs[0].layout.spans[0].topic
+    kafka, topic = bootstrap_or_skip(), logs[0].partition_map.periods[0].topic
     with running(tmp_path) as redis:
         settings = ClusterSettings(kafka=kafka, redis=redis.url, topic=topic)
         with pytest.raises(DeployError, match=r"--at must be .* or later"):
-            grow(settings, partitions=3, replication=1, at=datetime.now(UTC))
+            add_partitions(settings, partitions=3, replication=1, at=datetime.now(UTC))
         store = RedisStore.connect(redis.url, log_identity=logs[0].identity, partitions=2)
         archive = SqliteArchive(":memory:")
-        watcher = Watcher(logs[0], store, archive=archive, view=LiveView())
-        layout = grow(settings, partitions=3, replication=1)
-        assert [span.partitions for span in layout.spans] == [2, 3]
+        watcher = Publisher(logs[0], store, archive=archive, view=LiveView())
+        layout = add_partitions(settings, partitions=3, replication=1)
+        assert [span.partitions for span in layout.periods] == [2, 3]
         sleep(0.1)
         logs[0].end(0)
-        with pytest.raises(LayoutGrown, match="has 5 partitions, 2 are watched"):
+        with pytest.raises(PartitionMapGrown, match="has 5 partitions, 2 are watched"):
             watcher.step()
         archive.close()
         store.close()
         # The survey is in the new topic before anybody writes there.
         assert [len(logs[0].read(partition, 0, 10)) for partition in range(5)] == [1] * 5
-        assert logs[1].announce(HEALTH.digest, b"") is False
+        assert logs[1].publish_survey(HEALTH.digest, b"") is False
         # Who opens it later finds all of it; a topic of that name that was made anew is another.
         with GrowingLog(kafka, topic) as late:
-            assert late.layout == layout
+            assert late.partition_map == layout
         logs[0]._logs[0].note(b"layout", b'[{"from_s": 0, "topic": "x", "partitions": 1, "identity": "y"}]')
         sleep(0.1)
         for use in (lambda: logs[1].append({}), lambda: GrowingLog(kafka, topic)):

@@ -20,7 +20,7 @@ from log_contract import LogContract, Opener
 from surveys import LABELS
 
 from hubbub.survey.survey import Survey
-from hubbub.wire.partition_map import Layout, Span
+from hubbub.wire.partition_map import PartitionMap, TopicPeriod
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.runners import aiokafka_runner
@@ -28,7 +28,7 @@ from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_topic.errors import LogError
 from hubbub_topic.kafka.growing_log import GrowingLog
 from hubbub_topic.kafka.log import KafkaLog
-from hubbub_topic.kafka.topic import Topic, companion
+from hubbub_topic.kafka.topic import Topic, metadata_topic
 
 pytestmark = pytest.mark.integration
 
@@ -53,7 +53,7 @@ class Mock:
 
     def _options(self, topic: str, partitions: int) -> dict[str, Any]:
         """What stands in for questions that a mock does not answer; asking for a topic makes it."""
-        for name in (topic, companion(topic)):
+        for name in (topic, metadata_topic(topic)):
             self._carrier.list_topics(name, timeout=10)
         return {
             "check": "identity",
@@ -113,12 +113,12 @@ def test_plain_consumer_counts_what_the_producer_wrote(mock: Mock) -> None:
             stop = asyncio.Event()
             stop.set()
             assignment = Assignment(store, begin=log.begin, end=log.end, clock=monotonic)
-            layout = Layout((Span(0, topic, 4, log.identity),))
-            await aiokafka_runner.count(assignment, bootstrap=mock.bootstrap, layout=layout, stop=stop)
+            layout = PartitionMap((TopicPeriod(0, topic, 4, log.identity),))
+            await aiokafka_runner.count(assignment, bootstrap=mock.bootstrap, partition_map=layout, stop=stop)
 
         asyncio.run(count())
     expected = PartitionState()
     expected.commit(apply_many(expected, enumerate(records)))
     for partition in range(4):
         assert counted(store.load(partition)) == counted(expected)
-    assert expected.rounds[HEALTH.digest, 0].accounting.duplicate == 30
+    assert expected.rounds[HEALTH.digest, 0].verdicts.duplicate == 30

@@ -22,7 +22,7 @@ from surveys import LABELS, VISITS
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import ReportsRecord, SealRecord, Segment, encode_record
 from hubbub_aggregator.runners.embedded import Worker
-from hubbub_aggregator.runners.publisher import Watcher
+from hubbub_aggregator.runners.publisher import Publisher
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
@@ -63,7 +63,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         store = SqliteStore(folder / STORE_FILE, log_identity=log.identity, partitions=PARTITIONS)
         for survey in SURVEYS:
-            log.announce(survey.digest, announcement(survey))
+            log.publish_survey(survey.digest, announcement(survey))
         for number in range(2):
             for place in range(40):
                 segments = []
@@ -118,7 +118,7 @@ def test_embedded_log_through_kafka_and_topic_offline_release_the_same_bytes(
                 RedisStore.connect(redis_url, log_identity=log.identity, partitions=PARTITIONS)
             ) as store,
         ):
-            watcher = Watcher(log, store, archive=archive, view=LiveView(), clock=lambda: 0.0)
+            watcher = Publisher(log, store, archive=archive, view=LiveView(), clock=lambda: 0.0)
             deadline = monotonic() + PATIENCE_S
             while len(archive.rounds()) < len(embedded):
                 assert monotonic() < deadline

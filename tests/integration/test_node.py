@@ -293,7 +293,7 @@ def test_node_that_cannot_announce_its_surveys_does_not_start(
     def full(*_: object) -> bool:
         raise LogError("no space left on the disk")
 
-    monkeypatch.setattr(SqliteLog, "announce", full)
+    monkeypatch.setattr(SqliteLog, "publish_survey", full)
     told: list[str] = []
     with pytest.raises(DeployError, match="did not start"):
         serve(NodeSettings(surveys=(Survey.load(labels),), data_dir=data), ready=told.append)

@@ -19,7 +19,7 @@ from hubbub.testing import seeded
 from hubbub.wire.report import decode_surveys
 from hubbub_client import Agent, Policy
 from hubbub_deploy.evaluation.evaluation import rows_of, truth_of
-from hubbub_deploy.simulation.device_simulator import Fleet
+from hubbub_deploy.simulation.device_simulator import DeviceSimulator
 
 pytestmark = pytest.mark.integration
 
@@ -49,7 +49,7 @@ def test_a_table_and_a_score_go_from_devices_to_a_sealed_release(tmp_path: Path)
             "sex": chance.choice(["f", "m", "x"], DEVICES).tolist(),
             "weight": chance.uniform(20, 120, DEVICES).tolist(),
         }
-        fleet = Fleet(DEVICES, budget=3.0, source=seeded(11))
+        fleet = DeviceSimulator(DEVICES, budget=3.0, source=seeded(11))
         for survey in surveys:
             for attribute in survey.attributes:
                 fleet.register(attribute)

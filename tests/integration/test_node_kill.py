@@ -21,7 +21,7 @@ from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.web.view import LiveView
 from hubbub_deploy.node import ARCHIVE_FILE, LOG_FILE, STORE_FILE
-from hubbub_deploy.simulation.device_simulator import Column, Fleet
+from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator
 from hubbub_topic.sqlite import SqliteLog
 
 pytestmark = [
@@ -71,7 +71,7 @@ def check(data: Path, columns: list[Column], sealed: int) -> dict[str, int]:
         counted: dict[tuple[bytes, int], np.ndarray] = {}
         for state in states:
             for key, known in state.rounds.items():
-                for name, value in (known.accounting + known.afterwards).as_dict().items():
+                for name, value in (known.verdicts + known.after_seal).as_dict().items():
                     total[name] += value
                 if len(known.counts):
                     counted[key] = counted.get(key, 0) + known.counts
@@ -110,9 +110,9 @@ def recount(log: SqliteLog, folder: Path, read_records: int) -> SqliteArchive:
     return archive
 
 
-def fleet_of(devices: int) -> tuple[Fleet, list[Column]]:
+def fleet_of(devices: int) -> tuple[DeviceSimulator, list[Column]]:
     """Devices that have yet to send their answers of every survey's first round, and those answers."""
-    fleet = Fleet(devices, budget=10.0)
+    fleet = DeviceSimulator(devices, budget=10.0)
     for survey in SURVEYS:
         fleet.register(survey.attribute)
         fleet.enrol(survey, now_s=in_round(0))

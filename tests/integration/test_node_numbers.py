@@ -23,7 +23,7 @@ from hubbub import Survey
 from hubbub.testing import seeded
 from hubbub.wire.report import decode_surveys
 from hubbub_deploy.evaluation.evaluation import rows_of, truth_of
-from hubbub_deploy.simulation.device_simulator import Fleet
+from hubbub_deploy.simulation.device_simulator import DeviceSimulator
 
 pytestmark = pytest.mark.integration
 
@@ -90,7 +90,7 @@ def test_a_number_by_four_mechanisms_goes_from_devices_to_a_sealed_release_and_t
         port, now_s = world.port, in_round(0)
         surveys = [Survey.from_canonical(data) for data in decode_surveys(get(port, "/v1/surveys"))]
         assert {survey.id for survey in surveys} == {f"diseases-{name}" for name in MECHANISMS}
-        fleet = Fleet(DEVICES, budget=20.0, source=seeded(11))
+        fleet = DeviceSimulator(DEVICES, budget=20.0, source=seeded(11))
         fleet.register(surveys[0].attribute)
         fleet.set("diseases", held)
         for survey in surveys:

@@ -18,10 +18,10 @@ from store_contract import HEALTH, VISITED
 
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.partition import RoundKey
-from hubbub_aggregator.counting.skip_offsets import adopt
+from hubbub_aggregator.counting.skip_offsets import skip_lost
 from hubbub_aggregator.errors import AggregatorError, CorruptStore, StoreError
 from hubbub_aggregator.runners.assignment import Assignment
-from hubbub_aggregator.runners.publisher import Watcher
+from hubbub_aggregator.runners.publisher import Publisher
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.web.view import LiveView
@@ -101,18 +101,18 @@ class Story:
         worker.load([0])
         return worker
 
-    def start_watcher(self) -> Watcher:
+    def start_watcher(self) -> Publisher:
         for store in self.opened:
             store.release_lease() if store._holds else None
-        return Watcher(self.log, self.store(), archive=self.archive, view=self.view, clock=lambda: 0.0)
+        return Publisher(self.log, self.store(), archive=self.archive, view=self.view, clock=lambda: 0.0)
 
     def count(self, *records: bytes) -> None:
         start = self.log.end(0)
         self.log.append({0: list(records)})
-        self.worker.take(0, self.log.read(0, start, len(records)))
+        self.worker.process(0, self.log.read(0, start, len(records)))
 
     def begin(self) -> None:
-        self.worker.take(0, self.log.read(0, 0, 3))
+        self.worker.process(0, self.log.read(0, 0, 3))
         self.count(some(0, 0, 150, late=2), sealed(0))
         self.watcher.step()
         assert self.archive.get((HEALTH.digest, 0)) is not None
@@ -125,7 +125,7 @@ class Story:
     def give_up(self) -> None:
         self.log.append({0: [b"gone"]})
         store, end = self.store(), self.log.end(0)
-        store.save(0, adopt(store.load(0), end, [], now_s=HEALTH.start_s))
+        store.save(0, skip_lost(store.load(0), end, [], now_s=HEALTH.start_s))
         self.worker.load([0])
 
     def go_on(self) -> None:

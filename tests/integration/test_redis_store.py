@@ -25,7 +25,7 @@ from hubbub.wire.record import SealRecord, SurveyRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, LeaseLost, StoreConflict, StoreError
-from hubbub_aggregator.release.provisional import Steps, Tally
+from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate
 from hubbub_aggregator.release.round_release import gather
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.web.view import total_of
@@ -107,7 +107,7 @@ def test_ids_are_deleted_when_their_round_seals(db: redis.Redis, reopen: Opener)
     seal = encode_record(SealRecord(HEALTH.digest, 0))
     fill(reopen(), [[announcement(HEALTH), some(HEALTH, 0, 50)], [some(HEALTH, 50, 50), seal]])
     assert db.keys("*:ids:*") == []
-    assert reopen().load(0).rounds[HEALTH.digest, 0].accounting.accepted == 100
+    assert reopen().load(0).rounds[HEALTH.digest, 0].verdicts.accepted == 100
 
 
 def test_counts_can_be_had_without_ids(reopen: Opener) -> None:
@@ -474,30 +474,34 @@ class TestRedisStoreOnACluster(StoreContract):
 
 def test_one_at_a_time_holds_the_lease_and_saves_steps(db: redis.Redis, reopen: Opener) -> None:
     one, other = reopen(), reopen()
-    steps = {(HEALTH.digest, 0): Steps(None, Tally({0: 5}, np.array([3, 0, 4], dtype=np.int64), 7))}
+    steps = {
+        (HEALTH.digest, 0): PublicationGate(
+            None, AcceptedCounts({0: 5}, np.array([3, 0, 4], dtype=np.int64), 7)
+        )
+    }
     one.hold_lease()  # type: ignore[attr-defined]  # a RedisStore
     one.hold_lease()  # type: ignore[attr-defined]  # a RedisStore
-    one.save_steps(steps)
-    for attempt in (other.hold_lease, lambda: other.save_steps(dict.fromkeys(steps))):  # type: ignore[attr-defined]
+    one.save_gates(steps)
+    for attempt in (other.hold_lease, lambda: other.save_gates(dict.fromkeys(steps))):  # type: ignore[attr-defined]
         with pytest.raises(LeaseLost):
             attempt()
-    assert other.load_steps() == steps
+    assert other.load_gates() == steps
     assert 0 < db.pttl("{test:steps}:log:lease") <= 10_000  # type: ignore[operator]  # always sync
     # The lease ran out, another one took it: what the first one still wants to save is refused.
     db.delete("{test:steps}:log:lease")
     other.hold_lease()  # type: ignore[attr-defined]  # a RedisStore
     with pytest.raises(LeaseLost):
-        one.save_steps(dict.fromkeys(steps))
+        one.save_gates(dict.fromkeys(steps))
     other.close()  # type: ignore[attr-defined]  # a RedisStore
     one.hold_lease()  # type: ignore[attr-defined]  # a RedisStore
-    one.save_steps(dict.fromkeys(steps))
-    assert one.load_steps() == {}
+    one.save_gates(dict.fromkeys(steps))
+    assert one.load_gates() == {}
 
 
 def test_steps_that_are_none_are_refused(db: redis.Redis, reopen: Opener) -> None:
     db.hset("{test:steps}:log", HEALTH.digest + bytes(8), b"\x91\x01")
     with pytest.raises(CorruptStore, match="steps"):
-        reopen().load_steps()
+        reopen().load_gates()
 
 
 @pytest.mark.parametrize("seed", range(4))

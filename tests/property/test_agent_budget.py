@@ -79,7 +79,7 @@ class Chosen(Device):
 
     chosen: dict[bytes, int]
 
-    def _perturb(self, asked: Survey, readings: object) -> int:
+    def _perturb(self, asked: Survey, encoded: object) -> int:
         return self.chosen[asked.digest]
 
 
@@ -137,7 +137,7 @@ def explore(budget: float, surveys: tuple[Survey, ...]) -> dict[str, int]:
                 for step in device.chosen.items():
                     after = [a * b for a, b in zip(after, rows[step], strict=True)]
                 known = said | device.chosen
-                check(after, device._book.loss, known)
+                check(after, device._filter_state.loss, known)
                 play(book, left, (), after, known)
         for asked in left:
             book = ledger.copy()

@@ -54,7 +54,7 @@ def test_boosted_noise_keeps_its_epsilon_or_is_refused_by_name(arguments):
     assert certifies(channel.epsilon, ratio)
     assert {sum(row) for row in weights.tolist()} == {channel.total}
     assert 0.0 <= channel.design.boost < 1.0
-    assert 0.0 <= channel.design.hit_rate <= 1.0
+    assert 0.0 <= channel.design.confidence <= 1.0
     # Counts in exact proportion to a row are estimated as that input alone, or the cell is said to be hidden.
     truth = np.zeros(channel.inputs)
     truth[0] = 1.0

@@ -22,7 +22,7 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply, apply_many
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.counting.verdict_counts import Accounting
+from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.release.round_release import canonical_bytes, release
 from hubbub_aggregator.runners.embedded import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
@@ -41,22 +41,22 @@ REPORTS = st.lists(
 )
 
 
-def expected(reports: list[tuple[int, int, int]]) -> list[tuple[dict[int, int], Accounting]]:
+def expected(reports: list[tuple[int, int, int]]) -> list[tuple[dict[int, int], VerdictCounts]]:
     """Counts and accounting of each survey's round 0, said again in plain Python."""
     found = []
     for index, survey in enumerate(SURVEYS):
         seen: set[int] = set()
         counts: dict[int, int] = {}
-        accounting = Accounting()
+        accounting = VerdictCounts()
         for _, number, symbol in (report for report in reports if report[0] == index):
             if symbol >= survey.channel.outputs:
-                accounting += Accounting(attempts=1, invalid=1)
+                accounting += VerdictCounts(attempts=1, invalid=1)
             elif number in seen:
-                accounting += Accounting(attempts=1, duplicate=1)
+                accounting += VerdictCounts(attempts=1, duplicate=1)
             else:
                 seen.add(number)
                 counts[symbol] = counts.get(symbol, 0) + 1
-                accounting += Accounting(attempts=1, accepted=1)
+                accounting += VerdictCounts(attempts=1, accepted=1)
         found.append((counts, accounting))
     return found
 
@@ -84,8 +84,8 @@ def check(state: PartitionState, reports: list[tuple[int, int, int]]) -> None:
     for survey, (counts, accounting) in zip(SURVEYS, expected(reports), strict=True):
         known = state.rounds[survey.digest, 0]
         assert {y: n for y, n in enumerate(known.counts.tolist()) if n} == counts
-        at_gateway = known.accounting.early
-        assert known.accounting == accounting + Accounting(attempts=at_gateway, early=at_gateway)
+        at_gateway = known.verdicts.early
+        assert known.verdicts == accounting + VerdictCounts(attempts=at_gateway, early=at_gateway)
 
 
 @given(

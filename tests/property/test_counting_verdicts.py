@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from surveys import LABELS
 
 from hubbub.survey.survey import Survey
-from hubbub.wire.partition_map import Layout
+from hubbub.wire.partition_map import PartitionMap
 from hubbub.wire.record import NO_ROUND, ReportsRecord, SealRecord, Segment, encode_record
 from hubbub_aggregator.counting.counting import apply, apply_many
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 
 # Partition 1 of 3 takes 3 of them: 8 // 3, and one more.
 NUMBERS = Survey.parse(LABELS.replace("version = 1", "version = 1\nquota = 8"))
 QUOTAS = {NUMBERS.digest: 3}
-LAYOUT = Layout.of(3)
+LAYOUT = PartitionMap.of(3)
 SETS = Survey.parse(LABELS.replace('name = "grr"', 'name = "unary"').replace("self-rated", "self-seen"))
 SURVEYS = {survey.digest: survey for survey in (NUMBERS, SETS)}
 
@@ -68,11 +68,11 @@ class Model:
 
     seen: set[bytes]
     counts: Counter[int]
-    accounting: Accounting = NOTHING
-    afterwards: Accounting = NOTHING
+    accounting: VerdictCounts = NOTHING
+    afterwards: VerdictCounts = NOTHING
     is_sealed: bool = False
 
-    def add(self, tally: Accounting) -> None:
+    def add(self, tally: VerdictCounts) -> None:
         if self.is_sealed:
             self.afterwards += tally
         else:
@@ -95,7 +95,7 @@ def model_of(records: list[ReportsRecord | SealRecord]) -> tuple[dict[tuple[byte
             key = segment.digest, segment.round if inside else NO_ROUND
             known = rounds.setdefault(key, Model(set(), Counter()))
             late = segment.refused.get("late", 0)
-            known.add(Accounting(attempts=late, late=late))
+            known.add(VerdictCounts(attempts=late, late=late))
             is_early = (
                 inside and survey.round_start_s(segment.round) > 60 * (record.minute + 1) + survey.skew_s
             )
@@ -103,20 +103,20 @@ def model_of(records: list[ReportsRecord | SealRecord]) -> tuple[dict[tuple[byte
                 name = segment.ids[16 * place : 16 * place + 16]
                 sent: object = bytes(symbol) if isinstance(symbol, list) else symbol
                 if not inside or not survey.channel.admits(sent):
-                    known.add(Accounting(attempts=1, invalid=1))
+                    known.add(VerdictCounts(attempts=1, invalid=1))
                 elif is_early:
-                    known.add(Accounting(attempts=1, early=1))
+                    known.add(VerdictCounts(attempts=1, early=1))
                 elif known.is_sealed:
-                    known.add(Accounting(attempts=1, late=1))
+                    known.add(VerdictCounts(attempts=1, late=1))
                 elif name in known.seen:
-                    known.add(Accounting(attempts=1, duplicate=1))
+                    known.add(VerdictCounts(attempts=1, duplicate=1))
                 elif len(known.seen) >= QUOTAS.get(segment.digest, 10**9):
-                    known.add(Accounting(attempts=1, over_quota=1))
+                    known.add(VerdictCounts(attempts=1, over_quota=1))
                 else:
                     known.seen.add(name)
                     cells = cells_of(sent)
                     known.counts.update(cells)
-                    known.add(Accounting(attempts=1, accepted=1))
+                    known.add(VerdictCounts(attempts=1, accepted=1))
     return rounds, dead
 
 
@@ -155,7 +155,7 @@ def test_every_report_gets_the_verdict_that_the_rules_say_however_records_are_gr
         for key, model in expected.items():
             known = state.rounds[key]
             assert {c: n for c, n in enumerate(known.counts.tolist()) if n} == dict(model.counts)
-            assert (known.accounting, known.afterwards) == (model.accounting, model.afterwards)
+            assert (known.verdicts, known.after_seal) == (model.accounting, model.afterwards)
             assert (known.sealed_at is not None) == model.is_sealed
             assert (0 if known.seen is None else len(known.seen)) == (
                 0 if model.is_sealed else len(model.seen)

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from independent_bound import ROUNDING
 
 from hubbub import mechanisms as m
-from hubbub.channels import QUANTA_PER_NAT, divergence
+from hubbub.channels import UNITS_PER_NAT, divergence
 from hubbub.channels.finite import DenseChannel
 from hubbub.filter import BayesianFilter, Query
 from hubbub.filter import log_likelihood as scores_module
 from hubbub.filter import query as query_module
 
-SLACK = Fraction(4, QUANTA_PER_NAT)
+SLACK = Fraction(4, UNITS_PER_NAT)
 """What rounding may add to the committed loss for each query ever reserved: three quanta, one to spare."""
 
 
@@ -339,4 +339,4 @@ def test_the_accountant_stays_exact_over_a_life_of_answers():
     ]
     truth = Fraction(max(products), min(products))
     assert truth <= exp_bounds(Fraction(accountant.loss))[0]
-    assert truth > exp_bounds(Fraction(accountant.loss) - Fraction(2 * 2000 + 1, QUANTA_PER_NAT))[0]
+    assert truth > exp_bounds(Fraction(accountant.loss) - Fraction(2 * 2000 + 1, UNITS_PER_NAT))[0]

@@ -264,9 +264,9 @@ def test_an_account_that_merges_answers_about_two_values_is_caught(tmp_path: Pat
         monkeypatch.setattr(
             module,
             "slot_query",
-            lambda survey, slot, *, generation, honest=honest: honest(survey, slot, generation=0),
+            lambda survey, slot, *, pin_version, honest=honest: honest(survey, slot, pin_version=0),
         )
-    monkeypatch.setattr(filter_state, "pinned_by", lambda *_: [])
+    monkeypatch.setattr(filter_state, "memoised_by", lambda *_: [])
 
     def is_caught(seed: int) -> bool:
         (folder := tmp_path / str(seed)).mkdir()

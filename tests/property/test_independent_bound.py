@@ -21,7 +21,7 @@ from random_cases import Case, cases
 from random_surveys import SCORES
 
 from hubbub.filter import Query
-from hubbub.filter.regression.component import Numbers
+from hubbub.filter.regression.component import RegressionComponent
 from hubbub.survey.survey import Survey
 from hubbub_client.agent import filter_state
 from hubbub_client.surveys import schedule
@@ -105,7 +105,7 @@ def _one_rounding(survey: Survey, slot: int, query: Query) -> Query:
 
 def _last_values(survey: Survey, slot: int, query: Query) -> Query:
     """Values that were corrected count as the ones before."""
-    return schedule.slot_query(survey, slot, generation=0)
+    return schedule.scheduled_query(survey, slot, pin_version=0)
 
 
 def _missing_as_first(survey: Survey, slot: int, query: Query) -> Query:
@@ -136,16 +136,16 @@ MUTANTS: dict[str, tuple[Change, tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_an_account_with_one_mistake_falls_below_the_bound(name: str, monkeypatch) -> None:
     change, mechanisms = MUTANTS[name]
-    honest = schedule.slot_query
+    honest = schedule.scheduled_query
 
     def mistaken(survey: Survey, slot: int, *, generation: int) -> Query:
-        query = honest(survey, slot, generation=generation)
+        query = honest(survey, slot, pin_version=generation)
         joint = not isinstance(query.coordinate, tuple)
         return query if joint and change in _OF_ONE else change(survey, slot, query)
 
-    monkeypatch.setattr(filter_state, "slot_query", mistaken)
+    monkeypatch.setattr(filter_state, "scheduled_query", mistaken)
     if change is _last_values:
-        monkeypatch.setattr(filter_state, "pinned_by", lambda *_: [])
+        monkeypatch.setattr(filter_state, "memoised_by", lambda *_: [])
     assert _caught(mechanisms)
     monkeypatch.undo()
     assert not any(case.understated for case in cases(100, seed=1, mechanisms=mechanisms))
@@ -156,8 +156,10 @@ _OF_ONE = (_no_defaults, _first_default, _whole_defaults)
 
 def test_a_bound_of_scores_that_is_a_little_too_low_is_caught(monkeypatch) -> None:
     """By a hundredth of what was to be bounded, as if a search had stopped at what it reached."""
-    honest = Numbers._bound
-    monkeypatch.setattr(Numbers, "_bound", lambda *args, **keys: honest(*args, **keys) * 99 // 100)
+    honest = RegressionComponent._bound
+    monkeypatch.setattr(
+        RegressionComponent, "_bound", lambda *args, **keys: honest(*args, **keys) * 99 // 100
+    )
     assert _caught(SCORES)
 
 

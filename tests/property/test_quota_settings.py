@@ -20,7 +20,7 @@ from surveys import LABELS
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.counting.verdict_counts import Accounting
+from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.runners.embedded import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
@@ -62,23 +62,23 @@ def columns_of(survey: Survey, numbers: list[int], size: int, partitions: int) -
     }
 
 
-def truth(quota: int, numbers: list[int], partitions: int) -> dict[int, tuple[dict[int, int], Accounting]]:
+def truth(quota: int, numbers: list[int], partitions: int) -> dict[int, tuple[dict[int, int], VerdictCounts]]:
     """Counts and tallies of every partition, one report after another; shares dealt like cards."""
     shares = Counter(card % partitions for card in range(quota))
     found = {}
     for partition in range(partitions):
         seen: set[int] = set()
-        tally = Accounting()
+        tally = VerdictCounts()
         for number in numbers:
             if partition_of(report_id(number), partitions) != partition:
                 continue
             if number in seen:
-                tally += Accounting(attempts=1, duplicate=1)
+                tally += VerdictCounts(attempts=1, duplicate=1)
             elif len(seen) == shares[partition]:
-                tally += Accounting(attempts=1, over_quota=1)
+                tally += VerdictCounts(attempts=1, over_quota=1)
             else:
                 seen.add(number)
-                tally += Accounting(attempts=1, accepted=1)
+                tally += VerdictCounts(attempts=1, accepted=1)
         found[partition] = dict(Counter(number % 5 for number in seen)), tally
     return found
 
@@ -111,11 +111,13 @@ def grouped(log: MemoryLog, reads: int, kills: list[int]) -> dict[int, Partition
         while True:
             attempt: Any = _Borrowed(store)
             dying(attempt, kills.pop() if kills else None)
-            member = Assignment(attempt, end=log.end, keep="open", layout=log.layout, clock=lambda: 0.0)
+            member = Assignment(
+                attempt, end=log.end, keep="open", partition_map=log.partition_map, clock=lambda: 0.0
+            )
             try:
                 offset = max(0, member.load([partition])[partition] - 2)
                 while offset < log.end(partition):
-                    member.take(partition, log.read(partition, offset, reads))
+                    member.process(partition, log.read(partition, offset, reads))
                     offset += reads
                 break
             except _Killed:
@@ -175,7 +177,7 @@ def test_every_setting_refuses_the_same_reports(
         for partition, (counts, tally) in expected.items():
             known = states[partition].rounds[survey.digest, 0]
             assert {y: n for y, n in enumerate(known.counts.tolist()) if n} == counts
-            assert known.accounting == tally
+            assert known.verdicts == tally
         assert {p: counted(state) for p, state in states.items()} == {
             p: counted(state) for p, state in found[0].items()
         }
@@ -194,5 +196,5 @@ def test_another_order_counts_as_many_though_others(
         survey = survey_of(quota)
         log.append(columns_of(survey, column, 3, partitions))
         states = grouped(log, 2, [])
-        tallies.append([state.rounds[survey.digest, 0].accounting.accepted for state in states.values()])
+        tallies.append([state.rounds[survey.digest, 0].verdicts.accepted for state in states.values()])
     assert tallies[0] == tallies[1]

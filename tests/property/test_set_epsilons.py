@@ -46,7 +46,7 @@ def assert_within(channel, ratio, epsilon):
 @given(inputs=st.integers(2, 200), epsilon=epsilons, variant=st.sampled_from(["optimised", "symmetric"]))
 def test_unary_never_exceeds_its_declared_epsilon(inputs, epsilon, variant):
     channel = unary(inputs, epsilon=epsilon, variant=variant)
-    p, q = channel.levels[0].support.held, channel.levels[0].support.other
+    p, q = channel.levels[0].support.p, channel.levels[0].support.q
     assert_within(channel, p * (1 - q) / ((1 - p) * q), epsilon)
     assert channel_from_spec(channel.to_spec()) == channel
 

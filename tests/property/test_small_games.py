@@ -20,15 +20,15 @@ from exponentials import exp_bounds
 from independent_bound import ROUNDING
 from independent_reading import column, score_law
 
-from hubbub.channels import QUANTA_PER_NAT
+from hubbub.channels import UNITS_PER_NAT
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import BudgetError
 from hubbub.filter import BayesianFilter, Box, Joint, Odometer, Query, Regression, SimplifiedFilter
 from hubbub.filter.component import Component
-from hubbub.filter.regression.component import Numbers
+from hubbub.filter.regression.component import RegressionComponent
 from hubbub.filter.regression.regression import TOTAL
 
-SLACK = Fraction(4, QUANTA_PER_NAT)
+SLACK = Fraction(4, UNITS_PER_NAT)
 
 PENDING, FORFEITED, CANCELLED = -1, -2, -3
 """What stands in the place of an answer."""
@@ -114,7 +114,7 @@ class Game:
             return
         done.close(key)
         assert done.committed == account.committed
-        assert round((done.loss - account.loss) * QUANTA_PER_NAT) == len(
+        assert round((done.loss - account.loss) * UNITS_PER_NAT) == len(
             waits
         )  # what each cost for being asked
         self.met["forfeited"] += len(waits)
@@ -327,7 +327,7 @@ def test_an_odometer_is_never_below_the_exact_loss_of_any_transcript(menu, slack
     [
         (Simple(SINGLE, 1.8, 2), SimplifiedFilter, Component, "worst_with"),
         (Game(JOINT, 1.9, 2), BayesianFilter, Component, "worst_with"),
-        (Bounded(REGRESSIONS, 1.0, 2), BayesianFilter, Numbers, "worst_with"),
+        (Bounded(REGRESSIONS, 1.0, 2), BayesianFilter, RegressionComponent, "worst_with"),
     ],
 )
 def test_the_adversary_would_catch_a_filter_that_forgets_what_is_pending(

@@ -15,8 +15,8 @@ from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
 from hubbub_client import Agent, Policy
 from hubbub_client.agent.encoded_value import channel_input
-from hubbub_client.surveys.schedule import PINNED
-from hubbub_deploy.simulation import Fleet
+from hubbub_client.surveys.schedule import MEMOISED
+from hubbub_deploy.simulation import DeviceSimulator
 
 pytestmark = pytest.mark.statistical
 
@@ -32,8 +32,8 @@ class SeededAgent(Agent):
 
     source: Source
 
-    def _perturb(self, survey, readings):
-        return survey.channel.perturb(channel_input(survey, readings, source=self.source), source=self.source)
+    def _perturb(self, survey, encoded):
+        return survey.channel.perturb(channel_input(survey, encoded, source=self.source), source=self.source)
 
 
 class NoCollector:
@@ -119,7 +119,7 @@ def test_the_same_bytes_give_the_same_symbols_decisions_and_ledgers(tmp_path: Pa
     visits = choice.integers(0, 24, n).tolist()
     budget = 2.7
     source = TwinIds(11)
-    fleet = Fleet(n, budget=budget, source=source)
+    fleet = DeviceSimulator(n, budget=budget, source=source)
     for survey in (static[0], evolving, pinned):
         fleet.register(survey.attribute)
     fleet.set("health", health)
@@ -139,8 +139,8 @@ def test_the_same_bytes_give_the_same_symbols_decisions_and_ledgers(tmp_path: Pa
             (column,) = fleet.answer(now_s=time.now_s)
             assert column.survey == survey
             assert [i for i, answers in enumerate(made) if answers] == column.devices.tolist()
-            slot = PINNED if survey.attribute.kind == "static" else 0
-            drawn = [devices[i]._book.recorded[survey.digest, slot] for i in column.devices]
+            slot = MEMOISED if survey.attribute.kind == "static" else 0
+            drawn = [devices[i]._filter_state.recorded[survey.digest, slot] for i in column.devices]
             assert [list(s) if isinstance(s, bytes) else s for s in drawn] == column.symbols.tolist()
             assert [agent.status().loss for agent in devices] == fleet.loss.tolist()
             assert [agent.status().committed for agent in devices] == fleet.committed.tolist()
@@ -204,10 +204,10 @@ def test_fleet_and_agent_draw_from_the_law_that_the_survey_publishes(tmp_path: P
         for number in range(rounds):
             time.now_s = float(survey.round_start_s(number))
             assert len(agent.answer()) == 1
-        drawn = np.array(list(agent._book.recorded.values()))
+        drawn = np.array(list(agent._filter_state.recorded.values()))
     assert drawn.size == rounds
     assert wrong.channel.outputs == survey.channel.outputs
-    fleet = Fleet(30_000, budget=budget, source=seeded(4))
+    fleet = DeviceSimulator(30_000, budget=budget, source=seeded(4))
     fleet.register(survey.attribute)
     fleet.set(survey.attribute.id, [value] * 30_000)
     assert fleet.enrol(survey, now_s=START_S).accepted.all()

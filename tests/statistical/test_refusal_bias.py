@@ -13,7 +13,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.selection import selection_bound
 from hubbub.filter import BayesianFilter, Query
 from hubbub.testing import seeded
-from hubbub_aggregator.release.enrolment import Fleet
+from hubbub_aggregator.release.enrolment import FleetStatement
 
 BUDGET = 3.0
 # Its rare answer says much about who has the trait, and costs 2; the other costs next to nothing.
@@ -92,7 +92,7 @@ def test_a_released_bias_bound_covers_a_simulated_fleet() -> None:
     error = math.sqrt(0.25 / counted.sum()) / float(q[0] - q[1])
 
     accepted = int(counted.sum())
-    enrolment = Fleet({"": n}, BUDGET).of("second", counted=accepted, enrolled=accepted)
+    enrolment = FleetStatement({"": n}, BUDGET).of("second", counted=accepted, enrolled=accepted)
     cell = {"low": estimate - 1.96 * error, "high": estimate + 1.96 * error}
     released = enrolment.document([cell], [])
     assert released["absent"] == pytest.approx(expected(share)[0], abs=0.003)

@@ -1,11 +1,11 @@
-"""What the collector asks of a log: partitions of records at gapless offsets, durable on return."""
+"""The log's port as the collector uses it: gapless offsets, durable on return."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from hubbub.wire import Layout
+from hubbub.wire import PartitionMap
 
 
 class Log(Protocol):
@@ -21,14 +21,14 @@ class Log(Protocol):
 
     @property
     def partitions(self) -> int:
-        """How many partitions there are; it may grow, and a number then still means the same partition."""
+        """The number of partitions; it may grow, and a number then still means the same partition."""
 
     @property
-    def layout(self) -> Layout:
-        """Which partitions the reports of a round belong to."""
+    def partition_map(self) -> PartitionMap:
+        """The partition map: which partitions the reports of a round belong to."""
 
     def append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
-        """Stores the records of every partition named, all or nothing; on return they survive a power cut.
+        """Store the records of every partition named, all or nothing; on return they survive a power cut.
 
         Args:
             batches: Partition -> its new records, in order.
@@ -41,8 +41,8 @@ class Log(Protocol):
                 crash between writing and knowing), so the sender repeats itself and the reader drops repeats.
         """
 
-    def announce(self, key: bytes, record: bytes) -> bool:
-        """Appends `record` to every partition, unless that was done for `key` before, in whatever process.
+    def publish_survey(self, key: bytes, record: bytes) -> bool:
+        """Append `record` to every partition, unless that was done for `key` before, in whatever process.
 
         A log without transactions may repeat the record after a crash; readers take a repeat as no change.
 
@@ -54,7 +54,7 @@ class Log(Protocol):
         """
 
     def read(self, partition: int, offset: int, limit: int) -> list[tuple[int, bytes]]:
-        """Up to `limit` records from `offset` on, each with its offset, in order.
+        """Return up to `limit` records from `offset` on, each with its offset, in order.
 
         Fewer than `limit` may come where they are large; none come only at the end.
 
@@ -63,14 +63,14 @@ class Log(Protocol):
         """
 
     def begin(self, partition: int) -> int:
-        """The first offset that is still there; the end where none is.
+        """Return the first offset that is still there; the end where none is.
 
         Raises:
             LogError: If there is no such partition.
         """
 
     def end(self, partition: int) -> int:
-        """The offset that the partition's next record will have.
+        """Return the offset that the partition's next record will have.
 
         Raises:
             LogError: If there is no such partition.

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from hubbub.wire import Layout
+from hubbub.wire import PartitionMap
 from hubbub_topic.errors import LogError, LogLocked, LogVersionError
 
 # 1 had no checksums: records that it wrote keep none, and older programs refuse the file from then on.
@@ -92,7 +92,7 @@ class SqliteLog:
         self._closed = False
 
     def _prepare(self, partitions: int | None) -> tuple[str, int]:
-        """Makes or checks the schema; gives back the log's identity and how many partitions it has."""
+        """Make or check the schema; gives back the log's identity and how many partitions it has."""
         con = self._writer
         (application,) = con.execute("PRAGMA application_id").fetchone()
         (version,) = con.execute("PRAGMA user_version").fetchone()
@@ -163,23 +163,23 @@ class SqliteLog:
 
     @property
     def partitions(self) -> int:
-        """How many partitions it has."""
+        """The number of partitions."""
         return self._partitions
 
     @property
-    def layout(self) -> Layout:
+    def partition_map(self) -> PartitionMap:
         """All partitions for every round: this log does not grow."""
-        return Layout.of(self._partitions, identity=self._identity)
+        return PartitionMap.of(self._partitions, identity=self._identity)
 
     def append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
-        """Stores all records in one transaction, fsynced before it returns; see Log.append."""
+        """Store all records in one transaction, fsynced before it returns; see Log.append."""
         for partition in batches:
             self._check_partition(partition)
         with self._writing():
             return self._append(batches)
 
-    def announce(self, key: bytes, record: bytes) -> bool:
-        """Appends `record` to every partition once per `key`, in one transaction; see Log.announce."""
+    def publish_survey(self, key: bytes, record: bytes) -> bool:
+        """Append `record` to every partition once per `key`, in one transaction; see Log.announce."""
         with self._writing() as con:
             if con.execute("INSERT OR IGNORE INTO announced VALUES (?)", (key,)).rowcount == 0:
                 return False
@@ -204,7 +204,10 @@ class SqliteLog:
         return first
 
     def read(self, partition: int, offset: int, limit: int) -> list[tuple[int, bytes]]:
-        """Up to `limit` records, and no more than about MAX_READ_BYTES, from `offset` on; see Log.read."""
+        """Return up to `limit` records, and no more than about MAX_READ_BYTES, from `offset` on.
+
+        See Log.read.
+        """
         self._check_partition(partition)
         if not 0 <= offset <= _OFFSET_MASK:
             raise LogError(f"offset must be in [0, {_OFFSET_MASK}], got {offset}")
@@ -239,7 +242,7 @@ class SqliteLog:
         )
 
     def begin(self, partition: int) -> int:
-        """The offset of the first record; the end where there is none."""
+        """Return the offset of the first record; the end where there is none."""
         self._check_partition(partition)
         with self._reading() as con:
             (position,) = con.execute(
@@ -248,14 +251,14 @@ class SqliteLog:
         return self.end(partition) if position is None else int(position & _OFFSET_MASK)
 
     def end(self, partition: int) -> int:
-        """The stored next offset: it does not depend on which records are still there."""
+        """Return the stored next offset: it does not depend on which records are still there."""
         self._check_partition(partition)
         with self._reading() as con:
             (head,) = con.execute("SELECT next FROM head WHERE partition = ?", (partition,)).fetchone()
         return int(head)
 
     def close(self) -> None:
-        """Closes the file and gives up ownership; closing twice is harmless."""
+        """Close the file and give up ownership; closing twice is harmless."""
         with self._write_lock, self._read_lock:
             if self._closed:
                 return
@@ -316,7 +319,7 @@ def _checksum(position: int, body: bytes) -> int:
 
 
 def _own(path: Path) -> int:
-    """The descriptor whose flock is the ownership of the log at `path`."""
+    """Return the descriptor whose flock is the ownership of the log at `path`."""
     try:
         descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -6,7 +6,12 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_aggregator.counting.counting import apply_many, keep_freed_memory
-    from hubbub_aggregator.counting.dead_letters import DeadLetters, KeyedDeadLetters, Unkept, in_order
+    from hubbub_aggregator.counting.dead_letters import (
+        DeadLetters,
+        KeyedDeadLetters,
+        NullDeadLetters,
+        in_order,
+    )
     from hubbub_aggregator.counting.dedup import IdTable
     from hubbub_aggregator.counting.lost_offsets import LostRange
     from hubbub_aggregator.counting.partition import (
@@ -17,31 +22,31 @@ if TYPE_CHECKING:
         RoundKey,
         RoundState,
     )
-    from hubbub_aggregator.counting.skip_offsets import adopt, lost_of
+    from hubbub_aggregator.counting.skip_offsets import lost_of, skip_lost
     from hubbub_aggregator.counting.skipping import Skips, next_change, skip_record, skips_of
-    from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+    from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 
 __all__ = [
     "NOTHING",
-    "Accounting",
     "Change",
     "Counts",
     "DeadLetters",
     "IdTable",
     "KeyedDeadLetters",
     "LostRange",
+    "NullDeadLetters",
     "PartitionState",
     "RoundChange",
     "RoundKey",
     "RoundState",
     "Skips",
-    "Unkept",
-    "adopt",
+    "VerdictCounts",
     "apply_many",
     "in_order",
     "keep_freed_memory",
     "lost_of",
     "next_change",
+    "skip_lost",
     "skip_record",
     "skips_of",
 ]
@@ -56,7 +61,7 @@ attach(
         "hubbub_aggregator.counting.dead_letters": (
             "DeadLetters",
             "KeyedDeadLetters",
-            "Unkept",
+            "NullDeadLetters",
             "in_order",
         ),
         "hubbub_aggregator.counting.dedup": ("IdTable",),
@@ -70,7 +75,7 @@ attach(
             "RoundState",
         ),
         "hubbub_aggregator.counting.skip_offsets": (
-            "adopt",
+            "skip_lost",
             "lost_of",
         ),
         "hubbub_aggregator.counting.skipping": (
@@ -80,7 +85,7 @@ attach(
             "skips_of",
         ),
         "hubbub_aggregator.counting.verdict_counts": (
-            "Accounting",
+            "VerdictCounts",
             "NOTHING",
         ),
     },

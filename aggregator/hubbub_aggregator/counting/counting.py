@@ -46,7 +46,7 @@ from hubbub_aggregator.counting.partition import (
     RoundKey,
     RoundState,
 )
-from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.errors import Gap
 
 # So many bytes of records are counted as a group where nothing else says: what a group costs is then little.
@@ -60,7 +60,7 @@ _UNKNOWN_ROUND: Final = RoundState()
 
 
 def apply(state: PartitionState, offset: int, record: bytes) -> Change:
-    """The change that one record makes, read from `state` and the record alone; `state` is left as it is.
+    """Return the change that one record makes, read from `state` and the record alone; `state` stays.
 
     Args:
         state: The partition so far.
@@ -74,7 +74,7 @@ def apply(state: PartitionState, offset: int, record: bytes) -> Change:
 
 
 def apply_many(state: PartitionState, records: Iterable[tuple[int, bytes]]) -> Change:
-    """The change that records make one after another; `state` is left as it is.
+    """Return the change that records make one after another; `state` is left as it is.
 
     How records are split into groups makes no difference to what is counted; groups of tens of thousands of
     reports are the quickest.
@@ -99,7 +99,7 @@ def apply_many(state: PartitionState, records: Iterable[tuple[int, bytes]]) -> C
 
 
 def keep_freed_memory() -> None:
-    """Has this process keep the memory that a group of records needed for the next group; once is enough.
+    """Have this process keep the memory that a group of records needed for the next group; once is enough.
 
     The C library would give it back to the system, and to have one page of it again can cost as much as to
     count hundreds of reports. glibc keeps twice what the largest block took that it ever got back: so here it
@@ -109,12 +109,12 @@ def keep_freed_memory() -> None:
 
 
 def count_only(survey: Survey, records: Iterable[bytes]) -> Counts:
-    """Reports per symbol or cell of one survey, all rounds together; no duplicates, no quotas.
+    """Return reports per symbol or bin of one survey, all rounds together; no duplicates, no quotas.
 
     To measure what counting costs without remembering ids; every other check is made.
     """
     keep_freed_memory()
-    total: Counts = np.zeros(survey.channel.cells, dtype=np.int64)
+    total: Counts = np.zeros(survey.channel.bins, dtype=np.int64)
     surveys = {survey.digest: replace(survey, quota=None)}
     for group in _groups(records):
         state = PartitionState(surveys=surveys, id_set=Unchecked)
@@ -125,7 +125,7 @@ def count_only(survey: Survey, records: Iterable[bytes]) -> Counts:
 
 
 def _groups(records: Iterable[bytes]) -> Iterable[list[bytes]]:
-    """The records in groups of about _GROUP_BYTES."""
+    """Return the records in groups of about _GROUP_BYTES."""
     group: list[bytes] = []
     size = 0
     for record in records:
@@ -139,12 +139,12 @@ def _groups(records: Iterable[bytes]) -> Iterable[list[bytes]]:
 
 
 def count_symbols(symbols: NDArray[np.unsignedinteger], channel: Channel) -> Counts:
-    """Reports per symbol or cell, shape (cells,): the count core, for symbols that the channel can send."""
+    """Return reports per symbol or bin, shape (bins,), of symbols that the channel can send."""
     return channel.tally(symbols)
 
 
 def valid_symbols(symbols: NDArray[np.unsignedinteger], channel: Channel) -> NDArray[np.bool_] | None:
-    """Which symbols the channel can send, or None when it can send them all."""
+    """Return a mask of the symbols that the channel can send, or None when it can send them all."""
     if isinstance(channel, FiniteChannel) and symbols.ndim == 1:
         # One pass over the column, and none that builds another, for almost every column there is.
         if not len(symbols) or int(symbols.max()) < channel.outputs:
@@ -156,7 +156,7 @@ def valid_symbols(symbols: NDArray[np.unsignedinteger], channel: Channel) -> NDA
 
 @dataclass(slots=True)
 class _RoundDraft:
-    """What the records of a group hold for one round, columns not yet counted.
+    """The draft of one round's change: what a group of records holds for it, columns not yet counted.
 
     Attributes:
         known: The round before the group.
@@ -169,8 +169,8 @@ class _RoundDraft:
     """
 
     known: RoundState
-    accounting: Accounting = NOTHING
-    afterwards: Accounting = NOTHING
+    verdicts: VerdictCounts = NOTHING
+    after_seal: VerdictCounts = NOTHING
     sealed_at: int | None = None
     waiting: list[Segment] = field(default_factory=list)
     open_from: float = float("inf")
@@ -181,7 +181,7 @@ class _RoundDraft:
 
 
 class _Draft:
-    """Collects a group of records and counts each round's columns in one go.
+    """A collector of a group of records that counts each round's columns in one go.
 
     Columns may wait until the end: a seal stops further columns of its round, so no verdict changes.
     """
@@ -253,7 +253,7 @@ class _Draft:
     def _segment(self, survey: Survey, segment: Segment, *, minute: int) -> None:
         if not 0 <= segment.round < survey.rounds or not self._is_here(survey, segment.round):
             draft = self._round((segment.digest, NO_ROUND))
-            draft.accounting += _refused(segment, invalid=len(segment))
+            draft.verdicts += _refused(segment, invalid=len(segment))
             return
         draft = self._round((segment.digest, segment.round))
         # A round is early where its start is past 60 (minute + 1) + skew: this is rounded up.
@@ -270,9 +270,9 @@ class _Draft:
         else:
             tally = _refused(segment, invalid=invalid, late=kept)
         if draft.is_sealed:
-            draft.afterwards += tally
+            draft.after_seal += tally
         else:
-            draft.accounting += tally
+            draft.verdicts += tally
 
     def change(self, offset: int) -> Change:
         return Change(
@@ -287,22 +287,22 @@ class _Draft:
 
     def _counted(self, key: RoundKey, draft: _RoundDraft) -> RoundChange:
         if not draft.waiting:
-            return RoundChange(NO_COUNTS, draft.accounting, draft.sealed_at, draft.afterwards)
+            return RoundChange(NO_COUNTS, draft.verdicts, draft.sealed_at, draft.after_seal)
         survey = self._survey(key[0])
         assert survey is not None  # noqa: S101 - _segment saw it
         ids, symbols = _valid(draft.waiting, survey.channel)
         n, attempted = len(symbols), sum([len(segment.symbols) for segment in draft.waiting])
-        accounting = draft.accounting + _refused(*draft.waiting, invalid=attempted - n)
+        accounting = draft.verdicts + _refused(*draft.waiting, invalid=attempted - n)
         if not n:
-            return RoundChange(NO_COUNTS, accounting, draft.sealed_at, draft.afterwards)
+            return RoundChange(NO_COUNTS, accounting, draft.sealed_at, draft.after_seal)
         seen = draft.known.seen if draft.known.seen is not None else self._state.id_set()
         fresh, over_quota = _within(self._state.room(key, survey), seen, ids, seen.fresh(ids))
         if fresh.mask is not None:
             symbols = symbols[fresh.mask]
         counts = count_symbols(symbols, survey.channel)
         duplicate = n - len(symbols) - over_quota
-        accounting += Accounting(accepted=len(symbols), duplicate=duplicate, over_quota=over_quota)
-        return RoundChange(counts, accounting, draft.sealed_at, draft.afterwards, seen, fresh)
+        accounting += VerdictCounts(accepted=len(symbols), duplicate=duplicate, over_quota=over_quota)
+        return RoundChange(counts, accounting, draft.sealed_at, draft.after_seal, seen, fresh)
 
 
 def _within(room: int | None, seen: IdSet, ids: Sequence[bytes], fresh: Fresh) -> tuple[Fresh, int]:
@@ -330,7 +330,7 @@ def _within(room: int | None, seen: IdSet, ids: Sequence[bytes], fresh: Fresh) -
 
 
 def _valid(segments: Iterable[Segment], channel: Channel) -> tuple[list[bytes], NDArray[np.unsignedinteger]]:
-    """The ids and symbols of all reports, in their order, whose symbols the channel can send."""
+    """Return the ids and symbols of all reports, in their order, whose symbols the channel can send."""
     ids: list[bytes] = []
     columns: list[NDArray[np.unsignedinteger]] = []
     # Numbers and sets of several widths cannot lie in one column; of them a channel sends only one kind.
@@ -352,8 +352,8 @@ def _joined(columns: list[NDArray[np.unsignedinteger]]) -> NDArray[np.unsignedin
     return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
-def _refused(*segments: Segment, invalid: int = 0, early: int = 0, late: int = 0) -> Accounting:
-    """The segments' attempts, what the gateway refused and what is refused here; the rest is yet to judge."""
+def _refused(*segments: Segment, invalid: int = 0, early: int = 0, late: int = 0) -> VerdictCounts:
+    """Return the segments' attempts: those refused at the gateway and here; the rest is yet to be judged."""
     attempts = over_quota = 0
     for segment in segments:
         attempts += segment.attempts
@@ -363,4 +363,4 @@ def _refused(*segments: Segment, invalid: int = 0, early: int = 0, late: int = 0
             late += refused.get("late", 0)
             invalid += refused.get("invalid", 0)
             over_quota += refused.get("over_quota", 0)
-    return Accounting(attempts=attempts, early=early, late=late, invalid=invalid, over_quota=over_quota)
+    return VerdictCounts(attempts=attempts, early=early, late=late, invalid=invalid, over_quota=over_quota)

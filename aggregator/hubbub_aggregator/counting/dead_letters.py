@@ -1,4 +1,4 @@
-"""What becomes of bytes that cannot be counted: a letter with their position and a reason, for an operator.
+"""Dead letters: bytes that cannot be counted, with their position and a reason, for an operator.
 
 Bytes that mean nothing are dead letters: they are counted in `dead`, noted here, and counting goes on.
 Records that are missing are a `Gap`, and end the process: what comes after them must not be counted as if
@@ -42,10 +42,10 @@ class DeadLetter:
 
 
 class DeadLetters(Protocol):
-    """Where letters are kept."""
+    """A place that keeps dead letters."""
 
     def put(self, partition: int, letters: Sequence[DeadLetter]) -> None:
-        """Keeps letters, durable on return; a letter of the same position replaces the one before.
+        """Keep letters, durable on return; a letter of the same position replaces the one before.
 
         Raises:
             Exception: Of any kind, if they are not known to be kept: then what they are about must not count
@@ -54,23 +54,23 @@ class DeadLetters(Protocol):
         ...
 
 
-class Unkept:
-    """Keeps no letter, where the log itself stays for whoever wants to look: replay, benchmarks, tests."""
+class NullDeadLetters:
+    """A place that keeps no letter, for replay, benchmarks and tests, where the log itself stays."""
 
     def put(self, partition: int, letters: Sequence[DeadLetter]) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 class DeadTopic(Protocol):
     """A place that keeps, of each key, the last value."""
 
     def put(self, records: Sequence[tuple[bytes, bytes]], /) -> None:
-        """Keeps (key, value) pairs, durable on return."""
+        """Keep (key, value) pairs, durable on return."""
         ...
 
 
 class KeyedDeadLetters:
-    """Writes letters to a topic whose keys are positions.
+    """A writer of letters to a topic whose keys are positions.
 
     Args:
         topic: Where to.
@@ -85,7 +85,7 @@ class KeyedDeadLetters:
         self._topic, self._log, self._payload = topic, log_identity, payload
 
     def put(self, partition: int, letters: Sequence[DeadLetter]) -> None:
-        """Keeps letters, durable on return."""
+        """Keep letters, durable on return."""
         self._topic.put([self._encode(partition, letter) for letter in letters])
 
     def _encode(self, partition: int, letter: DeadLetter) -> tuple[bytes, bytes]:
@@ -105,6 +105,6 @@ class KeyedDeadLetters:
 
 
 def in_order(values: Iterable[bytes]) -> list[dict[str, Any]]:
-    """The letters that were kept, as JSON types, by log, partition and offset."""
+    """Return the letters that were kept, as JSON types, by log, partition and offset."""
     letters: list[dict[str, Any]] = [json.loads(value) for value in values]
     return sorted(letters, key=lambda letter: (letter["log"], letter["partition"], letter["offset"]))

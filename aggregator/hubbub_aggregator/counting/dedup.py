@@ -1,4 +1,4 @@
-"""Which report ids were seen before: 64-bit keys in a NumPy hash table, one per partition and open round.
+"""Exact deduplication: 64-bit keys in a NumPy hash table, one per partition and open round.
 
 A key mixes both halves of the 16-byte id, because all ids of one partition agree in their second half modulo
 the number of partitions. Read as two little-endian 64-bit integers a, b::
@@ -9,11 +9,11 @@ For every b this is a bijection of a, so keys of random ids are uniform whatever
 reports lose n^2 / 2^65 to false duplicates in expectation (10^7 ids: 3 in a million).
 
 Inside the table a key is multiplied by an odd number that the operating system draws per table: nobody can
-choose ids that crowd one place. The drawn number decides where a key lies, never whether it was seen. Cells
-come in lines of eight, 64 bytes, as memory does. A key lies in the line that its multiplied value points at,
-or in the next one with room, and a line fills from its begin. Lines follow the order of the multiplied keys:
-a sorted group of keys walks memory in one direction, and a table that grows is laid out anew, new keys among
-the old, in a few vector operations.
+choose ids that population one place. The drawn number decides where a key lies, never whether it was seen.
+Cells come in lines of eight, 64 bytes, as memory does. A key lies in the line that its multiplied value
+points at, or in the next one with room, and a line fills from its begin. Lines follow the order of the
+multiplied keys: a sorted group of keys walks memory in one direction, and a table that grows is laid out
+anew, new keys among the old, in a few vector operations.
 
 Memory: a large table is 64 shards side by side, each with slack behind it, in memory of its own that the
 system takes back when the table goes. It grows at its end, and the shards move apart in it, the last one
@@ -35,14 +35,14 @@ KEY_BYTES: Final = 8
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
 
 # Cells that are compared at a time: a cache line. Eight booleans then read as one 64-bit integer.
-_LINE: Final = 8
+_BUCKET: Final = 8
 # What is moved at a time when a table grows: a 64th of it.
 _SHARD_BITS: Final = 6
-_SPLIT_LINES: Final = 1 << 13
+_SPLIT_BUCKETS: Final = 1 << 13
 # At seven tenths full an absent key looks at a line and a half on average; sixteen bytes a key are half full.
 _MAX_LOAD: Final = 0.72
 _MIN_LOAD: Final = 0.53
-_MIN_LINES: Final = 8
+_MIN_BUCKETS: Final = 8
 # Keys pushed past a shard's last line find room here instead of wrapping round, which keeps lines in order;
 # at this load one in 10^27 shards needs more.
 _SLACK: Final = 16
@@ -53,7 +53,7 @@ Keys = NDArray[np.uint64]
 
 
 class Fresh(NamedTuple):
-    """What a set knows about a group of ids.
+    """The never-seen ids of a group, as a set answers them.
 
     Attributes:
         mask: True where the id was never seen, neither before nor earlier in this group, shape (n,), bool;
@@ -68,10 +68,10 @@ class Fresh(NamedTuple):
 
 
 class IdSet(Protocol):
-    """Remembers ids. `fresh` only looks; `add` remembers."""
+    """A set that remembers ids: `fresh` only looks, and `add` remembers."""
 
     def fresh(self, columns: Sequence[bytes]) -> Fresh:
-        """Which of the ids (16 bytes each, side by side, column after column) were never seen."""
+        """Return which of the ids (16 bytes each, side by side, column after column) were never seen."""
         ...
 
     def known(self, ids: bytes) -> NDArray[np.bool_]:
@@ -79,27 +79,27 @@ class IdSet(Protocol):
         ...
 
     def add(self, fresh: Fresh) -> None:
-        """Remembers the keys that `fresh` returned; no other key may have been added since."""
+        """Remember the keys that `fresh` returned; no other key may have been added since."""
         ...
 
     def __len__(self) -> int:
-        """How many keys it remembers."""
+        """Return the number of remembered keys."""
         ...
 
 
 class Unchecked:
-    """Takes every id for new: to measure what counting alone costs. Never for a count anyone relies on."""
+    """A set that takes every id for new, to measure counting alone; never for a count anyone relies on."""
 
     def fresh(self, columns: Sequence[bytes]) -> Fresh:
-        """All of them, without a look."""
+        """Return every id as new, without a look."""
         return Fresh(None, _NONE)
 
     def known(self, ids: bytes) -> NDArray[np.bool_]:
-        """None of them."""
+        """Return none of them."""
         return np.zeros(len(ids) // 16, dtype=np.bool_)
 
     def add(self, fresh: Fresh) -> None:
-        """Forgets them."""
+        """Forget them."""
 
     def __len__(self) -> int:
         return 0
@@ -109,7 +109,7 @@ _NONE: Final = np.empty(0, dtype=np.uint64)
 
 
 def keys_of(ids: bytes) -> Keys:
-    """The 64-bit keys of ids that lie side by side, shape (len(ids) / 16,), never 0."""
+    """Return the 64-bit keys of ids that lie side by side, shape (len(ids) / 16,), never 0."""
     halves = np.frombuffer(ids, dtype="<u8").reshape(-1, 2)
     keys: Keys = halves[:, 0] * _MIX + halves[:, 1]
     np.maximum(keys, np.uint64(1), out=keys)
@@ -126,13 +126,13 @@ class _Trail(NamedTuple):
 class IdTable:
     """An exact set of 64-bit keys: linear probing in lines that follow the order of the multiplied keys."""
 
-    __slots__ = ("_bits", "_cells", "_held", "_memory", "_salt", "_size")
+    __slots__ = ("_bits", "_held", "_memory", "_salt", "_size", "_slots")
 
     def __init__(self) -> None:
         self._salt = _drawn()
-        self._bits, self._size, self._held = 0, _MIN_LINES, 0
+        self._bits, self._size, self._held = 0, _MIN_BUCKETS, 0
         self._memory: mmap.mmap | None = None
-        self._cells: Keys = np.zeros(_LINE * (_MIN_LINES + _SLACK), dtype=np.uint64)
+        self._slots: Keys = np.zeros(_BUCKET * (_MIN_BUCKETS + _SLACK), dtype=np.uint64)
 
     def __len__(self) -> int:
         return self._held
@@ -140,17 +140,20 @@ class IdTable:
     @property
     def nbytes(self) -> int:
         """Bytes of all cells, empty ones included."""
-        return self._cells.nbytes
+        return self._slots.nbytes
 
     def fresh(self, columns: Sequence[bytes]) -> Fresh:
-        """Which of the ids were never seen; of equal ids the first is. Changes nothing."""
+        """Return which ids were never seen, of equal ids the first; nothing changes."""
         return self.fresh_keys(keys_of(columns[0] if len(columns) == 1 else b"".join(columns)))
 
     def fresh_keys(self, keys: Keys) -> Fresh:
-        """The same for keys, shape (n,), none of them 0; the answer's keys come in the table's order."""
+        """Return which keys, shape (n,), none of them 0, were never seen.
+
+        New keys come in the table's order.
+        """
         placed = keys * self._salt
         ascending = np.sort(placed)
-        absent, position = _search(self._cells, ascending, _homes(ascending, self._size, self._bits))
+        absent, position = _search(self._slots, ascending, _home_buckets(ascending, self._size, self._bits))
         absent[1:] &= ascending[1:] != ascending[:-1]
         if absent.all():
             return Fresh(None, self._keys(ascending), _Trail(self, self._held, ascending, position))
@@ -165,13 +168,13 @@ class IdTable:
         placed = keys_of(ids) * self._salt
         order = np.argsort(placed)
         ascending = placed[order]
-        absent, _ = _search(self._cells, ascending, _homes(ascending, self._size, self._bits))
+        absent, _ = _search(self._slots, ascending, _home_buckets(ascending, self._size, self._bits))
         found = np.empty(len(placed), dtype=np.bool_)
         found[order] = ~absent
         return found
 
     def add(self, fresh: Fresh) -> None:
-        """Remembers the keys that `fresh` returned.
+        """Remember the keys that `fresh` returned.
 
         Raises:
             ValueError: If another table made the answer, or keys were added to this one since.
@@ -180,91 +183,93 @@ class IdTable:
         if not isinstance(trail, _Trail) or trail.table is not self or trail.held != self._held:
             raise ValueError("fresh must be this table's answer about its present contents")
         held, ascending = self._held + len(trail.ascending), trail.ascending
-        if held > _MAX_LOAD * (_LINE * self._size << self._bits):
-            self._grow(int(held / (_MIN_LOAD * _LINE)) + 1, ascending)
-        elif not _insert(self._cells, ascending, trail.position) or self._is_crowded():
-            self._lay_anew(np.unique(_merged(self._cells, ascending)), self._size << self._bits)
+        if held > _MAX_LOAD * (_BUCKET * self._size << self._bits):
+            self._grow(int(held / (_MIN_LOAD * _BUCKET)) + 1, ascending)
+        elif not _insert(self._slots, ascending, trail.position) or self._is_crowded():
+            self._rebuild(np.unique(_merged(self._slots, ascending)), self._size << self._bits)
         self._held = held
 
     def _keys(self, ascending: Keys) -> Keys:
-        """What was multiplied."""
+        """Return the keys before they were multiplied."""
         return ascending * np.uint64(pow(int(self._salt), -1, 1 << 64))
 
     def _is_crowded(self) -> bool:
-        """Whether a shard has reached its last cells: they stay empty, so that it keeps to itself."""
-        ends = self._cells.reshape(1 << self._bits, -1)[:, -2 * _LINE :]
+        """Return whether a shard has reached its last cells: they stay empty, so that it keeps to itself."""
+        ends = self._slots.reshape(1 << self._bits, -1)[:, -2 * _BUCKET :]
         return bool(ends.any())
 
-    def _grow(self, lines: int, ascending: Keys) -> None:
-        """Lays every shard anew, new keys among the old, with room for `lines` within the same memory.
+    def _grow(self, buckets: int, ascending: Keys) -> None:
+        """Lay every shard anew, new keys among the old, with room for `buckets` within the same memory.
 
         From the last to the first: each begins at or after its old place, so none is overwritten too soon.
         """
         if not self._bits:
-            self._lay_anew(_merged(self._cells, ascending), lines)
+            self._rebuild(_merged(self._slots, ascending), buckets)
             return
-        size = -(-lines >> self._bits)
-        old, new = _LINE * (self._size + _SLACK), _LINE * (size + _SLACK)
-        self._stretch(new << self._bits)
+        size = -(-buckets >> self._bits)
+        old, new = _BUCKET * (self._size + _SLACK), _BUCKET * (size + _SLACK)
+        self._extend(new << self._bits)
         for shard, more in reversed(list(enumerate(_parts(ascending, self._bits)))):
-            keys = _merged(self._cells[shard * old : (shard + 1) * old], more)
-            if not _lay(self._cells[shard * new : (shard + 1) * new], keys, self._bits):
+            keys = _merged(self._slots[shard * old : (shard + 1) * old], more)
+            if not _rebuild_shard(self._slots[shard * new : (shard + 1) * new], keys, self._bits):
                 # Its old place is as it was; of the shards behind it there may be two copies.
-                self._lay_anew(np.unique(_merged(self._cells, ascending)), lines)
+                self._rebuild(np.unique(_merged(self._slots, ascending)), buckets)
                 return
         self._size = size
 
-    def _lay_anew(self, ascending: Keys, lines: int) -> None:
-        """Lays ascending keys into new lines; where they crowd, under another multiplier."""
-        if lines > _SPLIT_LINES:
+    def _rebuild(self, ascending: Keys, buckets: int) -> None:
+        """Lay ascending keys into new lines; where they population, under another multiplier."""
+        if buckets > _SPLIT_BUCKETS:
             self._bits = _SHARD_BITS
-        self._size = -(-lines >> self._bits)
+        self._size = -(-buckets >> self._bits)
         while True:
-            self._allocate(_LINE * (self._size + _SLACK) << self._bits)
-            shards = self._cells.reshape(1 << self._bits, -1)
+            self._allocate(_BUCKET * (self._size + _SLACK) << self._bits)
+            shards = self._slots.reshape(1 << self._bits, -1)
             parts = _parts(ascending, self._bits)
-            if all(_lay(cells, part, self._bits) for cells, part in zip(shards, parts, strict=True)):
+            if all(
+                _rebuild_shard(slots, part, self._bits) for slots, part in zip(shards, parts, strict=True)
+            ):
                 return
             keys = self._keys(ascending)
             self._salt = _drawn()
             ascending = np.sort(keys * self._salt)
 
-    def _allocate(self, cells: int) -> None:
-        """Takes new memory in place of the old; a large table's is its own, given back as a whole."""
+    def _allocate(self, slots: int) -> None:
+        """Take new memory in place of the old; a large table's is its own, given back as a whole."""
         if self._bits:
-            self._memory = _mapped(cells)
-            self._cells = np.frombuffer(self._memory, dtype=np.uint64)
+            self._memory = _mapped(slots)
+            self._slots = np.frombuffer(self._memory, dtype=np.uint64)
         else:
-            self._cells = np.zeros(cells, dtype=np.uint64)
+            self._slots = np.zeros(slots, dtype=np.uint64)
 
-    def _stretch(self, cells: int) -> None:
-        """Adds empty cells at the end, without a copy where the system can do that."""
+    def _extend(self, slots: int) -> None:
+        """Add empty cells at the end, without a copy where the system can do that."""
         assert self._memory is not None  # noqa: S101 - there is more than one shard
-        self._cells = _NONE  # memory that is looked at cannot be stretched
+        self._slots = _NONE  # memory that is looked at cannot be stretched
         try:
-            self._memory.resize(KEY_BYTES * cells)
+            self._memory.resize(KEY_BYTES * slots)
         except (SystemError, BufferError):
-            old, self._memory = self._memory, _mapped(cells)
+            old, self._memory = self._memory, _mapped(slots)
             self._memory.write(old)
-        self._cells = np.frombuffer(self._memory, dtype=np.uint64)
+        self._slots = np.frombuffer(self._memory, dtype=np.uint64)
 
 
 def _drawn() -> np.uint64:
-    """An odd multiplier that nobody can guess."""
+    """Return an odd multiplier that nobody can guess."""
     return np.uint64(int.from_bytes(os.urandom(KEY_BYTES), "little") | 1)
 
 
-def _mapped(cells: int) -> mmap.mmap:
-    """Memory for so many cells, all empty; the kind that may be stretched."""
-    memory = mmap.mmap(-1, KEY_BYTES * cells, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+def _mapped(slots: int) -> mmap.mmap:
+    """Return memory for so many cells, all empty; the kind that may be stretched."""
+    memory = mmap.mmap(-1, KEY_BYTES * slots, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         # Every look-up is a random access: with large pages the processor finds them a tenth sooner.
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
 
 
-def _homes(ascending: Keys, size: int, bits: int) -> NDArray[np.int64]:
-    """The line where each key would like to lie, non-decreasing: shards of `size` lines, each with slack."""
+def _home_buckets(ascending: Keys, size: int, bits: int) -> NDArray[np.int64]:
+    """Return the home bucket of each key, non-decreasing: shards of `size` buckets, each with slack."""
     homes = ascending << np.uint64(bits)
     homes >>= np.uint64(32)
     homes *= np.uint64(size)
@@ -275,84 +280,86 @@ def _homes(ascending: Keys, size: int, bits: int) -> NDArray[np.int64]:
 
 
 def _parts(ascending: Keys, bits: int) -> list[Keys]:
-    """The keys of each shard."""
+    """Return the keys of each shard."""
     starts = np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
     return np.split(ascending, np.searchsorted(ascending, starts))
 
 
-def _merged(cells: Keys, more: Keys) -> Keys:
-    """The keys that lie in cells, and more of them, ascending."""
-    keys = np.concatenate((np.compress(cells != 0, cells), more))
+def _merged(slots: Keys, more: Keys) -> Keys:
+    """Return the keys that lie in cells, and more of them, ascending."""
+    keys = np.concatenate((np.compress(slots != 0, slots), more))
     keys.sort(kind="stable")  # two runs nearly in order already: quicker than the default sort
     return keys
 
 
 def _words(flags: NDArray[np.bool_]) -> Keys:
-    """The eight flags of each row as one integer, shape (n,)."""
+    """Return the eight flags of each row as one integer, shape (n,)."""
     words: Keys = flags.view("<u8")[:, 0]
     return words
 
 
 def _filled(rows: Keys) -> NDArray[np.uint8]:
-    """How many cells of each line hold a key: the first ones."""
+    """Return the number of filled slots of each bucket; they are its first ones."""
     filled: NDArray[np.uint8] = np.bitwise_count(_words(rows != 0))
     return filled
 
 
 def _search(
-    cells: Keys, ascending: Keys, homes: NDArray[np.int64]
+    slots: Keys, ascending: Keys, homes: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which keys are not in the cells, and for those the first empty cell from their home on.
+    """Return which keys are absent, and for those the first empty slot from their home bucket on.
 
     Nothing is ever removed, so a key lies before the first empty cell.
     """
-    lines = cells.reshape(-1, _LINE)
+    buckets = slots.reshape(-1, _BUCKET)
     absent = np.empty(len(ascending), dtype=np.bool_)
     filled = np.empty(len(ascending), dtype=np.uint8)
     for start in range(0, len(ascending), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        absent[part], filled[part] = _look(lines, homes[part], ascending[part])
-    position = homes * _LINE + filled
-    index = np.flatnonzero(absent & (filled == _LINE))
-    line, sought = homes.take(index), ascending.take(index)
+        absent[part], filled[part] = _scan_buckets(buckets, homes[part], ascending[part])
+    position = homes * _BUCKET + filled
+    index = np.flatnonzero(absent & (filled == _BUCKET))
+    bucket, sought = homes.take(index), ascending.take(index)
     while len(index):
-        line += 1
-        missing, filled = _look(lines, line, sought)
-        absent[index], position[index] = missing, line * _LINE + filled
-        onward = np.flatnonzero(missing & (filled == _LINE))
-        index, line, sought = index.take(onward), line.take(onward), sought.take(onward)
+        bucket += 1
+        missing, filled = _scan_buckets(buckets, bucket, sought)
+        absent[index], position[index] = missing, bucket * _BUCKET + filled
+        onward = np.flatnonzero(missing & (filled == _BUCKET))
+        index, bucket, sought = index.take(onward), bucket.take(onward), sought.take(onward)
     return absent, position
 
 
-def _look(lines: Keys, line: NDArray[np.int64], sought: Keys) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
-    """Whether each key is missing in its line, and how many cells of that hold one."""
-    rows = lines.take(line, axis=0)
+def _scan_buckets(
+    buckets: Keys, bucket: NDArray[np.int64], sought: Keys
+) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
+    """Return whether each key is missing in its line, and how many cells of that hold one."""
+    rows = buckets.take(bucket, axis=0)
     return _words(rows == sought[:, None]) == 0, _filled(rows)
 
 
-def _insert(cells: Keys, ascending: Keys, position: NDArray[np.int64]) -> bool:
-    """Puts absent keys into empty cells from `position` on; False if room ran out, with some put already.
+def _insert(slots: Keys, ascending: Keys, position: NDArray[np.int64]) -> bool:
+    """Put absent keys into empty cells from `position` on; False if room ran out, with some put already.
 
     Between a key's home and its cell none may stay empty, or a search would stop early. Here keys that want
     one cell share it and those behind it out among themselves; whoever finds its cell taken looks further.
     """
-    lines = cells.reshape(-1, _LINE)
+    buckets = slots.reshape(-1, _BUCKET)
     while len(ascending):
-        position = _spread(position)
-        if position[-1] >= len(cells) - 2 * _LINE:
+        position = _probe_positions(position)
+        if position[-1] >= len(slots) - 2 * _BUCKET:
             return False
-        was = cells.take(position)
-        cells[position] = ascending
+        was = slots.take(position)
+        slots[position] = ascending
         taken = np.flatnonzero(was)
         position, ascending = position.take(taken), ascending.take(taken)
-        cells[position] = was.take(taken)
-        line = position // _LINE
-        position = line * _LINE + _filled(lines.take(line, axis=0))
+        slots[position] = was.take(taken)
+        bucket = position // _BUCKET
+        position = bucket * _BUCKET + _filled(buckets.take(bucket, axis=0))
     return True
 
 
-def _spread(homes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The cells that linear probing gives to keys with these ascending homes where all cells are empty."""
+def _probe_positions(homes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the slots that linear probing gives to keys with these ascending homes in empty slots."""
     # In closed form: position_i = i + max over j <= i of (home_j - j).
     index = np.arange(len(homes))
     position = homes - index
@@ -361,12 +368,12 @@ def _spread(homes: NDArray[np.int64]) -> NDArray[np.int64]:
     return position
 
 
-def _lay(cells: Keys, ascending: Keys, bits: int) -> bool:
-    """Makes a shard hold just these ascending keys; False without room."""
-    size = len(cells) // _LINE - _SLACK
-    position = _spread(_homes(ascending << np.uint64(bits), size, 0) * _LINE)
-    if len(position) and position[-1] >= len(cells) - 2 * _LINE:
+def _rebuild_shard(slots: Keys, ascending: Keys, bits: int) -> bool:
+    """Make a shard hold just these ascending keys; False without room."""
+    size = len(slots) // _BUCKET - _SLACK
+    position = _probe_positions(_home_buckets(ascending << np.uint64(bits), size, 0) * _BUCKET)
+    if len(position) and position[-1] >= len(slots) - 2 * _BUCKET:
         return False
-    cells[:] = 0
-    cells[position] = ascending
+    slots[:] = 0
+    slots[position] = ascending
     return True

@@ -9,7 +9,7 @@ from hubbub.survey import Survey
 
 @dataclass(frozen=True, slots=True)
 class LostRange:
-    """Offsets of a partition that were never counted.
+    """A range of offsets of a partition that were never counted.
 
     Attributes:
         first: The first of them.
@@ -19,10 +19,10 @@ class LostRange:
 
     first: int
     end: int
-    adopted_s: int
+    skipped_s: int
 
     def touches(self, survey: Survey, number: int, sealed_at: int | None) -> bool:
-        """Whether reports of a round may lie in it.
+        """Return whether reports of a round may lie in it.
 
         Args:
             survey: The survey.
@@ -30,4 +30,4 @@ class LostRange:
             sealed_at: The offset of its seal in this partition, None while it is open.
         """
         sealed_before = sealed_at is not None and sealed_at < self.first
-        return not sealed_before and survey.round_start_s(number) <= self.adopted_s + survey.skew_s
+        return not sealed_before and survey.round_start_s(number) <= self.skipped_s + survey.skew_s

@@ -1,4 +1,4 @@
-"""What was counted in one partition, and what some records change in it: values, no I/O, no clock.
+"""The counts of one partition, and changes to them: values, no I/O, no clock.
 
 `counting.apply` computes a Change from a PartitionState and records; `PartitionState.commit` makes it, and a
 store keeps it.
@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.survey import Survey
-from hubbub.wire import Layout
+from hubbub.wire import PartitionMap
 from hubbub_aggregator.counting.dead_letters import DeadLetter
 from hubbub_aggregator.counting.dedup import Fresh, IdSet, IdTable, Keys
 from hubbub_aggregator.counting.lost_offsets import LostRange
-from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 
 Counts: TypeAlias = NDArray[np.int64]
 RoundKey: TypeAlias = tuple[bytes, int]
@@ -56,16 +56,16 @@ class RoundState:
     """
 
     counts: Counts = field(default_factory=NO_COUNTS.copy)
-    accounting: Accounting = NOTHING
+    verdicts: VerdictCounts = NOTHING
     sealed_at: int | None = None
-    afterwards: Accounting = NOTHING
+    after_seal: VerdictCounts = NOTHING
     seen: IdSet | None = None
     is_archived: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundChange:
-    """What some records add to one round: the fields of RoundState as differences, and the new ids.
+    """A change of one round: the fields of RoundState as differences, and the new ids.
 
     Attributes:
         counts: Newly accepted reports per symbol or cell, int64; empty for none.
@@ -77,9 +77,9 @@ class RoundChange:
     """
 
     counts: Counts
-    accounting: Accounting
+    verdicts: VerdictCounts
     sealed_at: int | None
-    afterwards: Accounting
+    after_seal: VerdictCounts
     seen: IdSet | None = None
     fresh: Fresh | None = None
 
@@ -91,7 +91,7 @@ class RoundChange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """What some records change in a partition; committing it moves the offset from `previous` to `offset`.
+    """A change of a partition by some records; committing it moves the offset from `previous` to `offset`.
 
     Attributes:
         previous: The state's next offset before.
@@ -115,13 +115,13 @@ class Change:
 
     @property
     def dead(self) -> int:
-        """How many records did not decode."""
+        """The number of records that did not decode."""
         return len(self.dead_letters)
 
 
 @dataclass(slots=True)
 class PartitionState:
-    """Everything that was counted in one partition up to an offset.
+    """The counts of one partition up to an offset.
 
     Attributes:
         offset: The next offset to apply.
@@ -144,14 +144,14 @@ class PartitionState:
     unknown: int = 0
     dead: int = 0
     lost: tuple[LostRange, ...] = ()
-    past: Accounting = NOTHING
+    past: VerdictCounts = NOTHING
     share: tuple[int, int] | None = None
     window: tuple[int, float] = (0, float("inf"))
     id_set: Callable[[], IdSet] = IdTable
 
-    def place(self, layout: Layout, partition: int) -> None:
-        """Sets what follows from where the partition lies in a log: its share of quotas, and its rounds."""
-        self.share, self.window = layout.share(partition), layout.window(partition)
+    def place(self, partition_map: PartitionMap, partition: int) -> None:
+        """Set what follows from where the partition lies in a log: its share of quotas, and its rounds."""
+        self.share, self.window = partition_map.share(partition), partition_map.window(partition)
 
     def room(self, key: RoundKey, survey: Survey) -> int | None:
         """Return how many more reports of a round count here, or None where its survey has no quota.
@@ -164,18 +164,18 @@ class PartitionState:
         if self.share is None:
             raise ValueError(f"a partition must be placed in a log to judge a quota of {survey.quota}")
         known = self.rounds.get(key)
-        taken = 0 if known is None else known.accounting.accepted
+        taken = 0 if known is None else known.verdicts.accepted
         return max(0, share_of(survey.quota, self.share) - taken)
 
     def counted(self, key: RoundKey) -> bool:
-        """Whether a round's counts are those of as many reports as it accepted."""
+        """Return whether a round's counts are those of as many reports as it accepted."""
         known, survey = self.rounds[key], self.surveys.get(key[0])
         if survey is None:
-            return not len(known.counts) and not known.accounting.accepted
-        return survey.channel.agrees(known.counts, known.accounting.accepted)
+            return not len(known.counts) and not known.verdicts.accepted
+        return survey.channel.agrees(known.counts, known.verdicts.accepted)
 
     def commit(self, change: Change) -> None:
-        """Makes a change that `apply` computed from this very state.
+        """Make a change that `apply` computed from this very state.
 
         Raises:
             ValueError: If the state has moved since; it is then left as it is.
@@ -189,8 +189,8 @@ class PartitionState:
                 known.seen = new.seen
             if len(new.counts):
                 known.counts = known.counts + new.counts if len(known.counts) else new.counts
-            known.accounting += new.accounting
-            known.afterwards += new.afterwards
+            known.verdicts += new.verdicts
+            known.after_seal += new.after_seal
             if new.sealed_at is not None:
                 known.sealed_at, known.seen = new.sealed_at, None
         self.surveys.update(change.surveys)

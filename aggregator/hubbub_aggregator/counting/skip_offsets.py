@@ -1,9 +1,9 @@
 """Going on where records are gone for good: only on an operator's explicit word, and never in silence.
 
 Retention that passed the store, or a store that was lost too late to rebuild, leaves offsets that nobody can
-count. Counting goes on past them only by `adopt`, which writes down which offsets they were. How many reports
-lay in them nobody knows, so no tally can name them: a release of a round that may have lost some says which
-offsets are missing, and its accounting holds for all that was read.
+count. Counting goes on past them only by `skip_lost`, which writes down which offsets they were. How many
+reports lay in them nobody knows, so no tally can name them: a release of a round that may have lost some says
+which offsets are missing, and its accounting holds for all that was read.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from hubbub_aggregator.counting.lost_offsets import LostRange
 from hubbub_aggregator.counting.partition import Change, PartitionState
 
 
-def adopt(state: PartitionState, offset: int, announced: Iterable[Survey], *, now_s: int) -> Change:
-    """The change that goes on at `offset` without the records before it; `state` is left as it is.
+def skip_lost(state: PartitionState, offset: int, published: Iterable[Survey], *, now_s: int) -> Change:
+    """Return the change that goes on at `offset` without the records before it; `state` is left as it is.
 
     Args:
         state: The partition so far.
         offset: The next offset to apply.
-        announced: Surveys whose records may be among what is lost.
+        published: Surveys whose records may be among what is lost.
         now_s: The time of the operator's word, seconds since 1970.
 
     Raises:
@@ -32,7 +32,7 @@ def adopt(state: PartitionState, offset: int, announced: Iterable[Survey], *, no
     return Change(
         previous=state.offset,
         offset=offset,
-        surveys={survey.digest: survey for survey in announced if survey.digest not in state.surveys},
+        surveys={survey.digest: survey for survey in published if survey.digest not in state.surveys},
         rounds={},
         unknown=0,
         lost=(LostRange(state.offset, offset, now_s),),
@@ -40,7 +40,7 @@ def adopt(state: PartitionState, offset: int, announced: Iterable[Survey], *, no
 
 
 def lost_of(survey: Survey, number: int, states: Mapping[int, PartitionState]) -> list[dict[str, int]]:
-    """The offsets that a round may have lost, as JSON types: partition, from, until (which is not lost)."""
+    """Return the offsets that a round may have lost, as JSON types: partition, from, until (exclusive)."""
     found = []
     for partition, state in sorted(states.items()):
         known = state.rounds.get((survey.digest, number))

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.dead_letters import DeadLetter, DeadLetters
 from hubbub_aggregator.counting.partition import Change, PartitionState
-from hubbub_aggregator.counting.skip_offsets import adopt
+from hubbub_aggregator.counting.skip_offsets import skip_lost
 from hubbub_aggregator.errors import AggregatorError, Unappliable
 from hubbub_topic import Log
 
@@ -57,7 +57,7 @@ def next_change(
     word_s = skips.get((partition, at))
     if word_s is not None and at == state.offset:
         letter = DeadLetter(at, "skipped", skipped_s=word_s, record=record)
-        return replace(adopt(state, at + 1, (), now_s=word_s), dead_letters=(letter,))
+        return replace(skip_lost(state, at + 1, (), now_s=word_s), dead_letters=(letter,))
     end = next((i for i, (offset, _) in enumerate(records) if (partition, offset) in skips), len(records))
     return _applied(partition, state, records[: max(end, 1)])
 

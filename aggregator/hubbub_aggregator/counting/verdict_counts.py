@@ -1,12 +1,12 @@
-"""What became of everything that asked to be counted: attempts are the sum of the verdicts, always."""
+"""The verdict counts of a round: attempts are always the sum of the verdicts."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 
-class Accounting(NamedTuple):
-    """What became of everything that asked to be counted.
+class VerdictCounts(NamedTuple):
+    """The counts of every verdict among the reports that asked to be counted.
 
     Attributes:
         attempts: Everything that the gateway judged.
@@ -26,8 +26,8 @@ class Accounting(NamedTuple):
     invalid: int = 0
     over_quota: int = 0
 
-    def __add__(self, other: Accounting) -> Accounting:  # type: ignore[override]  # sums, as numbers do
-        return Accounting(
+    def __add__(self, other: VerdictCounts) -> VerdictCounts:  # type: ignore[override]  # sums, as numbers do
+        return VerdictCounts(
             self.attempts + other.attempts,
             self.accepted + other.accepted,
             self.duplicate + other.duplicate,
@@ -39,12 +39,12 @@ class Accounting(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether attempts are the sum of the verdicts, and nothing is negative."""
+        """True if attempts are the sum of the verdicts, and nothing is negative."""
         return self.attempts == sum(self[1:]) and min(self) >= 0
 
     def as_dict(self) -> dict[str, int]:
-        """The numbers by name, attempts first."""
+        """Return the numbers by name, attempts first."""
         return self._asdict()
 
 
-NOTHING: Final = Accounting()
+NOTHING: Final = VerdictCounts()

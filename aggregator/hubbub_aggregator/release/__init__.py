@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
-    from hubbub_aggregator.release.enrolment import Fleet
-    from hubbub_aggregator.release.provisional import Steps, Tally, advance
+    from hubbub_aggregator.release.enrolment import FleetStatement
+    from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
     from hubbub_aggregator.release.round_release import (
         Document,
         Release,
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_GRACE_S",
+    "AcceptedCounts",
     "AgreedClock",
     "Document",
-    "Fleet",
+    "FleetStatement",
+    "PublicationGate",
     "Release",
     "Sealer",
     "SteadyClock",
-    "Steps",
-    "Tally",
     "advance",
     "canonical_bytes",
     "due",
@@ -41,10 +41,10 @@ __all__ = [
 attach(
     __name__,
     {
-        "hubbub_aggregator.release.enrolment": ("Fleet",),
+        "hubbub_aggregator.release.enrolment": ("FleetStatement",),
         "hubbub_aggregator.release.provisional": (
-            "Steps",
-            "Tally",
+            "PublicationGate",
+            "AcceptedCounts",
             "advance",
         ),
         "hubbub_aggregator.release.round_release": (

@@ -1,4 +1,4 @@
-"""How many of the devices that were asked are in a round, and how far those that are not can bias it.
+"""The enrolment of a round: the share of the devices asked that is in it, and the bias of the rest.
 
 Devices tell nobody that they refused: a refusal would be one more answer, seen even from those whose owner
 said no. What is known is how many reports a round took, and what the operator states in public: how many
@@ -17,8 +17,8 @@ from hubbub.estimation import selection_bound
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
-    """What an operator states about the devices.
+class FleetStatement:
+    """The facts that an operator states about the devices.
 
     Attributes:
         asked: Devices that a survey was offered to, by its id; "" for every survey not named.
@@ -40,8 +40,8 @@ class Fleet:
         if self.budget is not None and not (0 < self.budget < math.inf):
             raise ParameterError(f"fleet budget must be above 0, got {self.budget!r}")
 
-    def of(self, survey_id: str, *, counted: int, enrolled: int) -> Enrolment:
-        """The enrolment of one round.
+    def of(self, survey_id: str, *, counted: int, enrolled: int) -> RoundEnrolment:
+        """Return the enrolment of one round.
 
         Args:
             survey_id: The survey's id.
@@ -51,12 +51,12 @@ class Fleet:
         asked = self.asked.get(survey_id, self.asked.get(""))
         # More reports than devices asked: the statement is wrong, or reports are forged. No rate follows.
         absent = None if asked is None or counted > asked else 1.0 - counted / asked
-        return Enrolment(enrolled, asked, absent, self.budget)
+        return RoundEnrolment(enrolled, asked, absent, self.budget)
 
 
 @dataclass(frozen=True, slots=True)
-class Enrolment:
-    """Who is in a round and who is not.
+class RoundEnrolment:
+    """The devices that are in a round, and those that are not.
 
     Attributes:
         enrolled: The most reports in one round so far: how many devices have joined, at least.
@@ -73,7 +73,7 @@ class Enrolment:
     def document(
         self, values: Sequence[Mapping[str, Any]], categories: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """As JSON types, with the bias bounds of a release's cells where they follow."""
+        """Return the enrolment as JSON types, with the bias bounds of a release's cells where they follow."""
         bias = None
         if self.absent is not None and self.budget is not None and values:
             bias = {"values": self._bounds(values), "categories": self._bounds(categories)}

@@ -1,4 +1,4 @@
-"""Which counts of an open round may be shown: steps of at least the minimum cohort.
+"""The publication gate: the counts of an open round are shown in steps of the minimum cohort.
 
 Two views whose counts differ by one device would show that device's symbol to whoever compares them. So
 what is shown moves in steps, and each step waits as a candidate until a whole cohort has come after it: the
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tally:
-    """Accepted reports of one round over all partitions, up to a cut.
+class AcceptedCounts:
+    """The accepted reports of one round over all partitions, up to a cut.
 
     Attributes:
         cut: The offset per partition up to which the counts read.
@@ -36,7 +36,7 @@ class Tally:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Tally)
+            isinstance(other, AcceptedCounts)
             and self.n == other.n
             and dict(self.cut) == dict(other.cut)
             and np.array_equal(self.counts, other.counts)
@@ -46,29 +46,31 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """What an open round shows, and what it will show next.
+class PublicationGate:
+    """The publication gate of an open round: what it shows, and what it will show next.
 
     Attributes:
         shown: The counts behind the estimates that may be seen, or None before the first step.
         candidate: The counts that are shown once a minimum cohort has come after them.
     """
 
-    shown: Tally | None
-    candidate: Tally
+    published: AcceptedCounts | None
+    pending: AcceptedCounts
 
 
-def advance(steps: Steps | None, now: Tally, *, minimum_cohort: int) -> Steps | None:
-    """The steps after the counts have grown to `now`; the same object when nothing moves.
+def advance(
+    gate: PublicationGate | None, now: AcceptedCounts, *, minimum_cohort: int
+) -> PublicationGate | None:
+    """Return the steps after the counts have grown to `now`; the same object when nothing moves.
 
     Args:
-        steps: Where the round stands, None before its first candidate.
+        gate: Where the round stands, None before its first candidate.
         now: What has been counted.
         minimum_cohort: Fewer devices than this never lie between two views.
     """
     cohort = max(minimum_cohort, 1)
-    if steps is None:
-        return Steps(None, now) if now.n >= cohort else None
-    if now.n < steps.candidate.n + cohort:
-        return steps
-    return Steps(steps.candidate, now)
+    if gate is None:
+        return PublicationGate(None, now) if now.n >= cohort else None
+    if now.n < gate.pending.n + cohort:
+        return gate
+    return PublicationGate(gate.pending, now)

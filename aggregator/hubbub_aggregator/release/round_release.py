@@ -22,10 +22,10 @@ from hubbub.estimation import Estimate
 from hubbub.survey import AnyEstimator, Survey
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey
 from hubbub_aggregator.counting.skip_offsets import lost_of
-from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.errors import AccountingError
-from hubbub_aggregator.release.enrolment import Enrolment
-from hubbub_aggregator.release.provisional import Tally
+from hubbub_aggregator.release.enrolment import RoundEnrolment
+from hubbub_aggregator.release.provisional import AcceptedCounts
 
 LEVEL: Final = 0.95
 Document: TypeAlias = dict[str, Any]
@@ -36,7 +36,7 @@ _SAME: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
-    """What may be published about one round.
+    """The facts that may be published about one round.
 
     Attributes:
         survey: The survey.
@@ -51,18 +51,18 @@ class Release:
     survey: Survey
     round: int
     stage: Literal["sealed", "provisional"]
-    tally: Tally
-    accounting: Accounting
+    tally: AcceptedCounts
+    verdicts: VerdictCounts
     lost: list[dict[str, int]] = field(default_factory=list)
-    enrolment: Enrolment | None = None
+    enrolment: RoundEnrolment | None = None
 
     @property
     def is_suppressed(self) -> bool:
-        """Whether there are too few devices to publish anything but the accounting."""
+        """True if there are too few devices to publish anything but the accounting."""
         return self.tally.n < max(self.survey.minimum_cohort, 1)
 
     def document(self, estimator: AnyEstimator | None = None) -> Document:
-        """The release as JSON types, in the shape that `view` describes (without as_of).
+        """Return the release as JSON types, in the shape that `view` describes (without as_of).
 
         Args:
             estimator: The survey's estimator, where it is at hand: building it may cost more than using it.
@@ -80,7 +80,7 @@ class Release:
             "end": timestamp(survey.round_end_s(self.round)),
             "sealed": self.stage == "sealed",
             "cut": {str(partition): offset for partition, offset in sorted(self.tally.cut.items())},
-            "accounting": self.accounting.as_dict(),
+            "accounting": self.verdicts.as_dict(),
             "lost": self.lost,
             "epsilon": {"declared": survey.epsilon, "certified": survey.channel.epsilon},
             "devices": self.tally.n,
@@ -100,8 +100,10 @@ class Release:
         return document
 
 
-def gather(key: RoundKey, states: Mapping[int, PartitionState]) -> tuple[Tally, Accounting] | None:
-    """The counts and the accounting of a round at its seals, or None while a partition has yet to apply one.
+def gather(
+    key: RoundKey, states: Mapping[int, PartitionState]
+) -> tuple[AcceptedCounts, VerdictCounts] | None:
+    """Return the counts of a round at its seals, or None while a partition has yet to apply one.
 
     None, too, for a round whose counts were let go of: its release lies in an archive.
 
@@ -118,19 +120,19 @@ def gather(key: RoundKey, states: Mapping[int, PartitionState]) -> tuple[Tally, 
         known = state.rounds.get(key)
         if known is None or known.sealed_at is None or known.is_archived:
             return None
-        if not known.accounting.holds or not state.counted(key):
+        if not known.verdicts.holds or not state.counted(key):
             raise AccountingError(
                 f"survey {key[0].hex()}, round {key[1]}, partition {partition}: attempts must be the sum of "
-                f"the verdicts and accepted the number counted, got {known.accounting}"
+                f"the verdicts and accepted the number counted, got {known.verdicts}"
             )
         cut[partition] = known.sealed_at
         columns.append(known.counts)
-        total += known.accounting
-    return Tally(cut, sum_counts(columns), total.accepted), total
+        total += known.verdicts
+    return AcceptedCounts(cut, sum_counts(columns), total.accepted), total
 
 
 def release(survey: Survey, number: int, states: Mapping[int, PartitionState]) -> Release | None:
-    """The release of a round that every partition has sealed, or None while one has not.
+    """Return the release of a round that every partition has sealed, or None while one has not.
 
     Raises:
         AccountingError: If the accounting does not hold at the cut.
@@ -142,7 +144,7 @@ def release(survey: Survey, number: int, states: Mapping[int, PartitionState]) -
 
 
 def same_facts(one: Document, other: Document) -> bool:
-    """Whether two releases of a round say the same, however each is rendered.
+    """Return whether two releases of a round say the same, however each is rendered.
 
     The facts are what was counted up to which cut, and the estimates that follow. An older release may lack
     keys that came later, or state another fleet; the last digits of a float may be those of another build.
@@ -167,13 +169,13 @@ def _same_cells(one: list[Document], other: list[Document]) -> bool:
 
 
 def canonical_bytes(document: Document) -> bytes:
-    """The one encoding of a document: sorted keys, shortest exact floats, UTF-8, no spaces."""
+    """Return the one encoding of a document: sorted keys, shortest exact floats, UTF-8, no spaces."""
     text = json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode()
 
 
 def sum_counts(columns: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The sum of counts, shape (M,), of which some may be empty: nothing was accepted there."""
+    """Return the sum of counts, shape (M,), of which some may be empty: nothing was accepted there."""
     total = np.zeros(0, dtype=np.int64)
     for column in columns:
         if len(column):
@@ -182,11 +184,11 @@ def sum_counts(columns: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def timestamp(seconds: int) -> str:
-    """Seconds since 1970 as ISO 8601 in UTC."""
+    """Return seconds since 1970 as ISO 8601 in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _estimates(survey: Survey, tally: Tally, estimator: AnyEstimator) -> Document:
+def _estimates(survey: Survey, tally: AcceptedCounts, estimator: AnyEstimator) -> Document:
     estimate = estimator(tally.counts, tally.n)
     spans, consistent = estimate.intervals(LEVEL), estimate.consistent()
     names = survey.category_names
@@ -222,7 +224,7 @@ def _estimates(survey: Survey, tally: Tally, estimator: AnyEstimator) -> Documen
 
 
 def _poison_margin(estimate: Estimate) -> Document | None:
-    """Forged reports that move each cell out of its interval; None where the channel is too large to say."""
+    """Return the forged reports that move each cell out of its interval; None where that is unknown."""
     try:
         margin = estimate.poison_margin(LEVEL)
     except ParameterError:
@@ -234,7 +236,7 @@ def _poison_margin(estimate: Estimate) -> Document | None:
 
 
 def _cells(labels: Iterable[str], *columns: NDArray[np.float64]) -> list[Document]:
-    """One cell per label: estimate, error, low, high."""
+    """Return one cell per label: estimate, error, low, high."""
     return [
         {
             "label": label,
@@ -250,5 +252,5 @@ def _cells(labels: Iterable[str], *columns: NDArray[np.float64]) -> list[Documen
 
 
 def _number(value: float | None) -> float | None:
-    """The number, or None for what JSON has no word for: nan and infinity mean not identifiable."""
+    """Return the number, or None for what JSON has no word for: nan and infinity mean not identifiable."""
     return float(value) if value is not None and math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""When a round ends for good: a seal in every partition of the log.
+"""The end of a round: a seal in every partition of the log.
 
 A round is due once no report for it can still be on its way into the log: at its end, plus the lateness that
 the survey allows, plus a grace for batches that a gateway accepted in time and has yet to write. A round that
@@ -25,7 +25,7 @@ _APPEND_SEALS: Final = 500
 def due(
     rounds: Iterable[RoundKey], surveys: Mapping[bytes, Survey], now_s: float, grace_s: float
 ) -> list[RoundKey]:
-    """The rounds to seal now, in order of digest and number.
+    """Return the rounds to seal now, in order of digest and number.
 
     Args:
         rounds: (digest, round) of every round that was answered and is not released.
@@ -42,24 +42,28 @@ def due(
 
 
 class Sealer:
-    """Writes seals to a log. A seal written twice is a no-op to every reader, so a crash needs no care.
+    """A writer of seals to a log.
+
+    A seal written twice is a no-op to every reader, so a crash needs no care.
 
     Args:
         log: Where to.
         home: The partitions of a round; all if absent.
     """
 
-    def __init__(self, log: Log, home: Callable[[RoundKey], Iterable[int]] | None = None) -> None:
+    def __init__(
+        self, log: Log, target_partitions: Callable[[RoundKey], Iterable[int]] | None = None
+    ) -> None:
         self._log = log
-        self._home = home or (lambda _: range(log.partitions))
+        self._target_partitions = target_partitions or (lambda _: range(log.partitions))
         self._written: set[RoundKey] = set()
 
     def forget(self) -> None:
-        """Writes seals again that were written before: some may be lost."""
+        """Write seals again that were written before: some may be lost."""
         self._written.clear()
 
     def seal(self, pairs: Iterable[RoundKey]) -> int:
-        """Appends a seal for each (digest, round) to every partition of it; how many were new here.
+        """Append a seal for each (digest, round) to its partitions, and return how many were new here.
 
         Thousands go in several appends, so that uploads need not wait for all of them.
         """
@@ -68,7 +72,7 @@ class Sealer:
             group = new[start : start + _APPEND_SEALS]
             seals: dict[int, list[bytes]] = {}
             for key in group:
-                for partition in self._home(key):
+                for partition in self._target_partitions(key):
                     seals.setdefault(partition, []).append(encode_record(SealRecord(*key)))
             self._log.append(seals)
             self._written.update(group)

@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from hubbub_aggregator.runners.assignment import Assignment
     from hubbub_aggregator.runners.embedded import Worker
     from hubbub_aggregator.runners.faust_runner import DEFAULT_SESSION_S, create_app, run, use_event_loop
-    from hubbub_aggregator.runners.publisher import Watcher
+    from hubbub_aggregator.runners.publisher import Publisher
 
 __all__ = [
     "DEFAULT_SESSION_S",
     "Assignment",
-    "Watcher",
+    "Publisher",
     "Worker",
     "count",
     "create_app",
@@ -34,6 +34,6 @@ attach(
             "run",
             "use_event_loop",
         ),
-        "hubbub_aggregator.runners.publisher": ("Watcher",),
+        "hubbub_aggregator.runners.publisher": ("Publisher",),
     },
 )

@@ -11,7 +11,7 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # it ships no annotations
 from aiokafka.errors import OffsetOutOfRangeError  # type: ignore[import-untyped]  # as above
 
-from hubbub.wire import Layout
+from hubbub.wire import PartitionMap
 from hubbub_aggregator.errors import Gap
 from hubbub_aggregator.runners.assignment import Assignment
 
@@ -26,26 +26,27 @@ async def count(
     assignment: Assignment,
     *,
     bootstrap: str,
-    layout: Layout,
+    partition_map: PartitionMap,
     stop: asyncio.Event,
     group_records: int = DEFAULT_GROUP_RECORDS,
 ) -> None:
-    """Counts every partition until `stop` is set, and then what the log still holds.
+    """Count every partition until `stop` is set, and then what the log still holds.
 
     Args:
         assignment: What counts and saves.
         bootstrap: Brokers, as host:port,host:port.
-        layout: The log's topics and which partitions lie in them.
+        partition_map: The log's topics and which partitions lie in them.
         stop: Ends it; set from the outset, it counts what is there.
         group_records: The most records of a partition that are applied and saved together.
 
     Raises:
-        AggregatorError: On any doubt; what was saved is right, and a new process goes on from there.
+        AggregatorError: On any invariant violation; what was saved is right, and a new process goes on from
+            there.
     """
     places = {}
-    for number in range(layout.partitions):
-        span, local = layout.place(number)
-        places[number] = TopicPartition(layout.spans[span].topic, local)
+    for number in range(partition_map.partitions):
+        period, local = partition_map.place(number)
+        places[number] = TopicPartition(partition_map.periods[period].topic, local)
     numbers = {place: number for number, place in places.items()}
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap.split(","),
@@ -72,7 +73,7 @@ async def count(
             for place, messages in found.items():
                 records = [(message.offset, message.value or b"") for message in messages]
                 number = numbers[place]
-                seek = assignment.take(number, records)
+                seek = assignment.process(number, records)
                 following[number] = records[-1][0] + 1 if seek is None else seek.offset
                 if seek is not None:
                     consumer.seek(place, seek.offset)

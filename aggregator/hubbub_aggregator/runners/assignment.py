@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hubbub.wire import Layout
+from hubbub.wire import PartitionMap
 from hubbub_aggregator.counting.counting import keep_freed_memory
-from hubbub_aggregator.counting.dead_letters import DeadLetters, Unkept
+from hubbub_aggregator.counting.dead_letters import DeadLetters, NullDeadLetters
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundState
 from hubbub_aggregator.counting.skipping import Skips, next_change
 from hubbub_aggregator.errors import AggregatorError, Ahead, Gap, Lost, Superseded
@@ -36,7 +36,7 @@ class SeekTo:
 
 
 class Assignment:
-    """What this process counts, partition by partition; any thread may call it.
+    """The partitions that this process counts; any thread may call it.
 
     Args:
         store: Where counts are kept; it decides where to read on.
@@ -57,14 +57,14 @@ class Assignment:
         end: Callable[[int], int],
         begin: Callable[[int], int] = lambda _: 0,
         keep: Literal["all", "open"] = "all",
-        layout: Layout | None = None,
+        partition_map: PartitionMap | None = None,
         clock: Callable[[], float],
         dead_letters: DeadLetters | None = None,
         skips: Skips | None = None,
     ) -> None:
         keep_freed_memory()
-        self._layout, self._keep = layout, keep
-        self._dead_letters, self._skips = dead_letters or Unkept(), skips or {}
+        self._partition_map, self._keep = partition_map, keep
+        self._dead_letters, self._skips = dead_letters or NullDeadLetters(), skips or {}
         self._store, self._begin, self._end, self._clock = store, begin, end, clock
         self._states: dict[int, PartitionState] = {}
         # Since when a partition's next record is missing, and the first that came in its place.
@@ -80,22 +80,22 @@ class Assignment:
 
         Args:
             partitions: Which.
-            generation: The number that `let_go` gave when they were assigned; None lets go of all others now.
+            generation: The number that `revoke` gave when they were assigned; None lets go of all others now.
 
         Raises:
-            Superseded: If `let_go` was called since: then nothing is taken over, whatever else went wrong.
+            Superseded: If `revoke` was called since: then nothing is taken over, whatever else went wrong.
             Ahead: If the store has applied records that the log does not hold.
             Lost: If the log does not hold what comes next any more.
             StoreError: If the store cannot be trusted.
         """
-        current = self.let_go() if generation is None else generation
+        current = self.revoke() if generation is None else generation
         loaded: dict[int, PartitionState] = {}
         try:
             for partition in partitions:
                 self._check_current(current)
                 state = loaded[partition] = self._store.load(partition)
-                if self._layout is not None:
-                    state.place(self._layout, partition)
+                if self._partition_map is not None:
+                    state.place(self._partition_map, partition)
                 self._check_log(partition, state.offset)
         except Exception:
             # Another process may be at work on them by now: what was found wrong there is no doubt of ours.
@@ -106,7 +106,7 @@ class Assignment:
             self._states = loaded
             return {partition: state.offset for partition, state in loaded.items()}
 
-    def let_go(self) -> int:
+    def revoke(self) -> int:
         """Take no more records of any partition: others may count them from now on.
 
         Returns:
@@ -120,15 +120,15 @@ class Assignment:
 
     @property
     def generation(self) -> int:
-        """The number that `let_go` gave last; 0 before the first."""
+        """The number that `revoke` gave last; 0 before the first."""
         return self._generation
 
     def _check_current(self, generation: int) -> None:
         if generation != self._generation:
             raise Superseded(f"a load must be of generation {self._generation}, got {generation}")
 
-    def take(self, partition: int, records: Sequence[tuple[int, bytes]]) -> SeekTo | None:
-        """Applies records of a partition and saves what they change.
+    def process(self, partition: int, records: Sequence[tuple[int, bytes]]) -> SeekTo | None:
+        """Apply records of a partition and save what they change.
 
         Records of a partition that is not assigned any more are left to whoever has it.
 
@@ -146,9 +146,9 @@ class Assignment:
         """
         with self._lock:
             state = self._states.get(partition)
-            return None if state is None else self._take(state, partition, records)
+            return None if state is None else self._process(state, partition, records)
 
-    def _take(
+    def _process(
         self, state: PartitionState, partition: int, records: Sequence[tuple[int, bytes]]
     ) -> SeekTo | None:
         ready = contiguous(records, state.offset)
@@ -177,11 +177,11 @@ class Assignment:
             offset = self._states[partition].offset
             raise Gap(
                 f"partition {partition}: offset {offset} must come next, got {came} and others for "
-                f"{GAP_PATIENCE_S:g} s; if it is gone, {_adopting(partition, came)}"
+                f"{GAP_PATIENCE_S:g} s; if it is gone, {_how_to_skip(partition, came)}"
             )
 
     def verify(self) -> None:
-        """Looks for what silence would hide; to be called every few seconds.
+        """Look for what silence would hide; to be called every few seconds.
 
         Raises:
             Gap: If a missing record has not come for GAP_PATIENCE_S.
@@ -214,23 +214,26 @@ class Assignment:
         if offset < begin:
             raise Lost(
                 f"partition {partition}: offset {offset} must come next, and the log begins at {begin}; "
-                f"{_adopting(partition, begin)}"
+                f"{_how_to_skip(partition, begin)}"
             )
 
 
-def _adopting(partition: int, offset: int) -> str:
-    return f"`hubbub adopt SETTINGS --partition {partition} --from {offset}` gives up what is in between"
+def _how_to_skip(partition: int, offset: int) -> str:
+    return f"`hubbub skip-lost SETTINGS --partition {partition} --from {offset}` gives up what is in between"
 
 
 def _slim(state: PartitionState, change: Change) -> None:
-    """Lets go of all but the seal of rounds that a change has sealed."""
+    """Let go of all but the seal of rounds that a change has sealed."""
     for key, new in change.rounds.items():
         if new.sealed_at is not None:
             state.rounds[key] = RoundState(sealed_at=state.rounds[key].sealed_at)
 
 
 def contiguous(records: Sequence[tuple[int, bytes]], offset: int) -> list[tuple[int, bytes]]:
-    """The records that follow each other from `offset` on; those before it, and repeats, are left out."""
+    """Return the records that follow each other from `offset` on.
+
+    Those before it, and repeats, are left out.
+    """
     found = []
     for at, record in records:
         if at == offset:

@@ -2,7 +2,8 @@
 
 Everything in memory can be had again from store, archive and log, so that a worker may be killed between any
 two instructions: what was applied but not saved is read and applied again, and what was sealed but not
-released is released at the next start. Any doubt raises and ends the worker; its host starts another.
+released is released at the next start. Any invariant violation raises and ends the worker; its host starts
+another.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from dataclasses import replace
 from typing import Final
 
 from hubbub.survey import AnyEstimator, Survey
-from hubbub_aggregator.counting.dead_letters import DeadLetters, Unkept
+from hubbub_aggregator.counting.dead_letters import DeadLetters, NullDeadLetters
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey, RoundState
 from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.skipping import Skips, next_change
 from hubbub_aggregator.counting.verdict_counts import NOTHING
 from hubbub_aggregator.errors import Ahead, ArchiveError, ClockDoubt, Diverged
-from hubbub_aggregator.release.enrolment import Fleet
-from hubbub_aggregator.release.provisional import Steps, Tally, advance
+from hubbub_aggregator.release.enrolment import FleetStatement
+from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
 from hubbub_aggregator.release.round_release import (
     Document,
     Release,
@@ -47,7 +48,7 @@ _IDLE_S: Final = 0.05  # how long `run` rests when the log has nothing new
 
 
 class Worker:
-    """Counts every partition of one log.
+    """A worker that counts every partition of one log.
 
     Args:
         log: What to count.
@@ -79,25 +80,25 @@ class Worker:
         clock: Callable[[], float] = time.time,
         read_records: int = DEFAULT_READ_RECORDS,
         dead_letters: DeadLetters | None = None,
-        fleet: Fleet | None = None,
+        fleet: FleetStatement | None = None,
         skips: Skips | None = None,
     ) -> None:
         self._log, self._store, self._archive, self._view = log, store, archive, view
         self._grace_s, self._clock, self._read_records = grace_s, clock, read_records
-        self._sealer = Sealer(log, self._home)
-        self._dead_letters = dead_letters or Unkept()
-        self._fleet, self._skips = fleet or Fleet(), skips or {}
+        self._sealer = Sealer(log, self._target_partitions)
+        self._dead_letters = dead_letters or NullDeadLetters()
+        self._fleet, self._skips = fleet or FleetStatement(), skips or {}
         self._states: dict[int, PartitionState] = {}
         for partition in range(log.partitions):
             state = self._states[partition] = store.load(partition)
-            state.place(log.layout, partition)
+            state.place(log.partition_map, partition)
             end = log.end(partition)
             if state.offset > end:
                 raise Ahead(
                     f"partition {partition}: offset must be at most the log's {end}, got {state.offset}"
                 )
         self._estimators: dict[bytes, AnyEstimator] = {}
-        self._steps: dict[RoundKey, Steps] = store.load_steps()
+        self._steps: dict[RoundKey, PublicationGate] = store.load_gates()
         # What is released is looked at no more, however many rounds there have been.
         self._released: dict[RoundKey, Document] = {}
         # The most reports of any round released, by digest.
@@ -134,24 +135,24 @@ class Worker:
                         f"survey {digest.hex()}, round {number}, partition {partition}: its counts were "
                         "let go of because an archive has its release; this one must be it, and is not"
                     )
-        self._let_go(self._released)
-        self._forget_steps(self._steps.keys() & self._released.keys())
+        self._free_archived(self._released)
+        self._forget_gates(self._steps.keys() & self._released.keys())
         self._release()
         self._show()
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether every record that the log holds is applied."""
+        """True if every record that the log holds is applied."""
         return all(state.offset >= self._log.end(partition) for partition, state in self._states.items())
 
     def step(self) -> int:
-        """Applies and saves some records of every partition, seals and releases what is due, shows the rest.
+        """Apply and save some records of every partition, seal and release what is due, show the rest.
 
         Returns:
             How many records were applied.
 
         Raises:
-            AggregatorError: On any doubt; the worker must not be used any more.
+            AggregatorError: On any invariant violation; the worker must not be used any more.
         """
         applied = sum(self._advance(partition) for partition in self._states)
         if not applied and self.is_caught_up:
@@ -163,13 +164,13 @@ class Worker:
         return applied
 
     def run(self, stop: threading.Event) -> None:
-        """Steps until `stop` is set, resting while there is nothing new."""
+        """Step until `stop` is set, resting while there is nothing new."""
         while not stop.is_set():
             if not self.step():
                 stop.wait(_IDLE_S)
 
     def seal(self, keys: list[RoundKey]) -> None:
-        """Seals rounds before their time, for a host that knows that nothing more will come."""
+        """Seal rounds before their time, for a host that knows that nothing more will come."""
         self._sealer.seal(keys)
 
     def _advance(self, partition: int) -> int:
@@ -184,12 +185,12 @@ class Worker:
         state.commit(change)
         if change.lost:
             self._sealer.forget()
-        self._look({key: state.rounds[key] for key in change.rounds})
-        self._total = sum((new.accounting + new.afterwards for new in change.rounds.values()), self._total)
+        self._mark_changed({key: state.rounds[key] for key in change.rounds})
+        self._total = sum((new.verdicts + new.after_seal for new in change.rounds.values()), self._total)
         return change.offset - change.previous
 
-    def _look(self, rounds: Mapping[RoundKey, RoundState]) -> None:
-        """Notes which of the rounds that have changed are answered, and which a partition has sealed."""
+    def _mark_changed(self, rounds: Mapping[RoundKey, RoundState]) -> None:
+        """Note which of the rounds that have changed are answered, and which a partition has sealed."""
         for key, known in rounds.items():
             if key not in self._released and _is_answered(known):
                 self._open.add(key)
@@ -210,12 +211,15 @@ class Worker:
             self._view.unsealed = None
         self._sealer.seal(due(self._open, self._surveys(), now_s, self._grace_s))
 
-    def _home(self, key: RoundKey) -> range:
-        """The partitions that a round's reports lie in; all of them as long as nobody knows its survey."""
+    def _target_partitions(self, key: RoundKey) -> range:
+        """Return the partitions that a round's reports lie in.
+
+        All of them as long as nobody knows its survey.
+        """
         for state in self._states.values():
             survey = state.surveys.get(key[0])
             if survey is not None:
-                return self._log.layout.partitions_at(survey.round_start_s(key[1]))
+                return self._log.partition_map.partitions_at(survey.round_start_s(key[1]))
         return range(self._log.partitions)
 
     def _surveys(self) -> dict[bytes, Survey]:
@@ -227,7 +231,7 @@ class Worker:
         return self._estimators[survey.digest]
 
     def _release(self) -> None:
-        """Archives every round whose last seal was just applied, many at the price of one."""
+        """Archive every round whose last seal was just applied, many at the price of one."""
         if not self._sealing:
             return
         surveys = self._surveys()
@@ -240,21 +244,21 @@ class Worker:
                         done[key] = document
         # A round that a partition has yet to seal is looked at again when it does.
         self._sealing = {key for key in self._sealing if key[0] not in surveys}
-        self._forget_steps(self._steps.keys() & done.keys())
+        self._forget_gates(self._steps.keys() & done.keys())
         for key, document in done.items():
             self._provisional.pop(key, None)
             self._released[key] = _shown(document)
             self._open.discard(key)
-        self._let_go(done)
+        self._free_archived(done)
 
     def _archived(self, key: RoundKey, survey: Survey) -> Document | None:
-        """The release of a round as the archive has it from now on, or None while a partition has no seal.
+        """Return a round's release as the archive keeps it, or None while a partition has no seal.
 
         Raises:
             Diverged: If the archive has another.
         """
         digest, number = key
-        states = {partition: self._states[partition] for partition in self._home(key)}
+        states = {partition: self._states[partition] for partition in self._target_partitions(key)}
         finished = release(survey, number, states)
         if finished is None:
             return None
@@ -273,20 +277,20 @@ class Worker:
         self._most[digest] = max(self._most.get(digest, 0), document["accounting"]["accepted"])
         return document
 
-    def _let_go(self, keys: Iterable[RoundKey]) -> None:
-        """What becomes of archived rounds in the store: nothing here, where there is room."""
+    def _free_archived(self, keys: Iterable[RoundKey]) -> None:
+        """Free archived rounds from the store; the embedded node keeps them."""
 
-    def _forget_steps(self, keys: Iterable[RoundKey]) -> None:
-        """Drops the provisional steps of released rounds."""
-        forgotten: dict[RoundKey, Steps | None] = dict.fromkeys(keys)
-        self._store.save_steps(forgotten)
+    def _forget_gates(self, keys: Iterable[RoundKey]) -> None:
+        """Drop the provisional steps of released rounds."""
+        forgotten: dict[RoundKey, PublicationGate | None] = dict.fromkeys(keys)
+        self._store.save_gates(forgotten)
         for key in forgotten:
             del self._steps[key]
 
     def _show(self) -> None:
-        """Moves the steps of open rounds that have changed on, and publishes everything."""
+        """Move the steps of open rounds that have changed on, and publish everything."""
         surveys = self._surveys()
-        changed: dict[RoundKey, Steps | None] = {}
+        changed: dict[RoundKey, PublicationGate | None] = {}
         self._changed &= self._open
         for key in sorted(self._changed):
             digest, number = key
@@ -298,13 +302,13 @@ class Worker:
                 self._open.discard(key)
                 continue
             parts = [state.rounds[key] for state in self._states.values() if key in state.rounds]
-            accounting = sum((part.accounting for part in parts), NOTHING)
+            accounting = sum((part.verdicts for part in parts), NOTHING)
             steps = known = self._steps.get(key)
             if all(part.sealed_at is None for part in parts):
                 # From the first seal on nothing moves until the release.
                 cut = {partition: state.offset for partition, state in self._states.items()}
                 survey = surveys[digest]
-                now = Tally(cut, sum_counts(part.counts for part in parts), accounting.accepted)
+                now = AcceptedCounts(cut, sum_counts(part.counts for part in parts), accounting.accepted)
                 steps = advance(known, now, minimum_cohort=survey.minimum_cohort)
             if steps is not None and steps is not known:
                 self._steps[key] = changed[key] = steps
@@ -316,23 +320,26 @@ class Worker:
                 "lost": lost_of(surveys[digest], number, self._states),
             }
         # Saved before they are seen: after a crash the next step is still a cohort away.
-        self._store.save_steps(changed)
+        self._store.save_gates(changed)
         self._ends = {partition: self._log.end(partition) for partition in self._states}
         rounds = self._released | self._provisional
         self._view.publish(compose(self._log.identity, self._states, self._ends, rounds, self._total))
 
-    def _provisional_document(self, survey: Survey, number: int, steps: Steps | None) -> Document:
-        shown = steps.shown if steps is not None else None
-        tally = shown or Tally({}, sum_counts(()), 0)
+    def _provisional_document(self, survey: Survey, number: int, steps: PublicationGate | None) -> Document:
+        shown = steps.published if steps is not None else None
+        tally = shown or AcceptedCounts({}, sum_counts(()), 0)
         provisional = Release(survey, number, "provisional", tally, NOTHING)
         return _shown(provisional.document(self._estimator(survey)))
 
 
 def _is_answered(known: RoundState) -> bool:
-    """Whether there is something to release: refusals alone, which anybody can cause, open no round."""
-    return known.accounting.accepted > 0 or known.sealed_at is not None
+    """Return whether there is something to release.
+
+    Refusals alone, which anybody can cause, open no round.
+    """
+    return known.verdicts.accepted > 0 or known.sealed_at is not None
 
 
 def _shown(document: Document) -> Document:
-    """The document with the number of devices that its estimates rest on, 0 where there are none."""
+    """Return the document with the number of devices that its estimates rest on, 0 where there are none."""
     return document | {"as_of": 0 if document["suppressed"] else document["devices"]}

@@ -3,7 +3,7 @@
 Faust brings group membership, rebalances and a fetcher in a thread of its own. It does not bring durability:
 its acknowledgements and committed offsets are a courtesy to Kafka's tools. Where to read on is the store's
 word, given to Faust in place of the committed offset at the moment when it seeks after a rebalance; a seek
-from an earlier hook would be undone there. Any doubt ends the process.
+from an earlier hook would be undone there. Any invariant violation ends the process.
 
 An event costs Faust a few hundred microseconds whatever it holds. So its fetcher gathers, and one event is a
 group: records of one partition that are applied and saved together, under the offset of the last.
@@ -32,7 +32,7 @@ from faust.types.tuples import ConsumerMessage
 
 from hubbub_aggregator.counting.dead_letters import DeadLetters
 from hubbub_aggregator.counting.skipping import Skips
-from hubbub_aggregator.errors import LayoutGrown, Superseded
+from hubbub_aggregator.errors import PartitionMapGrown, Superseded
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.stores.store import Store
 from hubbub_topic import Log
@@ -58,7 +58,7 @@ _Group: TypeAlias = list[tuple[int, bytes]]
 
 
 class _GroupSchema(faust.Schema[None, _Group]):
-    """Leaves a message's value as it is: a group."""
+    """A schema that leaves a message's value as it is: a group."""
 
     def loads_value(self, app: Any, message: Any, **_: Any) -> _Group:  # noqa: ANN401 - Faust's own types vary
         group: _Group = message.value
@@ -66,7 +66,7 @@ class _GroupSchema(faust.Schema[None, _Group]):
 
 
 class _GroupThread(AIOKafkaConsumerThread):
-    """Fetches groups where Faust fetches records."""
+    """A consumer thread that fetches groups where Faust fetches records."""
 
     async def _fetch_records(
         self,
@@ -108,7 +108,7 @@ class _GroupThread(AIOKafkaConsumerThread):
         await super()._seek_wait(consumer, partitions)
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        """Commit what of these offsets is still assigned; whether it was done.
+        """Store those of these offsets that are still assigned, and return whether it was done.
 
         Faust would end the process where a rebalance took all of them, or the broker refuses. Nothing reads
         these offsets but Kafka's tools: the store says where to read on.
@@ -129,14 +129,14 @@ class _GroupThread(AIOKafkaConsumerThread):
 
 
 class _NothingRead(dict[TP, int | None]):
-    """In place of Faust's notes of what it read last, by which it would drop what is read again."""
+    """An empty stand-in for Faust's notes of what it read last, by which it would drop what is read again."""
 
     def __getitem__(self, tp: TP) -> int | None:
         return None
 
 
 class _GroupConsumer(Consumer):
-    """Hands groups on as if each was a record, under the offset of the last one that it holds.
+    """A consumer that hands each group on as one record, under the offset of its last record.
 
     Repeats and holes are the assignment's to see.
     """
@@ -170,7 +170,7 @@ class _GroupConsumer(Consumer):
         return max(acked) + 1 if acked else None
 
     def on_buffer_full(self, tp: TP) -> None:
-        """All partitions share one queue, and the fetcher waits for room in it.
+        """Do nothing: all partitions share one queue, and the fetcher waits for room in it.
 
         Faust would let the partition rest instead, and sleep for a second when all of them do.
         """
@@ -188,7 +188,7 @@ def create_app(
     dead_letters: DeadLetters | None = None,
     skips: Skips | None = None,
 ) -> faust.App:
-    """A Faust app that counts the partitions it is assigned.
+    """Return a Faust app that counts the partitions it is assigned.
 
     Args:
         log: The topic as a log: its partitions and ends.
@@ -207,26 +207,26 @@ def create_app(
         begin=log.begin,
         end=log.end,
         keep="open",
-        layout=log.layout,
+        partition_map=log.partition_map,
         clock=time.monotonic,
         dead_letters=dead_letters,
         skips=skips,
     )
-    layout = log.layout
-    names = [span.topic for span in layout.spans]
+    partition_map = log.partition_map
+    names = [period.topic for period in partition_map.periods]
     # A topic's partition and its number in the log.
     numbers = {
-        TP(names[span], local): number
-        for number in range(layout.partitions)
-        for span, local in [layout.place(number)]
+        TP(names[period], local): number
+        for number in range(partition_map.partitions)
+        for period, local in [partition_map.place(number)]
     }
     places = {number: place for place, number in numbers.items()}
 
     class StoreConsumer(_GroupConsumer):
-        """Reads on from where the store says."""
+        """A consumer that reads on from the offset that the store gives."""
 
         async def seek_to_committed(self) -> Mapping[TP, int]:
-            generation = assignment.let_go()
+            generation = assignment.revoke()
             try:
                 assigned = sorted(numbers[tp] for tp in self.assignment() if tp in numbers)
                 # Loading may take seconds; heartbeats come from the consumer's own thread meanwhile.
@@ -243,12 +243,12 @@ def create_app(
             return offsets
 
     class StoreTransport(Transport):
-        """Makes that consumer."""
+        """A transport that makes that consumer."""
 
         Consumer = StoreConsumer
 
     class App(faust.App):
-        """Uses that transport; `assignment` is what it counts."""
+        """An app that uses that transport; `assignment` is what it counts."""
 
         assignment: Assignment
 
@@ -256,7 +256,7 @@ def create_app(
             return StoreTransport(self.conf.broker_consumer, self)
 
         def _create_directories(self) -> None:
-            """Makes none: Faust's are for tables, and the working directory may belong to somebody else."""
+            """Make none: Faust's are for tables, and the working directory may belong to somebody else."""
 
     app = App(
         group,
@@ -284,7 +284,7 @@ def create_app(
                 # A partition that somebody added to a topic: no report belongs there.
                 if place not in numbers:
                     continue
-                seek = assignment.take(numbers[place], group)
+                seek = assignment.process(numbers[place], group)
                 if seek is not None:
                     generation = assignment.generation
                     try:
@@ -299,15 +299,15 @@ def create_app(
 
     async def let_go(*_: object, **__: object) -> None:
         # What still waits in buffers belongs to others as soon as this returns.
-        assignment.let_go()
+        assignment.revoke()
 
     async def verify() -> None:
         try:
             # Asks the broker, and counting goes on meanwhile.
             await asyncio.to_thread(assignment.verify)
-            if log.partitions != layout.partitions:
-                raise LayoutGrown(
-                    f"the log has {log.partitions} partitions, this worker knew {layout.partitions}"
+            if log.partitions != partition_map.partitions:
+                raise PartitionMapGrown(
+                    f"the log has {log.partitions} partitions, this worker knew {partition_map.partitions}"
                 )
         except Exception:
             _end()
@@ -320,7 +320,7 @@ def create_app(
 
 
 def use_event_loop(name: Literal["asyncio", "uvloop"]) -> None:
-    """Says what drives the apps that are made from now on.
+    """Set the event loop of the apps that are made from now on.
 
     Raises:
         ImportError: If uvloop is not installed.
@@ -333,7 +333,7 @@ def use_event_loop(name: Literal["asyncio", "uvloop"]) -> None:
 
 
 def run(app: faust.App) -> int:
-    """Runs a worker until SIGINT or SIGTERM, which finish the group under way; its exit code."""
+    """Run a worker until SIGINT or SIGTERM, which finish the group under way, and return its exit code."""
     try:
         worker = faust.Worker(app, loglevel="WARNING", redirect_stdouts=False, quiet=True)
         worker.spinner = None  # its control characters would stand in the log, `quiet` or not
@@ -344,7 +344,7 @@ def run(app: faust.App) -> int:
 
 
 def _end() -> None:
-    """Ends the process on a doubt.
+    """End the process on an invariant violation.
 
     An agent that raises is restarted by Faust, and what it was given counts as done. Everything in memory can
     be had again from the store and the log, so nothing is tidied up.

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey
-from hubbub_aggregator.errors import LayoutGrown, StoreError
-from hubbub_aggregator.release.provisional import Steps
+from hubbub_aggregator.errors import PartitionMapGrown, StoreError
+from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.runners.embedded import Worker
 from hubbub_aggregator.web.view import total_of
 from hubbub_topic import Log
@@ -23,19 +23,19 @@ class CountsStore(Protocol):
     """A store that gives offsets and counts away without ids."""
 
     def offset(self, partition: int) -> int:
-        """The next offset that is stored."""
+        """Return the next offset that is stored."""
         ...
 
     def load_counts(self, partition: int) -> PartitionState:
-        """The state without ids."""
+        """Return the state without ids."""
         ...
 
     def forget(self, partition: int, key: RoundKey) -> None:
-        """Lets go of the counts of a sealed round whose release is archived; again is harmless."""
+        """Let go of the counts of a sealed round whose release is archived; again is harmless."""
         ...
 
     def hold_lease(self) -> None:
-        """Takes or keeps the lease on sealing, releasing and showing.
+        """Take or keep the lease on sealing, releasing and showing.
 
         Raises:
             LeaseLost: If another one holds it.
@@ -50,12 +50,12 @@ class CountsStore(Protocol):
         """
         ...
 
-    def load_steps(self) -> dict[RoundKey, Steps]:
-        """The provisional steps of all open rounds."""
+    def load_gates(self) -> dict[RoundKey, PublicationGate]:
+        """Return the provisional steps of all open rounds."""
         ...
 
-    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
-        """Keeps the steps of some rounds before anybody sees them."""
+    def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
+        """Keep the steps of some rounds before anybody sees them."""
         ...
 
 
@@ -64,15 +64,15 @@ class _Counts:
 
     def __init__(self, store: CountsStore) -> None:
         self.load, self.offset, self.forget = store.load_counts, store.offset, store.forget
-        self.load_steps, self.save_steps = store.load_steps, store.save_steps
+        self.load_gates, self.save_gates = store.load_gates, store.save_gates
         self.hold_lease, self.verify = store.hold_lease, store.verify
 
     def save(self, partition: int, change: Change) -> None:
         raise StoreError(f"partition {partition} must be counted by its worker, not by who watches")
 
 
-class Watcher(Worker):
-    """Seals due rounds, releases what every partition has sealed, and shows the rest, as a Worker does.
+class Publisher(Worker):
+    """A worker that seals due rounds, releases those that every partition has sealed, and shows the rest.
 
     One at a time is at work per log: who holds the lease. It keeps the steps of what was shown, and the
     archive. One that lost the lease without noticing does no harm: seals may be repeated, the archive refuses
@@ -96,13 +96,13 @@ class Watcher(Worker):
         super().__init__(log, self._counts, **options)
 
     def step(self) -> int:
-        """Looks at what the workers have saved, seals and releases what is due, shows the rest.
+        """Look at what the workers have saved, seal and release what is due, show the rest.
 
         Returns:
             How many records were applied since the last step.
         """
         if self._log.partitions != len(self._states):
-            raise LayoutGrown(
+            raise PartitionMapGrown(
                 f"the log has {self._log.partitions} partitions, {len(self._states)} are watched"
             )
         self._quiet = (self._quiet + 1) % _QUIET_STEPS
@@ -116,11 +116,11 @@ class Watcher(Worker):
         return applied
 
     def _lags_otherwise(self) -> bool:
-        """Whether the log has other ends than those shown: where nobody counts, nothing else would say so."""
+        """Return whether the log has other ends than those shown; where nobody counts, nothing else tells."""
         return not self._quiet and any(self._log.end(number) != end for number, end in self._ends.items())
 
     def run(self, stop: threading.Event) -> None:
-        """Steps until `stop` is set.
+        """Step until `stop` is set.
 
         Raises:
             LeaseLost: If another watcher is at work.
@@ -129,10 +129,10 @@ class Watcher(Worker):
             self._counts.hold_lease()
             self.step()
 
-    def _let_go(self, keys: Iterable[RoundKey]) -> None:
-        """Frees what the store keeps of archived rounds: memory follows what is open, not what has been."""
+    def _free_archived(self, keys: Iterable[RoundKey]) -> None:
+        """Free what the store keeps of archived rounds: memory follows what is open, not what has been."""
         for key in keys:
-            for partition in self._home(key):
+            for partition in self._target_partitions(key):
                 known = self._states[partition].rounds.get(key)
                 if known is not None and not known.is_archived:
                     self._counts.forget(partition, key)
@@ -142,7 +142,7 @@ class Watcher(Worker):
         if self._counts.offset(partition) <= known.offset:
             return 0
         state = self._states[partition] = self._counts.load(partition)
-        self._look(state.rounds)
+        self._mark_changed(state.rounds)
         if state.lost != known.lost:
             self._sealer.forget()
         self._total = total_of(self._states.values())

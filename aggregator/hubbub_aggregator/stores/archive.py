@@ -1,4 +1,4 @@
-"""Where sealed releases stay: put once, read for ever; a second, different version is refused."""
+"""The archive of sealed releases: put once, kept for ever; a different second version is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Archive(Protocol):
     """The authority for sealed rounds."""
 
     def put(self, key: RoundKey, data: bytes) -> None:
-        """Keeps a release for good; putting the same bytes again changes nothing.
+        """Keep a release for good; putting the same bytes again changes nothing.
 
         Raises:
             Diverged: If other bytes are kept for this round; they stay.
@@ -30,11 +30,11 @@ class Archive(Protocol):
         ...
 
     def get(self, key: RoundKey) -> bytes | None:
-        """A round's release, or None."""
+        """Return a round's release, or None."""
         ...
 
     def together(self) -> AbstractContextManager[None]:
-        """What is put within reaches the disk at the end, at the price of one release."""
+        """Sync what is put within to the disk at the end, at the price of one release."""
         ...
 
 
@@ -89,7 +89,7 @@ class SqliteArchive:
         return version
 
     def _add_checksums(self) -> int:
-        """Give every release of a file of schema 1 its checksum, all or none; return the version."""
+        """Write the checksum of every release of a file of schema 1, all or none; return the version."""
         self._db.execute("BEGIN IMMEDIATE")
         if self._version() == 1:  # no other process has just done it
             self._db.execute("ALTER TABLE release ADD COLUMN checksum BLOB NOT NULL DEFAULT x''")

@@ -1,4 +1,4 @@
-"""How to reach a Redis, or a Redis Cluster, and how its failures are told."""
+"""Connections to a Redis or a Redis Cluster, and the errors they raise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUERY_SECRET: Final = re.compile(r"(password|username)=[^&]*", re.IGNORECASE)
 
 
 def connected(url: str) -> Any:  # noqa: ANN401 - a client of one server, or of a cluster
-    """A client that gives bytes back and does not retry.
+    """Return a client that gives bytes back and does not retry.
 
     Args:
         url: redis://host:6379/0, or redis+cluster://host:6379 for a Redis Cluster.
@@ -63,7 +63,7 @@ def redacted(url: str) -> str:
 
 
 def policies(client: Any) -> list[str]:  # noqa: ANN401 - a client of one server, or of a cluster
-    """What each server does when its memory is full."""
+    """Return each server's policy for a full memory."""
     if isinstance(client, redis.RedisCluster):
         servers = client.info("memory", target_nodes=redis.RedisCluster.PRIMARIES)
         # One server answers for itself, several each under its name.
@@ -87,7 +87,7 @@ def clocks(client: Any) -> list[float]:  # noqa: ANN401 - a client of one server
 
 @contextmanager
 def as_store_error() -> Iterator[None]:
-    """Raises what Redis raises as a StoreError."""
+    """Raise what Redis raises as a StoreError."""
     try:
         yield
     except (redis.RedisError, RedisClusterException, OSError) as error:

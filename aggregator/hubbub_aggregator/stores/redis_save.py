@@ -31,8 +31,8 @@ def command(change: Change, name: Callable[..., str]) -> tuple[list[str], list[A
     words: list[Any] = [
         change.previous,
         change.offset,
-        sum(each.accounting.accepted for each in new),
-        sum(each.accounting.attempts + each.afterwards.attempts for each in new),
+        sum(each.verdicts.accepted for each in new),
+        sum(each.verdicts.attempts + each.after_seal.attempts for each in new),
     ]
 
     def add(verb: str, key: int, *rest: str | bytes | int) -> None:
@@ -42,7 +42,7 @@ def command(change: Change, name: Callable[..., str]) -> tuple[list[str], list[A
         if number:
             add("HINCRBY", _HEAD, tally, number)
     for lost in change.lost:
-        add("RPUSH", _LOST, f"{lost.first} {lost.end} {lost.adopted_s}")
+        add("RPUSH", _LOST, f"{lost.first} {lost.end} {lost.skipped_s}")
     for digest, survey in change.surveys.items():
         add("HSET", _SURVEYS, digest, survey.canonical)
     for key, added in change.rounds.items():

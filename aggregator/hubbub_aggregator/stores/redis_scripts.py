@@ -112,7 +112,7 @@ return 1
 
 # KEYS: steps, lease, how many steps are kept. ARGV: token, then fields and values, of which an empty one
 # forgets its field.
-SAVE_STEPS: Final = """
+SAVE_GATES: Final = """
 local holder = redis.call('GET', KEYS[2])
 if holder and holder ~= ARGV[1] then return 1 end
 local kept = redis.call('GET', KEYS[3])

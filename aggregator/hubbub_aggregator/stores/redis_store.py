@@ -42,12 +42,12 @@ import redis
 
 from hubbub.errors import HubbubError
 from hubbub.survey import Survey
-from hubbub.wire import Layout
+from hubbub.wire import PartitionMap
 from hubbub_aggregator.counting.dedup import IdTable
 from hubbub_aggregator.counting.lost_offsets import LostRange
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, LeaseLost, StoreConflict, StoreError
-from hubbub_aggregator.release.provisional import Steps
+from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.stores import redis_save, redis_scripts, redis_values
 from hubbub_aggregator.stores.redis_connection import as_store_error, clocks, connected, policies
 from hubbub_aggregator.stores.store import check
@@ -63,7 +63,7 @@ LEASE_S: Final = 10.0
 
 
 class RedisStore:
-    """Keeps the counts of one log in Redis; any number of processes, one writer per partition.
+    """A store of one log's counts in Redis; any number of processes, one writer per partition.
 
     Args:
         client: A connection that gives bytes back and does not retry; see `connect`.
@@ -84,7 +84,7 @@ class RedisStore:
         *,
         log_identity: str,
         partitions: int,
-        layout: Layout | None = None,
+        partition_map: PartitionMap | None = None,
         namespace: str = "hubbub",
     ) -> None:
         if not namespace or set("{}") & set(namespace):
@@ -92,7 +92,7 @@ class RedisStore:
         # Its answers are typed as either of sync and async; here they are always sync.
         self._redis = cast(Any, client)
         self._partitions, self._namespace = partitions, namespace
-        self._layout = layout or Layout.of(partitions, identity=log_identity)
+        self._partition_map = partition_map or PartitionMap.of(partitions, identity=log_identity)
         self._steps = f"{{{namespace}:steps}}:{log_identity}"
         self._steps_kept = f"{self._steps}:kept"
         self._lease_key, self._token = f"{self._steps}:lease", secrets.token_hex(8)
@@ -102,7 +102,7 @@ class RedisStore:
         with as_store_error():
             self._save = self._redis.register_script(redis_scripts.SAVE)
             self._lease = self._redis.register_script(redis_scripts.LEASE)
-            self._save_steps = self._redis.register_script(redis_scripts.SAVE_STEPS)
+            self._save_steps = self._redis.register_script(redis_scripts.SAVE_GATES)
             self._forget = self._redis.register_script(redis_scripts.FORGET)
             self._load = self._redis.register_script(redis_scripts.READ)
             self._set_totals = self._redis.register_script(redis_scripts.SET_TOTALS)
@@ -122,10 +122,10 @@ class RedisStore:
         *,
         log_identity: str,
         partitions: int,
-        layout: Layout | None = None,
+        partition_map: PartitionMap | None = None,
         namespace: str = "hubbub",
     ) -> Self:
-        """The store behind `url`: redis://host:6379/0, or redis+cluster://host:6379 for a Redis Cluster.
+        """Return the store behind `url`: redis://host:6379/0, or redis+cluster://host:6379.
 
         Raises:
             ForeignStore: As for the class.
@@ -134,7 +134,11 @@ class RedisStore:
         client = connected(url)
         try:
             return cls(
-                client, log_identity=log_identity, partitions=partitions, layout=layout, namespace=namespace
+                client,
+                log_identity=log_identity,
+                partitions=partitions,
+                partition_map=partition_map,
+                namespace=namespace,
             )
         except BaseException:
             client.close()
@@ -152,34 +156,34 @@ class RedisStore:
                     raise StoreError(f"maxmemory-policy must be noeviction, got {policy}")
 
     def close(self) -> None:
-        """Gives the lease back if it is held, and closes the connections."""
+        """Return the lease back if it is held, and close the connections."""
         if self._holds:
             with suppress(StoreError):
                 self.release_lease()
         self._redis.close()
 
     def _identity(self, partition: int) -> bytes:
-        """What a partition's counts are of: a topic, which has more of them or not, and this schema."""
-        span = self._layout.spans[self._layout.place(partition)[0]]
-        identity = {"log": span.identity, "partitions": span.partitions, "schema": SCHEMA_VERSION}
+        """Return the identity of a partition's counts: its topic, that topic's growth, and the schema."""
+        period = self._partition_map.periods[self._partition_map.place(partition)[0]]
+        identity = {"log": period.identity, "partitions": period.partitions, "schema": SCHEMA_VERSION}
         return json.dumps(identity, sort_keys=True).encode()
 
     def _key(self, partition: int, *parts: str) -> str:
         return ":".join((f"{{{self._namespace}:{partition}}}", *parts))
 
     def _round_keys(self, partition: int, key: RoundKey) -> tuple[str, str]:
-        """The names of a round's integers and of its ids."""
+        """Return the names of a round's integers and of its ids."""
         names = key[0].hex(), str(key[1])
         return self._key(partition, "round", *names), self._key(partition, "ids", *names)
 
     def offset(self, partition: int) -> int:
-        """The next offset that is stored, without loading anything else."""
+        """Return the next offset that is stored, without loading anything else."""
         self._check_partition(partition)
         with as_store_error():
             return int(self._redis.hget(self._key(partition, "head"), "offset") or 0)
 
     def load(self, partition: int) -> PartitionState:
-        """The state that was saved last, its id tables built anew.
+        """Return the state that was saved last, its id tables built anew.
 
         Raises:
             CorruptStore: If ids loaded, accepted reports and counts differ in any round, or keys contradict.
@@ -195,7 +199,7 @@ class RedisStore:
         return state
 
     def load_counts(self, partition: int) -> PartitionState:
-        """The same without ids: enough to release and to show, not to count on.
+        """Return the state without ids: enough to release and to show, not to count on.
 
         Raises:
             CorruptStore: If keys contradict each other.
@@ -204,7 +208,7 @@ class RedisStore:
         return self._consistent(partition, with_ids=False)[0]
 
     def _consistent(self, partition: int, *, with_ids: bool) -> tuple[PartitionState, dict[str, int] | None]:
-        """The state, and the totals that were saved with it, None where an older release saved last."""
+        """Return the state, and its totals, None where an older release saved last."""
         self._check_partition(partition)
         for _ in range(_LOAD_ATTEMPTS):
             try:
@@ -217,7 +221,7 @@ class RedisStore:
         raise StoreConflict(f"partition {partition} must stand still to be loaded; another writer moves it")
 
     def _read(self, partition: int, *, with_ids: bool) -> tuple[PartitionState, dict[str, int] | None] | None:
-        """The state and its totals, or None if it moved while it was read."""
+        """Return the state and its totals, or None if it moved while it was read."""
         # Names first: a script must be told the keys that it reads.
         fields = self._redis.hkeys(self._key(partition, "rounds"))
         keys = [self._key(partition, name) for name in ("head", "surveys", "rounds", "seals", "lost", "past")]
@@ -269,7 +273,7 @@ class RedisStore:
         return (state, totals) if is_still else None
 
     def _survey(self, canonical: bytes) -> Survey:
-        """The survey, compiled once: who watches loads every partition several times a second."""
+        """Return the survey, compiled once: who watches loads every partition several times a second."""
         found = self._compiled.get(canonical)
         if found is None:
             found = self._compiled[canonical] = Survey.from_canonical(canonical)
@@ -287,7 +291,7 @@ class RedisStore:
         return table if start else None
 
     def save(self, partition: int, change: Change) -> None:
-        """Makes a change durable as far as Redis is: by its append-only file, within a second.
+        """Make a change durable as far as Redis is: by its append-only file, within a second.
 
         What Redis forgets in a crash is read from the log again.
 
@@ -315,7 +319,7 @@ class RedisStore:
             raise StoreError(f"partition {partition}: Redis refused a save: {found.decode()}")
 
     def forget(self, partition: int, key: RoundKey) -> None:
-        """Lets go of the counts of a sealed round whose release is archived; again is harmless.
+        """Let go of the counts of a sealed round whose release is archived; again is harmless.
 
         Its tallies go into a sum, its seal stays, so that what comes late stays late: some hundred bytes.
 
@@ -348,7 +352,7 @@ class RedisStore:
             return clocks(self._redis)
 
     def hold_lease(self) -> None:
-        """Takes or keeps the lease on sealing, releasing and showing for LEASE_S.
+        """Take or keep the lease on sealing, releasing and showing for LEASE_S.
 
         Raises:
             LeaseLost: If another store object holds it.
@@ -361,12 +365,12 @@ class RedisStore:
         self._holds = True
 
     def release_lease(self) -> None:
-        """Lets the next one begin at once."""
+        """Release the lease, so that another process can begin at once."""
         with as_store_error():
             self._lease(keys=[self._lease_key], args=[self._token, 0])
 
-    def load_steps(self) -> dict[RoundKey, Steps]:
-        """The provisional steps of all open rounds.
+    def load_gates(self) -> dict[RoundKey, PublicationGate]:
+        """Return the provisional steps of all open rounds.
 
         Raises:
             CorruptStore: If what is kept there is not steps, or some of them have gone.
@@ -377,13 +381,13 @@ class RedisStore:
             raise self._steps_are_gone()
         try:
             return {
-                redis_values.round_of(field): redis_values.steps_of(data) for field, data in found.items()
+                redis_values.round_of(field): redis_values.unpack_gate(data) for field, data in found.items()
             }
         except (HubbubError, ValueError, TypeError) as error:
             raise CorruptStore(f"{self._steps}: {error!r}") from error
 
-    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
-        """Keeps the steps of some rounds before anybody sees them; None forgets a round's.
+    def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
+        """Keep the steps of some rounds before anybody sees them; None forgets a round's.
 
         Raises:
             LeaseLost: If another process holds the lease.
@@ -396,7 +400,7 @@ class RedisStore:
         for key, steps in changed.items():
             data = b""
             if steps is not None:
-                data = redis_values.packed_steps(steps)
+                data = redis_values.pack_gate(steps)
             words += redis_values.field_of(key), data
         with as_store_error():
             keys = [self._steps, self._lease_key, self._steps_kept]

@@ -1,4 +1,4 @@
-"""How rounds, tallies and steps lie in Redis as bytes; what lies under which key, `redis_store` says."""
+"""The encoding of rounds, tallies and gates in Redis; `redis_store` says which key holds which."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from hubbub.wire import pack, unpack
 from hubbub_aggregator.counting.partition import PartitionState, RoundChange, RoundKey, RoundState
-from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
-from hubbub_aggregator.release.provisional import Steps, Tally
+from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
+from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate
 
 TALLIES: Final = len(NOTHING)
 _HEADER: Final = 2 * TALLIES
@@ -20,18 +20,18 @@ _INCREMENTS: Final = 1000
 
 
 def field_of(key: RoundKey) -> bytes:
-    """A round's name within a hash: 16 bytes of digest, 8 of round, which may be NO_ROUND."""
+    """Return a round's name within a hash: 16 bytes of digest, 8 of round, which may be NO_ROUND."""
     return key[0] + key[1].to_bytes(8, "big", signed=True)
 
 
 def round_of(field: bytes) -> RoundKey:
-    """The round of such a name."""
+    """Return the round of such a name."""
     return field[:16], int.from_bytes(field[16:], "big", signed=True)
 
 
 def increments(new: RoundChange) -> Iterable[list[Any]]:
-    """The words of BITFIELD commands that add a round's tallies and counts; nothing for what stays."""
-    numbers = np.concatenate(([*new.accounting, *new.afterwards], new.counts)).astype(np.int64)
+    """Return the words of BITFIELD commands that add a round's tallies and counts; nothing for what stays."""
+    numbers = np.concatenate(([*new.verdicts, *new.after_seal], new.counts)).astype(np.int64)
     places = np.flatnonzero(numbers)
     for start in range(0, len(places), _INCREMENTS):
         part = places[start : start + _INCREMENTS]
@@ -43,7 +43,7 @@ def increments(new: RoundChange) -> Iterable[list[Any]]:
 
 
 def round_state(data: bytes, outputs: int) -> RoundState:
-    """A round's tallies and counts.
+    """Return a round's tallies and counts.
 
     Raises:
         ValueError: If there are more counts than symbols.
@@ -56,26 +56,26 @@ def round_state(data: bytes, outputs: int) -> RoundState:
     tallies = numbers[:_HEADER].tolist()
     return RoundState(
         counts=numbers[_HEADER:].copy(),
-        accounting=Accounting(*tallies[:TALLIES]),
-        afterwards=Accounting(*tallies[TALLIES:]),
+        verdicts=VerdictCounts(*tallies[:TALLIES]),
+        after_seal=VerdictCounts(*tallies[TALLIES:]),
     )
 
 
-def past_of(data: bytes | None) -> Accounting:
-    """The tallies of archived rounds."""
+def past_of(data: bytes | None) -> VerdictCounts:
+    """Return the tallies of archived rounds."""
     numbers = np.zeros(TALLIES, dtype=np.int64)
     found = np.frombuffer(data or b"", dtype=_COUNT)
     numbers[: len(found)] = found
-    return Accounting(*numbers.tolist())
+    return VerdictCounts(*numbers.tolist())
 
 
 def totals_of(state: PartitionState) -> dict[str, int]:
     """Return what a head keeps beside the offset, from everything else that a partition keeps."""
     rounds = state.rounds.values()
     return {
-        "accepted": state.past.accepted + sum(known.accounting.accepted for known in rounds),
+        "accepted": state.past.accepted + sum(known.verdicts.accepted for known in rounds),
         "attempts": state.past.attempts
-        + sum(known.accounting.attempts + known.afterwards.attempts for known in rounds),
+        + sum(known.verdicts.attempts + known.after_seal.attempts for known in rounds),
         "rounds": len(state.rounds),
         "seals": sum(known.sealed_at is not None for known in rounds),
         "surveys": len(state.surveys),
@@ -96,20 +96,20 @@ def saved_totals(head: Mapping[bytes, bytes]) -> dict[str, int] | None:
     return {name: int(head[name.encode()]) for name in names}
 
 
-def packed_steps(steps: Steps) -> bytes:
-    """The provisional steps of a round."""
-    return pack([None if steps.shown is None else _packed(steps.shown), _packed(steps.candidate)])
+def pack_gate(steps: PublicationGate) -> bytes:
+    """Return the provisional steps of a round."""
+    return pack([None if steps.published is None else _packed(steps.published), _packed(steps.pending)])
 
 
-def steps_of(data: bytes) -> Steps:
-    """The same again; what does not fit raises ValueError or TypeError, or what `unpack` raises."""
+def unpack_gate(data: bytes) -> PublicationGate:
+    """Return the gate that bytes hold, or raise ValueError, TypeError or an error of `unpack`."""
     shown, candidate = cast(Any, unpack(data, "steps"))  # Any stops here
-    return Steps(None if shown is None else _tally(*shown), _tally(*candidate))
+    return PublicationGate(None if shown is None else _tally(*shown), _tally(*candidate))
 
 
-def _packed(tally: Tally) -> list[Any]:
+def _packed(tally: AcceptedCounts) -> list[Any]:
     return [tally.n, list(tally.cut.items()), tally.counts.astype(_COUNT).tobytes()]
 
 
-def _tally(n: int, cut: list[tuple[int, int]], counts: bytes) -> Tally:
-    return Tally(dict(cut), np.frombuffer(counts, dtype=_COUNT).astype(np.int64), n)
+def _tally(n: int, cut: list[tuple[int, int]], counts: bytes) -> AcceptedCounts:
+    return AcceptedCounts(dict(cut), np.frombuffer(counts, dtype=_COUNT).astype(np.int64), n)

@@ -12,7 +12,7 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS letter (key BLOB PRIMARY KEY, value BLOB N
 
 
 class SqliteDeadTopic:
-    """Keeps, of each key, the last value; one thread at a time.
+    """A dead-letter topic in SQLite that keeps the last value of each key; one thread at a time.
 
     Args:
         path: The file; it is made where there is none.
@@ -39,7 +39,7 @@ class SqliteDeadTopic:
             raise StoreError(f"{path} must be a file of dead letters: {error}") from error
 
     def put(self, records: Sequence[tuple[bytes, bytes]]) -> None:
-        """Keeps (key, value) pairs, durable on return."""
+        """Keep (key, value) pairs, durable on return."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             self._db.executemany("INSERT OR REPLACE INTO letter VALUES (?, ?)", records)
@@ -50,9 +50,9 @@ class SqliteDeadTopic:
             raise
 
     def records(self) -> dict[bytes, bytes]:
-        """Every key and its last value."""
+        """Return every key and its last value."""
         return {bytes(key): bytes(value) for key, value in self._db.execute("SELECT key, value FROM letter")}
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._db.close()

@@ -27,9 +27,9 @@ from hubbub_aggregator.counting.partition import (
     RoundKey,
     RoundState,
 )
-from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict
-from hubbub_aggregator.release.provisional import Steps, Tally
+from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate
 from hubbub_aggregator.stores.store import check
 
 SCHEMA_VERSION: Final = 1
@@ -81,7 +81,7 @@ CREATE TABLE IF NOT EXISTS lost (
 
 
 class SqliteStore:
-    """Keeps the counts of one log in one file; one thread at a time.
+    """A store of one log's counts in one file; one thread at a time.
 
     Args:
         path: The file; it is made where there is none.
@@ -123,7 +123,7 @@ class SqliteStore:
         self._db.execute(_LOST)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._db.close()
 
     @contextmanager
@@ -137,7 +137,7 @@ class SqliteStore:
         self._db.execute("COMMIT")
 
     def load(self, partition: int) -> PartitionState:
-        """The state that was saved last, its id tables built anew.
+        """Return the state that was saved last, its id tables built anew.
 
         Raises:
             CorruptStore: If ids loaded, accepted reports and counts differ in any round, or rows contradict.
@@ -171,9 +171,9 @@ class SqliteStore:
         for digest, number, after_seal, *tally in self._rows(tallies, partition):
             known = state.rounds[digest, number]
             if after_seal:
-                known.afterwards = Accounting(*tally)
+                known.after_seal = VerdictCounts(*tally)
             else:
-                known.accounting = Accounting(*tally)
+                known.verdicts = VerdictCounts(*tally)
         chunks = "SELECT digest, round, chunk, counts FROM count"
         for digest, number, chunk, blob in self._rows(chunks, partition):
             part = np.frombuffer(blob, dtype=_COUNT)
@@ -191,7 +191,7 @@ class SqliteStore:
                 table.add(fresh)
 
     def save(self, partition: int, change: Change) -> None:
-        """Makes a change durable, all of it or nothing.
+        """Make a change durable, all of it or nothing.
 
         Raises:
             StoreConflict: If the stored offset is not `change.previous`: another writer was here.
@@ -210,7 +210,7 @@ class SqliteStore:
             for digest, survey in change.surveys.items():
                 self._db.execute("INSERT INTO survey VALUES (?, ?, ?)", (partition, digest, survey.canonical))
             for lost in change.lost:
-                row = (partition, lost.first, lost.end, lost.adopted_s)
+                row = (partition, lost.first, lost.end, lost.skipped_s)
                 self._db.execute("INSERT INTO lost VALUES (?, ?, ?, ?)", row)
             for (digest, number), new in change.rounds.items():
                 self._save_round((partition, digest, number), new, change.offset)
@@ -221,7 +221,7 @@ class SqliteStore:
             "outputs = max(outputs, excluded.outputs), sealed_at = coalesce(sealed_at, excluded.sealed_at)",
             (*key, len(new.counts), new.sealed_at),
         )
-        for after_seal, tally in enumerate((new.accounting, new.afterwards)):
+        for after_seal, tally in enumerate((new.verdicts, new.after_seal)):
             if tally != NOTHING:
                 self._db.execute(
                     "INSERT INTO tally VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
@@ -251,25 +251,27 @@ class SqliteStore:
     def verify(self) -> None:
         """Do nothing: a file loses no rows."""
 
-    def load_steps(self) -> dict[RoundKey, Steps]:
-        """The provisional steps of all open rounds."""
-        tallies: dict[RoundKey, dict[str, Tally]] = {}
+    def load_gates(self) -> dict[RoundKey, PublicationGate]:
+        """Return the provisional steps of all open rounds."""
+        tallies: dict[RoundKey, dict[str, AcceptedCounts]] = {}
         for digest, number, stage, n, cut, blob in self._db.execute(
             "SELECT digest, round, stage, n, cut, counts FROM step"
         ):
             offsets = {int(partition): offset for partition, offset in json.loads(cut).items()}
             counts = np.frombuffer(blob, dtype=_COUNT).astype(np.int64)
-            tallies.setdefault((digest, number), {})[stage] = Tally(offsets, counts, n)
-        return {key: Steps(stages.get("shown"), stages["candidate"]) for key, stages in tallies.items()}
+            tallies.setdefault((digest, number), {})[stage] = AcceptedCounts(offsets, counts, n)
+        return {
+            key: PublicationGate(stages.get("shown"), stages["candidate"]) for key, stages in tallies.items()
+        }
 
-    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
-        """Keeps the steps of some rounds before anybody sees them; None forgets a round's."""
+    def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
+        """Keep the steps of some rounds before anybody sees them; None forgets a round's."""
         if not changed:
             return
         with self._transaction():
             for key, steps in changed.items():
                 self._db.execute("DELETE FROM step WHERE digest = ? AND round = ?", key)
-                stages = {"shown": steps.shown, "candidate": steps.candidate} if steps is not None else {}
+                stages = {"shown": steps.published, "candidate": steps.pending} if steps is not None else {}
                 for stage, tally in stages.items():
                     if tally is not None:
                         counts = tally.counts.astype(_COUNT).tobytes()

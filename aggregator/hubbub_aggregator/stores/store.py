@@ -1,4 +1,4 @@
-"""What a store of counts promises, whatever keeps them.
+"""The contract of a store of counts.
 
 A store saves what changed in a partition - counts, tallies, new ids, offset - at once or not at all, and only
 if the stored offset is the one the change started from. It owns the offset: a worker reads on from where
@@ -12,14 +12,14 @@ from typing import Protocol
 
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey
 from hubbub_aggregator.errors import CorruptStore
-from hubbub_aggregator.release.provisional import Steps
+from hubbub_aggregator.release.provisional import PublicationGate
 
 
 class Store(Protocol):
-    """Keeps partitions' states, and which provisional steps were shown."""
+    """A store of partitions' states, and of the provisional steps that were shown."""
 
     def load(self, partition: int) -> PartitionState:
-        """The state that was saved last; an empty one for a partition that never was.
+        """Return the state that was saved last; an empty one for a partition that never was.
 
         Raises:
             CorruptStore: If ids loaded, accepted reports and counts differ in any round.
@@ -27,7 +27,7 @@ class Store(Protocol):
         ...
 
     def save(self, partition: int, change: Change) -> None:
-        """Makes a change durable, all of it or nothing.
+        """Make a change durable, all of it or nothing.
 
         Raises:
             StoreConflict: If the stored offset is not `change.previous`: another writer was here.
@@ -42,17 +42,17 @@ class Store(Protocol):
         """
         ...
 
-    def load_steps(self) -> dict[RoundKey, Steps]:
-        """The provisional steps of all open rounds."""
+    def load_gates(self) -> dict[RoundKey, PublicationGate]:
+        """Return the provisional steps of all open rounds."""
         ...
 
-    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
-        """Keeps the steps of some rounds before anybody sees them; None forgets a round's."""
+    def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
+        """Keep the steps of some rounds before anybody sees them; None forgets a round's."""
         ...
 
 
 def check(partition: int, state: PartitionState) -> PartitionState:
-    """The state, if it agrees with itself: what every `load` ends with.
+    """Return the state, if it agrees with itself: what every `load` ends with.
 
     Raises:
         CorruptStore: If in any round counts, accepted reports and, while it is open, ids differ in number, or
@@ -60,9 +60,9 @@ def check(partition: int, state: PartitionState) -> PartitionState:
     """
     for (digest, number), known in state.rounds.items():
         name = f"partition {partition}, survey {digest.hex()}, round {number}"
-        if not (known.accounting.holds and known.afterwards.holds):
-            raise CorruptStore(f"{name}: attempts must be the sum of the verdicts, got {known.accounting}")
-        accepted = known.accounting.accepted
+        if not (known.verdicts.holds and known.after_seal.holds):
+            raise CorruptStore(f"{name}: attempts must be the sum of the verdicts, got {known.verdicts}")
+        accepted = known.verdicts.accepted
         remembered = 0 if known.seen is None else len(known.seen)
         expected = 0 if known.sealed_at is not None else accepted
         if not state.counted((digest, number)) or remembered != expected:

@@ -35,7 +35,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hubbub_aggregator.web.documents import Edition, csv_name, etag, to_csv, to_json
+from hubbub_aggregator.web.documents import RenderedSnapshot, csv_name, etag, to_csv, to_json
 from hubbub_aggregator.web.view import View
 
 POLL_S = 0.25
@@ -74,7 +74,7 @@ _TYPES = {
 }
 
 
-class _Desk:
+class _SnapshotCache:
     """The current edition of a view, rendered once per version however many readers ask."""
 
     def __init__(self, view: View) -> None:
@@ -82,10 +82,10 @@ class _Desk:
         # A restarted process may reach the same version over other counts: this tells them apart.
         self._process = secrets.token_hex(4)
         self._version: int | None = None
-        self._edition: Edition | None = None
+        self._edition: RenderedSnapshot | None = None
         self._lock = asyncio.Lock()
 
-    async def current(self) -> Edition:
+    async def current(self) -> RenderedSnapshot:
         if self._edition is None or self._view.version() != self._version:
             async with self._lock:
                 # The version is read before the snapshot: a change in between is shown again, never missed.
@@ -95,8 +95,8 @@ class _Desk:
                     self._version, self._edition = version, edition
         return self._edition
 
-    def _render(self, version: int) -> Edition:
-        edition = Edition(token=f"{self._process}-{version}", snapshot=self._view.snapshot())
+    def _render(self, version: int) -> RenderedSnapshot:
+        edition = RenderedSnapshot(token=f"{self._process}-{version}", snapshot=self._view.snapshot())
         edition.live  # noqa: B018 - rendered here, in the thread, not later in the event loop
         return edition
 
@@ -106,7 +106,7 @@ class _Events:
 
     def __init__(
         self,
-        desk: _Desk,
+        desk: _SnapshotCache,
         *,
         poll_s: float,
         heartbeat_s: float,
@@ -213,7 +213,7 @@ def create_app(
         closing: Asked at every look; once true, streams end, so that a server can shut down without waiting
             for readers to leave.
     """
-    desk = _Desk(view)
+    desk = _SnapshotCache(view)
     files = _page_files()
     events = _Events(
         desk,
@@ -258,12 +258,12 @@ def create_app(
         document = None if wanted is None else edition.rounds.get((digest, wanted))
         if document is None:
             known = [r for d, r in edition.rounds if d == digest]
-            span = (
+            period = (
                 f"a number from {min(known)} to {max(known)}"
                 if known
                 else "a round that has reports; none has yet"
             )
-            return _refusal(404, f"round of survey {digest}", f"must be {span}", number)
+            return _refusal(404, f"round of survey {digest}", f"must be {period}", number)
         if as_csv:
             disposition = {"content-disposition": f'attachment; filename="{csv_name(document)}"'}
             return await _rendered(
@@ -304,7 +304,7 @@ def create_app(
 
 
 class _SafeHeaders:
-    """Adds the security headers to every response; plain ASGI, because streams must pass unbuffered."""
+    """An ASGI wrapper that adds the security headers to every response; streams pass unbuffered."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -330,14 +330,14 @@ def _page_files() -> dict[str, _PageFile]:
 
 async def _rendered(
     request: Request,
-    edition: Edition,
+    edition: RenderedSnapshot,
     key: Hashable,
     render: Callable[[], bytes],
     media_type: str = _JSON,
     *,
     extra: Mapping[str, str] | None = None,
 ) -> Response:
-    """A document of an edition, rendered in a thread and once for all who ask for it."""
+    """Return a document of an edition, rendered in a thread and once for all who ask for it."""
     body = await to_thread.run_sync(edition.body, key, render)
     return _document(request, body, media_type, extra=extra)
 

@@ -1,4 +1,4 @@
-"""What the API serves: JSON and CSV documents rendered from one snapshot, without I/O.
+"""The documents of the API: JSON and CSV rendered from one snapshot, without I/O.
 
 The snapshot's shape is that of `view`. Everything in it travels through untouched, but for one thing: a
 suppressed round is stripped here once more, so that no estimate of too small a cohort leaves by this door,
@@ -121,7 +121,7 @@ def csv_name(round_document: Document) -> str:
 
 
 def _rows(document: Document) -> Iterator[tuple[str, Document, float | None]]:
-    """Every row with its kind, and its bias bound where there is one."""
+    """Return every row with its kind, and its bias bound where there is one."""
     bias = (document.get("enrolment") or {}).get("bias") or {}
     for kind, rows in (("value", "values"), ("category", "categories")):
         for row, bound in zip_longest(document.get(rows) or (), bias.get(rows) or ()):
@@ -139,8 +139,8 @@ def _cell(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Edition:
-    """Everything the API says while the view stays at one version.
+class RenderedSnapshot:
+    """A snapshot with its rendered documents, which hold while the view stays at one version.
 
     Attributes:
         token: Names this edition; changes with every version and every start of the process.
@@ -153,7 +153,7 @@ class Edition:
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     def body(self, key: Hashable, render: Callable[[], bytes]) -> bytes:
-        """What `render` gave for this key before, or gives now; the RENDERED bodies used last are kept."""
+        """Return the body of a key, rendered once; the RENDERED bodies used last are kept."""
         with self._lock:
             known = self._bodies.get(key)
             if known is not None:
@@ -228,7 +228,7 @@ class Edition:
 
 
 def _only_largest(document: dict[str, Any]) -> None:
-    """Puts the largest bias bound in the place of all of them: the page says one number."""
+    """Put the largest bias bound in the place of all of them: the page says one number."""
     enrolment = document.get("enrolment")
     if enrolment and enrolment.get("bias"):
         largest = max(bound for bounds in enrolment["bias"].values() for bound in bounds)

@@ -1,4 +1,4 @@
-"""What the page and the JSON API may show: one snapshot, replaced as a whole.
+"""The snapshot that the page and the JSON API show, replaced as a whole.
 
 The snapshot is a plain dictionary of JSON types, never changed after it was published. Its exact shape::
 
@@ -82,19 +82,22 @@ from typing import Any, Protocol
 
 from hubbub.survey import Survey
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey
-from hubbub_aggregator.counting.verdict_counts import NOTHING, Accounting
+from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.release.round_release import Document, timestamp
 
 
 class View(Protocol):
-    """Where readers look. Both methods are cheap, never block, and may be called from any thread."""
+    """A source of snapshots for readers.
+
+    Both methods are cheap, never block, and may be called from any thread.
+    """
 
     def snapshot(self) -> dict[str, Any]:
-        """The last published snapshot, in the shape of this module's docstring; do not change it."""
+        """Return the last published snapshot, in the shape of this module's docstring; do not change it."""
         ...
 
     def version(self) -> int:
-        """A number that grows whenever the snapshot changes, and only then."""
+        """Return a number that grows whenever the snapshot changes, and only then."""
         ...
 
 
@@ -118,7 +121,7 @@ class LiveView:
 
     @property
     def unsealed(self) -> str | None:
-        """Why no round is sealed just now, without names or addresses; None while rounds are."""
+        """The reason why no round is sealed just now, without names or addresses; None while rounds are."""
         return self._unsealed
 
     @unsealed.setter
@@ -127,15 +130,15 @@ class LiveView:
         self.publish({key: found for key, found in self._published[1].items() if key != "unsealed"})
 
     def snapshot(self) -> dict[str, Any]:
-        """The last published snapshot; do not change it."""
+        """Return the last published snapshot; do not change it."""
         return self._published[1]
 
     def version(self) -> int:
-        """A number that grows whenever the snapshot changes, and only then."""
+        """Return a number that grows whenever the snapshot changes, and only then."""
         return self._published[0]
 
     def stand_still(self, *, since: str, why: str) -> None:
-        """Says that the numbers are not followed any more, until something is published again.
+        """Mark the numbers as not followed any more, until something is published again.
 
         Args:
             since: When that began, ISO 8601.
@@ -144,7 +147,7 @@ class LiveView:
         self.publish(self._published[1] | {"stale": {"since": since, "why": why}})
 
     def publish(self, snapshot: dict[str, Any]) -> None:
-        """Replaces the snapshot; readers see the old one or the new one whole."""
+        """Replace the snapshot; readers see the old one or the new one whole."""
         version, known = self._published
         if self._unsealed is not None:
             snapshot = snapshot | {"unsealed": self._unsealed}
@@ -152,12 +155,12 @@ class LiveView:
             self._published = (version + 1, snapshot)
 
 
-def total_of(states: Iterable[PartitionState]) -> Accounting:
-    """The accounting of everything, reports after a seal included."""
+def total_of(states: Iterable[PartitionState]) -> VerdictCounts:
+    """Return the accounting of everything, reports after a seal included."""
     total = NOTHING
     for state in states:
         total = sum(
-            (known.accounting + known.afterwards for known in state.rounds.values()), total + state.past
+            (known.verdicts + known.after_seal for known in state.rounds.values()), total + state.past
         )
     return total
 
@@ -167,9 +170,9 @@ def compose(
     states: Mapping[int, PartitionState],
     ends: Mapping[int, int],
     rounds: Mapping[RoundKey, Document],
-    total: Accounting,
+    total: VerdictCounts,
 ) -> dict[str, Any]:
-    """The snapshot of some partitions' states.
+    """Return the snapshot of some partitions' states.
 
     Args:
         log_identity: Which log.

@@ -7,7 +7,7 @@ from hubbub.lazy import attach
 if TYPE_CHECKING:
     from hubbub_client.agent.agent import Agent
     from hubbub_client.agent.async_agent import AsyncAgent
-    from hubbub_client.agent.encoded_value import Readings, channel_inputs, read_many
+    from hubbub_client.agent.encoded_value import EncodedValues, channel_inputs, encode_many
     from hubbub_client.agent.policy import MAX_LEDGER_SLOTS, MAX_SLOTS, Policy
     from hubbub_client.agent.rounds import rounds_fit
 
@@ -16,10 +16,10 @@ __all__ = [
     "MAX_SLOTS",
     "Agent",
     "AsyncAgent",
+    "EncodedValues",
     "Policy",
-    "Readings",
     "channel_inputs",
-    "read_many",
+    "encode_many",
     "rounds_fit",
 ]
 
@@ -29,9 +29,9 @@ attach(
         "hubbub_client.agent.agent": ("Agent",),
         "hubbub_client.agent.async_agent": ("AsyncAgent",),
         "hubbub_client.agent.encoded_value": (
-            "Readings",
+            "EncodedValues",
             "channel_inputs",
-            "read_many",
+            "encode_many",
         ),
         "hubbub_client.agent.policy": (
             "MAX_LEDGER_SLOTS",

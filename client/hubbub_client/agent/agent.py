@@ -27,14 +27,14 @@ from hubbub.survey import Survey
 from hubbub_client.agent.background import Background
 from hubbub_client.agent.listed_device import ListedDevice
 from hubbub_client.agent.policy import Policy, subject_of
-from hubbub_client.agent.sender import Sender
-from hubbub_client.errors import CollectorError
+from hubbub_client.agent.sender import OutboxUploader
+from hubbub_client.errors import TransportError
 from hubbub_client.ledger.file import Counter
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.owner_page.account import Account, account_of
 from hubbub_client.owner_page.history import sent_reports
 from hubbub_client.owner_page.page import OwnerPage
-from hubbub_client.surveys.schedule import asks_for, readable
+from hubbub_client.surveys.schedule import asks_for, decode_listed_surveys
 from hubbub_client.surveys.survey_lists import pinned, unverified
 from hubbub_client.upload.outcomes import EnrolmentStatus, SentReport, Status, UploadOutcome
 from hubbub_client.upload.transport import HttpTransport, Transport
@@ -97,14 +97,14 @@ class Agent(ListedDevice):
             path, budget=None if budget is None else float(budget), device_key=device_key, counter=counter
         )
         super().__init__(ledger, policy or Policy(), clock)
-        self._sender = Sender(
+        self._sender = OutboxUploader(
             ledger, self._lock, self._http, limits=limits or Limits(), clock=clock, jitter=jitter
         )
         self._background = Background(self._step)
         self._page: OwnerPage | None = None
 
     def fetch_surveys(self) -> tuple[Survey, ...]:
-        """The surveys that the collector serves; taking part in one is a separate step.
+        """Return the surveys that the collector serves; taking part in one is a separate step.
 
         A survey that this version cannot read is left out: it is the collector's business, and no reason to
         lose the others. So is what lies beyond `schedule.MAX_LISTED` inputs.
@@ -117,11 +117,11 @@ class Agent(ListedDevice):
         self._lock.check()  # a fork would write into the connections of the process that it came from
         response = self._http.get(SURVEYS_PATH)
         if response.status != 200:
-            raise CollectorError(f"collector must answer {SURVEYS_PATH} with 200, got {response.status}")
+            raise TransportError(f"collector must answer {SURVEYS_PATH} with 200, got {response.status}")
         return self.read_surveys(response.body)
 
     def read_surveys(self, data: bytes) -> tuple[Survey, ...]:
-        """The surveys of a list, wherever it came from; those that were ever cancelled are left out.
+        """Return the surveys of a list, wherever it came from; those that were ever cancelled are left out.
 
         With a pinned key, what the list cancels is cancelled first, for good: nothing of it is answered or
         sent any more, and what was reserved for answers that were not drawn is free again.
@@ -134,15 +134,15 @@ class Agent(ListedDevice):
         with self._lock:
             listed = self._take_list(data, self._survey_keys) if self._survey_keys else unverified(data)
             cancelled = self._cancelled
-        return tuple(survey for survey in readable(listed) if survey.digest not in cancelled)
+        return tuple(survey for survey in decode_listed_surveys(listed) if survey.digest not in cancelled)
 
     def opt_in(self, asked: Survey | str) -> None:
-        """Keeps the owner's yes, to one survey or to whatever asks for one attribute (by its id)."""
+        """Keep the owner's yes, to one survey or to whatever asks for one attribute (by its id)."""
         with self._lock:
             self._ledger.set_consents({subject_of(asked): True})
 
     def opt_out(self, asked: Survey | str) -> None:
-        """Keeps the owner's no, and leaves the survey, or all on the attribute.
+        """Keep the owner's no, and leave the survey, or all on the attribute.
 
         What waits to be sent for them is withdrawn. What was answered stays spent and what was reserved stays
         reserved: a refund could be spent twice.
@@ -157,28 +157,28 @@ class Agent(ListedDevice):
             self._enrolments = {stored.digest: stored for stored in self._ledger.enrolments()}
 
     def pause(self) -> None:
-        """Answers and sends nothing until `resume`; rounds that go by are not answered later."""
+        """Answer and send nothing until `resume`; rounds that go by are not answered later."""
         with self._lock:
             self._ledger.set_paused("paused")
 
     def resume(self) -> None:
-        """Ends a pause."""
+        """End a pause."""
         with self._lock:
             self._ledger.set_paused("running")
 
     def forget(self) -> None:
-        """Erases every value, every answer and all that waits to be sent; the budget is not renewed.
+        """Erase every value, every answer and all that waits to be sent; the budget is not renewed.
 
         All surveys end and every yes is taken back (a no stays). What was answered stays spent; what was
         reserved is spent at its worst. Attributes stay registered; a value set from now on is another one.
         """
         with self._lock:
-            self._ledger.forget(self._book.total())
+            self._ledger.forget(self._filter_state.total())
             self._readings.clear()
             self._load()
 
     def upload(self) -> UploadOutcome:
-        """Sends what waits, oldest first, until the outbox is empty or the collector must be left alone.
+        """Send what waits, oldest first, until the outbox is empty or the collector must be left alone.
 
         A report leaves the outbox only for a typed outcome; whatever else happens, the same bytes are sent
         again later. A collector that cannot be reached is an outcome, not an error. The call ends within
@@ -191,7 +191,7 @@ class Agent(ListedDevice):
         return self._sender.upload()
 
     def status(self) -> Status:
-        """What was spent, what is reserved, and what waits."""
+        """Return what was spent, what is reserved and what waits."""
         with self._lock:
             enrolments = tuple(
                 EnrolmentStatus(
@@ -207,8 +207,8 @@ class Agent(ListedDevice):
             )
             return Status(
                 self._ledger.budget,
-                self._book.loss,
-                self._book.committed,
+                self._filter_state.loss,
+                self._filter_state.committed,
                 enrolments,
                 sum(map(len, self._answered.values())),
                 self._ledger.waiting(),
@@ -219,12 +219,12 @@ class Agent(ListedDevice):
             )
 
     def surveys(self) -> tuple[Survey, ...]:
-        """Every survey that the device takes part in or took, in the order of enrolment."""
+        """Return every survey that the device takes part in or took, in the order of enrolment."""
         with self._lock:
             return tuple(self._surveys.values())
 
     def sent(self) -> tuple[SentReport, ...]:
-        """What the collector has, byte for byte, since the last `forget`.
+        """Return all that the collector has, byte for byte, since the last `forget`.
 
         A report appears when the collector has answered for it, not before: an owner who saw an answer in
         the outbox could keep it back, and those who did would bias the survey.
@@ -233,7 +233,7 @@ class Agent(ListedDevice):
             return sent_reports(self._ledger.answers(), self._ledger.transcript(), self._surveys)
 
     def account(self) -> Account:
-        """What was asked and sent, what can have been learned from it, and what is left: for the owner.
+        """Return the owner's account: what was asked and sent, what it can reveal, and what is left.
 
         Unlike `status`, it says nothing of an answer that waits, and counts it at its worst.
         """
@@ -253,7 +253,7 @@ class Agent(ListedDevice):
         return account()  # it takes a while on an old ledger, and needs it no more
 
     def serve_page(self, *, port: int = 0) -> OwnerPage:
-        """Serves the owner's page on this machine until `close`, and says where; see `page`.
+        """Serve the owner's page on this machine until `close`, and say where; see `page`.
 
         Args:
             port: Where to listen on 127.0.0.1; 0 for any free port.
@@ -269,7 +269,7 @@ class Agent(ListedDevice):
             return self._page
 
     def run_background(self, *, poll_s: float = 60.0) -> None:
-        """Answers and uploads in a daemon thread until `close`; it never raises into the host.
+        """Answer and upload in a daemon thread until `close`; it never raises into the host.
 
         Args:
             poll_s: Seconds between two looks at clock and outbox; rounds shorter than this may be missed.
@@ -287,7 +287,7 @@ class Agent(ListedDevice):
         return self.upload().wait_s
 
     def close(self) -> None:
-        """Stops the background thread, closes connections and gives up the ledger.
+        """Stop the background thread, close connections and give up the ledger.
 
         What the background thread is at is waited for, at most two seconds; an upload that takes longer is
         cut off. Its reports stay in the outbox and are sent again as they are; an `upload` of another thread

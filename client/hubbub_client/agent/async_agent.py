@@ -89,7 +89,7 @@ class AsyncAgent:
         self._line = _Worker("hubbub-network")
 
     async def open(self) -> Self:
-        """Opens the ledger, as `Agent` does.
+        """Open the ledger, as `Agent` does.
 
         Raises:
             LedgerError: The ledger cannot be used; its subclasses say why.
@@ -179,7 +179,7 @@ class AsyncAgent:
         await self._ask(Agent.run_background, poll_s=poll_s)
 
     async def close(self) -> None:
-        """Ends what is under way and gives up the ledger; a second call waits for the first.
+        """End what is under way and give up the ledger; a second call waits for the first.
 
         Calls on the ledger that were made before are finished, which takes as long as the disk does. An
         upload is given two seconds, then cut off as by `Agent.close`, and its awaiter gets a LedgerError.
@@ -232,7 +232,7 @@ class _Worker:
 
     @property
     def inherited(self) -> bool:
-        """Whether the thread is of the process that this one was forked from: it would never answer here."""
+        """True in a fork of the process whose thread this is, where it would never answer."""
         return self._process not in {None, os.getpid()}
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -256,7 +256,7 @@ class _Worker:
         return future
 
     def end(self, last: Callable[[], None] = lambda: None) -> Future[None]:
-        """Takes no more work than what is queued and `last`, and gives what comes of that.
+        """Take no more work than what is queued and `last`, and give what comes of that.
 
         A second call, whoever makes it, gives the same: there is one end.
         """
@@ -267,7 +267,7 @@ class _Worker:
             return self._last
 
     def join(self, timeout_s: float) -> None:
-        """Waits for what is queued, but not for ever."""
+        """Wait for what is queued, but not for ever."""
         if self._thread is not None:
             self._thread.join(timeout_s)
 

@@ -16,7 +16,7 @@ MAX_POLL_S: Final = 7 * 86_400.0
 
 
 class Background:
-    """Steps in a thread of their own.
+    """A daemon thread that takes steps.
 
     Args:
         step: One step; gives seconds until the next is useful, None for no wish.
@@ -35,7 +35,7 @@ class Background:
         self.last_error: str | None = None
 
     def start(self, poll_s: float) -> None:
-        """Begins, unless it has begun; steps are at most `poll_s` seconds apart.
+        """Begin, unless it has begun; steps are at most `poll_s` seconds apart.
 
         Raises:
             ClientError: That is no time to wait: what fails in the thread would reach nobody.
@@ -50,7 +50,7 @@ class Background:
             self.thread.start()
 
     def stop(self) -> None:
-        """Ends it, waiting for the step under way for no longer than a few seconds."""
+        """End it, waiting for the step under way for no longer than a few seconds."""
         self._stop.set()
         thread, self.thread = self.thread, None
         if thread is not None and thread is not threading.current_thread():

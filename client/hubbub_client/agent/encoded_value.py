@@ -22,13 +22,13 @@ from hubbub.numeric import SYSTEM, Source
 from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Score, Survey
 from hubbub_client.errors import LedgerCorrupt
 
-Reading: TypeAlias = int | float | None
-Readings: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+EncodedValue: TypeAlias = int | float | None
+EncodedValues: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 """Readings of many devices, shape (n,): indices as int64, or numbers as float64 with nan for missing."""
 
 
-def read(attribute: Attribute, value: object) -> Reading:
-    """The reading of a value; anything outside the attribute's domain is missing."""
+def encode(attribute: Attribute, value: object) -> EncodedValue:
+    """Return the reading of a value; anything outside the attribute's domain is missing."""
     domain = attribute.domain
     if not isinstance(domain, NumberDomain):
         return attribute.index_of(value)
@@ -42,22 +42,22 @@ def read(attribute: Attribute, value: object) -> Reading:
     return number if math.isfinite(number) and domain.low <= number <= domain.high else None
 
 
-def read_many(attribute: Attribute, values: Sequence[object] | NDArray[Any]) -> Readings:
-    """The readings of many devices' values, each as `read` has it."""
+def encode_many(attribute: Attribute, values: Sequence[object] | NDArray[Any]) -> EncodedValues:
+    """Return the readings of many devices' values, each as `encode` has it."""
     items = values.tolist() if isinstance(values, np.ndarray) else values
     if isinstance(attribute.domain, NumberDomain):
-        read_numbers = [read(attribute, value) for value in items]
+        read_numbers = [encode(attribute, value) for value in items]
         return np.array([math.nan if number is None else number for number in read_numbers], dtype=np.float64)
     return np.fromiter((attribute.index_of(value) for value in items), dtype=np.int64, count=len(items))
 
 
-def pack_reading(reading: Reading) -> bytes:
-    """A reading as the ledger keeps it while it is pinned."""
-    return wire.pack(reading)
+def pack_encoded(encoded: EncodedValue) -> bytes:
+    """Return a reading as the ledger keeps it while it is pinned."""
+    return wire.pack(encoded)
 
 
-def unpack_reading(attribute: Attribute, data: bytes) -> Reading:
-    """The reading that was pinned.
+def unpack_encoded(attribute: Attribute, data: bytes) -> EncodedValue:
+    """Return the reading that was pinned.
 
     Raises:
         LedgerCorrupt: If it is not one of the attribute's.
@@ -67,46 +67,46 @@ def unpack_reading(attribute: Attribute, data: bytes) -> Reading:
     except WireError:
         raise LedgerCorrupt("a pinned value in the ledger cannot be read") from None
     if isinstance(attribute.domain, NumberDomain):
-        if found is None or (type(found) is float and read(attribute, found) is not None):
+        if found is None or (type(found) is float and encode(attribute, found) is not None):
             return found
     elif type(found) is int and 0 <= found <= attribute.size:
         return found
     raise LedgerCorrupt("a pinned value in the ledger is not of its attribute")
 
 
-def channel_input(survey: Survey, readings: Sequence[Reading], *, source: Source = SYSTEM) -> int:
-    """The channel's input for one reading per attribute.
+def channel_input(survey: Survey, encoded: Sequence[EncodedValue], *, source: Source = SYSTEM) -> int:
+    """Return the channel's input for one reading per attribute.
 
     A number is rounded to the survey's grid, and a score to an end of its output, by a fresh exact draw.
     """
     if isinstance(survey.form, Score):
-        values = map(_number, survey.attributes, readings)
+        values = map(_number, survey.attributes, encoded)
         return survey.form.input_of(list(values), source)
     if survey.mapping is None:
-        return survey.input_of(*readings, source=source)
-    return int(survey.mapping[tuple(readings)])  # type: ignore[arg-type]  # indices: its domains are discrete
+        return survey.input_of(*encoded, source=source)
+    return int(survey.mapping[tuple(encoded)])  # type: ignore[arg-type]  # indices: its domains are discrete
 
 
-def _number(attribute: Attribute, reading: Reading) -> float | None:
-    """The number that a reading stands for, None for missing."""
+def _number(attribute: Attribute, encoded: EncodedValue) -> float | None:
+    """Return the number that a reading stands for, None for missing."""
     domain = attribute.domain
-    if isinstance(domain, IntegerDomain) and reading is not None:
-        return domain.low + reading if reading < attribute.size else None
-    return reading
+    if isinstance(domain, IntegerDomain) and encoded is not None:
+        return domain.low + encoded if encoded < attribute.size else None
+    return encoded
 
 
-def _numbers(attribute: Attribute, readings: Readings) -> NDArray[np.float64]:
-    """The numbers that readings stand for, shape (n,), nan for missing."""
+def _numbers(attribute: Attribute, encoded: EncodedValues) -> NDArray[np.float64]:
+    """Return the numbers that readings stand for, shape (n,), nan for missing."""
     domain = attribute.domain
     if isinstance(domain, IntegerDomain):
-        return np.where(readings < attribute.size, domain.low + readings.astype(np.float64), np.nan)
-    return readings.astype(np.float64)
+        return np.where(encoded < attribute.size, domain.low + encoded.astype(np.float64), np.nan)
+    return encoded.astype(np.float64)
 
 
 def channel_inputs(
-    survey: Survey, columns: Sequence[Readings], *, source: Source = SYSTEM
+    survey: Survey, columns: Sequence[EncodedValues], *, source: Source = SYSTEM
 ) -> NDArray[np.intp]:
-    """The channel's inputs for a column of many readings per attribute, shape (n,), for simulation.
+    """Return the channel's inputs for a column of many readings per attribute, shape (n,), for simulation.
 
     The law of each is that of `channel_input`; for numbers within 2^-50, because the draw is made in floats.
     """
@@ -115,12 +115,12 @@ def channel_inputs(
     if survey.mapping is not None:
         found: NDArray[np.intp] = survey.mapping[tuple(column.astype(np.intp) for column in columns)]
         return found
-    (readings,) = columns
+    (encoded,) = columns
     domain = survey.attribute.domain
     assert isinstance(domain, NumberDomain)  # noqa: S101 - only a number's survey has no map
-    inputs = np.full(readings.shape, survey.missing_input, dtype=np.intp)
-    present = ~np.isnan(readings)
+    inputs = np.full(encoded.shape, survey.missing_input, dtype=np.intp)
+    present = ~np.isnan(encoded)
     inputs[present] = stochastic_many(
-        readings[present], domain.low, domain.high, survey.missing_input, source=source
+        encoded[present], domain.low, domain.high, survey.missing_input, source=source
     )
     return inputs

@@ -6,14 +6,14 @@ from hubbub_client.agent.device import Device
 from hubbub_client.errors import ListRefused
 from hubbub_client.surveys.schedule import trusted
 from hubbub_client.surveys.stored_list import StoredList
-from hubbub_client.surveys.survey_lists import judge, newest, opened
+from hubbub_client.surveys.survey_lists import list_refusal, newest, opened
 
 
 class ListedDevice(Device):
-    """See `Device`; which lists are good is decided in `survey_lists`."""
+    """A device that takes signed lists of surveys; `survey_lists` decides which lists are good."""
 
     def _take_list(self, data: bytes, keys: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        """The canonical bytes of a signed list, once what it cancels is cancelled on disk.
+        """Return the canonical bytes of a signed list, once what it cancels is cancelled on disk.
 
         Raises:
             ListRefused: The list is not one to take. One that has expired is remembered, so that a clock that
@@ -32,7 +32,7 @@ class ListedDevice(Device):
             ),
             default=0,
         )
-        reason = judge(found, known, now_s=now_s, seen_s=seen_s)
+        reason = list_refusal(found, known, now_s=now_s, seen_s=seen_s)
         if reason == "rolled_back":
             raise ListRefused(reason, f"list {found.listed.sequence} must be the newest that was seen")
         if reason == "clock_not_trusted":
@@ -42,10 +42,10 @@ class ListedDevice(Device):
         )
         stored = StoredList(found.key, found.listed.sequence, found.digest, judged_s)
         ends = [] if reason else [each for each in found.listed.cancelled if each not in self._cancelled]
-        given_back = [row for digest in ends for row in self._book.unanswered(digest)]
+        given_back = [row for digest in ends for row in self._filter_state.unanswered(digest)]
         self._ledger.take_list(stored, cancelled=ends, given_back=given_back)
         for row in given_back:
-            self._book.cancel(row)
+            self._filter_state.cancel(row)
         self._lists, self._cancelled = self._ledger.lists(), self._cancelled.union(ends)
         if ends:
             self._enrolments = {each.digest: each for each in self._ledger.enrolments()}
@@ -55,7 +55,7 @@ class ListedDevice(Device):
         return found.listed.surveys
 
     def _drop_unwaited(self, now_s: float) -> None:
-        """Deletes kept values that no round waits for any more."""
+        """Delete kept values that no round waits for any more."""
         for attribute_id in [each for each in self._kept if not self._due(now_s, each)]:
-            self._ledger.drop_reading(attribute_id)
+            self._ledger.drop_value(attribute_id)
             del self._kept[attribute_id]

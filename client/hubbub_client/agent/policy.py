@@ -1,4 +1,4 @@
-"""What a device may be asked at all: limits that its host sets, and what its owner said.
+"""The limits of what a device may be asked: those that its host sets, and the owner's answers.
 
 A no is never overridden: not by a yes to something else, not by the host.
 """
@@ -27,7 +27,7 @@ ones, four of the largest."""
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the host lets surveys ask.
+    """The host's limits on surveys.
 
     Attributes:
         max_epsilon: Largest epsilon of one answer; None for no limit but the budget.
@@ -73,7 +73,7 @@ class Policy:
 
 
 def subject_of(asked: Survey | str) -> str:
-    """What a yes or no is kept under: a survey's exact terms by its digest, or an attribute by its id.
+    """Return the subject of a yes or no: a survey's digest, or an attribute's id.
 
     Another version of a survey has another digest, so that a yes to one is none to the other.
     """
@@ -81,7 +81,7 @@ def subject_of(asked: Survey | str) -> str:
 
 
 def consent(survey: Survey, policy: Policy, said: Mapping[str, bool]) -> Refusal | None:
-    """Why a survey may not be answered for want of its owner's word or the host's leave; None if it may.
+    """Return why a survey lacks its owner's word or the host's leave, None if it does not.
 
     Args:
         survey: The survey.

@@ -1,13 +1,13 @@
 """Tells whether a schedule of rounds fits what a device has left, from the cost of one of them.
 
 Every round of an evolving attribute is a coordinate of its own, on which nothing else is ever asked. So its
-cost is that of one query by itself, and the losses add: rounds times one cost, compared in whole quanta, is
+cost is that of one query by itself, and the losses add: rounds times one cost, compared in whole units, is
 what the filter would come to after it had built every query.
 """
 
 from __future__ import annotations
 
-from hubbub.channels import QUANTA_PER_NAT
+from hubbub.channels import UNITS_PER_NAT
 from hubbub.filter import MAX_BUDGET, BayesianFilter, Query, Regression
 
 
@@ -26,5 +26,5 @@ def rounds_fit(query: Query, count: int, headroom: float) -> bool:
     alone = BayesianFilter(MAX_BUDGET)
     if alone.reserve_all([query]) is None:
         return False
-    # Both are whole quanta below 2^52, which floats hold exactly.
-    return count * int(alone.committed * QUANTA_PER_NAT) <= int(headroom * QUANTA_PER_NAT)
+    # Both are whole units below 2^52, which floats hold exactly.
+    return count * int(alone.committed * UNITS_PER_NAT) <= int(headroom * UNITS_PER_NAT)

@@ -8,18 +8,18 @@ from collections.abc import Callable
 from typing import Final
 
 from hubbub import wire
-from hubbub_client.errors import CollectorError
+from hubbub_client.errors import TransportError
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.ledger.process_lock import ProcessLock
 from hubbub_client.surveys.schedule import trusted
 from hubbub_client.upload.outcomes import UploadOutcome
 from hubbub_client.upload.transport import Transport
-from hubbub_client.upload.uploader import Limits, Settled, Upload, Wait, decide, judge
+from hubbub_client.upload.uploader import Limits, Settled, Upload, Wait, decide, interpret_response
 
 REPORTS_PATH: Final = "/v1/reports"
 
 
-class Sender:
+class OutboxUploader:
     """The uploads of one agent, one at a time.
 
     Args:
@@ -48,7 +48,7 @@ class Sender:
         self._uploading = threading.Lock()
 
     def upload(self) -> UploadOutcome:
-        """Sends what waits; see `Agent.upload`."""
+        """Send what waits; see `Agent.upload`."""
         if not self._uploading.acquire(blocking=False):
             with self._lock:
                 return UploadOutcome({}, self._ledger.waiting(), None, "another upload is under way")
@@ -63,7 +63,7 @@ class Sender:
         delay_s: float | None = None
         while True:
             with self._lock:
-                now_s, pace = trusted(self._clock()), self._ledger.pace()
+                now_s, backoff = trusted(self._clock()), self._ledger.backoff()
                 waiting = self._ledger.outbox(self._limits.max_reports)
                 paused = self._ledger.paused()
             if waiting and (paused or now_s is None):
@@ -71,7 +71,7 @@ class Sender:
                 break
             if now_s is None:
                 break
-            decision = decide(waiting, pace, now_s=now_s, limits=self._limits)
+            decision = decide(waiting, backoff, now_s=now_s, limits=self._limits)
             if not isinstance(decision, Upload):
                 delay_s = decision.delay_s if isinstance(decision, Wait) else None
                 break
@@ -80,13 +80,13 @@ class Sender:
                 break
             try:
                 response = self._http.post(REPORTS_PATH, decision.body)
-            except CollectorError:
+            except TransportError:
                 response = None
             after_s = trusted(self._clock())
-            result = judge(
+            result = interpret_response(
                 decision,
                 response,
-                pace,
+                backoff,
                 now_s=now_s if after_s is None else after_s,
                 jitter=self._jitter(),
                 limits=self._limits,
@@ -97,11 +97,11 @@ class Sender:
                         (report.id, outcome)
                         for report, outcome in zip(decision.reports, result.outcomes, strict=True)
                     ]
-                    self._ledger.settle(outcomes, result.pace)
+                    self._ledger.store_outcomes(outcomes, result.backoff)
                     settled.update((i, outcome) for i, outcome in outcomes if outcome != "early")
                     failure = "early" if {outcome for _, outcome in outcomes} == {"early"} else None
                 else:
-                    self._ledger.slow(result.pace)
+                    self._ledger.slow(result.backoff)
                     failure = result.reason
         with self._lock:
             left = self._ledger.waiting()

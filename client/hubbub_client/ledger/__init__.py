@@ -9,26 +9,26 @@ if TYPE_CHECKING:
     from hubbub_client.ledger.ledger import Ledger
     from hubbub_client.ledger.process_lock import ProcessLock
     from hubbub_client.ledger.stored import (
-        Closed,
+        SpentBudget,
         StoredAnswer,
         StoredAttribute,
         StoredEnrolment,
-        StoredReading,
         StoredRefusal,
+        StoredValue,
     )
-    from hubbub_client.ledger.transcript import Row
+    from hubbub_client.ledger.transcript import TranscriptEntry
 
 __all__ = [
-    "Closed",
     "Counter",
     "Ledger",
     "ProcessLock",
-    "Row",
+    "SpentBudget",
     "StoredAnswer",
     "StoredAttribute",
     "StoredEnrolment",
-    "StoredReading",
     "StoredRefusal",
+    "StoredValue",
+    "TranscriptEntry",
 ]
 
 attach(
@@ -38,13 +38,13 @@ attach(
         "hubbub_client.ledger.ledger": ("Ledger",),
         "hubbub_client.ledger.process_lock": ("ProcessLock",),
         "hubbub_client.ledger.stored": (
-            "Closed",
+            "SpentBudget",
             "StoredAnswer",
             "StoredAttribute",
             "StoredEnrolment",
-            "StoredReading",
+            "StoredValue",
             "StoredRefusal",
         ),
-        "hubbub_client.ledger.transcript": ("Row",),
+        "hubbub_client.ledger.transcript": ("TranscriptEntry",),
     },
 )

@@ -120,7 +120,7 @@ class Database:
         self._check_ticks(row[4])
 
     def _check_key(self, device_key: bytes | None, identity: bytes, known: bytes | None) -> None:
-        """Binds the ledger to the device at the first open with a key, and knows it again ever after."""
+        """Bind the ledger to the device at the first open with a key, and recognise it ever after."""
         if device_key is None:
             if known is not None:
                 raise LedgerForeign(f"ledger {self.path} belongs to a device with a key, got none")
@@ -133,7 +133,7 @@ class Database:
             raise LedgerForeign(f"ledger {self.path} belongs to a device with another key")
 
     def _check_ticks(self, ticks: int | None) -> None:
-        """Binds the ledger to the host's counter at the first open with one, and compares the two ever after.
+        """Bind the ledger to the host's counter at the first open with one, and compare the two ever after.
 
         A change is counted in its own transaction, then by the host, and only then may anything be sent. So a
         ledger that is one ahead was killed between the two, and one that is behind was set back.
@@ -160,7 +160,7 @@ class Database:
             self._count()
 
     def _count(self) -> None:
-        """Has the host's counter follow what was committed."""
+        """Have the host's counter follow what was committed."""
         if self._counter is not None:
             ticks = self._db.execute("SELECT ticks FROM device").fetchone()[0]
             if ticks != self._ticks:
@@ -168,14 +168,14 @@ class Database:
                 self._ticks = ticks
 
     def close(self) -> None:
-        """Closes the file and gives up the lock; a second call does nothing."""
+        """Close the file and give up the lock; a second call does nothing."""
         if self._process == os.getpid():
             self._db.close()
         self._broken = True
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """One transaction; after an error of the database the ledger must be opened again.
+        """Return one transaction; after an error of the database the ledger must be opened again.
 
         A failed commit may or may not be on disk. Reopening reads what is, instead of guessing.
         """
@@ -214,7 +214,7 @@ _OPEN: Final[weakref.WeakSet[Database]] = weakref.WeakSet()
 
 
 def _abandon() -> None:
-    """Keeps a forked child from ever closing the connections it inherited.
+    """Keep a forked child from ever closing the connections it inherited.
 
     SQLite believes that the child holds the parent's lock: closing would delete the write-ahead log, and with
     it answers that the parent has already sent. So the child keeps one reference too many, for good.

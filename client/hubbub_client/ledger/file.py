@@ -39,14 +39,14 @@ class Counter(Protocol):
     """
 
     def read(self) -> int:
-        """The number; 0 where nothing was ever counted."""
+        """Return the number; 0 where nothing was ever counted."""
 
     def advance(self, to: int) -> None:
-        """Makes it at least `to`, durably, before it returns; raises if it cannot."""
+        """Make it at least `to`, durably, before it returns; raises if it cannot."""
 
 
 def read_counter(counter: Counter) -> int:
-    """What a host's counter says.
+    """Return the number of a host's counter.
 
     Raises:
         LedgerError: It cannot be read, or is no number: nothing is known then, so nothing is opened.
@@ -61,7 +61,7 @@ def read_counter(counter: Counter) -> int:
 
 
 def advance_counter(counter: Counter, to: int) -> None:
-    """Has a host's counter say `to`.
+    """Have a host's counter say `to`.
 
     Raises:
         LedgerError: It does not: what was not counted must not be sent.
@@ -81,7 +81,7 @@ noticed, and its budget counts as spent.
 
 
 def prepare(path: Path, *, budget: float | None) -> None:
-    """Makes the ledger if there is none, and refuses one that cannot be what it was.
+    """Make the ledger if there is none, and refuse one that cannot be what it was.
 
     Args:
         path: The file.
@@ -148,7 +148,7 @@ def _make(path: Path, budget: float) -> None:
 
 
 def _close_to_others(path: Path) -> None:
-    """Lets the owner alone read a file; the files that SQLite makes beside a ledger take its mode."""
+    """Let the owner alone read a file; the files that SQLite makes beside a ledger take its mode."""
     if os.name != "posix":
         return
     try:
@@ -159,7 +159,7 @@ def _close_to_others(path: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Makes a folder's entries durable."""
+    """Make a folder's entries durable."""
     if os.name == "posix":
         directory = os.open(folder, os.O_RDONLY)
         try:
@@ -169,7 +169,7 @@ def _sync(folder: Path) -> None:
 
 
 def _name(made: Path, path: Path) -> None:
-    """Gives the file its own name, unless another process was first: then that one's ledger stands."""
+    """Return the file its own name, unless another process was first: then that one's ledger stands."""
     try:
         os.link(made, path)
     except FileExistsError:
@@ -180,12 +180,12 @@ def _name(made: Path, path: Path) -> None:
 
 
 def mark_path(path: Path) -> Path:
-    """Where a ledger's mark lies."""
+    """Return the path of a ledger's mark."""
     return path.with_name(path.name + ".mark")
 
 
 def check_mark(path: Path, identity: bytes) -> None:
-    """Holds an open ledger against the mark beside it, and makes the mark where there is none.
+    """Hold an open ledger against the mark beside it, and make the mark where there is none.
 
     Args:
         path: The ledger.
@@ -226,7 +226,7 @@ def _owners_own(path: str, flags: int) -> int:
 
 
 def key_check(device_key: bytes, identity: bytes) -> bytes:
-    """What a ledger keeps of a device key: enough to know the key again, nothing to find it by.
+    """Return a check value of a device key: it recognises the key and does not reveal it.
 
     Raises:
         LedgerError: The key is too short.
@@ -237,7 +237,7 @@ def key_check(device_key: bytes, identity: bytes) -> bytes:
 
 
 def refusal(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> LedgerError:
-    """What an error of the database means for a ledger, without a bound value in it."""
+    """Return the ledger error for an error of the database, without a bound value in it."""
     if isinstance(error, UnicodeDecodeError):  # a name or a text that is no longer one
         return LedgerCorrupt(f"ledger {path} is damaged, or is not a ledger")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code

@@ -20,16 +20,16 @@ from hubbub_client.errors import LedgerCorrupt
 from hubbub_client.ledger.database import Database
 from hubbub_client.ledger.file import Counter
 from hubbub_client.ledger.stored import (
-    Closed,
+    SpentBudget,
     StoredAnswer,
     StoredAttribute,
     StoredEnrolment,
-    StoredReading,
     StoredRefusal,
+    StoredValue,
 )
-from hubbub_client.ledger.transcript import GENESIS, Kind, Row, link, link_closed
+from hubbub_client.ledger.transcript import GENESIS, Kind, TranscriptEntry, closing_checksum, entry_checksum
 from hubbub_client.surveys.stored_list import StoredList
-from hubbub_client.upload.uploader import Pace, Pending
+from hubbub_client.upload.uploader import BackoffState, Pending
 
 _KINDS: Final[tuple[Kind, ...]] = ("reserve", "record", "cancel")
 
@@ -74,26 +74,26 @@ class Ledger(Database):
         super().__init__(path, budget=budget, device_key=device_key, counter=counter)
 
     def attributes(self) -> list[StoredAttribute]:
-        """Every attribute that was ever registered."""
+        """Return every attribute that was ever registered."""
         rows = self._read("SELECT id, spec, generation, pinned FROM attribute ORDER BY id")
         return [StoredAttribute(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
 
-    def readings(self) -> list[StoredReading]:
-        """Every evolving value that was set for a round still to be answered."""
+    def kept_values(self) -> list[StoredValue]:
+        """Return every evolving value that was set for a round still to be answered."""
         rows = self._read("SELECT attribute, value, since_s, until_s FROM reading")
-        return [StoredReading(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+        return [StoredValue(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
 
     def consents(self) -> dict[str, bool]:
-        """What the owner said to surveys and attributes, by subject; see `policy`."""
+        """Return the owner's answers to surveys and attributes, by subject; see `policy`."""
         return {cast(str, s): bool(g) for s, g in self._read("SELECT subject, granted FROM consent")}
 
     def enrolments(self) -> list[StoredEnrolment]:
-        """Every survey that the device takes part in or took, in the order of enrolment."""
+        """Return every survey that the device takes part in or took, in the order of enrolment."""
         rows = self._read("SELECT digest, canonical, floor, high_water, state FROM enrolment ORDER BY seq")
         return [StoredEnrolment(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
 
     def refusals(self) -> list[StoredRefusal]:
-        """Surveys that asked and were refused, the newest first."""
+        """Return surveys that asked and were refused, the newest first."""
         rows = self._read(
             "SELECT digest, survey_id, version, title, epsilon, reason, headroom, at_s FROM refusal "
             "ORDER BY at_s DESC, digest"
@@ -102,7 +102,7 @@ class Ledger(Database):
         return [replace(one, headroom=None) if one.headroom == _UNTOLD else one for one in kept]
 
     def keep_refusal(self, refusal: StoredRefusal) -> None:
-        """Keeps why a survey was refused, in place of what was said of it before."""
+        """Keep why a survey was refused, in place of what was said of it before."""
         with self._transaction() as db:
             self._keep(db, refusal)
 
@@ -116,47 +116,47 @@ class Ledger(Database):
         )
 
     def lists(self) -> list[StoredList]:
-        """The newest list of surveys seen of every key that was ever pinned."""
+        """Return the newest list of surveys seen of every key that was ever pinned."""
         rows = self._read("SELECT key, sequence, digest, judged_s FROM survey_list")
         return [StoredList(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
 
     def cancelled(self) -> frozenset[bytes]:
-        """Digests of the surveys that are cancelled for good."""
+        """Return digests of the surveys that are cancelled for good."""
         return frozenset(cast(bytes, digest) for (digest,) in self._read("SELECT digest FROM cancelled"))
 
     def paused(self) -> bool:
-        """Whether the owner paused the agent."""
+        """Return whether the owner paused the agent."""
         return bool(self._read("SELECT paused FROM device")[0][0])
 
-    def closed(self) -> Closed:
-        """What everything before the last `forget` cost."""
+    def closed(self) -> SpentBudget:
+        """Return what everything before the last `forget` cost."""
         row = self._read("SELECT closed_loss, closed_committed FROM device")[0]
-        return Closed(cast(int, row[0]), cast(int, row[1]))
+        return SpentBudget(cast(int, row[0]), cast(int, row[1]))
 
-    def transcript(self) -> list[Row]:
-        """The filter's steps since the last `forget`, oldest first.
+    def transcript(self) -> list[TranscriptEntry]:
+        """Return the filter's steps since the last `forget`, oldest first.
 
         Raises:
             LedgerCorrupt: If a row, or the account of what was closed, was changed or is missing.
         """
-        found: list[Row] = []
+        found: list[TranscriptEntry] = []
         chain = GENESIS
         before = self._read("SELECT closed_chain FROM device")[0][0]
         if before is not None:
             closed = self.closed()
-            chain = link_closed(cast(bytes, before), closed.loss, closed.committed)
+            chain = closing_checksum(cast(bytes, before), closed.loss, closed.committed)
         for row in self._read(
             "SELECT kind, ticket, digest, slot, generation, symbol FROM transcript t "
             "JOIN enrolment e ON e.seq = t.enrolment ORDER BY t.seq"
         ):
-            found.append(Row(_KINDS[cast(int, row[0])], *row[1:]))  # type: ignore[arg-type]  # STRICT columns
-            chain = link(chain, found[-1])
+            found.append(TranscriptEntry(_KINDS[cast(int, row[0])], *row[1:]))  # type: ignore[arg-type]  # STRICT columns
+            chain = entry_checksum(chain, found[-1])
         if chain != self._chain:
             raise LedgerCorrupt(f"ledger {self.path} is damaged: its transcript is not what was written")
         return found
 
     def answers(self) -> list[StoredAnswer]:
-        """Every answer since the last `forget`, by survey and round."""
+        """Return every answer since the last `forget`, by survey and round."""
         rows = self._read(
             "SELECT digest, round, generation, id, outcome FROM answer "
             "JOIN enrolment ON seq = enrolment ORDER BY seq, round"
@@ -164,64 +164,64 @@ class Ledger(Database):
         return [StoredAnswer(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
 
     def has_unseen(self) -> bool:
-        """Whether an answer was given that its owner has not seen: it waits, or was withdrawn."""
+        """Return whether an answer was given that its owner has not seen: it waits, or was withdrawn."""
         rows = self._read(
             "SELECT EXISTS (SELECT 1 FROM answer WHERE outcome IS NULL OR outcome = 'withdrawn')"
         )
         return bool(rows[0][0])
 
     def waiting(self) -> int:
-        """How many reports wait in the outbox."""
+        """Return the number of reports that wait in the outbox."""
         return cast(int, self._read("SELECT count(*) FROM outbox")[0][0])
 
     def outbox(self, limit: int) -> list[Pending]:
-        """The oldest reports that wait, at most `limit`."""
+        """Return the oldest reports that wait, at most `limit`."""
         rows = self._read("SELECT id, report FROM outbox ORDER BY seq LIMIT ?", (limit,))
         return [Pending(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
 
-    def pace(self) -> Pace:
-        """Where the back-off stands."""
+    def backoff(self) -> BackoffState:
+        """Return the state of the back-off."""
         failures, not_before_s, single = self._read("SELECT failures, not_before_s, single FROM device")[0]
-        return Pace(cast(int, failures), cast(float, not_before_s), bool(single))
+        return BackoffState(cast(int, failures), cast(float, not_before_s), bool(single))
 
     def add_attribute(self, attribute_id: str, spec: bytes) -> None:
-        """Registers an attribute."""
+        """Register an attribute."""
         with self._transaction() as db:
             db.execute("INSERT INTO attribute (id, spec) VALUES (?, ?)", (attribute_id, spec))
 
-    def keep_reading(self, reading: StoredReading) -> None:
-        """Keeps an evolving value until its round is answered or over, in place of an earlier one."""
+    def keep_value(self, kept: StoredValue) -> None:
+        """Keep an evolving value until its round is answered or over, in place of an earlier one."""
         with self._transaction() as db:
             db.execute(
                 "INSERT OR REPLACE INTO reading (attribute, value, since_s, until_s) VALUES (?, ?, ?, ?)",
-                (reading.attribute, reading.value, reading.since_s, reading.until_s),
+                (kept.attribute, kept.value, kept.since_s, kept.until_s),
             )
 
-    def drop_reading(self, attribute_id: str) -> None:
-        """Deletes a kept value."""
+    def drop_value(self, attribute_id: str) -> None:
+        """Delete a kept value."""
         with self._transaction() as db:
             db.execute("DELETE FROM reading WHERE attribute = ?", (attribute_id,))
 
     def set_paused(self, state: Literal["paused", "running"]) -> None:
-        """Pauses the agent, or lets it run."""
+        """Pause the agent, or let it run."""
         with self._transaction() as db:
             db.execute("UPDATE device SET paused = ?", (int(state == "paused"),))
 
-    def add_enrolment(self, enrolment: StoredEnrolment, reservations: Iterable[Row]) -> None:
-        """Writes an enrolment with its whole reserved schedule; one that was left before begins again."""
+    def add_enrolment(self, enrolment: StoredEnrolment, reservations: Iterable[TranscriptEntry]) -> None:
+        """Write an enrolment with its whole reserved schedule; one that was left before begins again."""
         with self._transaction() as db:
             db.execute(
                 "INSERT INTO enrolment (digest, canonical, floor, high_water) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (digest) DO UPDATE SET state = 'active', floor = excluded.floor, "
                 "high_water = max(high_water, excluded.high_water)",
-                (enrolment.digest, enrolment.canonical, enrolment.floor, enrolment.high_water),
+                (enrolment.digest, enrolment.canonical, enrolment.last_closed, enrolment.high_water),
             )
             db.execute("DELETE FROM refusal WHERE digest = ?", (enrolment.digest,))
             chain = self._append(db, reservations)
         self._chain = chain
 
     def set_consents(self, consents: Mapping[str, bool], *, leave: Iterable[bytes] = ()) -> None:
-        """Keeps what the owner said, and ends surveys with it: what waits to be sent for them is withdrawn.
+        """Keep the owner's answers, and end surveys with them; reports that wait for those are withdrawn.
 
         Args:
             consents: Subject to yes or no.
@@ -237,8 +237,8 @@ class Ledger(Database):
                 )
                 _withdraw(db, number)
 
-    def give_up(self, rows: Iterable[Row], refusals: Iterable[StoredRefusal]) -> None:
-        """Leaves surveys whose reservations do not fit the budget, and gives those back, all at once.
+    def give_up(self, rows: Iterable[TranscriptEntry], refusals: Iterable[StoredRefusal]) -> None:
+        """Release the reservations of surveys that do not fit the budget, and leave those, all at once.
 
         Args:
             rows: The "cancel" rows of the reservations.
@@ -256,9 +256,9 @@ class Ledger(Database):
         self._chain = chain
 
     def take_list(
-        self, seen: StoredList, *, cancelled: Iterable[bytes] = (), given_back: Iterable[Row] = ()
+        self, seen: StoredList, *, cancelled: Iterable[bytes] = (), given_back: Iterable[TranscriptEntry] = ()
     ) -> None:
-        """Keeps that a list was seen; tombstones what it cancels, and gives back what was set aside for that.
+        """Keep that a list was seen; tombstones what it cancels, and give back what was set aside for that.
 
         Args:
             seen: The list.
@@ -293,12 +293,12 @@ class Ledger(Database):
         round_number: int,
         report_id: bytes,
         report: bytes,
-        record: Row | None,
+        record: TranscriptEntry | None,
         pins: Iterable[tuple[str, bytes]],
-        generation: int = 0,
-        spent_readings: Iterable[str] = (),
+        pin_version: int = 0,
+        spent_values: Iterable[str] = (),
     ) -> None:
-        """Writes one answer or nothing: pin, consumed reservation and memo, high-water mark, outbox.
+        """Write one answer or nothing: pin, consumed reservation and memo, high-water mark, outbox.
 
         Args:
             digest: Survey.
@@ -308,8 +308,8 @@ class Ledger(Database):
             record: The transcript row that consumes the reservation; None when a memoised symbol is sent
                 again.
             pins: Attribute id and encoded value of each that is used for the first time.
-            generation: Pin generation of what it answers for.
-            spent_readings: Attributes whose kept values no survey needs any more.
+            pin_version: Pin version of what it answers for.
+            spent_values: Attributes whose kept values no survey needs any more.
         """
         with self._transaction() as db:
             for attribute_id, value in pins:
@@ -322,29 +322,31 @@ class Ledger(Database):
             db.execute(
                 "INSERT INTO answer (enrolment, round, generation, id) "
                 "SELECT seq, ?, ?, ? FROM enrolment WHERE digest = ?",
-                (round_number, generation, report_id, digest),
+                (round_number, pin_version, report_id, digest),
             )
             db.execute(
                 "UPDATE enrolment SET high_water = max(high_water, ?) WHERE digest = ?",
                 (round_number, digest),
             )
             db.execute("INSERT INTO outbox (id, report) VALUES (?, ?)", (report_id, report))
-            for attribute_id in spent_readings:
+            for attribute_id in spent_values:
                 db.execute("DELETE FROM reading WHERE attribute = ?", (attribute_id,))
         self._chain = chain
 
-    def repin(self, attribute_id: str, generation: int, pinned: bytes, reservations: Iterable[Row]) -> None:
-        """Pins another value as a new generation, with what answering for it will cost set aside."""
+    def memoise_anew(
+        self, attribute_id: str, pin_version: int, memoised: bytes, reservations: Iterable[TranscriptEntry]
+    ) -> None:
+        """Pin another value as a new generation, with what answering for it will cost set aside."""
         with self._transaction() as db:
             db.execute(
                 "UPDATE attribute SET generation = ?, pinned = ? WHERE id = ?",
-                (generation, pinned, attribute_id),
+                (pin_version, memoised, attribute_id),
             )
             chain = self._append(db, reservations)
         self._chain = chain
 
-    def forget(self, closed: Closed) -> None:
-        """Erases values, memos, answers and what waits; what they cost stays as one sum.
+    def forget(self, closed: SpentBudget) -> None:
+        """Erase values, memos, answers and what waits; what they cost stays as one sum.
 
         Every survey ends, its rounds so far are never answered again, and every yes of the owner is taken
         back; a no stays.
@@ -352,7 +354,7 @@ class Ledger(Database):
         Args:
             closed: What everything so far cost, at least what was closed before.
         """
-        chain = link_closed(self._chain, closed.loss, closed.committed)
+        chain = closing_checksum(self._chain, closed.loss, closed.committed)
         with self._transaction() as db:
             db.execute(
                 "UPDATE device SET closed = (SELECT coalesce(max(seq), 0) FROM transcript) "
@@ -374,21 +376,21 @@ class Ledger(Database):
             db.execute("UPDATE enrolment SET state = 'left' WHERE state = 'active'")
         self._chain = chain
 
-    def _append(self, db: sqlite3.Connection, rows: Iterable[Row]) -> bytes:
+    def _append(self, db: sqlite3.Connection, rows: Iterable[TranscriptEntry]) -> bytes:
         chain = self._chain
         for row in rows:
-            chain = link(chain, row)
+            chain = entry_checksum(chain, row)
             db.execute(
                 "INSERT INTO transcript (kind, ticket, enrolment, slot, generation, symbol) "
                 "SELECT ?, ?, seq, ?, ?, ? FROM enrolment WHERE digest = ?",
-                (_KINDS.index(row.kind), row.ticket, row.slot, row.generation, row.symbol, row.digest),
+                (_KINDS.index(row.kind), row.ticket, row.slot, row.pin_version, row.symbol, row.digest),
             )
         if chain != self._chain:
             db.execute("UPDATE device SET chain = ?, ticks = ticks + 1", (chain,))
         return chain
 
-    def settle(self, outcomes: Iterable[tuple[bytes, Outcome]], pace: Pace) -> None:
-        """Takes answered reports out of the outbox and keeps their outcomes.
+    def store_outcomes(self, outcomes: Iterable[tuple[bytes, Outcome]], backoff: BackoffState) -> None:
+        """Take answered reports out of the outbox and keep their outcomes.
 
         An "early" one goes to the end of it instead: the device's clock was ahead, and its round will come.
         """
@@ -402,22 +404,22 @@ class Ledger(Database):
                     continue
                 db.execute("DELETE FROM outbox WHERE id = ?", (report_id,))
                 db.execute("UPDATE answer SET outcome = ? WHERE id = ?", (outcome, report_id))
-            self._set_pace(db, pace)
+            self._set_backoff(db, backoff)
 
-    def slow(self, pace: Pace) -> None:
-        """Keeps a back-off, so that a restart does not forget it."""
+    def slow(self, backoff: BackoffState) -> None:
+        """Keep a back-off, so that a restart does not forget it."""
         with self._transaction() as db:
-            self._set_pace(db, pace)
+            self._set_backoff(db, backoff)
 
-    def _set_pace(self, db: sqlite3.Connection, pace: Pace) -> None:
+    def _set_backoff(self, db: sqlite3.Connection, backoff: BackoffState) -> None:
         db.execute(
             "UPDATE device SET failures = ?, not_before_s = ?, single = ?",
-            (pace.failures, pace.not_before_s, int(pace.single)),
+            (backoff.failures, backoff.not_before_s, int(backoff.single)),
         )
 
 
 def _withdraw(db: sqlite3.Connection, enrolment: int) -> None:
-    """Takes what waits to be sent for one enrolment out of the outbox."""
+    """Take what waits to be sent for one enrolment out of the outbox."""
     db.execute("DELETE FROM outbox WHERE id IN (SELECT id FROM answer WHERE enrolment = ?)", (enrolment,))
     db.execute(
         "UPDATE answer SET outcome = 'withdrawn' WHERE enrolment = ? AND outcome IS NULL", (enrolment,)

@@ -22,11 +22,11 @@ class ProcessLock:
 
     @property
     def inherited(self) -> bool:
-        """Whether this process is a fork of the one that made the lock."""
+        """True in a fork of the process that made the lock."""
         return os.getpid() != self._process
 
     def check(self) -> None:
-        """Raises LedgerLocked in a fork."""
+        """Raise LedgerLocked in a fork."""
         if self.inherited:
             raise LedgerLocked("an agent belongs to the process that opened it, not to its fork")
 

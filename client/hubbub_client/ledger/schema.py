@@ -202,7 +202,7 @@ _STEPS: Final = {1: (_TABLES_1, _FROM_1), 2: (_TABLES_2, _FROM_2)}
 
 
 def make(db: sqlite3.Connection, *, budget: float, chain: bytes) -> None:
-    """Makes the tables of a new ledger, within the caller's transaction."""
+    """Make the tables of a new ledger, within the caller's transaction."""
     for statement in _statements(_SCRIPT):
         db.execute(statement)
     db.execute(
@@ -214,7 +214,7 @@ def make(db: sqlite3.Connection, *, budget: float, chain: bytes) -> None:
 
 
 def migrate(db: sqlite3.Connection, version: int) -> None:
-    """Brings an older ledger to this schema, within the caller's transaction; foreign keys must be off.
+    """Bring an older ledger to this schema, within the caller's transaction; foreign keys must be off.
 
     Args:
         db: An open ledger.
@@ -238,7 +238,7 @@ def migrate(db: sqlite3.Connection, version: int) -> None:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """A script, one statement at a time.
+    """Return a script, one statement at a time.
 
     `executescript` would commit before it begins, and tear the transaction that all of them belong to.
     """

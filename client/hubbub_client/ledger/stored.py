@@ -1,4 +1,4 @@
-"""What lies in the ledger, as values."""
+"""The values that the ledger stores."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class StoredAttribute:
 
     id: str
     spec: bytes
-    generation: int
-    pinned: bytes | None
+    pin_version: int
+    memoised: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
-class StoredReading:
+class StoredValue:
     """An evolving value that was set for a round that is still to be answered.
 
     Attributes:
@@ -54,13 +54,13 @@ class StoredEnrolment:
         digest: Its digest, 16 bytes.
         canonical: Its canonical bytes.
         floor: The highest round that was over when the device joined: never answered.
-        high_water: The highest round answered, at least `floor`.
+        high_water: The highest round answered, at least `last_closed`.
         state: Whether the owner has left it, or a signed list has cancelled it for good.
     """
 
     digest: bytes
     canonical: bytes
-    floor: int
+    last_closed: int
     high_water: int
     state: Literal["active", "left", "cancelled"] = "active"
 
@@ -72,14 +72,14 @@ class StoredAnswer:
     Attributes:
         digest: Survey.
         round: Round.
-        generation: Pin generation of the attribute that it answered for.
+        generation: Pin version of the attribute that it answered for.
         id: Report id, 16 bytes.
         outcome: What became of it; None while it waits in the outbox.
     """
 
     digest: bytes
     round: int
-    generation: int
+    pin_version: int
     id: bytes
     outcome: Fate | None
 
@@ -111,8 +111,8 @@ class StoredRefusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
-    """What everything before the last `forget` cost, in quanta: it stays spent.
+class SpentBudget:
+    """The cost of everything before the last `forget`, in units: it stays spent.
 
     Attributes:
         loss: Realised.

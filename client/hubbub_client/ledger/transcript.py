@@ -21,7 +21,7 @@ Kind: TypeAlias = Literal["reserve", "record", "cancel"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TranscriptEntry:
     """One step of the filter.
 
     Attributes:
@@ -30,7 +30,7 @@ class Row:
         ticket: The filter's number of the reservation.
         digest: Survey.
         slot: Which of its answers.
-        generation: Pin generation of the attribute when it was reserved.
+        generation: Pin version of the attribute when it was reserved.
         symbol: What was answered; None where nothing was. For a static attribute this is the memo too.
     """
 
@@ -38,25 +38,25 @@ class Row:
     ticket: int
     digest: bytes
     slot: int
-    generation: int
+    pin_version: int
     symbol: Symbol | None = None
 
 
-def link(previous: bytes, row: Row) -> bytes:
-    """The chain's value after `row`: 16 bytes of SHA-256 over the previous value and the row.
+def entry_checksum(previous: bytes, entry: TranscriptEntry) -> bytes:
+    """Return the chain's value after `entry`: 16 bytes of SHA-256 over the previous value and the row.
 
     It has no key: it finds rot and lost rows, it does not stop an owner from editing what is theirs.
     """
-    fields = [row.kind, row.ticket, row.digest, row.slot, row.generation, row.symbol]
+    fields = [entry.kind, entry.ticket, entry.digest, entry.slot, entry.pin_version, entry.symbol]
     return hashlib.sha256(previous + wire.pack(fields)).digest()[:16]
 
 
-def link_closed(previous: bytes, loss: int, committed: int) -> bytes:
-    """The chain's value after everything so far was closed: rows before it are gone, their sum is bound.
+def closing_checksum(previous: bytes, loss: int, committed: int) -> bytes:
+    """Return the chain's value after everything so far was closed: earlier rows go, their sum is bound.
 
     Args:
         previous: The chain's value before.
-        loss: Realised loss of all that is closed, quanta.
-        committed: The same with what is forfeited, quanta.
+        loss: Realised loss of all that is closed, units.
+        committed: The same with what is forfeited, units.
     """
     return hashlib.sha256(previous + wire.pack(["close", loss, committed])).digest()[:16]

@@ -1,4 +1,4 @@
-"""What the owner of a device may know: one value that host, command line and page show alike.
+"""The account of a device's owner: one value that host, command line and page show alike.
 
 Nothing here depends on an answer before it was sent. An owner who could tell what an answer says while it
 waits could keep it back, and those who did would bias the survey. A realised loss tells, where the answers of
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, TypeAlias
 
-from hubbub.channels import QUANTA_PER_NAT
+from hubbub.channels import UNITS_PER_NAT
 from hubbub.filter import MAX_BUDGET, BayesianFilter
 from hubbub.survey import Survey
-from hubbub_client.ledger.stored import Closed, StoredAnswer, StoredRefusal
-from hubbub_client.ledger.transcript import Row
+from hubbub_client.ledger.stored import SpentBudget, StoredAnswer, StoredRefusal
+from hubbub_client.ledger.transcript import TranscriptEntry
 from hubbub_client.owner_page.history import sent_reports
-from hubbub_client.surveys.schedule import Refusal, slot_of, slot_query
+from hubbub_client.surveys.schedule import Refusal, scheduled_answer_of, scheduled_query
 from hubbub_client.upload.outcomes import SentReport
 
 State: TypeAlias = Literal["active", "left", "cancelled"]
@@ -58,7 +58,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """One survey that asked and was refused. Only the owner learns it.
+    """One survey that asked and was refused, which only the owner learns.
 
     Attributes:
         survey_id: Its id.
@@ -81,7 +81,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Everything that an owner may know; neither a value nor an answer that waits to be sent follows from it.
+    """The owner's account: neither a value nor an answer that waits to be sent follows from it.
 
     Attributes:
         budget: Lifetime epsilon.
@@ -110,8 +110,8 @@ class Account:
 
 def account_of(
     *,
-    closed: Closed,
-    rows: Sequence[Row],
+    closed: SpentBudget,
+    rows: Sequence[TranscriptEntry],
     surveys: Mapping[bytes, Survey],
     states: Mapping[bytes, State],
     answers: Sequence[StoredAnswer],
@@ -120,7 +120,7 @@ def account_of(
     waiting: int,
     paused: bool,
 ) -> Account:
-    """The account, from what the ledger holds.
+    """Return the account, from what the ledger holds.
 
     Args:
         closed: What everything before the last `forget` cost.
@@ -135,7 +135,7 @@ def account_of(
     """
     sent = sent_reports(answers, rows, surveys)
     shown = {
-        (answer.digest, slot_of(surveys[answer.digest], answer.round), answer.generation)
+        (answer.digest, scheduled_answer_of(surveys[answer.digest], answer.round), answer.pin_version)
         for answer in answers
         if answer.outcome not in {None, "withdrawn"}
     }
@@ -146,9 +146,9 @@ def account_of(
         if (own := [r for r in rows if _key(r) in given and _ids(surveys[r.digest]) <= set(part)])
     )
     # Queries on different parts never meet in one component, so what the parts cost adds up to the whole.
-    forgotten = closed.loss / QUANTA_PER_NAT
+    forgotten = closed.loss / UNITS_PER_NAT
     loss = forgotten + sum(part.loss for part in parts)
-    committed = closed.committed / QUANTA_PER_NAT + _worst(rows, surveys, shown)
+    committed = closed.committed / UNITS_PER_NAT + _worst(rows, surveys, shown)
     asked = []
     for digest, survey in surveys.items():
         own_reports = tuple(report for report in sent if report.digest == digest)
@@ -173,12 +173,12 @@ def account_of(
 
 
 def _ids(survey: Survey) -> set[str]:
-    """The attributes that a survey reads."""
+    """Return the attributes that a survey reads."""
     return {attribute.id for attribute in survey.attributes}
 
 
 def _parts(surveys: Iterable[Survey]) -> list[tuple[str, ...]]:
-    """Attributes grouped by the surveys that read several of them."""
+    """Return attributes grouped by the surveys that read several of them."""
     found: list[set[str]] = []
     for survey in surveys:
         joined = _ids(survey)
@@ -187,14 +187,14 @@ def _parts(surveys: Iterable[Survey]) -> list[tuple[str, ...]]:
     return sorted(tuple(sorted(part)) for part in found)
 
 
-def _key(row: Row) -> tuple[bytes, int, int]:
-    return row.digest, row.slot, row.generation
+def _key(row: TranscriptEntry) -> tuple[bytes, int, int]:
+    return row.digest, row.slot, row.pin_version
 
 
 def _worst(
-    rows: Sequence[Row], surveys: Mapping[bytes, Survey], shown: Container[tuple[bytes, int, int]]
+    rows: Sequence[TranscriptEntry], surveys: Mapping[bytes, Survey], shown: Container[tuple[bytes, int, int]]
 ) -> float:
-    """What the reservations among `rows` can cost by now, nats: realised where shown, else at their worst."""
+    """Return the largest cost of the reservations by now, nats: realised where shown, else at worst."""
     accountant = BayesianFilter(MAX_BUDGET)
     void = {_key(row) for row in rows if row.kind != "reserve" and row.symbol is None}  # given back
     places: dict[tuple[bytes, int, int], int] = {}
@@ -203,7 +203,9 @@ def _worst(
     for kind, steps in groupby(rows, key=lambda row: row.kind):
         if kind == "reserve":
             asked = [row for row in steps if _key(row) not in void]
-            queries = [slot_query(surveys[row.digest], row.slot, generation=row.generation) for row in asked]
+            queries = [
+                scheduled_query(surveys[row.digest], row.slot, pin_version=row.pin_version) for row in asked
+            ]
             tickets = accountant.reserve_all(queries)
             if tickets is None:  # past what a filter counts: each by itself, which is never less
                 beyond += sum(surveys[row.digest].channel.epsilon for row in asked)
@@ -212,6 +214,6 @@ def _worst(
         else:
             for row in steps:
                 if row.symbol is not None and _key(row) in shown and _key(row) in places:
-                    accountant.repeat(places[_key(row)], row.symbol)
-    accountant.settle()
+                    accountant.reapply(places[_key(row)], row.symbol)
+    accountant.tighten()
     return accountant.committed + beyond

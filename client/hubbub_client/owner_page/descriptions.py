@@ -1,4 +1,4 @@
-"""What an owner is told, in words: what was asked and how, what an answer says, what it can give away.
+"""The owner's descriptions in words: of surveys, mechanisms, answers and losses.
 
 Numbers that bound something are rounded up, so that no sentence promises more than the integers do.
 """
@@ -57,7 +57,7 @@ _FATES: Final = {
 
 
 def asked(survey: Survey) -> str:
-    """What a survey asks for, how often, and its epsilon."""
+    """Return what a survey asks for, how often, and its epsilon."""
     each = [f"{attribute.id}, {_values(attribute)}" for attribute in survey.attributes]
     what = each[0] if len(each) == 1 else f"at once: {'; '.join(each)}"
     if isinstance(survey.form, Score):
@@ -74,7 +74,7 @@ def _values(attribute: Attribute) -> str:
 
 
 def mechanism(survey: Survey) -> str:
-    """How a survey's answers are made, and how far apart that leaves any two values."""
+    """Return how a survey's answers are made, and how far apart that leaves any two values."""
     form = survey.form
     if isinstance(form, Score):
         terms = " ".join(
@@ -97,14 +97,14 @@ def mechanism(survey: Survey) -> str:
 
 
 def schedule(survey: Survey) -> str:
-    """When a survey asks, in coordinated universal time."""
+    """Return when a survey asks, in coordinated universal time."""
     first, last = survey.start_s, survey.round_end_s(survey.rounds - 1)
     rounds = "1 round" if survey.rounds == 1 else f"{survey.rounds} rounds"
     return f"{rounds} of {duration(survey.round_s)}, {moment(first)} to {moment(last)}"
 
 
 def duration(seconds: int) -> str:
-    """A length of time in its largest whole unit."""
+    """Return a length of time in its largest whole unit."""
     for name, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds % length == 0:
             count = seconds // length
@@ -113,7 +113,7 @@ def duration(seconds: int) -> str:
 
 
 def moment(epoch_s: float) -> str:
-    """A moment, in coordinated universal time."""
+    """Return a moment, in coordinated universal time."""
     try:
         return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(epoch_s))
     except (OverflowError, ValueError, OSError):  # a schedule may end past the calendar
@@ -121,7 +121,7 @@ def moment(epoch_s: float) -> str:
 
 
 def factor(loss: float) -> str:
-    """e^loss, rounded up."""
+    """Return e^loss, rounded up."""
     value = math.exp(min(loss, 700.0))
     if value < 100:
         return f"{math.ceil(value * 100 - 1e-9) / 100:.2f}"
@@ -130,14 +130,14 @@ def factor(loss: float) -> str:
 
 
 def learned(loss: float, where: str) -> str:
-    """A realised loss: it bounds the factor between prior and posterior odds of any two records."""
+    """Return a realised loss: it bounds the factor between prior and posterior odds of any two records."""
     if loss <= 0:
         return f"{where}, nobody has learned anything."
     return f"{where}, the odds between any two things about you change by a factor of at most {factor(loss)}."
 
 
 def overspent(account: Account) -> str:
-    """How far a ledger is above its budget, and why; nothing where it is not."""
+    """Return how far a ledger is above its budget, and why; nothing where it is not."""
     over = account.loss + account.reserved - account.budget
     if over <= _ROUNDING:
         return ""
@@ -149,7 +149,7 @@ def overspent(account: Account) -> str:
 
 
 def example(loss: float) -> str:
-    """The same for somebody who held two things for equally likely."""
+    """Return the sentence of `learned` for somebody who held two things for equally likely."""
     if loss <= 0:
         return ""
     share = 100 / (1 + math.exp(-loss))
@@ -158,15 +158,15 @@ def example(loss: float) -> str:
 
 
 def symbol(survey: Survey, said: Symbol) -> str:
-    """What one answer says, and what it makes likelier."""
+    """Return what one answer says, and what it makes likelier."""
     channel = survey.channel
     if isinstance(said, bytes):
-        bits = np.unpackbits(np.frombuffer(said, np.uint8), count=channel.cells, bitorder="little")
+        bits = np.unpackbits(np.frombuffer(said, np.uint8), count=channel.bins, bitorder="little")
         members = [str(cell) for cell in np.flatnonzero(bits)]
         what = f"the set of cells {_listed(members, 12)}" if members else "the empty set of cells"
     else:
         what = f"number {said}"
-    what += f" of 0 to {channel.cells - 1}"
+    what += f" of 0 to {channel.bins - 1}"
     weights = channel.column(said)
     high, low = int(weights.max()), int(weights.min())
     if high == low:
@@ -178,7 +178,7 @@ def symbol(survey: Survey, said: Symbol) -> str:
 
 
 def progress(asked: Asked) -> str:
-    """How much of a survey was sent, and what that alone can have given away."""
+    """Return how much of a survey was sent, and what that alone can have given away."""
     sent = f"{len(asked.sent)} sent in {asked.survey.rounds} rounds"
     if not asked.sent:
         return f"{sent}, as far as is remembered."
@@ -186,7 +186,7 @@ def progress(asked: Asked) -> str:
 
 
 def refused(refusal: Refused) -> str:
-    """Why a survey was refused, and what was left of the budget then."""
+    """Return why a survey was refused, and what was left of the budget then."""
     why = _REFUSALS.get(refusal.reason, refusal.reason.replace("_", " "))
     free = (
         "what was free is not told, because an answer had not been sent"

@@ -1,4 +1,4 @@
-"""What was sent, rebuilt byte for byte from what the ledger keeps."""
+"""The reports that were sent, rebuilt byte for byte from the ledger."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from hubbub import wire
 from hubbub.survey import Survey
 from hubbub_client.errors import LedgerCorrupt
 from hubbub_client.ledger.stored import StoredAnswer
-from hubbub_client.ledger.transcript import Row
-from hubbub_client.surveys.schedule import slot_of
+from hubbub_client.ledger.transcript import TranscriptEntry
+from hubbub_client.surveys.schedule import scheduled_answer_of
 from hubbub_client.upload.outcomes import SentReport
 
 
 def sent_reports(
-    answers: Iterable[StoredAnswer], rows: Iterable[Row], surveys: Mapping[bytes, Survey]
+    answers: Iterable[StoredAnswer], rows: Iterable[TranscriptEntry], surveys: Mapping[bytes, Survey]
 ) -> tuple[SentReport, ...]:
-    """Every report for which the collector gave an outcome, by survey and round.
+    """Return every report for which the collector gave an outcome, by survey and round.
 
     A report is a function of survey, round, id and symbol, so its bytes need not be stored twice.
 
@@ -28,12 +28,12 @@ def sent_reports(
     Raises:
         LedgerCorrupt: If an answer has no row.
     """
-    symbols = {(row.digest, row.slot, row.generation): row.symbol for row in rows if row.symbol is not None}
+    symbols = {(row.digest, row.slot, row.pin_version): row.symbol for row in rows if row.symbol is not None}
     found: list[SentReport] = []
     counted: set[tuple[bytes, int, int]] = set()
     for answer in answers:
         survey = surveys[answer.digest]
-        key = (answer.digest, slot_of(survey, answer.round), answer.generation)
+        key = (answer.digest, scheduled_answer_of(survey, answer.round), answer.pin_version)
         symbol = symbols.get(key)
         if symbol is None:
             raise LedgerCorrupt("an answer in the ledger has no row in its transcript")

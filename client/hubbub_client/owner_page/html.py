@@ -1,4 +1,4 @@
-"""What the owner's page says: an account as HTML, without a script, every text escaped."""
+"""The owner's page as HTML: no script, every text escaped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STATES: Final = {
 
 
 def document(account: Account) -> bytes:
-    """The whole page."""
+    """Return the whole page."""
     if account.paused:
         state, verb, label = "Paused: nothing is answered, nothing is sent.", "resume", "Resume"
     else:
@@ -38,7 +38,7 @@ def document(account: Account) -> bytes:
 
 
 def message(text: str) -> bytes:
-    """A page that says one thing."""
+    """Return a page that says one thing."""
     return _page(f'<header><h1>Hubbub</h1></header><p>{escape(text)}</p><p><a href="./">Look again</a></p>')
 
 

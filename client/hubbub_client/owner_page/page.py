@@ -46,7 +46,7 @@ _TIMEOUT_S: Final = 10.0
 
 
 class Owned(Protocol):
-    """What the page needs of an agent."""
+    """The methods of an agent that the page needs."""
 
     def account(self) -> Account:
         """See `Agent`."""
@@ -79,7 +79,7 @@ class OwnerPage:
     """
 
     def __init__(self, opened: Callable[[], AbstractContextManager[Owned]], *, port: int = 0) -> None:
-        self._server = _Server(opened, port)
+        self._server = _PageServer(opened, port)
         self.url = f"http://{self._server.host}/{self._server.token}/"
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.05,), name="hubbub-page", daemon=True
@@ -87,14 +87,14 @@ class OwnerPage:
         self._thread.start()
 
     def close(self) -> None:
-        """Stops serving; a second call does nothing."""
+        """Stop serving; a second call does nothing."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
         self._server.server_close()
 
 
-class _Server(socketserver.ThreadingTCPServer):
+class _PageServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
 
@@ -106,16 +106,16 @@ class _Server(socketserver.ThreadingTCPServer):
         self.host = f"{HOST}:{self.server_address[1]}"
 
     def handle_error(self, *_: object) -> None:
-        """Says nothing: a browser that hangs up is no news, and a trace may quote what was asked."""
+        """Say nothing: a browser that hangs up is no news, and a trace may quote what was asked."""
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+    server: _PageServer
     timeout = _TIMEOUT_S
     server_version, sys_version = "hubbub", ""
 
     def do_GET(self) -> None:
-        """Shows the page, or its style."""
+        """Show the page, or its style."""
         name = self._name()
         if name == "":
             self._on_agent(lambda agent: (HTTPStatus.OK, document(agent.account())))
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
 
     def do_POST(self) -> None:
-        """Does what the owner pressed."""
+        """Do what the owner pressed."""
         name = self._name()
         if name is None:
             return
@@ -159,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
         return HTTPStatus.SEE_OTHER, b""
 
     def _name(self) -> str | None:
-        """What below the token is asked for; None if the request was refused."""
+        """Return the path below the token, or None if the request was refused."""
         if self.headers.get_all("Host") != [self.server.host]:
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST)
             return None
@@ -197,7 +197,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Logs nothing: the path holds the token."""
+        """Log nothing: the path holds the token."""
 
 
 def _refusal(status: HTTPStatus) -> _Answer:

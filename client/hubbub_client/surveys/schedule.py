@@ -1,4 +1,4 @@
-"""What a device may be asked, and when it answers: decisions shared by the agent and the fleet.
+"""The schedule of a device's answers: decisions that the agent and the simulator share.
 
 A survey's schedule is a list of slots, one for every answer that costs budget. A survey of static attributes
 has one slot in all, because its one report is memoised and sent again under fresh ids. One that asks for an
@@ -18,9 +18,9 @@ from hubbub.filter import Joint, Query
 from hubbub.survey import Attribute, Score, Survey
 from hubbub_client.errors import LedgerError
 
-_GENERATION_BITS: Final = 62
+_PIN_VERSION_BITS: Final = 62
 
-PINNED: Final = -1
+MEMOISED: Final = -1
 """The one slot of a survey on a static attribute; rounds are numbered from 0."""
 
 MAX_LISTED: Final = 2**20
@@ -52,7 +52,7 @@ Refusal: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """What came of asking a device to take part in a survey.
+    """The result of asking a device to take part in a survey.
 
     Attributes:
         survey_id: The survey's id.
@@ -78,17 +78,17 @@ class Enrolment:
 
     @property
     def accepted(self) -> bool:
-        """Whether the device takes part."""
+        """True if the device takes part."""
         return self.status != "refused"
 
 
 def trusted(now_s: float | None) -> float | None:
-    """What a clock says, if it can be a time: neither nan nor infinite, and within 2^53 seconds of 1970."""
+    """Return a clock's time if it is finite and within 2^53 seconds of 1970, else None."""
     return float(now_s) if now_s is not None and abs(now_s) < _LAST_S else None
 
 
-def readable(canonicals: Iterable[bytes]) -> tuple[Survey, ...]:
-    """The surveys of a collector's list, without those that this version cannot read.
+def decode_listed_surveys(canonicals: Iterable[bytes]) -> tuple[Survey, ...]:
+    """Return the surveys of a collector's list, without those that this version cannot read.
 
     A hundred bytes can announce a survey of MAX_INPUTS values, which takes megabytes once it is read, and a
     list has room for many small ones. So it is read up to MAX_LISTED inputs in all, LEAST_LISTED at least for
@@ -115,16 +115,16 @@ def readable(canonicals: Iterable[bytes]) -> tuple[Survey, ...]:
 
 
 def first_round(survey: Survey, now_s: float) -> int | None:
-    """The first round that can still be answered, None if the last has ended."""
+    """Return the first round that can still be answered, None if the last has ended."""
     if now_s < survey.start_s:
         return 0
     return survey.round_at(now_s)
 
 
-def screen(
+def check_eligibility(
     survey: Survey, registered: Mapping[str, Attribute], *, max_epsilon: float, now_s: float
 ) -> Refusal | None:
-    """Why a survey is refused before the budget is asked, None if it is not.
+    """Return why a survey is refused before the budget is asked, None if it is not.
 
     Args:
         survey: The survey.
@@ -145,45 +145,48 @@ def screen(
     return None
 
 
-def slots(survey: Survey, floor: int) -> tuple[int, ...]:
-    """Every answer of the schedule above a floor, () if none is left.
+def scheduled_answers(survey: Survey, last_closed: int) -> tuple[int, ...]:
+    """Return every answer of the schedule above a floor, () if none is left.
 
     Rounds that ended before enrolment are left out: they are never answered, so nothing is set aside for
     them.
 
     Args:
         survey: The survey.
-        floor: As `floor_at` gives it, or higher.
+        last_closed: As `last_closed_round` gives it, or higher.
     """
-    first = floor + 1
+    first = last_closed + 1
     if first >= survey.rounds:
         return ()
-    return (PINNED,) if is_static(survey) else tuple(range(first, survey.rounds))
+    return (MEMOISED,) if is_static(survey) else tuple(range(first, survey.rounds))
 
 
 def asks_for(survey: Survey, attribute_id: str) -> bool:
-    """Whether an attribute is among those of a survey."""
+    """Return whether an attribute is among those of a survey."""
     return any(attribute.id == attribute_id for attribute in survey.attributes)
 
 
 def is_static(survey: Survey) -> bool:
-    """Whether one answer serves the whole survey: every attribute of it is static."""
+    """Return whether one answer serves the whole survey: every attribute of it is static."""
     return all(attribute.kind == "static" for attribute in survey.attributes)
 
 
-def floor_at(survey: Survey, now_s: float) -> int:
-    """The highest round that is over, and so never answered by a device that enrols now; -1 for none."""
+def last_closed_round(survey: Survey, now_s: float) -> int:
+    """Return the highest round that is over, and so never answered by a device that enrols now.
+
+    -1 for none.
+    """
     first = first_round(survey, now_s)
     return survey.rounds - 1 if first is None else first - 1
 
 
-def slot_of(survey: Survey, round_number: int) -> int:
-    """The slot that an answer in this round belongs to."""
-    return PINNED if is_static(survey) else round_number
+def scheduled_answer_of(survey: Survey, round_number: int) -> int:
+    """Return the slot that an answer in this round belongs to."""
+    return MEMOISED if is_static(survey) else round_number
 
 
-def generation_of(survey: Survey, generations: Sequence[int]) -> int:
-    """The pin generations of a survey's attributes as the one number that the ledger keeps.
+def joined_pin_versions(survey: Survey, pin_versions: Sequence[int]) -> int:
+    """Return the pin versions of a survey's attributes as the one number that the ledger keeps.
 
     One attribute's is itself. Those of a table share the bits of an SQLite integer evenly, the first one's
     lowest. A score's numbers have one coordinate together, so that it is enough to count how often any of
@@ -193,21 +196,21 @@ def generation_of(survey: Survey, generations: Sequence[int]) -> int:
         LedgerError: A value was pinned anew more often than a table's bits count.
     """
     if isinstance(survey.form, Score):
-        return sum(generations)
-    bits = _GENERATION_BITS // len(generations)
-    if max(generations) >> bits:
+        return sum(pin_versions)
+    bits = _PIN_VERSION_BITS // len(pin_versions)
+    if max(pin_versions) >> bits:
         raise LedgerError(f"an attribute must be pinned anew fewer than {1 << bits} times in such a survey")
-    return sum(generation << i * bits for i, generation in enumerate(generations))
+    return sum(pin_version << i * bits for i, pin_version in enumerate(pin_versions))
 
 
-def generations_of(generation: int, attributes: int) -> tuple[int, ...]:
-    """The pin generations that `generation_of` joined."""
-    bits = _GENERATION_BITS // attributes
-    return tuple(generation >> i * bits & (1 << bits) - 1 for i in range(attributes))
+def split_pin_versions(pin_version: int, attributes: int) -> tuple[int, ...]:
+    """Return the pin versions that `joined_pin_versions` joined."""
+    bits = _PIN_VERSION_BITS // attributes
+    return tuple(pin_version >> i * bits & (1 << bits) - 1 for i in range(attributes))
 
 
-def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
-    """What answering this slot asks of the filter.
+def scheduled_query(survey: Survey, slot: int, *, pin_version: int) -> Query:
+    """Return the query that a scheduled answer asks of the filter.
 
     The coordinate names the stored value that the channel reads. Likelihoods of several surveys merge only on
     one pinned value of a static attribute, so only there is the coordinate shared, over the attribute's whole
@@ -221,38 +224,38 @@ def slot_query(survey: Survey, slot: int, *, generation: int) -> Query:
     Args:
         survey: The survey.
         slot: One of its slots.
-        generation: Pin generation of its attributes, see `generation_of`: a value pinned anew is another.
+        pin_version: Pin version of its attributes, see `joined_pin_versions`: a value pinned anew is another.
     """
     attributes, mapping = survey.attributes, survey.mapping
     if isinstance(survey.form, Score):
         numbers = tuple(each.id for each in attributes)
-        if slot != PINNED:
+        if slot != MEMOISED:
             return Query(("round", numbers, survey.digest, slot), survey.form.regression)
-        return Query(("numbers", numbers, generation, survey.form.defaults), survey.form.regression)
-    if slot != PINNED:
+        return Query(("numbers", numbers, pin_version, survey.form.defaults), survey.form.regression)
+    if slot != MEMOISED:
         named = attributes[0].id if len(attributes) == 1 else tuple(each.id for each in attributes)
         return Query(("round", named, survey.digest, slot), survey.channel, None)
     if mapping is None:
-        return Query(("rounded", attributes[0].id, generation, survey.digest), survey.channel, None)
-    coordinates = [pinned_coordinate(*pinned) for pinned in pinned_by(survey, slot, generation)]
+        return Query(("rounded", attributes[0].id, pin_version, survey.digest), survey.channel, None)
+    coordinates = [memoised_coordinate(*pinned) for pinned in memoised_by(survey, slot, pin_version)]
     return Query(coordinates[0] if len(coordinates) == 1 else Joint(*coordinates), survey.channel, mapping)
 
 
-def pinned_coordinate(attribute_id: str, generation: int) -> Hashable:
-    """The coordinate of a pinned value over its attribute's whole domain."""
-    return ("pinned", attribute_id, generation)
+def memoised_coordinate(attribute_id: str, pin_version: int) -> Hashable:
+    """Return the coordinate of a pinned value over its attribute's whole domain."""
+    return ("pinned", attribute_id, pin_version)
 
 
-def pinned_by(survey: Survey, slot: int, generation: int) -> list[tuple[str, int]]:
-    """The attributes whose pinned values a slot reads over their whole domains, each with its generation."""
-    if slot != PINNED or survey.mapping is None:
+def memoised_by(survey: Survey, slot: int, pin_version: int) -> list[tuple[str, int]]:
+    """Return the attributes whose memoised values an answer reads as a whole, with pin versions."""
+    if slot != MEMOISED or survey.mapping is None:
         return []
-    generations = generations_of(generation, len(survey.attributes))
-    return [(attribute.id, each) for attribute, each in zip(survey.attributes, generations, strict=True)]
+    pin_versions = split_pin_versions(pin_version, len(survey.attributes))
+    return [(attribute.id, each) for attribute, each in zip(survey.attributes, pin_versions, strict=True)]
 
 
-def due(survey: Survey, floor: int, answered: Container[int], now_s: float) -> int | None:
-    """The round to answer now, None if there is none.
+def due(survey: Survey, last_closed: int, answered: Container[int], now_s: float) -> int | None:
+    """Return the round to answer now, None if there is none.
 
     Only the round whose window is open is answered, and once. A round that went by stays reserved at its
     worst case; should the clock have been ahead and be set back, the round comes again and is answered then,
@@ -260,9 +263,9 @@ def due(survey: Survey, floor: int, answered: Container[int], now_s: float) -> i
 
     Args:
         survey: An enrolled survey.
-        floor: The highest round that was over at enrolment, -1 for none.
+        last_closed: The highest round that was over at enrolment, -1 for none.
         answered: Rounds answered.
         now_s: Clock time, epoch seconds.
     """
     current = survey.round_at(now_s)
-    return current if current is not None and current > floor and current not in answered else None
+    return current if current is not None and current > last_closed and current not in answered else None

@@ -1,4 +1,4 @@
-"""Which signed lists of surveys a device takes: those of its pinned keys, not expired, never an older one.
+"""The rules for signed lists of surveys: signed by a pinned key, not expired, never an older one.
 
 The clock may be set back; what the ledger has seen may not. A list that was seen is judged by the latest time
 at which this device ever saw it, or answered a round. A newer list is judged by the clock alone: were it held
@@ -25,7 +25,7 @@ _SKEW_S: Final = 86_400
 
 
 def pinned(survey_key: str | Iterable[str] | None) -> tuple[bytes, ...]:
-    """Public keys from their texts, 32 bytes each; none for None.
+    """Return public keys from their texts, 32 bytes each; none for None.
 
     Raises:
         ClientError: One is no key, or an empty collection was given: it would refuse every list.
@@ -42,7 +42,7 @@ def pinned(survey_key: str | Iterable[str] | None) -> tuple[bytes, ...]:
 
 
 def opened(data: bytes, keys: Collection[bytes]) -> Opened:
-    """The list that `data` holds, signed by one of the keys.
+    """Return the list that `data` holds, signed by one of the keys.
 
     Raises:
         ListRefused: It is not.
@@ -54,7 +54,7 @@ def opened(data: bytes, keys: Collection[bytes]) -> Opened:
 
 
 def unverified(data: bytes) -> tuple[bytes, ...]:
-    """The canonical bytes of a plain or signed list, whoever made it.
+    """Return the canonical bytes of a plain or signed list, whoever made it.
 
     Raises:
         ListRefused: It is no list.
@@ -66,13 +66,15 @@ def unverified(data: bytes) -> tuple[bytes, ...]:
 
 
 def newest(seen: Iterable[StoredList], keys: Collection[bytes]) -> StoredList | None:
-    """The newest list seen of these keys; a key that is pinned no longer has no say."""
+    """Return the newest list seen of these keys; a key that is pinned no longer has no say."""
     own = (each for each in seen if each.key in keys)
     return max(own, key=lambda each: (each.sequence, each.judged_s), default=None)
 
 
-def judge(found: Opened, known: StoredList | None, *, now_s: float, seen_s: float) -> ListRefusal | None:
-    """Why a list with a good signature is refused, None if it is not.
+def list_refusal(
+    found: Opened, known: StoredList | None, *, now_s: float, seen_s: float
+) -> ListRefusal | None:
+    """Return why a list with a good signature is refused, None if it is not.
 
     Args:
         found: The list.

@@ -22,27 +22,27 @@ if TYPE_CHECKING:
         checked_url,
     )
     from hubbub_client.upload.uploader import (
+        BackoffState,
         Failed,
         Limits,
-        Pace,
         Pending,
         Settled,
         Upload,
         Wait,
         decide,
-        judge,
+        interpret_response,
     )
 
 __all__ = [
     "MAX_OUTCOMES_BYTES",
     "UPLOAD_S",
     "Answer",
+    "BackoffState",
     "Correction",
     "EnrolmentStatus",
     "Failed",
     "HttpTransport",
     "Limits",
-    "Pace",
     "Pending",
     "Response",
     "SentReport",
@@ -54,7 +54,7 @@ __all__ = [
     "Wait",
     "checked_url",
     "decide",
-    "judge",
+    "interpret_response",
 ]
 
 attach(
@@ -79,13 +79,13 @@ attach(
         "hubbub_client.upload.uploader": (
             "Failed",
             "Limits",
-            "Pace",
+            "BackoffState",
             "Pending",
             "Settled",
             "Upload",
             "Wait",
             "decide",
-            "judge",
+            "interpret_response",
         ),
     },
 )

@@ -1,4 +1,4 @@
-"""What the agent tells its host: answers made, uploads, and where the budget stands; never a value."""
+"""The results that the agent tells its host: answers, uploads, the state of the budget; never a value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class UploadOutcome:
-    """What came of emptying the outbox.
+    """The result of emptying the outbox.
 
     Attributes:
         settled: Report id to the collector's outcome for it, see `SentReport`; these left the outbox.
@@ -71,7 +71,7 @@ class EnrolmentStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What an owner may see at any time; no value and no answer is in it.
+    """The state of an agent that its owner may see at any time; it holds no value and no answer.
 
     Attributes:
         budget: Lifetime epsilon.
@@ -102,7 +102,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What came of correcting a static value.
+    """The result of correcting a static value.
 
     Attributes:
         attribute_id: Which attribute.
@@ -140,5 +140,5 @@ class SentReport:
 
     @property
     def symbol(self) -> Symbol:
-        """What the report says."""
+        """The symbol of the report."""
         return wire.decode_report(self.data).symbol

@@ -21,47 +21,47 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 T = TypeVar("T")
 
 
-class Exchanges:
-    """Exchanges over one pool of kept connections, from any number of threads."""
+class TimedRequests:
+    """A runner of requests with a deadline over one pool of kept connections, for any number of threads."""
 
     def __init__(self) -> None:
         self._pool = urllib3.PoolManager(num_pools=1, maxsize=1, retries=False)
         self._pool.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
         self._lock = threading.Lock()
-        self._running: set[_Exchange[Any]] = set()
+        self._running: set[_TimedRequest[Any]] = set()
         self._closed = False
 
     def run(self, work: Callable[[urllib3.PoolManager], T], timeout_s: float) -> T:
-        """What `work` gives, if it does so within `timeout_s` seconds.
+        """Return the result of `work` if it comes within `timeout_s` seconds.
 
         Raises:
             OSError: It did not (a TimeoutError), or `close` was called.
             Exception: Whatever `work` raises.
         """
-        exchange = _Exchange(lambda: work(self._pool))
+        request = _TimedRequest(lambda: work(self._pool))
         with self._lock:
             if self._closed:
                 raise OSError("connections must not be closed")
-            self._running.add(exchange)
+            self._running.add(request)
         try:
-            threading.Thread(target=exchange.perform, name="hubbub-exchange", daemon=True).start()
-            return exchange.answer.result(timeout_s)
+            threading.Thread(target=request.perform, name="hubbub-exchange", daemon=True).start()
+            return request.answer.result(timeout_s)
         finally:
-            exchange.give_up()
+            request.abort()
             with self._lock:
-                self._running.discard(exchange)
+                self._running.discard(request)
 
     def close(self) -> None:
-        """Ends every exchange under way, closes every connection, and lets no other begin."""
+        """End every exchange under way, close every connection, and let no other begin."""
         with self._lock:
             self._closed = True
             running = list(self._running)
-        for exchange in running:
-            exchange.give_up()
+        for request in running:
+            request.abort()
         self._pool.clear()
 
 
-class _Exchange(Generic[T]):
+class _TimedRequest(Generic[T]):
     """One exchange: performed by one thread, given up by another.
 
     Attributes:
@@ -71,7 +71,7 @@ class _Exchange(Generic[T]):
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
         self._lock = threading.Lock()
-        self._line: _Line | None = None
+        self._connection: _AbortableConnection | None = None
         self.answer: Future[T] = Future()
 
     def perform(self) -> None:
@@ -85,26 +85,26 @@ class _Exchange(Generic[T]):
             with contextlib.suppress(InvalidStateError):
                 self.answer.set_result(found)
 
-    def take(self, line: _Line) -> None:
-        """Takes note of the connection in use; raises if the exchange was given up before it was made."""
+    def uses(self, connection: _AbortableConnection) -> None:
+        """Take note of the connection in use; raises if the exchange was given up before it was made."""
         with self._lock:
             if self.answer.done():
                 raise OSError("exchange was given up")
-            self._line = line
+            self._connection = connection
 
-    def give_up(self) -> None:
-        """Ends it, unless it has ended: whoever waits for it is told so, and its connection is shut down."""
+    def abort(self) -> None:
+        """End it, unless it has ended: whoever waits for it is told so, and its connection is shut down."""
         with self._lock, contextlib.suppress(InvalidStateError):
             self.answer.set_exception(ConnectionAbortedError("exchange was given up"))
-            if self._line is not None:
-                self._line.cut()
+            if self._connection is not None:
+                self._connection.abort()
 
 
 _CURRENT = threading.local()
 """The exchange that a thread performs."""
 
 
-class _Line(HTTPConnection):
+class _AbortableConnection(HTTPConnection):
     """A connection that another thread can shut down at any point, within a TLS handshake too.
 
     TLS takes the socket over and leaves the first object without one; a duplicate stays what it is, and
@@ -117,7 +117,7 @@ class _Line(HTTPConnection):
         made = super()._new_conn()
         try:
             self._twin = made.dup()
-            _CURRENT.exchange.take(self)
+            _CURRENT.exchange.uses(self)
         except BaseException:
             made.close()
             raise
@@ -125,11 +125,11 @@ class _Line(HTTPConnection):
 
     def request(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 - handed on as they are
         if self._twin is not None:
-            _CURRENT.exchange.take(self)  # kept from an earlier exchange
+            _CURRENT.exchange.uses(self)  # kept from an earlier exchange
         super().request(*arguments, **settings)
 
-    def cut(self) -> None:
-        """Makes every read and write of it fail, those under way included."""
+    def abort(self) -> None:
+        """Make every read and write of it fail, those under way included."""
         twin = self._twin
         if twin is not None:
             with contextlib.suppress(OSError):  # it is down already
@@ -142,13 +142,13 @@ class _Line(HTTPConnection):
         super().close()
 
 
-class _SecureLine(_Line, HTTPSConnection):
-    """The same under TLS."""
+class _AbortableTlsConnection(_AbortableConnection, HTTPSConnection):
+    """An abortable connection under TLS."""
 
 
 class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Line
+    ConnectionCls = _AbortableConnection
 
 
 class _SecurePool(HTTPSConnectionPool):
-    ConnectionCls = _SecureLine
+    ConnectionCls = _AbortableTlsConnection

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-from hubbub_client.errors import CollectorError
+from hubbub_client.errors import TransportError
 
 if TYPE_CHECKING:
     import urllib3
 
-    from hubbub_client.upload.timed_request import Exchanges
+    from hubbub_client.upload.timed_request import TimedRequests
 
 
 MAX_SURVEYS_BYTES: Final = 32 * 2**20
@@ -31,7 +31,7 @@ SURVEYS_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back.
+    """An HTTP response.
 
     Attributes:
         status: HTTP status.
@@ -45,20 +45,20 @@ class Response:
 
 
 class Transport(Protocol):
-    """What the agent needs of HTTP; tests hand in their own."""
+    """The HTTP methods that the agent needs; tests hand in their own."""
 
     def get(self, path: str) -> Response:
-        """The answer to GET; raises CollectorError if there is none."""
+        """Return the answer to GET; raises CollectorError if there is none."""
 
     def post(self, path: str, body: bytes) -> Response:
-        """The answer to POST of a MessagePack body; raises CollectorError if there is none."""
+        """Return the answer to POST of a MessagePack body; raises CollectorError if there is none."""
 
     def close(self) -> None:
-        """Closes kept connections."""
+        """Close kept connections."""
 
 
 def checked_url(url: str) -> SplitResult:
-    """The parts of a collector's URL.
+    """Return the parts of a collector's URL.
 
     Raises:
         CollectorError: If it is not http or https with a host, and a port from 0 to 65535 if any.
@@ -69,11 +69,11 @@ def checked_url(url: str) -> SplitResult:
             return parts
     except ValueError:  # what `urlsplit` and `port` raise
         pass
-    raise CollectorError(f"collector URL must be http(s)://host[:port], got {url!r}")
+    raise TransportError(f"collector URL must be http(s)://host[:port], got {url!r}")
 
 
 class HttpTransport:
-    """Requests to one collector over kept connections: no redirects, no cookies, no retries of its own.
+    """A client of one collector over kept connections: no redirects, no cookies, no retries of its own.
 
     Retrying is the uploader's decision; a library that retries by itself would hide it. A request is given up
     when its time is over, however the collector draws it out: byte by byte, in the middle of a header or of
@@ -92,12 +92,12 @@ class HttpTransport:
         self._base = url.rstrip("/")
         self._upload_s = UPLOAD_S if timeout_s is None else timeout_s
         self._surveys_s = SURVEYS_S if timeout_s is None else timeout_s
-        self._made: Exchanges | None = None
+        self._made: TimedRequests | None = None
         self._closed = False
         self._making = threading.Lock()
 
     def get(self, path: str) -> Response:
-        """The answer to GET.
+        """Return the answer to GET.
 
         Raises:
             CollectorError: If no whole answer of acceptable size came in time.
@@ -105,7 +105,7 @@ class HttpTransport:
         return self._request("GET", path, None, MAX_SURVEYS_BYTES, self._surveys_s)
 
     def post(self, path: str, body: bytes) -> Response:
-        """The answer to POST of a MessagePack body.
+        """Return the answer to POST of a MessagePack body.
 
         Raises:
             CollectorError: If no whole answer of acceptable size came in time.
@@ -113,20 +113,20 @@ class HttpTransport:
         return self._request("POST", path, body, MAX_OUTCOMES_BYTES, self._upload_s)
 
     def close(self) -> None:
-        """Closes all connections; a request under way fails at once."""
+        """Close all connections; a request under way fails at once."""
         with self._making:
             self._closed, made = True, self._made
         if made is not None:
             made.close()
 
     @property
-    def _exchanges(self) -> Exchanges:
+    def _exchanges(self) -> TimedRequests:
         # A device that only records answers never loads an HTTP library.
-        from hubbub_client.upload.timed_request import Exchanges  # noqa: PLC0415 - at the first request
+        from hubbub_client.upload.timed_request import TimedRequests  # noqa: PLC0415 - at the first request
 
         with self._making:
             if self._made is None:
-                self._made = Exchanges()
+                self._made = TimedRequests()
                 if self._closed:
                     self._made.close()
             return self._made
@@ -158,7 +158,7 @@ class HttpTransport:
                     data += chunk
                     if len(data) > max_bytes:
                         reply.close()
-                        raise CollectorError(f"collector's answer must be at most {max_bytes} bytes")
+                        raise TransportError(f"collector's answer must be at most {max_bytes} bytes")
                 return Response(reply.status, data, reply.headers.get("Retry-After"))
             finally:
                 reply.release_conn()
@@ -166,4 +166,4 @@ class HttpTransport:
         try:
             return self._exchanges.run(exchange, timeout_s)
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise CollectorError(f"collector cannot be reached: {type(error).__name__}") from None
+            raise TransportError(f"collector cannot be reached: {type(error).__name__}") from None

@@ -1,4 +1,4 @@
-"""When to send what, as values: the decision before an upload, and what its answer means.
+"""The decision before an upload and the meaning of its response, as values.
 
 Nothing here does I/O, reads a clock or draws a random number; `Agent` and `Fleet` perform what is decided.
 Nothing here sees an answer either: the decision reads report ids and bytes as they lie in the outbox, so that
@@ -23,7 +23,7 @@ _STEPS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an uploader keeps to.
+    """The limits of an uploader.
 
     Attributes:
         max_reports: Reports in one upload: one large body must not show how long a device was offline.
@@ -59,8 +59,8 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """Where the back-off stands; kept in the ledger, so that a restart does not forget a Retry-After.
+class BackoffState:
+    """The state of the back-off, kept in the ledger so that a restart does not forget a Retry-After.
 
     Attributes:
         failures: Uploads that failed since the last that was answered.
@@ -75,7 +75,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """Send these reports now, in one body."""
+    """The decision to send these reports now, in one body."""
 
     reports: tuple[Pending, ...]
 
@@ -87,37 +87,37 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Send nothing for `delay_s` seconds."""
+    """The decision to send nothing for `delay_s` seconds."""
 
     delay_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Nothing waits to be sent."""
+    """The decision to send nothing, as nothing waits."""
 
 
 Decision: TypeAlias = Upload | Wait | Done
 
 
-def decide(waiting: Sequence[Pending], pace: Pace, *, now_s: float, limits: Limits) -> Decision:
-    """What to do now.
+def decide(waiting: Sequence[Pending], backoff: BackoffState, *, now_s: float, limits: Limits) -> Decision:
+    """Return what to do now.
 
     Args:
         waiting: The oldest reports in the outbox, oldest first; more than fit are left for the next upload.
-        pace: Where the back-off stands.
+        backoff: Where the back-off stands.
         now_s: Clock time, epoch seconds.
         limits: Caps.
     """
     if not waiting:
         return Done()
-    delay_s = pace.not_before_s - now_s
+    delay_s = backoff.not_before_s - now_s
     # No delay we ever set is longer than this: a larger one means that the clock was set back, and is void.
     longest_s = limits.retry_after_cap_s + limits.cap_s + limits.gap_s
     if 0 < delay_s <= longest_s:
         return Wait(delay_s)
     count, size = 0, 0
-    for report in waiting[: 1 if pace.single else limits.max_reports]:
+    for report in waiting[: 1 if backoff.single else limits.max_reports]:
         size += len(report.data)
         if count and size > limits.max_bytes:
             break
@@ -133,12 +133,12 @@ class Settled:
     """
 
     outcomes: tuple[wire.Outcome, ...]
-    pace: Pace
+    backoff: BackoffState
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The reports stay in the outbox, byte for byte, until `pace` allows another attempt.
+    """The reports stay in the outbox, byte for byte, until `backoff` allows another attempt.
 
     Attributes:
         reason: What happened, without anything of the reports in it.
@@ -146,16 +146,22 @@ class Failed:
     """
 
     reason: str
-    pace: Pace
+    backoff: BackoffState
 
 
 Result: TypeAlias = Settled | Failed
 
 
-def judge(
-    upload: Upload, response: Response | None, pace: Pace, *, now_s: float, jitter: float, limits: Limits
+def interpret_response(
+    upload: Upload,
+    response: Response | None,
+    backoff: BackoffState,
+    *,
+    now_s: float,
+    jitter: float,
+    limits: Limits,
 ) -> Result:
-    """What an upload's answer means.
+    """Return what an upload's response means.
 
     Only a 200 with exactly one known outcome per report settles anything. Whatever else comes back, the
     reports may or may not have been counted, so they are kept and sent again as they are; the aggregator
@@ -164,34 +170,34 @@ def judge(
     Args:
         upload: What was sent.
         response: What came back; None if the collector could not be reached.
-        pace: The back-off before this attempt.
+        backoff: The back-off before this attempt.
         now_s: Clock time, epoch seconds.
         jitter: A uniform draw in [0, 1).
         limits: Caps.
     """
     if response is None:
-        return Failed("unreachable", _slower(pace, now_s, jitter, limits))
+        return Failed("unreachable", _slower(backoff, now_s, jitter, limits))
     if response.status == 200:
         try:
             outcomes = tuple(wire.decode_response(response.body))
         except WireError:
-            return Failed("unreadable answer", _slower(pace, now_s, jitter, limits))
+            return Failed("unreadable answer", _slower(backoff, now_s, jitter, limits))
         if len(outcomes) != len(upload.reports):
-            return Failed("unreadable answer", _slower(pace, now_s, jitter, limits))
+            return Failed("unreadable answer", _slower(backoff, now_s, jitter, limits))
         if outcomes and all(outcome == "early" for outcome in outcomes):
             # This clock is ahead of the collector's; the same reports are in time later.
-            return Settled(outcomes, _slower(pace, now_s, jitter, limits))
-        return Settled(outcomes, Pace(not_before_s=now_s + limits.gap_s))
+            return Settled(outcomes, _slower(backoff, now_s, jitter, limits))
+        return Settled(outcomes, BackoffState(not_before_s=now_s + limits.gap_s))
     retry_after_s = parse_retry_after(response.retry_after, now_s=now_s)
     # 400 and 413 condemn the body as a whole; one report at a time finds out which one it was.
-    single = pace.single or response.status in {400, 413}
+    single = backoff.single or response.status in {400, 413}
     return Failed(
-        f"status {response.status}", _slower(pace, now_s, jitter, limits, retry_after_s, single=single)
+        f"status {response.status}", _slower(backoff, now_s, jitter, limits, retry_after_s, single=single)
     )
 
 
 def backoff_s(failures: int, *, jitter: float, limits: Limits) -> float:
-    """Full-jitter exponential back-off: uniform in [0, min(cap, base * 2^failures)).
+    """Return full-jitter exponential back-off: uniform in [0, min(cap, base * 2^failures)).
 
     Args:
         failures: Failures so far, this one included, >= 1.
@@ -202,22 +208,22 @@ def backoff_s(failures: int, *, jitter: float, limits: Limits) -> float:
 
 
 def _slower(
-    pace: Pace,
+    backoff: BackoffState,
     now_s: float,
     jitter: float,
     limits: Limits,
     retry_after_s: float = 0.0,
     *,
     single: bool | None = None,
-) -> Pace:
-    failures = pace.failures + 1
+) -> BackoffState:
+    failures = backoff.failures + 1
     # The jitter comes on top of Retry-After: devices that were turned away together must not return together.
     delay_s = min(retry_after_s, limits.retry_after_cap_s) + backoff_s(failures, jitter=jitter, limits=limits)
-    return Pace(failures, now_s + delay_s, pace.single if single is None else single)
+    return BackoffState(failures, now_s + delay_s, backoff.single if single is None else single)
 
 
 def parse_retry_after(header: str | None, *, now_s: float) -> float:
-    """Seconds that a Retry-After header asks for, 0 without one or if it cannot be read (RFC 9110, 10.2.3).
+    """Return the seconds that a Retry-After header asks for, 0 if none can be read (RFC 9110, 10.2.3).
 
     >>> parse_retry_after("120", now_s=0.0)
     120.0

@@ -1,4 +1,4 @@
-"""What `mechanism = "auto"` stands for in a survey: the mechanism of least exact variance, and why.
+"""The mechanism of `mechanism = "auto"` in a survey: the one of least exact variance, and why.
 
 Only an author's machine designs: a device reads canonical bytes, and never loads the rooms of design.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.authoring.declared import Asked, owners_of
+from hubbub.authoring.declared import DeclaredAttribute, owners_of
 from hubbub.authoring.grid import DEFAULT_POINTS, grid_points
 from hubbub.survey.choice import Choice, Compared
 from hubbub.survey.domain import Attribute, IntegerDomain, NumberDomain
@@ -19,26 +19,26 @@ from hubbub.survey.rules import Rules
 
 if TYPE_CHECKING:
     from hubbub.design.comparison import Candidate
-    from hubbub.design.workload import Question
+    from hubbub.design.workload import Workload
 
 
 def chosen_mechanism(
     rules: Rules,
-    asked: Asked,
+    asked: DeclaredAttribute,
     keys: Mapping[str, object],
     *,
     epsilon: float,
     devices: int,
     participation: float,
 ) -> Choice:
-    """What "auto" stands for: the mechanism of least exact variance for the objective, and its keys.
+    """Return the mechanism of least exact variance for the objective, and its keys.
 
     Raises:
         SurveyError: If a key breaks its rule.
         ParameterError: If no mechanism can answer the objective.
     """
     from hubbub.design.comparison import answered, compare  # noqa: PLC0415 - only an author's machine designs
-    from hubbub.design.workload import OBJECTIVES, QUANTITIES, Objective, Question  # noqa: PLC0415
+    from hubbub.design.workload import OBJECTIVES, QUANTITIES, Objective, Workload  # noqa: PLC0415
 
     attribute = asked.attribute
     numbers = isinstance(attribute.domain, NumberDomain)
@@ -63,7 +63,7 @@ def chosen_mechanism(
                 rules.refuse("mechanism.within", "must be given for the objective hit", "nothing")
             within = rules.real("mechanism.within", keys["within"], 0.0)
         objective = Objective(OBJECTIVES[quantity], weight, "totals" if of == "totals" else "means", within)
-    question = Question.uniform(
+    question = Workload.uniform(
         kind="grid" if numbers else "labels",
         epsilon=epsilon,
         category_of=category_of,
@@ -78,7 +78,7 @@ def chosen_mechanism(
 def chosen_in_table(
     names: Sequence[str], inputs: int, *, epsilon: float, devices: int, participation: float
 ) -> Choice:
-    """What "auto" stands for in a table: the combinations' least exact variance, all of them equally common.
+    """Return the mechanism of least variance over a table's combinations, all of them equally common.
 
     Args:
         names: The mechanisms that a table allows.
@@ -88,9 +88,9 @@ def chosen_in_table(
         participation: Chance of the participation coin.
     """
     from hubbub.design.comparison import compare  # noqa: PLC0415 - only an author's machine designs
-    from hubbub.design.workload import Question  # noqa: PLC0415
+    from hubbub.design.workload import Workload  # noqa: PLC0415
 
-    question = Question.uniform(
+    question = Workload.uniform(
         kind="labels",
         epsilon=epsilon,
         category_of=np.append(np.zeros(inputs - 1, dtype=np.intp), 1),
@@ -102,7 +102,7 @@ def chosen_in_table(
     return _chosen(question, [found for found in compare(question) if found.mechanism in names])
 
 
-def _chosen(question: Question, found: Sequence[Candidate]) -> Choice:
+def _chosen(question: Workload, found: Sequence[Candidate]) -> Choice:
     compared = tuple(
         Compared(one.mechanism, dict(one.parameters), one.label, one.cost, one.refusal) for one in found
     )
@@ -110,7 +110,7 @@ def _chosen(question: Question, found: Sequence[Candidate]) -> Choice:
 
 
 def _points(attribute: Attribute, owners: NDArray[np.intp]) -> NDArray[np.float64] | None:
-    """The number of every input, nan at missing; None for labels."""
+    """Return the number of every input, nan at missing; None for labels."""
     domain = attribute.domain
     if isinstance(domain, NumberDomain):
         return np.append(domain.grid(len(owners)), np.nan)

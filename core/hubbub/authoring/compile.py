@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 
 from hubbub.authoring.auto import chosen_in_table, chosen_mechanism
-from hubbub.authoring.declared import Asked, Category, Mechanism, owners_of
+from hubbub.authoring.declared import Category, DeclaredAttribute, Mechanism, owners_of
 from hubbub.authoring.discrete import ANSWERED, Plan, discrete_plan
 from hubbub.authoring.grid import GRID_KEYS, grid_channel
-from hubbub.authoring.unordered import FLAT, flat_channel
+from hubbub.authoring.unordered import UNORDERED, unordered_channel
 from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError, SurveyError
 from hubbub.filter.regression.regression import MAX_NUMBERS
@@ -25,7 +25,7 @@ from hubbub.survey.forms import Form
 from hubbub.survey.rules import MISSING, Rules, check_attributes
 from hubbub.survey.score import KINDS, Score, score_channel
 from hubbub.survey.single import Single
-from hubbub.survey.table import MAX_ATTRIBUTES, Table, check_size
+from hubbub.survey.table import MAX_ATTRIBUTES, CrossTable, check_size
 
 # The mechanism that makes a survey a score.
 REGRESSION: Final = "regression"
@@ -35,14 +35,14 @@ TABLE_MECHANISMS: Final = ("grr", "subset", "unary")
 
 def compile_survey(
     rules: Rules,
-    asked: Asked | Sequence[Asked],
+    asked: DeclaredAttribute | Sequence[DeclaredAttribute],
     mechanism: Mechanism,
     *,
     epsilon: float,
     devices: int,
     participation: object,
 ) -> tuple[Form, Channel, Choice | None]:
-    """The form and the channel of one survey, and what "auto" chose if it was left to choose.
+    """Return the form and the channel of one survey, and what "auto" chose if it was left to choose.
 
     The channel is without its participation coin, which "auto" reckons with.
 
@@ -60,10 +60,10 @@ def compile_survey(
     """
     try:
         if mechanism.name == REGRESSION:
-            several = [asked] if isinstance(asked, Asked) else asked
+            several = [asked] if isinstance(asked, DeclaredAttribute) else asked
             scored = _score(rules, several, mechanism.keys, epsilon=epsilon, participation=participation)
             return *scored, None
-        if not isinstance(asked, Asked):
+        if not isinstance(asked, DeclaredAttribute):
             return _table(
                 rules, asked, mechanism, epsilon=epsilon, devices=devices, participation=participation
             )
@@ -80,7 +80,7 @@ def compile_survey(
 
 def _single(
     rules: Rules,
-    asked: Asked,
+    asked: DeclaredAttribute,
     mechanism: Mechanism,
     *,
     epsilon: float,
@@ -109,13 +109,13 @@ def _single(
 
 def _score(
     rules: Rules,
-    asked: Sequence[Asked],
+    asked: Sequence[DeclaredAttribute],
     keys: Mapping[str, object],
     *,
     epsilon: float,
     participation: object,
 ) -> tuple[Score, Channel]:
-    """The score of several numbers, in the order of their ids: one score has one encoding."""
+    """Return the score of several numbers, in the order of their ids: one score has one encoding."""
     if participation != 1:
         rules.refuse("mechanism.participation", "must be 1 for a regression", participation)
     check_attributes(rules, [each.attribute for each in asked], 1, MAX_NUMBERS)
@@ -158,14 +158,14 @@ def _score(
 
 def _table(
     rules: Rules,
-    asked: Sequence[Asked],
+    asked: Sequence[DeclaredAttribute],
     mechanism: Mechanism,
     *,
     epsilon: float,
     devices: int,
     participation: object,
-) -> tuple[Table, Channel, Choice | None]:
-    """The cross table of several attributes: every combination of readings is an input."""
+) -> tuple[CrossTable, Channel, Choice | None]:
+    """Return the cross table of several attributes: every combination of readings is an input."""
     attributes = tuple(each.attribute for each in asked)
     check_attributes(rules, attributes, 2, MAX_ATTRIBUTES)
     readings, names = [], []
@@ -177,7 +177,7 @@ def _table(
         own = owners_of(rules, each) if each.categories else np.arange(each.attribute.size)
         readings.append(np.append(own, own.max() + 1))
         names.append(tuple(category.name for category in each.categories) or None)
-    form = Table(attributes, tuple(readings), tuple(names))
+    form = CrossTable(attributes, tuple(readings), tuple(names))
     check_size(rules, attributes, form.shape)
     allowed = ("auto", *TABLE_MECHANISMS)
     if mechanism.name not in allowed:
@@ -192,7 +192,7 @@ def _table(
             TABLE_MECHANISMS, form.inputs, epsilon=epsilon, devices=devices, participation=coin
         )
         mechanism = Mechanism(choice.mechanism, choice.parameters)
-    return form, flat_channel(rules, mechanism.name, mechanism.keys, form.inputs, epsilon), choice
+    return form, unordered_channel(rules, mechanism.name, mechanism.keys, form.inputs, epsilon), choice
 
 
 def _grid(
@@ -202,11 +202,11 @@ def _grid(
     mechanism: Mechanism,
     epsilon: float,
 ) -> Plan:
-    if mechanism.name not in FLAT and mechanism.name not in GRID_KEYS:
+    if mechanism.name not in UNORDERED and mechanism.name not in GRID_KEYS:
         # A grid has no categories, and what a neighbourhood is to labels, boosted noise is to numbers.
         rules.refuse(
             "mechanism.name",
-            f"must be auto, {', '.join((*FLAT, *GRID_KEYS))} for an attribute of numbers, which has no "
+            f"must be auto, {', '.join((*UNORDERED, *GRID_KEYS))} for an attribute of numbers, which has no "
             "categories and whose near values are those of boosted",
             mechanism.name,
         )

@@ -1,4 +1,4 @@
-"""What a survey file declares of an attribute, its categories and its mechanism, not yet compiled."""
+"""The declared parts of a survey file: attributes, categories and mechanism, not yet compiled."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Mechanism:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DeclaredAttribute:
     """An attribute as declared, and the categories of its values.
 
     Attributes:
@@ -54,8 +54,8 @@ class Asked:
     terms: Mapping[str, object] = field(default_factory=dict)
 
 
-def owners_of(rules: Rules, asked: Asked) -> NDArray[np.intp]:
-    """The category of every value of a discrete domain, shape (size,); all 0 where none is declared.
+def owners_of(rules: Rules, asked: DeclaredAttribute) -> NDArray[np.intp]:
+    """Return the category of every value of a discrete domain, shape (size,); all 0 where none is declared.
 
     Raises:
         SurveyError: If the categories do not partition the domain.
@@ -80,7 +80,7 @@ def owners_of(rules: Rules, asked: Asked) -> NDArray[np.intp]:
 
 
 def _indices(rules: Rules, attribute: Attribute, category: Category) -> Sequence[int]:
-    """Where a category's members stand in the domain."""
+    """Return the indices of a category's members in the domain."""
     domain = attribute.domain
     if category.is_range and not isinstance(domain, IntegerDomain):
         rules.refuse(category.key, "must be values for an attribute of labels", list(category.members))

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.authoring.declared import Asked, Category, Mechanism, owners_of
-from hubbub.authoring.unordered import flat_channel
+from hubbub.authoring.declared import Category, DeclaredAttribute, Mechanism, owners_of
+from hubbub.authoring.unordered import unordered_channel
 from hubbub.channels.channel import Channel
 from hubbub.mechanisms.levels.levels import levels
 from hubbub.mechanisms.neighbourhood import neighbourhood
@@ -37,8 +37,10 @@ class Plan:
     category_of: NDArray[np.intp]
 
 
-def discrete_plan(rules: Rules, asked: Asked, mechanism: Mechanism, *, epsilon: float, devices: int) -> Plan:
-    """The channel of one attribute of integers or labels, and where its values and categories stand in it.
+def discrete_plan(
+    rules: Rules, asked: DeclaredAttribute, mechanism: Mechanism, *, epsilon: float, devices: int
+) -> Plan:
+    """Return the channel of one attribute of integers or labels, and where its values stand in it.
 
     Args:
         rules: How to refuse.
@@ -91,7 +93,7 @@ def discrete_plan(rules: Rules, asked: Asked, mechanism: Mechanism, *, epsilon: 
             rules.refuse("category", "must be two or more for reading by category", len(categories))
         mapping = np.append(owners, len(categories))
         category_of = np.arange(len(names))
-    channel = flat_channel(rules, mechanism.name, mechanism.keys, len(category_of), epsilon)
+    channel = unordered_channel(rules, mechanism.name, mechanism.keys, len(category_of), epsilon)
     return Plan(channel, mapping, names, category_of)
 
 
@@ -148,7 +150,7 @@ def _neighbourhood(
 
 
 def _pairs(rules: Rules, attribute: Attribute, value: object) -> list[tuple[int, int]]:
-    """Indices of the values that are near each other."""
+    """Return indices of the values that are near each other."""
     found = []
     if not isinstance(value, list):
         rules.refuse("mechanism.pairs", "must be a list of [value, value]", value)

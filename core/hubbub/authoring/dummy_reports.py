@@ -7,14 +7,14 @@ from typing import Final
 
 from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.participation import with_cover
+from hubbub.mechanisms.participation import with_dummy_reports
 from hubbub.survey.rules import Rules
 
 KEY: Final = "participation"
 
 
-def covered(rules: Rules, channel: Channel, value: object) -> Channel:
-    """The channel that devices use: the compiled one, or its mixture with cover reports.
+def with_participation(rules: Rules, channel: Channel, value: object) -> Channel:
+    """Return the channel that devices use: the compiled one, or its mixture with dummy reports.
 
     Args:
         rules: How to refuse.
@@ -29,6 +29,6 @@ def covered(rules: Rules, channel: Channel, value: object) -> Channel:
     if number == 1.0:
         return channel
     try:
-        return with_cover(channel, participation=Fraction(repr(number)))
+        return with_dummy_reports(channel, participation=Fraction(repr(number)))
     except ParameterError as error:
         rules.refuse(key, f"must compile ({error})", value)

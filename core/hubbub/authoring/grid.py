@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hubbub.authoring.scale_law import scale_law
-from hubbub.authoring.unordered import FLAT, flat_channel
+from hubbub.authoring.unordered import UNORDERED, unordered_channel
 from hubbub.channels.channel import MAX_INPUTS, MAX_WEIGHTS, Channel
 from hubbub.mechanisms.boosted.boosted import Absolute, Fixed, Relative, boosted, brdp
 from hubbub.mechanisms.boosted.kernels import KernelName
@@ -35,7 +35,8 @@ GRID_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "duchi": ("points",),
     "brdp": ("points", "kernel", "half_width", "kernel_epsilon", "recycling"),
 }
-"""The mechanisms that numbers may have beside those of `FLAT` and auto, and their keys in a survey file."""
+"""The mechanisms that numbers may have beside those of `UNORDERED` and auto, and their keys in a survey
+file."""
 
 DEFAULT_POINTS: Final = 33
 """Of a grid that nobody asked for: rounding to it adds under 1 % of the variance at epsilon <= 4."""
@@ -54,7 +55,7 @@ _WHOLE: Final = 1e-9
 def grid_channel(
     rules: Rules, domain: NumberDomain, name: str, keys: Mapping[str, object], epsilon: float
 ) -> Channel:
-    """The channel of a survey of numbers, missing last.
+    """Return the channel of a survey of numbers, missing last.
 
     Raises:
         SurveyError: If a key breaks its rule.
@@ -63,8 +64,8 @@ def grid_channel(
     points = grid_points(rules, keys)
     domain.grid(points)  # refuses points that no float tells apart
     step = (domain.high - domain.low) / (points - 1)
-    if name in FLAT:
-        return flat_channel(rules, name, keys, points + 1, epsilon)
+    if name in UNORDERED:
+        return unordered_channel(rules, name, keys, points + 1, epsilon)
     if name == "brdp":
         if "half_width" not in keys:
             rules.refuse("mechanism.half_width", "must be given for brdp", "nothing")
@@ -124,7 +125,7 @@ def _random_scale(
 
 
 def grid_points(rules: Rules, keys: Mapping[str, object], default: int | None = None) -> int:
-    """How many points the grid has; required where there is no default."""
+    """Return the number of points of the grid; the key is required where there is no default."""
     if "points" not in keys and default is not None:
         return default
     if "points" not in keys:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, TwoPoint, Uniform
+from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, TwoPoint, UniformScale
 from hubbub.survey.rules import Rules
 
 MIN_RATE: Final = 1e-9
@@ -27,7 +27,7 @@ _OPTIONAL: Final = {("truncated_gaussian", "fast")}
 
 
 def scale_law(rules: Rules, keys: Mapping[str, object]) -> ScaleLaw | None:
-    """The law that `mechanism.law` describes; None where there is none.
+    """Return the law that `mechanism.law` describes; None where there is none.
 
     Raises:
         SurveyError: If a key is missing, unknown, or breaks its rule.
@@ -59,4 +59,4 @@ def scale_law(rules: Rules, keys: Mapping[str, object]) -> ScaleLaw | None:
         spread, mean = number("sigma", MIN_RATE, MAX_RATE), number("mean", -MAX_RATE, MAX_RATE)
         return TruncatedGaussian(mean, spread, slow, *(() if fast is None else (fast,)))
     assert fast is not None  # noqa: S101 - both laws left are refused without it
-    return Uniform(slow, fast) if name == "uniform" else TwoPoint(fast, slow, number("share", 0.0, 1.0))
+    return UniformScale(slow, fast) if name == "uniform" else TwoPoint(fast, slow, number("share", 0.0, 1.0))

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final, cast
 
 from hubbub.authoring.compile import REGRESSION, compile_survey
-from hubbub.authoring.declared import Asked, Category, Mechanism
+from hubbub.authoring.declared import Category, DeclaredAttribute, Mechanism
 from hubbub.authoring.dummy_reports import KEY as COVER_KEY
-from hubbub.authoring.dummy_reports import covered
+from hubbub.authoring.dummy_reports import with_participation
 from hubbub.authoring.grid import GRID_KEYS
 from hubbub.errors import SurveyError
 from hubbub.survey.canonical import Parts
@@ -89,7 +89,7 @@ _MECHANISM_KEYS: Final = {
 
 
 def read(path: str | Path) -> str:
-    """The text of a survey file.
+    """Return the text of a survey file.
 
     Raises:
         SurveyError: If it cannot be read, is too long, or is not UTF-8.
@@ -119,7 +119,7 @@ class Declared(Parts):
 
 
 def parse(text: str, file: str) -> Declared:
-    """The parts of the survey that TOML text declares, its channel compiled.
+    """Return the parts of the survey that TOML text declares, its channel compiled.
 
     Raises:
         SurveyError: If anything in it breaks a rule.
@@ -135,7 +135,7 @@ def parse(text: str, file: str) -> Declared:
     except ValueError as error:  # TOMLDecodeError is one; a number of too many digits raises another
         raise SurveyError(file, "", "must be TOML", str(error)) from None
     rules = Rules(file)
-    top = Table(rules, "", document, _TOP)
+    top = TomlTable(rules, "", document, _TOP)
     mechanism_table = top.table("mechanism", None)
     name = rules.choice("mechanism.name", mechanism_table.get("name"), tuple(_MECHANISM_KEYS))
     mechanism_table.refuse_unknown(("name", COVER_KEY, *_MECHANISM_KEYS[name]))
@@ -175,14 +175,14 @@ def parse(text: str, file: str) -> Declared:
             **terms,
             "form": form,
             "epsilon": epsilon,
-            "channel": covered(rules, channel, mechanism_table.get(COVER_KEY, 1)),
+            "channel": with_participation(rules, channel, mechanism_table.get(COVER_KEY, 1)),
             "choice": choice,
         },
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TomlTable:
     """One table of the file, whose keys are known; `prefix` is its dotted place, ending in a dot."""
 
     rules: Rules
@@ -198,28 +198,30 @@ class Table:
         return iter(self.content)
 
     def refuse_unknown(self, known: tuple[str, ...]) -> None:
-        """Refuses a key that is not known: a misspelt one would silently leave a default in force."""
+        """Refuse a key that is not known: a misspelt one would silently leave a default in force."""
         for key, value in self.content.items():
             if key not in known:
                 self.rules.refuse(f"{self.prefix}{key}", f"must be a known key: {', '.join(known)}", value)
 
     def get(self, key: str, default: object = _NOTHING) -> object:
-        """The value of a key; required where there is no default."""
+        """Return the value of a key; required where there is no default."""
         value = self.content.get(key, default)
         if value is _NOTHING:
             self.rules.refuse(f"{self.prefix}{key}", "must be given", "nothing")
         return value
 
-    def table(self, key: str, known: tuple[str, ...] | None) -> Table:
-        """The table under a key."""
+    def table(self, key: str, known: tuple[str, ...] | None) -> TomlTable:
+        """Return the table under a key."""
         value = self.get(key)
         if not isinstance(value, dict):
             self.rules.refuse(f"{self.prefix}{key}", "must be a table", value)
-        return Table(self.rules, f"{self.prefix}{key}.", value, known)
+        return TomlTable(self.rules, f"{self.prefix}{key}.", value, known)
 
 
-def _asked(rules: Rules, top: Table, terms: tuple[str, ...]) -> Asked | list[Asked]:
-    """The attribute of an [attribute] table, or those of several [[attribute]] tables.
+def _asked(
+    rules: Rules, top: TomlTable, terms: tuple[str, ...]
+) -> DeclaredAttribute | list[DeclaredAttribute]:
+    """Return the attribute of an [attribute] table, or those of several [[attribute]] tables.
 
     Args:
         rules: How to refuse.
@@ -235,24 +237,32 @@ def _asked(rules: Rules, top: Table, terms: tuple[str, ...]) -> Asked | list[Ask
         if not all(isinstance(item, dict) for item in value):
             rules.refuse("attribute", "must be [attribute], or several [[attribute]] tables", value)
         return [
-            _one(rules, Table(rules, f"attribute[{i}].", item, None), f"attribute[{i}]", terms, ("category",))
+            _one(
+                rules,
+                TomlTable(rules, f"attribute[{i}].", item, None),
+                f"attribute[{i}]",
+                terms,
+                ("category",),
+            )
             for i, item in enumerate(value)
         ]
     asked = _one(rules, top.table("attribute", None), "attribute", terms, ())
     return replace(asked, categories=_categories(rules, "category", top.get("category", [])))
 
 
-def _one(rules: Rules, table: Table, key: str, terms: tuple[str, ...], known: tuple[str, ...]) -> Asked:
+def _one(
+    rules: Rules, table: TomlTable, key: str, terms: tuple[str, ...], known: tuple[str, ...]
+) -> DeclaredAttribute:
     kind_of_domain = rules.choice(f"{key}.type", table.get("type"), tuple(_ENDS))
     table.refuse_unknown(("id", "kind", "type", *_ENDS[kind_of_domain], *terms, *known))
     categories = _categories(rules, f"{key}.category", table.get("category", []))
     identifier = rules.identifier(f"{key}.id", table.get("id"))
     kind = cast(Kind, rules.choice(f"{key}.kind", table.get("kind"), KINDS))
     attribute = Attribute(identifier, kind, _domain(rules, table, key, kind_of_domain))
-    return Asked(key, attribute, categories, {term: table.get(term) for term in terms})
+    return DeclaredAttribute(key, attribute, categories, {term: table.get(term) for term in terms})
 
 
-def _domain(rules: Rules, table: Table, key: str, kind: str) -> Domain:
+def _domain(rules: Rules, table: TomlTable, key: str, kind: str) -> Domain:
     if kind == "label":
         return LabelDomain(_labels(rules, key, table.get("labels")))
     if kind == "integer":
@@ -293,7 +303,7 @@ def _categories(rules: Rules, where: str, value: object) -> list[Category]:
         key = f"{where}[{i}]"
         if not isinstance(item, dict):
             rules.refuse(key, "must be a [[category]] table", item)
-        table = Table(rules, f"{key}.", item, ("name", "values", "range"))
+        table = TomlTable(rules, f"{key}.", item, ("name", "values", "range"))
         name = rules.text(f"{key}.name", table.get("name"), MAX_NAME_CHARACTERS)
         if name in taken:
             rules.refuse(f"{key}.name", f'must be its own and not "{MISSING}"', name)

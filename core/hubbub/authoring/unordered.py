@@ -13,12 +13,14 @@ from hubbub.mechanisms.subset import subset_selection
 from hubbub.mechanisms.unary import unary
 from hubbub.survey.rules import Rules
 
-FLAT: Final = ("grr", "subset", "unary", "local_hashing")
+UNORDERED: Final = ("grr", "subset", "unary", "local_hashing")
 """Their names."""
 
 
-def flat_channel(rules: Rules, name: str, keys: Mapping[str, object], inputs: int, epsilon: float) -> Channel:
-    """The channel of one of them.
+def unordered_channel(
+    rules: Rules, name: str, keys: Mapping[str, object], inputs: int, epsilon: float
+) -> Channel:
+    """Return the channel of one of them.
 
     Raises:
         SurveyError: If a key breaks its rule.

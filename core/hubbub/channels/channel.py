@@ -63,7 +63,7 @@ class Channel(ABC):
 
     @abstractmethod
     def column(self, symbol: Any) -> NDArray[np.int64]:  # noqa: ANN401 - of whichever type it sends
-        """Gives weights of one symbol for every input, shape (K,), int64, >= 1.
+        """Return weights of one symbol for every input, shape (K,), int64, >= 1.
 
         Their ratios are those of the symbol's probabilities, exactly.
 
@@ -73,7 +73,7 @@ class Channel(ABC):
 
     @abstractmethod
     def log_likelihood(self, symbol: Any) -> NDArray[np.float64]:  # noqa: ANN401 - the same
-        """Gives the log-probability of a symbol under every input x, shape (K,), float64.
+        """Return the log-probability of a symbol under every input x, shape (K,), float64.
 
         Raises:
             ParameterError: If the symbol is not one of the channel's.
@@ -81,11 +81,11 @@ class Channel(ABC):
 
     @abstractmethod
     def blocks(self) -> BlockDivergence:
-        """Gives the max-divergence of every pair of inputs in whole quanta, rounded up."""
+        """Return the max-divergence of every pair of inputs in whole units, rounded up."""
 
     @abstractmethod
     def divergence(self) -> NDArray[np.float64]:
-        """Gives D[x, x'], the largest log-ratio of a symbol's probabilities, shape (K, K), float64.
+        """Return D[x, x'], the largest log-ratio of a symbol's probabilities, shape (K, K), float64.
 
         Raises:
             ParameterError: If K^2 exceeds MAX_WEIGHTS.
@@ -101,7 +101,7 @@ class Channel(ABC):
     def perturb(
         self, values: int | NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
     ) -> Symbol | NDArray[np.unsignedinteger[Any]]:
-        """Gives one freshly drawn symbol per value.
+        """Return one freshly drawn symbol per value.
 
         Every report is `epsilon`-differentially private for its value, over all K inputs. Array and scalar
         calls draw the same symbols from the same bytes.
@@ -118,16 +118,16 @@ class Channel(ABC):
 
     @property
     @abstractmethod
-    def cells(self) -> int:
-        """How many numbers the counts of a round are: one per symbol, or per cell of a set."""
+    def bins(self) -> int:
+        """The length of a round's counts: one per symbol, or per bin of a set."""
 
     @abstractmethod
     def admits(self, symbol: object) -> bool:
-        """Whether one report's symbol is one that the channel can send; of whatever type it is."""
+        """Return whether one report's symbol is one that the channel can send; of whatever type it is."""
 
     @abstractmethod
     def contains(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.bool_]:
-        """Gives which symbols of a column the channel can send, shape (n,), bool.
+        """Return which symbols of a column the channel can send, shape (n,), bool.
 
         Args:
             symbols: Shape (n,), or (n, width) for sets; a column of the other type holds none of them.
@@ -135,31 +135,34 @@ class Channel(ABC):
 
     @abstractmethod
     def tally(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
-        """Gives the counts of a column of symbols that the channel can send, shape (cells,), int64."""
+        """Return the counts of a column of symbols that the channel can send, shape (cells,), int64."""
 
     @abstractmethod
     def agrees(self, counts: NDArray[np.int64], n: int) -> bool:
-        """Whether counts can be those of n reports: a check of what was stored. None at all are of none."""
+        """Return whether counts can be those of n reports, to check what was stored.
+
+        None are those of none.
+        """
 
     @abstractmethod
-    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Gives the expected counts of one report of a crowd: what estimates are made from, per report.
+    def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the expected counts of one report of a population: what estimates are made from, per report.
 
         Args:
-            shares: The share of the crowd that holds each input, shape (K,), >= 0, summing to one.
+            frequencies: The share of the population that holds each input, shape (K,), >= 0, summing to one.
         """
 
     @abstractmethod
     def to_spec(self) -> dict[str, SpecValue]:
-        """Gives the integers as a description that msgpack can carry; `channel_from_spec` reads it."""
+        """Return the integers as a description that msgpack can carry; `channel_from_spec` reads it."""
 
     @classmethod
     @abstractmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
-        """Gives the channel of a description of this kind; see `channel_from_spec`."""
+        """Return the channel of a description of this kind; see `channel_from_spec`."""
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other channel has the same kind and the same integers."""
+        """Return whether the other channel has the same kind and the same integers."""
         return isinstance(other, Channel) and self.to_spec() == other.to_spec()
 
     def __hash__(self) -> int:
@@ -168,7 +171,7 @@ class Channel(ABC):
     def _checked_values(
         self, values: int | NDArray[np.integer[Any]] | Sequence[int]
     ) -> NDArray[np.integer[Any]]:
-        """The inputs that `perturb` was given, of shape () or (n,), all of them in range."""
+        """Return the inputs that `perturb` was given, of shape () or (n,), all of them in range."""
         try:
             array = np.asarray(values)
         except ValueError:  # rows of different lengths
@@ -199,7 +202,7 @@ class Channel(ABC):
         return ParameterError(f"values must be within 0 to {self.inputs - 1}, got one outside")
 
     def _constant_divergence(self, numerator: int, denominator: int) -> NDArray[np.float64]:
-        """D of a channel in which any two inputs are equally far apart."""
+        """Return D of a channel in which any two inputs are equally far apart."""
         self._refuse_above(self.inputs, "divergence")
         matrix = np.full((self.inputs, self.inputs), math.log(numerator / denominator))
         np.fill_diagonal(matrix, 0.0)
@@ -213,5 +216,5 @@ class Channel(ABC):
 
     @staticmethod
     def kinds() -> Mapping[str, type[Channel]]:
-        """Give the kinds of channels that are loaded, by their names; the registry of mechanisms loads them."""  # noqa: E501
+        """Return the loaded kinds of channels by name; the registry of mechanisms loads them."""
         return Channel._kinds

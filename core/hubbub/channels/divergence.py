@@ -1,10 +1,10 @@
-"""The max-divergence of a channel as integers: whole quanta of 2^-40 nats, rounded up, in blocks of inputs.
+"""The max-divergence of a channel as integers: whole units of 2^-40 nats, rounded up, in blocks of inputs.
 
 A channel's divergence is D(x, x') = max_y ln(w[x, y] / w[x', y]). Structured channels have few distinct
 values of it: GRR has one, PB-GRR one within each category and one per pair of categories. So it is kept by
 blocks, and a domain of 100,000 values costs one label each instead of 10^10 logarithms.
 
-Everything here is an integer number of quanta. Integers add without rounding, give the same result on every
+Everything here is an integer number of units. Integers add without rounding, give the same result on every
 machine and in every order, and leave one place where a real number is rounded: the logarithm, whose direction
 is stated and proved in `fixed_up` and `log_floor`.
 """
@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from hubbub.channels.partition import Partition
 from hubbub.errors import ParameterError
 
-QUANTA_PER_NAT: Final = 1 << 40
+UNITS_PER_NAT: Final = 1 << 40
 """The resolution: fine enough that a million queries round to 10^-6 nats, coarse enough for sums in int64."""
 
-QUANTUM: Final = 1.0 / QUANTA_PER_NAT
-"""One quantum in nats, exactly representable."""
+UNIT: Final = 1.0 / UNITS_PER_NAT
+"""One unit in nats, exactly representable."""
 
-MAX_ENTRY: Final = 64 * QUANTA_PER_NAT
+MAX_ENTRY: Final = 64 * UNITS_PER_NAT
 """No log-ratio of two weights below 2^63 reaches 64 nats (ln 2^63 = 43.7); larger entries are a bug."""
 
 MAX_BLOCKS: Final = 1024
@@ -42,18 +42,18 @@ _LOG_ERROR: Final = 2.0**-44
 
 
 def fixed_up(numerator: int, denominator: int) -> int:
-    """The least whole number of quanta that is not below ln(numerator / denominator).
+    """Return the least whole number of units that is not below ln(numerator / denominator).
 
     The decimal logarithm is correctly rounded, so the truth lies within a known distance of it; precision is
     raised until both ends of that interval have the same ceiling. That ends: the logarithm of a rational
-    other than 1 is irrational, so it is never a whole number of quanta.
+    other than 1 is irrational, so it is never a whole number of units.
 
     Args:
         numerator: Any integer >= 1.
         denominator: Any integer >= 1.
 
     Returns:
-        Quanta of 2^-40 nats; negative when the ratio is below one.
+        Units of 2^-40 nats; negative when the ratio is below one.
 
     Raises:
         ParameterError: One of the two is below 1.
@@ -61,26 +61,26 @@ def fixed_up(numerator: int, denominator: int) -> int:
     >>> fixed_up(1, 1), fixed_up(3, 1) * QUANTUM - 1.0986122886681098 < 2 * QUANTUM
     (0, True)
     """
-    return _log_quanta(int(numerator), int(denominator), ROUND_CEILING)
+    return _log_units(int(numerator), int(denominator), ROUND_CEILING)
 
 
 def log_floor(weights: NDArray[np.int64]) -> NDArray[np.int64]:
-    """floor(2^40 ln w) of every weight, exactly.
+    """Return floor(2^40 ln w) of every weight, exactly.
 
     A float64 logarithm decides wherever its error cannot matter; the few weights whose logarithm is within
-    2^-44 nats of a whole quantum are decided in decimal. The result is therefore a function of the integers
+    2^-44 nats of a whole unit are decided in decimal. The result is therefore a function of the integers
     alone, and a ledger that is replayed on another machine rebuilds the same state.
 
     Args:
         weights: Any shape, int64, >= 1.
 
     Returns:
-        Same shape, int64, quanta.
+        Same shape, int64, units.
     """
     scaled = np.log(weights)
-    scaled *= QUANTA_PER_NAT
+    scaled *= UNITS_PER_NAT
     result = np.floor(scaled)
-    margin = _LOG_ERROR * QUANTA_PER_NAT
+    margin = _LOG_ERROR * UNITS_PER_NAT
     scaled -= result
     scaled -= 0.5
     np.abs(scaled, out=scaled)
@@ -90,19 +90,19 @@ def log_floor(weights: NDArray[np.int64]) -> NDArray[np.int64]:
         while doubtful.any():  # a structured column repeats a few weights: one pass for each
             weight = weights[doubtful][0]
             same = weights == weight
-            floors[same] = _log_quanta(int(weight), 1, ROUND_FLOOR)
+            floors[same] = _log_units(int(weight), 1, ROUND_FLOOR)
             doubtful &= ~same
     return floors
 
 
 @lru_cache(maxsize=1 << 12)
 def log_floor_of(weight: int) -> int:
-    """floor(2^40 ln w) of one weight, exactly; see `log_floor`."""
-    return _log_quanta(int(weight), 1, ROUND_FLOOR)
+    """Return floor(2^40 ln w) of one weight, exactly; see `log_floor`."""
+    return _log_units(int(weight), 1, ROUND_FLOOR)
 
 
 @lru_cache(maxsize=1 << 14)
-def _log_quanta(numerator: int, denominator: int, rounding: str) -> int:
+def _log_units(numerator: int, denominator: int, rounding: str) -> int:
     if numerator < 1 or denominator < 1:
         raise ParameterError(f"a ratio of weights must have both >= 1, got {numerator}/{denominator}")
     if numerator == denominator:
@@ -111,9 +111,9 @@ def _log_quanta(numerator: int, denominator: int, rounding: str) -> int:
     while True:
         context = Context(prec=digits)
         top, bottom = Decimal(numerator).ln(context), Decimal(denominator).ln(context)
-        value = context.multiply(context.subtract(top, bottom), Decimal(QUANTA_PER_NAT))
+        value = context.multiply(context.subtract(top, bottom), Decimal(UNITS_PER_NAT))
         # Two logarithms, one difference, one product, each within half an ulp of its own size.
-        size = max(abs(top), abs(bottom), Decimal(1)) * QUANTA_PER_NAT
+        size = max(abs(top), abs(bottom), Decimal(1)) * UNITS_PER_NAT
         error = context.multiply(size, Decimal(10) ** (3 - digits))
         low = (value - error).to_integral_value(rounding)
         if low == (value + error).to_integral_value(rounding):
@@ -122,7 +122,7 @@ def _log_quanta(numerator: int, denominator: int, rounding: str) -> int:
 
 
 def _largest_of_two(high: NDArray[np.int64], low: NDArray[np.int64]) -> int:
-    """The largest high[i] - low[j] with i != j, of two or more."""
+    """Return the largest high[i] - low[j] with i != j, of two or more."""
     top, bottom = int(high.argmax()), int(low.argmin())
     if top != bottom:
         return int(high[top] - low[bottom])
@@ -132,7 +132,7 @@ def _largest_of_two(high: NDArray[np.int64], low: NDArray[np.int64]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class BlockDivergence:
-    """D(x, x') for all pairs of inputs, by blocks, in quanta rounded up.
+    """The divergence D(x, x') for all pairs of inputs, by blocks, in units rounded up.
 
     D(x, x') is 0 if x == x', `within[b]` for two different inputs of block b, and `across[b, b']` for inputs
     of blocks b and b'. It is not symmetric in general. The arrays given are copied and set read-only.
@@ -187,28 +187,31 @@ class BlockDivergence:
 
     @classmethod
     def _trusted(cls, partition: Partition, across: NDArray[np.int64]) -> BlockDivergence:
-        """From arrays that this module made: not checked, not copied; diagonals of lone inputs already 0."""
+        """Make a divergence from arrays of this module: not checked, not copied.
+
+        Diagonals of lone inputs 0.
+        """
         made = object.__new__(cls)
         made._hold(partition, across)
         return made
 
     @classmethod
-    def constant(cls, inputs: int, quanta: int) -> BlockDivergence:
-        """One value for every pair of different inputs: GRR, or the upper bound of any channel.
+    def constant(cls, inputs: int, units: int) -> BlockDivergence:
+        """Return one value for every pair of different inputs: GRR, or the upper bound of any channel.
 
         Args:
             inputs: K, >= 1.
-            quanta: D(x, x') for x != x', in quanta, rounded up.
+            units: D(x, x') for x != x', in units, rounded up.
         """
         zero = np.zeros((1, 1), dtype=np.int64)
-        return cls(np.zeros(inputs, dtype=np.intp), zero, np.array([quanta], dtype=np.int64))
+        return cls(np.zeros(inputs, dtype=np.intp), zero, np.array([units], dtype=np.int64))
 
     @classmethod
     def from_weights(cls, weights: NDArray[np.int64]) -> BlockDivergence:
-        """Of any integer channel, one block per distinct row; above MAX_BLOCKS of them its largest value.
+        """Return the divergence of an integer channel: one block per distinct row, at most MAX_BLOCKS.
 
-        With lambda = floor(2^40 ln w) of both weights, the true log-ratio in quanta is below their difference
-        plus one, so max_y (lambda[x, y] - lambda[x', y]) + 1 is an upper bound, at most two quanta above it.
+        With lambda = floor(2^40 ln w) of both weights, the true log-ratio in units is below their difference
+        plus one, so max_y (lambda[x, y] - lambda[x', y]) + 1 is an upper bound, at most two units above it.
 
         Args:
             weights: Shape (K, M), int64, >= 1, every row with the same total.
@@ -238,31 +241,31 @@ class BlockDivergence:
 
     @cached_property
     def largest(self) -> int:
-        """The largest D(x, x'), in quanta."""
+        """The largest D(x, x'), in units."""
         return int(self.across.max())
 
     def between(self, x: int, other: int) -> int:
-        """D(x, other) in quanta."""
+        """Return D(x, other) in units."""
         return 0 if x == other else int(self.across[self.labels[x], self.labels[other]])
 
     def matrix(self) -> NDArray[np.int64]:
-        """D for all pairs, shape (K, K), int64, quanta. For small K: it is not kept by blocks."""
+        """Return D for all pairs, shape (K, K), int64, in units; for small K only."""
         full: NDArray[np.int64] = self.across[np.ix_(self.labels, self.labels)]
         np.fill_diagonal(full, 0)
         return full
 
     def worst(self, scores: NDArray[np.int64] | None = None) -> int:
-        """The largest scores[x] - scores[x'] + D(x, x') over all pairs, exactly; never below 0.
+        """Return the largest scores[x] - scores[x'] + D(x, x') over all pairs, exactly; never below 0.
 
         Inside a block D is one number, so only the block's extreme scores matter. Should one input hold both,
         the pair x = x' is read with `within` instead of 0: then all scores of the block are equal, and if it
         has two inputs, they are a true pair with that value; if it has one, `within` is 0.
 
         Args:
-            scores: Shape (K,), int64, quanta. None: all equal.
+            scores: Shape (K,), int64, units. None: all equal.
 
         Returns:
-            Quanta.
+            Units.
         """
         if scores is None:
             return self.largest
@@ -272,7 +275,7 @@ class BlockDivergence:
         return self.worst_of(highest, lowest, int(highest.argmax()), int(lowest.argmin()))
 
     def worst_of(self, highest: NDArray[np.int64], lowest: NDArray[np.int64], best: int, least: int) -> int:
-        """The same from extremes.
+        """Return `worst` from the extremes of every block.
 
         Args:
             highest: The largest score of each block, shape (B,).
@@ -281,7 +284,7 @@ class BlockDivergence:
             least: A block that has the smallest.
 
         Returns:
-            Quanta.
+            Units.
         """
         if self.across.item(best, least) == self.largest:  # no pair has more of any of the three
             return highest.item(best) - lowest.item(least) + self.largest
@@ -299,7 +302,7 @@ class BlockDivergence:
 
     @cached_property
     def _by_row(self) -> NDArray[np.int64] | None:
-        """What each row has in all other columns, shape (B,), >= within; None if there is no such number."""
+        """The largest entry of each row in all other columns, shape (B,), >= within, or None."""
         if self.blocks < _MANY_BLOCKS:
             return None
         first = self.across[:, 0].copy()
@@ -309,12 +312,12 @@ class BlockDivergence:
         return first if same.all() and (self.within <= first).all() else None
 
     def worst_between(self, upper: NDArray[np.int64], lower: NDArray[np.int64]) -> int:
-        """The largest upper[x] - lower[x'] + D(x, x') over all pairs, x = x' included, exactly.
+        """Return the largest upper[x] - lower[x'] + D(x, x') over all pairs, x = x' included, exactly.
 
         With two different scores a single input has a difference of its own, and D(x, x) = 0 is not `within`.
 
         Args:
-            upper: Shape (K,), int64, quanta.
+            upper: Shape (K,), int64, units.
             lower: Shape (K,), int64, nowhere above `upper`.
         """
         part = self.partition
@@ -328,11 +331,11 @@ class BlockDivergence:
         return max(int(across.max()), int((upper - lower).max()))
 
     def __add__(self, other: BlockDivergence) -> BlockDivergence:
-        """The sum for every pair, exactly, on the common refinement of both partitions."""
+        """Return the sum for every pair, exactly, on the common refinement of both partitions."""
         return self._sum(other, self._common(other))
 
     def plus(self, other: BlockDivergence) -> tuple[BlockDivergence, BlockDivergence]:
-        """The sum, and the summand as it was added: coarsened where the sum had more than MAX_BLOCKS blocks.
+        """Return the sum, and the summand as it was added: coarser if the sum had over MAX_BLOCKS blocks.
 
         Args:
             other: Of the same inputs.
@@ -347,7 +350,7 @@ class BlockDivergence:
         return self._sum(other, common), other
 
     def without(self, part: BlockDivergence) -> BlockDivergence:
-        """What remains of a sum when one of its parts is taken out, exactly, on the partition of the sum.
+        """Return what remains of a sum without one of its parts, exactly, on the partition of the sum.
 
         Args:
             part: A divergence that was added into this one: every block of the sum lies in one block of it.
@@ -365,7 +368,7 @@ class BlockDivergence:
         return BlockDivergence._trusted(common, self._on(common) + other._on(common))
 
     def _on(self, finer: Partition) -> NDArray[np.int64]:
-        """`across` over the blocks of a partition each of whose blocks lies in one of this one's."""
+        """Return `across` over the blocks of a partition each of whose blocks lies in one of this one's."""
         if finer is self.partition:
             return self.across
         own = self.labels[finer.members]
@@ -374,11 +377,11 @@ class BlockDivergence:
         return across
 
     def coarsened(self) -> BlockDivergence:
-        """One block with the largest value: never below the truth, and as small as GRR's."""
+        """Return one block with the largest value: never below the truth, and as small as GRR's."""
         return BlockDivergence.constant(self.inputs, self.largest)
 
     def pulled_back(self, mapping: NDArray[np.integer]) -> BlockDivergence:
-        """The divergence over a domain whose values are mapped to these inputs.
+        """Return the divergence over a domain whose values are mapped to these inputs.
 
         D(d, d') = D(g(d), g(d')), which is 0 for two values with the same input. Where several values share
         an input of a block with `within` > 0, each such input becomes a block of its own. Should that take

@@ -22,7 +22,7 @@ from hubbub.channels.divergence import BlockDivergence
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.errors import ParameterError, WireError
 from hubbub.numeric.exact import log_above
-from hubbub.numeric.randomness import MAX_TOTAL, SYSTEM, Source, Uniform, Words
+from hubbub.numeric.randomness import MAX_TOTAL, SYSTEM, Source, UniformInteger, Words
 
 Symbols = NDArray[np.unsignedinteger[Any]]
 """Symbols, in the smallest of uint8, uint16, uint32 that holds M - 1."""
@@ -45,34 +45,34 @@ class FiniteChannel(Channel):
         if not 2 <= outputs <= MAX_WEIGHTS:
             raise ParameterError(f"a channel must have 2 to {MAX_WEIGHTS} outputs, got {outputs}")
         self.outputs, self.total = outputs, total
-        self._uniform = Uniform(total)
+        self._uniform = UniformInteger(total)
         self._symbol_dtype = np.min_scalar_type(outputs - 1)
 
     # What each kind of channel defines.
 
     @abstractmethod
     def weight(self, x: int, y: int) -> int:
-        """Gives w[x, y]: how many of the T equally likely draws send symbol y for input x."""
+        """Return w[x, y]: how many of the T equally likely draws send symbol y for input x."""
 
     @abstractmethod
     def row(self, x: int) -> NDArray[np.int64]:
-        """Gives the weights of every symbol for input x, shape (M,), int64, summing to T."""
+        """Return the weights of every symbol for input x, shape (M,), int64, summing to T."""
 
     @abstractmethod
     def select(self, value: int, draw: int) -> int:
-        """Gives the symbol that the draw 0 <= draw < T means for an input; the whole law of the channel.
+        """Return the symbol that the draw 0 <= draw < T means for an input; the whole law of the channel.
 
         Of the T draws exactly w[value, y] give y. Both arguments are trusted to be in range.
         """
 
     @abstractmethod
     def select_many(self, values: NDArray[np.integer[Any]], draws: Words, out: Symbols) -> None:
-        """Writes `select(values[i], draws[i])` to out[i] for every i; all of shape (n,)."""
+        """Write `select(values[i], draws[i])` to out[i] for every i; all of shape (n,)."""
 
     # What follows from it for all of them.
 
     def weights(self) -> NDArray[np.int64]:
-        """Gives the whole matrix w, shape (K, M), int64, >= 1, every row summing to T.
+        """Return the whole matrix w, shape (K, M), int64, >= 1, every row summing to T.
 
         Raises:
             ParameterError: If it would have more than MAX_WEIGHTS entries.
@@ -80,20 +80,20 @@ class FiniteChannel(Channel):
         self._refuse_above(self.outputs, "weights")
         return np.stack([self.row(x) for x in range(self.inputs)])
 
-    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Gives the expected share of every symbol among the reports of a crowd, shape (M,), summing to one.
+    def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the expected frequency of every symbol among a population's reports, shape (M,).
 
         Args:
-            shares: The share of the crowd that holds each input, shape (K,), >= 0, summing to one.
+            frequencies: The share of the population that holds each input, shape (K,), >= 0, summing to one.
         """
         mixed = np.zeros(self.outputs)
-        for x in np.flatnonzero(shares).tolist():
-            mixed += float(shares[x]) / self.total * self.row(x)
+        for x in np.flatnonzero(frequencies).tolist():
+            mixed += float(frequencies[x]) / self.total * self.row(x)
         return mixed
 
     @property
-    def cells(self) -> int:
-        """How many numbers the counts of a round are: M."""
+    def bins(self) -> int:
+        """The length of a round's counts: M."""
         return self.outputs
 
     def admits(self, symbol: object) -> bool:  # noqa: D102 - inherited
@@ -109,7 +109,7 @@ class FiniteChannel(Channel):
         return counts.size in (0, self.outputs) and int(counts.sum()) == n
 
     def log_likelihood(self, symbol: int) -> NDArray[np.float64]:
-        """Gives ln(w[x, symbol]/T) for every input x, shape (K,), float64.
+        """Return ln(w[x, symbol]/T) for every input x, shape (K,), float64.
 
         Raises:
             ParameterError: If the symbol is not one of the channel's.
@@ -126,7 +126,7 @@ class FiniteChannel(Channel):
     def perturb(
         self, values: int | NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
     ) -> int | Symbols:
-        """Gives one freshly drawn symbol per value.
+        """Return one freshly drawn symbol per value.
 
         Every report is `epsilon`-differentially private for its value, over all K inputs. Array and scalar
         calls draw the same symbols from the same bytes.
@@ -177,7 +177,7 @@ class DenseChannel(FiniteChannel):
     kind = "dense"
 
     def __init__(self, weights: NDArray[np.integer[Any]]) -> None:
-        """Keeps a copy of the weights.
+        """Keep a copy of the weights.
 
         Args:
             weights: Shape (K, M), integers >= 1, all rows of the same total below 2^63.
@@ -224,8 +224,8 @@ class DenseChannel(FiniteChannel):
     def weights(self) -> NDArray[np.int64]:  # noqa: D102 - inherited
         return self._weights
 
-    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        return np.asarray(shares @ (self._weights / self.total))
+    def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        return np.asarray(frequencies @ (self._weights / self.total))
 
     def select(self, value: int, draw: int) -> int:  # noqa: D102 - inherited
         edges = self._rows.get(value)
@@ -261,7 +261,7 @@ class DenseChannel(FiniteChannel):
         return np.stack([(logs[x] - logs).max(axis=1) for x in range(self.inputs)])
 
     def blocks(self) -> BlockDivergence:
-        """Gives one block per distinct row, or one in all where there are many, in quanta rounded up.
+        """Return one block per distinct row, or one in all where there are many, in units rounded up.
 
         From the integers only, hence the same on every machine; see `BlockDivergence.from_weights`.
         """

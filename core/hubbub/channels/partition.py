@@ -13,7 +13,7 @@ CHUNK: Final = 512
 
 
 class Partition:
-    """Inputs 0..K-1 in blocks 0..B-1, none of them empty.
+    """A partition of inputs 0..K-1 into blocks 0..B-1, none of them empty.
 
     Attributes:
         labels: Block of each input, shape (K,), intp, read-only.
@@ -21,7 +21,7 @@ class Partition:
     """
 
     def __init__(self, labels: NDArray[np.intp], sizes: NDArray[np.intp] | None = None) -> None:
-        """Takes labels over without a copy.
+        """Take labels over without a copy.
 
         Args:
             labels: Shape (K,), intp; every number from 0 to the largest occurs.
@@ -33,7 +33,7 @@ class Partition:
 
     @classmethod
     def whole(cls, inputs: int) -> Partition:
-        """One block of all inputs."""
+        """Return one block of all inputs."""
         return cls(np.zeros(inputs, dtype=np.intp))
 
     @cached_property
@@ -44,14 +44,14 @@ class Partition:
 
     @cached_property
     def rank(self) -> NDArray[np.intp]:
-        """Where each input is in `order`, shape (K,)."""
+        """The place of each input in `order`, shape (K,)."""
         rank = np.empty_like(self.order)
         rank[self.order] = np.arange(rank.size)
         return rank
 
     @cached_property
     def starts(self) -> NDArray[np.intp]:
-        """Where each block begins in `order`, shape (B,)."""
+        """The start of each block in `order`, shape (B,)."""
         starts: NDArray[np.intp] = np.cumsum(self.sizes) - self.sizes
         return starts
 
@@ -64,7 +64,10 @@ class Partition:
 
     @cached_property
     def pieces(self) -> Partition:
-        """The same with every block cut into pieces of at most CHUNK inputs; itself if none is larger."""
+        """The partition with every block cut into pieces of at most CHUNK inputs.
+
+        Itself if none is larger.
+        """
         if int(self.sizes.max()) <= CHUNK:
             return self
         counts = -(-self.sizes // CHUNK)
@@ -76,7 +79,7 @@ class Partition:
         return Partition(labels)
 
     def refined(self, other: Partition) -> Partition:
-        """The coarsest partition whose blocks each lie in one block of both; itself if it is that."""
+        """Return the coarsest partition whose blocks each lie in one block of both; itself if it is that."""
         if other is self or other.sizes.size == 1:
             return self
         if self.sizes.size == 1:
@@ -92,7 +95,7 @@ class Partition:
         return self if sizes.size == self.sizes.size else Partition(labels, sizes)
 
     def extremes(self, scores: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The largest and the smallest score of each block, each of shape (B,).
+        """Return the largest and the smallest score of each block, each of shape (B,).
 
         Args:
             scores: Shape (K,), int64.

@@ -31,7 +31,7 @@ Sets = NDArray[np.uint8]
 Attempts = NDArray[np.uint32]
 """The words of n attempts, shape (n, words), uint32."""
 
-MAX_CELLS: Final = 8 * MAX_SYMBOL_BYTES
+MAX_BINS: Final = 8 * MAX_SYMBOL_BYTES
 """Cells of a set that a report has room for."""
 
 WORD: Final = 2**32
@@ -58,10 +58,10 @@ class Support:
         size: How many cells every set has; None where sets have any number of them.
     """
 
-    held: Fraction
-    other: Fraction
-    held_pair: Fraction
-    other_pair: Fraction
+    p: Fraction
+    q: Fraction
+    p_pair: Fraction
+    q_pair: Fraction
     size: int | None
 
 
@@ -80,8 +80,8 @@ class Level:
     support: Support
 
     @property
-    def cells(self) -> int:
-        """How many cells the inputs are grouped into."""
+    def bins(self) -> int:
+        """The number of cells that the inputs are grouped into."""
         return int(self.labels.max()) + 1
 
 
@@ -95,7 +95,7 @@ class SetChannel(Channel):
     """
 
     def __init__(self, inputs: int, cells: int, limits: Sequence[int] | NDArray[np.uint64]) -> None:
-        """Sets the sizes.
+        """Set the sizes.
 
         Args:
             inputs: K.
@@ -103,8 +103,8 @@ class SetChannel(Channel):
             limits: Per word of an attempt the limit from which on it is dropped, shape (words,), <= 2^32.
         """
         super().__init__(inputs)
-        if not 1 <= cells <= MAX_CELLS:
-            raise ParameterError(f"a set must have 1 to {MAX_CELLS} cells, got {cells}")
+        if not 1 <= cells <= MAX_BINS:
+            raise ParameterError(f"a set must have 1 to {MAX_BINS} cells, got {cells}")
         self._cell_count, self.width = cells, (cells + 7) // 8
         self.limits = np.array(limits, dtype=np.uint64)
         self.words = self.limits.size
@@ -112,7 +112,7 @@ class SetChannel(Channel):
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self).__name__} of {self.inputs} inputs, sets of {self.cells} cells, "
+            f"<{type(self).__name__} of {self.inputs} inputs, sets of {self.bins} cells, "
             f"epsilon {self.epsilon:.9g}>"
         )
 
@@ -121,27 +121,27 @@ class SetChannel(Channel):
     @property
     @abstractmethod
     def levels(self) -> tuple[Level, ...]:
-        """What the cells mean, coarsest level first; the last level has one cell per input."""
+        """The levels of the cells, coarsest first; the last level has one cell per input."""
 
     @abstractmethod
     def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:
-        """Gives per level how many reports are about it, and their support counts, shape (cells of it,)."""
+        """Return per level how many reports are about it, and their support counts, shape (cells of it,)."""
 
     @abstractmethod
     def sends(self, members: int) -> bool:
-        """Whether the channel can send a set, given as the sum of 2^c over its cells c."""
+        """Return whether the channel can send a set, given as the sum of 2^c over its cells c."""
 
     @abstractmethod
     def contains_sets(self, symbols: Sets) -> NDArray[np.bool_]:
-        """Gives which packed sets, of the right width, the channel can send, shape (n,), bool."""
+        """Return which packed sets, of the right width, the channel can send, shape (n,), bool."""
 
     @abstractmethod
     def could_count(self, counts: NDArray[np.int64], n: int) -> bool:
-        """Whether support counts, each within 0 to n, can be those of n sets."""
+        """Return whether support counts, each within 0 to n, can be those of n sets."""
 
     @abstractmethod
     def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:
-        """Sets out[i, c] to whether the set of attempt i for input values[i] contains cell c.
+        """Set out[i, c] to whether the set of attempt i for input values[i] contains cell c.
 
         This is the whole law of the channel. Every word lies below its limit; `out`, of shape (n, cells),
         is False throughout.
@@ -158,7 +158,7 @@ class SetChannel(Channel):
     def perturb(
         self, values: int | NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
     ) -> bytes | Sets:
-        """Gives one freshly drawn set per value, packed.
+        """Return one freshly drawn set per value, packed.
 
         Every report is `epsilon`-differentially private for its value, over all K inputs. Array and scalar
         calls draw the same sets from the same bytes.
@@ -175,25 +175,25 @@ class SetChannel(Channel):
         """
         array = self._checked_values(values)
         symbols = np.empty((array.size, self.width), dtype=np.uint8)
-        step = max(1, _CHUNK // max(self.words, self.cells))
+        step = max(1, _CHUNK // max(self.words, self.bins))
         flat = array.reshape(-1)
         for start in range(0, flat.size, step):
             chunk = flat[start : start + step]
-            members = np.zeros((chunk.size, self.cells), dtype=np.bool_)
+            members = np.zeros((chunk.size, self.bins), dtype=np.bool_)
             self.fill(chunk, self._attempts(chunk.size, source), members)
             symbols[start : start + step] = np.packbits(members, axis=1, bitorder="little")
         return symbols if array.ndim else symbols.tobytes()
 
     @property
-    def cells(self) -> int:
-        """How many bits a symbol has; K unless a mechanism says otherwise."""
+    def bins(self) -> int:
+        """The number of bits of a symbol; K unless a mechanism says otherwise."""
         return self._cell_count
 
     def admits(self, symbol: object) -> bool:  # noqa: D102 - inherited
         if not isinstance(symbol, bytes) or len(symbol) != self.width:
             return False
         members = int.from_bytes(symbol, "little")
-        return members >> self.cells == 0 and self.sends(members)
+        return members >> self.bins == 0 and self.sends(members)
 
     def contains(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.bool_]:  # noqa: D102
         if symbols.ndim != 2 or symbols.shape[1] != self.width or symbols.dtype != np.uint8:
@@ -203,32 +203,32 @@ class SetChannel(Channel):
     def agrees(self, counts: NDArray[np.int64], n: int) -> bool:  # noqa: D102 - inherited
         if counts.size == 0:
             return n == 0
-        within = counts.shape == (self.cells,) and 0 <= int(counts.min()) <= int(counts.max()) <= n
+        within = counts.shape == (self.bins,) and 0 <= int(counts.min()) <= int(counts.max()) <= n
         return within and self.could_count(counts, n)
 
     def tally(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
-        """Gives the support counts of valid packed sets, shape (cells,), int64: how many hold each cell."""
-        counts = np.zeros(self.cells, dtype=np.int64)
-        step = max(1, _CHUNK // (self.cells * _BLOCK)) * _BLOCK
+        """Return the support counts of valid packed sets, shape (cells,), int64: how many hold each cell."""
+        counts = np.zeros(self.bins, dtype=np.int64)
+        step = max(1, _CHUNK // (self.bins * _BLOCK)) * _BLOCK
         for start in range(0, len(symbols), step):
-            bits = np.unpackbits(symbols[start : start + step], axis=1, count=self.cells, bitorder="little")
+            bits = np.unpackbits(symbols[start : start + step], axis=1, count=self.bins, bitorder="little")
             whole = len(bits) // _BLOCK * _BLOCK
-            blocks = bits[:whole].reshape(-1, _BLOCK, self.cells)
+            blocks = bits[:whole].reshape(-1, _BLOCK, self.bins)
             counts += blocks.sum(axis=1, dtype=np.uint8).sum(axis=0, dtype=np.int64)
             counts += bits[whole:].sum(axis=0, dtype=np.int64)
         return counts
 
-    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Gives the expected support counts of one report of a crowd, shape (cells,), float64.
+    def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the expected support counts of one report of a population, shape (cells,), float64.
 
         Args:
-            shares: The share of the crowd that holds each input, shape (K,), >= 0, summing to one.
+            frequencies: The share of the population that holds each input, shape (K,), >= 0, summing to one.
         """
         parts = []
         for level in self.levels:
-            held, other = float(level.support.held), float(level.support.other)
-            crowd = np.bincount(level.labels, weights=shares, minlength=level.cells)
-            parts.append(float(level.share) * (other * shares.sum() + (held - other) * crowd))
+            held, other = float(level.support.p), float(level.support.q)
+            crowd = np.bincount(level.labels, weights=frequencies, minlength=level.bins)
+            parts.append(float(level.share) * (other * frequencies.sum() + (held - other) * crowd))
         return self._joined(parts)
 
     def _joined(self, parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -247,22 +247,22 @@ class SetChannel(Channel):
         return kept[0] if len(kept) == 1 else np.concatenate(kept)
 
     def _members(self, symbol: bytes | Sets) -> NDArray[np.bool_]:
-        """The cells of one symbol, shape (cells,), bool, if the channel can send it."""
+        """Return the cells of one symbol, shape (cells,), bool, if the channel can send it."""
         data = symbol.tobytes() if isinstance(symbol, np.ndarray) else symbol
         if not isinstance(data, bytes) or not self.admits(data):
             raise ParameterError(
                 f"a symbol must be a set of {self.width} bytes that the channel can send, got another one"
             )
-        bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=self.cells, bitorder="little")
+        bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=self.bins, bitorder="little")
         return bits.astype(np.bool_)
 
     def _spare_is_zero(self, symbols: Sets) -> NDArray[np.bool_]:
-        """Whether the bits after the last cell are zero, shape (n,), bool."""
-        spare = 8 * self.width - self.cells
+        """Return whether the bits after the last cell are zero, shape (n,), bool."""
+        spare = 8 * self.width - self.bins
         clean: NDArray[np.bool_] = symbols[:, -1] < (1 << (8 - spare))
         return clean
 
 
 def sizes_of(symbols: Sets) -> NDArray[np.int64]:
-    """Gives how many cells each packed set has, shape (n,), int64."""
+    """Return how many cells each packed set has, shape (n,), int64."""
     return np.asarray(_ONES[symbols].sum(axis=1, dtype=np.int64))

@@ -12,7 +12,7 @@ SpecValue = int | str | bytes | list[int]
 
 
 def check_spec_keys(spec: Mapping[str, object], *keys: str) -> None:
-    """Refuses a description whose keys are not exactly "kind" and the given ones.
+    """Refuse a description whose keys are not exactly "kind" and the given ones.
 
     Raises:
         WireError: If one is missing or unknown.
@@ -24,7 +24,7 @@ def check_spec_keys(spec: Mapping[str, object], *keys: str) -> None:
 
 
 def spec_int(spec: Mapping[str, object], key: str) -> int:
-    """Gives an integer of a description.
+    """Return an integer of a description.
 
     Raises:
         WireError: If it is not an integer from 1 to 2^63 - 1.
@@ -36,7 +36,7 @@ def spec_int(spec: Mapping[str, object], key: str) -> int:
 
 
 def spec_ints(spec: Mapping[str, object], key: str) -> list[int]:
-    """Gives a non-empty list of integers of a description.
+    """Return a non-empty list of integers of a description.
 
     Raises:
         WireError: If it is not a list of integers from 1 to 2^63 - 1.

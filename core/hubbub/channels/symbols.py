@@ -1,4 +1,4 @@
-"""What a report says, and how much room it has for that."""
+"""The symbols of reports, and the room for them."""
 
 from __future__ import annotations
 

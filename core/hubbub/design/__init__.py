@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         most_confidence,
         narrowest_region,
     )
-    from hubbub.design.expected_error import Accuracy, Errors, accuracy, foresee, report_bytes
+    from hubbub.design.expected_error import Accuracy, Errors, accuracy, expected_error, report_bytes
     from hubbub.design.noise_direction import NoiseDesign, NoiseTarget
-    from hubbub.design.workload import OBJECTIVES, QUANTITIES, Objective, Quantity, Question
+    from hubbub.design.workload import OBJECTIVES, QUANTITIES, Objective, Quantity, Workload
 
 __all__ = [
     "OBJECTIVES",
@@ -37,15 +37,15 @@ __all__ = [
     "NoiseTarget",
     "Objective",
     "Quantity",
-    "Question",
     "Target",
+    "Workload",
     "accuracy",
     "answered",
     "boost_curve",
     "category_confidence",
     "choose",
     "compare",
-    "foresee",
+    "expected_error",
     "least_epsilon",
     "least_epsilon_of_categories",
     "measured",
@@ -81,7 +81,7 @@ attach(
             "Accuracy",
             "Errors",
             "accuracy",
-            "foresee",
+            "expected_error",
             "report_bytes",
         ),
         "hubbub.design.noise_direction": (
@@ -93,7 +93,7 @@ attach(
             "Objective",
             "QUANTITIES",
             "Quantity",
-            "Question",
+            "Workload",
         ),
     },
 )

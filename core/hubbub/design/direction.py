@@ -49,7 +49,7 @@ class Target:
 def most_confidence(
     points: int, *, region: Region, epsilon: float, kernel: KernelName = "laplace", margin: int | None = None
 ) -> Target:
-    """Gives the channel whose outputs lie in the region most surely at an epsilon.
+    """Return the channel whose outputs lie in the region most surely at an epsilon.
 
     Args:
         points: Grid points K.
@@ -62,8 +62,8 @@ def most_confidence(
         ParameterError: If a parameter breaks its rule, or the region holds no input.
     """
     _check_region(points, region)
-    channel = boosted(points, epsilon=epsilon, kernel=kernel, region=region, margin=margin, aim="hits")
-    return Target(region, channel.design.hit_rate, float(epsilon), channel)
+    channel = boosted(points, epsilon=epsilon, kernel=kernel, region=region, margin=margin, objective="hits")
+    return Target(region, channel.design.confidence, float(epsilon), channel)
 
 
 def least_epsilon(
@@ -74,7 +74,7 @@ def least_epsilon(
     kernel: KernelName = "laplace",
     margin: int | None = None,
 ) -> Target:
-    """Gives the channel of least epsilon whose outputs lie in the region with a confidence.
+    """Return the channel of least epsilon whose outputs lie in the region with a confidence.
 
     Args:
         points: Grid points K.
@@ -124,7 +124,7 @@ def narrowest_region(
     epsilon: float,
     kernel: KernelName = "laplace",
 ) -> Target:
-    """Gives the channel of the narrowest region that its outputs lie in with a confidence, at an epsilon.
+    """Return the channel of the narrowest region that its outputs lie in with a confidence, at an epsilon.
 
     Args:
         points: Grid points K.
@@ -163,14 +163,14 @@ def narrowest_region(
 
 
 def category_confidence(channel: PBGRR) -> float:
-    """Gives the least probability, over the values, that the symbol is of the value's category."""
+    """Return the least probability, over the values, that the symbol is of the value's category."""
     sizes = channel.sizes if channel.outputs == channel.inputs else np.ones_like(channel.sizes)
     inside = channel.t + (sizes - 1) * channel.u
     return float(inside.min() / channel.total)
 
 
 def least_epsilon_of_categories(sizes: list[int], *, confidence: float, boost_epsilon: float = 0.0) -> PBGRR:
-    """Gives PB-GRR of the least epsilon whose symbols are of the value's category with a confidence.
+    """Return PB-GRR of the least epsilon whose symbols are of the value's category with a confidence.
 
     Args:
         sizes: Values per category.
@@ -204,7 +204,7 @@ def least_epsilon_of_categories(sizes: list[int], *, confidence: float, boost_ep
 
 
 def most_boost_of_categories(sizes: list[int], *, epsilon: float, confidence: float) -> PBGRR:
-    """Gives PB-GRR of the largest boost_epsilon, hence the best known values, that keeps a confidence.
+    """Return PB-GRR of the largest boost_epsilon, hence the best known values, that keeps a confidence.
 
     Args:
         sizes: Values per category.
@@ -259,7 +259,7 @@ def _widened(region: Region, steps: int) -> Region:
 
 
 def checked_confidence(confidence: float) -> float:
-    """Gives a confidence back if it is one.
+    """Return a confidence back if it is one.
 
     Raises:
         ParameterError: If it is not a number within (0, 1).
@@ -277,5 +277,5 @@ def _log_odds(share: float) -> float:
 
 
 def rounded_down(confidence: float) -> str:
-    """Gives six digits, rounded down so that what is named can be reached."""
+    """Return six digits, rounded down so that what is named can be reached."""
     return f"{math.floor(confidence * 1e6) / 1e6:.6f}"

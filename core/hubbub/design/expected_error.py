@@ -1,4 +1,4 @@
-"""How well a channel answers a question: exact standard errors at the planned number of devices.
+"""The accuracy of a channel for a workload: exact standard errors at the planned number of devices.
 
 Over the randomisation, for devices with shares F and rows m_x, an estimate by a left inverse B has
 
@@ -21,8 +21,8 @@ from hubbub.channels.channel import Channel
 from hubbub.channels.finite import FiniteChannel
 from hubbub.channels.sets import SetChannel
 from hubbub.design.shape import shape_error
-from hubbub.design.tolerance import miss_rate
-from hubbub.design.workload import Objective, Question
+from hubbub.design.tolerance import tolerance_miss_rate
+from hubbub.design.workload import Objective, Workload
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimate, Estimator, TreeEstimator, estimator_for
 from hubbub.mechanisms.unary import Unary
@@ -34,7 +34,7 @@ MAX_CURVE: Final = 1024
 
 @dataclass(frozen=True)
 class Errors:
-    """Standard errors at the planned number of devices.
+    """The standard errors at the planned number of devices.
 
     Missing is left out of every average: it is not what was asked.
 
@@ -44,7 +44,7 @@ class Errors:
         mean: Standard error of the mean, in the question's units; None for labels without numbers.
         cdf: Root mean square of the standard errors of the cumulative shares, inf where values are hidden;
             None unless it is what the question's objective asks for.
-        shape: The same for smooth crowds (see `shape`); None unless it is what the objective asks for.
+        shape: The same for smooth populations (see `shape`); None unless it is what the objective asks for.
         miss: The share of reports farther from their value than the objective allows, at the value where it
             is largest; None unless it is what the objective asks for.
     """
@@ -56,9 +56,9 @@ class Errors:
     shape: float | None = None
     miss: float | None = None
 
-    def cost(self, question: Question) -> float:
-        """The value of the question's objective; inf where this cannot be answered."""
-        objective: Objective = question.objective
+    def cost(self, workload: Workload) -> float:
+        """Return the value of the question's objective; inf where this cannot be answered."""
+        objective: Objective = workload.objective
         if objective.quantity == "value":
             return self.value**2
         if objective.quantity == "category":
@@ -66,7 +66,7 @@ class Errors:
         if objective.quantity == "both":
             weight, many = objective.category_weight, (1.0, 1.0)
             if objective.of == "totals":
-                many = (question.inputs - 1.0, len(question.sizes) - 1.0)
+                many = (workload.inputs - 1.0, len(workload.sizes) - 1.0)
             return (1.0 - weight) * many[0] * self.value**2 + weight * many[1] * self.category**2
         if objective.quantity == "hit":
             return math.inf if self.miss is None else self.miss
@@ -76,7 +76,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """What a channel makes known, and what one report weighs.
+    """The accuracy of a channel, and the size of one report.
 
     Attributes:
         errors: Standard errors.
@@ -90,25 +90,25 @@ class Accuracy:
     bytes_per_report: int
 
 
-def foresee(channel: Channel, question: Question) -> Errors:
-    """Gives the exact errors of a channel of K inputs.
+def expected_error(channel: Channel, workload: Workload) -> Errors:
+    """Return the exact errors of a channel of K inputs.
 
     Raises:
         ParameterError: If the channel does not fit the question.
     """
-    return _errors(channel, _estimator(channel, question), question)
+    return _errors(channel, _estimator(channel, workload), workload)
 
 
-def accuracy(channel: Channel, question: Question) -> Accuracy:
-    """Gives the exact errors of a channel of K inputs, and what one report weighs.
+def accuracy(channel: Channel, workload: Workload) -> Accuracy:
+    """Return the exact errors of a channel of K inputs, and what one report weighs.
 
     Raises:
         ParameterError: If the channel does not fit the question.
     """
-    estimator = _estimator(channel, question)
+    estimator = _estimator(channel, workload)
     return Accuracy(
-        errors=_errors(channel, estimator, question),
-        leverage=_of_set(channel, estimator, question)
+        errors=_errors(channel, estimator, workload),
+        leverage=_of_set(channel, estimator, workload)
         if isinstance(estimator, TreeEstimator)
         else _of_symbol(estimator),
         bytes_per_report=report_bytes(channel),
@@ -116,7 +116,7 @@ def accuracy(channel: Channel, question: Question) -> Accuracy:
 
 
 def report_bytes(channel: Channel) -> int:
-    """Gives the bytes of one report on the wire, its largest symbol and a small round.
+    """Return the bytes of one report on the wire, its largest symbol and a small round.
 
     A packed set takes its bytes and a head of two or three in place of a small number's one.
     """
@@ -127,27 +127,27 @@ def report_bytes(channel: Channel) -> int:
     return plain
 
 
-def _estimator(channel: Channel, question: Question) -> Estimator | TreeEstimator:
+def _estimator(channel: Channel, workload: Workload) -> Estimator | TreeEstimator:
     return estimator_for(
         channel,
-        category_of=question.category_of,
-        points=question.points,
-        missing=question.inputs - 1,
-        rounding="stochastic" if question.kind == "grid" else "none",
+        category_of=workload.category_of,
+        points=workload.points,
+        missing=workload.inputs - 1,
+        rounding="stochastic" if workload.kind == "grid" else "none",
     )
 
 
-def _errors(channel: Channel, estimator: Estimator | TreeEstimator, question: Question) -> Errors:
-    foreseen = estimator.foresee(question.prior, question.devices)
+def _errors(channel: Channel, estimator: Estimator | TreeEstimator, workload: Workload) -> Errors:
+    foreseen = estimator.expected_estimate(workload.prior, workload.devices)
     return Errors(
         value=_rms(foreseen.value_errors[:-1]),
         category=_rms(foreseen.category_errors[:-1]),
         mean=None if foreseen.mean_error is None else float(foreseen.mean_error),
-        cdf=_curve_error(foreseen, question) if question.objective.quantity == "cdf" else None,
-        shape=shape_error(channel, question) if question.objective.quantity == "shape" else None,
+        cdf=_curve_error(foreseen, workload) if workload.objective.quantity == "cdf" else None,
+        shape=shape_error(channel, workload) if workload.objective.quantity == "shape" else None,
         miss=None
-        if question.objective.within is None or question.points is None
-        else miss_rate(channel, question.points, question.objective.within),
+        if workload.objective.within is None or workload.points is None
+        else tolerance_miss_rate(channel, workload.points, workload.objective.within),
     )
 
 
@@ -155,13 +155,13 @@ def _rms(errors: NDArray[np.float64]) -> float:
     return math.sqrt(float(np.mean(errors**2)))
 
 
-def _curve_error(foreseen: Estimate, question: Question) -> float:
-    """Root mean square error of the shares at or below each point but the last, which is a sum of all."""
-    if question.points is None or question.inputs > MAX_CURVE:
+def _curve_error(foreseen: Estimate, workload: Workload) -> float:
+    """Return the root mean square error of the frequencies at or below each point but the last."""
+    if workload.points is None or workload.inputs > MAX_CURVE:
         raise ParameterError(
-            f"objective cdf must be asked of numbers with at most {MAX_CURVE} inputs, got {question.inputs}"
+            f"objective cdf must be asked of numbers with at most {MAX_CURVE} inputs, got {workload.inputs}"
         )
-    order = np.argsort(question.points[:-1], kind="stable")
+    order = np.argsort(workload.points[:-1], kind="stable")
     covariance = foreseen.covariance()[np.ix_(order, order)]
     variances = np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1))[:-1]
     return math.inf if np.isnan(variances).any() else _rms(np.sqrt(np.maximum(variances, 0.0)))
@@ -174,24 +174,24 @@ def _of_symbol(estimator: Estimator) -> float:
     return float(np.maximum(-reach.values_low, reach.values_high).max())
 
 
-def _of_set(channel: Channel, estimator: TreeEstimator, question: Question) -> float:
-    """The most that a set, or a report about one level, can add to the number of devices with some value.
+def _of_set(channel: Channel, estimator: TreeEstimator, workload: Workload) -> float:
+    """Return the most that one set or level report can add to the number of devices with some value.
 
     A value's share is a sum over levels of means of h . b over the level's own reports, b being 1/(p - q) for
     the cells of the set, less q/(p - q) for all: so what is largest is a sum over the largest (or least) h.
     """
     found = 0.0
-    firsts = np.unique(question.sizes, return_index=True)[1]
-    for x in (np.cumsum(question.sizes) - question.sizes)[firsts].tolist():
-        unit = np.zeros(question.inputs)
+    firsts = np.unique(workload.sizes, return_index=True)[1]
+    for x in (np.cumsum(workload.sizes) - workload.sizes)[firsts].tolist():
+        unit = np.zeros(workload.inputs)
         unit[x] = 1.0
         for level, h in zip(estimator.tree.levels, estimator.tree.coefficients(unit), strict=True):
             if level.share == 0:
                 continue
-            held, other = float(level.support.held), float(level.support.other)
+            held, other = float(level.support.p), float(level.support.q)
             ranked = np.sort(h)
             # Unary encoding sends sets of any size, all others of one.
-            size = round(held + (level.cells - 1) * other)
+            size = round(held + (level.bins - 1) * other)
             low, high = (
                 (ranked[ranked < 0].sum(), ranked[ranked > 0].sum())
                 if isinstance(channel, Unary)

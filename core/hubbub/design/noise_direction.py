@@ -29,7 +29,7 @@ from hubbub.privacy_profile.boost import (
     boost_for,
     hardest,
 )
-from hubbub.privacy_profile.noise import Kernel
+from hubbub.privacy_profile.noise import NoiseKernel
 from hubbub.privacy_profile.pair import PairLoss
 from hubbub.privacy_profile.pair_search import PairSearch
 from hubbub.privacy_profile.profile import Profile
@@ -83,7 +83,7 @@ class NoiseTarget:
 
 @dataclass(frozen=True)
 class NoiseDesign:
-    """What is fixed in all three directions.
+    """The quantities that are fixed in all three directions.
 
     Attributes:
         kernel: The shape of the noise; its own width does not matter, the scale is searched.
@@ -97,7 +97,7 @@ class NoiseDesign:
     (2.853, 0.868)
     """
 
-    kernel: Kernel
+    kernel: NoiseKernel
     delta: float
     sensitivity: float
     domain: Interval | None = None
@@ -107,12 +107,12 @@ class NoiseDesign:
         if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0.0 <= delta < 1.0:
             nearest = "; nearest: 0" if isinstance(delta, int | float) and delta < 0.0 else ""
             raise ParameterError(f"delta must be within [0, 1), got {delta!r}{nearest}")
-        if not isinstance(self.kernel, Kernel):
+        if not isinstance(self.kernel, NoiseKernel):
             raise ParameterError(f"kernel must be a noise kernel, got {type(self.kernel).__name__}")
         Profile(BoostedNoise(self.kernel), self.sensitivity, self.domain)
 
     def least_epsilon(self, region: Region, confidence: float) -> NoiseTarget:
-        """Gives the noise of least epsilon whose output lies in the region with a confidence.
+        """Return the noise of least epsilon whose output lies in the region with a confidence.
 
         Args:
             region: Absolute, relative or fixed.
@@ -136,7 +136,7 @@ class NoiseDesign:
         return self._target(law, found)
 
     def most_confidence(self, region: Region, epsilon: float) -> NoiseTarget:
-        """Gives the noise whose output lies in the region most surely at an epsilon.
+        """Return the noise whose output lies in the region most surely at an epsilon.
 
         Args:
             region: Absolute, relative or fixed.
@@ -161,7 +161,7 @@ class NoiseDesign:
         return self._target(law, float(epsilon))
 
     def narrowest_region(self, region: Region, confidence: float, epsilon: float) -> NoiseTarget:
-        """Gives the noise of the narrowest region that its output lies in with a confidence at an epsilon.
+        """Return the noise of the narrowest region that its output lies in with a confidence at an epsilon.
 
         Args:
             region: Its kind: an absolute or relative one, whose half_width is found, or a fixed one, which is
@@ -196,12 +196,15 @@ class NoiseDesign:
     def _most_demanding(
         self, demand: Callable[[float], _Demand], epsilon: float, *, low: float, high: float
     ) -> BoostedNoise | None:
-        """The law of the largest x in [low, high] at which some scale is private enough; None at none."""
+        """Return the law of the largest x in [low, high] at which some scale is private enough.
 
-        def allowed(kernel: Kernel, x: float) -> bool:
+        None at none.
+        """
+
+        def allowed(kernel: NoiseKernel, x: float) -> bool:
             return self._excess(self._law(kernel, *demand(x)), epsilon) <= 0.0
 
-        def best(x: float) -> Kernel:
+        def best(x: float) -> NoiseKernel:
             return self._best(*demand(x), lambda law: self._excess(law, epsilon))[0]
 
         if not allowed(best(low), low):
@@ -226,8 +229,11 @@ class NoiseDesign:
                     f"{region.high:g}]; nearest: [{near[0]:g}, {near[1]:g}]"
                 )
 
-    def _law(self, kernel: Kernel, region: Region, confidence: float) -> BoostedNoise | None:
-        """The law of this confidence; None where the boost would be 1, by all digits that there are."""
+    def _law(self, kernel: NoiseKernel, region: Region, confidence: float) -> BoostedNoise | None:
+        """Return the law of this confidence.
+
+        None where the boost would be 1, by all digits that there are.
+        """
         boost = boost_for(kernel, region, confidence, self.domain)
         return BoostedNoise(kernel, region, boost) if boost < 1.0 else None
 
@@ -236,18 +242,18 @@ class NoiseDesign:
 
     def _target(self, law: BoostedNoise, epsilon: float) -> NoiseTarget:
         assert law.region is not None  # noqa: S101 - every law here has been given one
-        confidence = min(law.hit_rate(x) for x in hardest(law.region, self.domain))
+        confidence = min(law.confidence(x) for x in hardest(law.region, self.domain))
         return NoiseTarget(law.region, confidence, epsilon, self.delta, self._profile(law))
 
     def _pairs(self, law: BoostedNoise) -> list[PairLoss]:
-        """The worst pair where it is known, else a few of which one is near it."""
+        """Return the worst pair where it is known, else a few of which one is near it."""
         profile = self._profile(law)
         if profile.translates or self.domain is None:
             return [profile.worst(lambda pair: 0.0)[0]]
         return PairSearch(law, self.domain, profile.reach, values=3, shifts=2).scanned
 
     def _excess(self, law: BoostedNoise | None, epsilon: float) -> float:
-        """How far a law is from what is asked, at most 0 if it is within."""
+        """Return how far a law exceeds what is asked, at most 0 if it is within."""
         if law is None:
             return math.inf
         pairs = self._pairs(law)
@@ -257,7 +263,7 @@ class NoiseDesign:
         return math.log(worst / self.delta) if worst > 0.0 else -math.inf
 
     def _roughly(self, law: BoostedNoise | None) -> float:
-        """The epsilon of a law by the same few pairs."""
+        """Return the epsilon of a law by the same few pairs."""
         if law is None:
             return math.inf
         pairs = self._pairs(law)
@@ -276,13 +282,16 @@ class NoiseDesign:
 
     def _best(
         self, region: Region, confidence: float, figure: Callable[[BoostedNoise | None], float]
-    ) -> tuple[Kernel, float]:
-        """The kernel, among its scales, whose law of this confidence has the least figure; and the figure."""
+    ) -> tuple[NoiseKernel, float]:
+        """Return the kernel, among its scales, whose law of this confidence has the least figure.
+
+        And the figure.
+        """
 
         def at(log_scale: float) -> tuple[float, float]:
             return figure(self._law(kernel(log_scale), region, confidence)), log_scale
 
-        def kernel(log_scale: float) -> Kernel:
+        def kernel(log_scale: float) -> NoiseKernel:
             return scaled(self.kernel, math.exp(log_scale) / unit)
 
         unit = self.kernel.reach(0.25)
@@ -303,7 +312,7 @@ class NoiseDesign:
         return kernel(best[1]), best[0]
 
     def _kept(self, law_at: Callable[[float], BoostedNoise | None], epsilon: float) -> BoostedNoise | None:
-        """The law of the least step back at which the whole profile keeps within (epsilon, delta)."""
+        """Return the law of the least step back at which the whole profile keeps within (epsilon, delta)."""
 
         def kept(law: BoostedNoise | None) -> bool:
             if law is None:
@@ -331,7 +340,7 @@ class NoiseDesign:
 
 
 def _width(region: Region, domain: Interval | None) -> float:
-    """Half the width of a region, where it is widest."""
+    """Return half the width of a region, where it is widest."""
     ends = (0.0,) if domain is None else domain
     return max(0.5 * (high - low) for low, high in map(region.around, ends))
 
@@ -348,7 +357,7 @@ def _share(odds: float) -> float:
 
 
 def _largest(allowed: Callable[[float], bool], low: float, high: float) -> float:
-    """The largest number that is allowed, low being so, by bisection."""
+    """Return the largest number that is allowed, low being so, by bisection."""
     if allowed(high):
         return high
     while high - low > _FINE:

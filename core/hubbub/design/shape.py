@@ -1,12 +1,13 @@
-"""How well a smoothed view can see the shape of a distribution: an exact risk over crowds that are smooth.
+"""The error of a smoothed view's shape: an exact risk over populations that are smooth.
 
-Unbiased shares pay for telling neighbouring points apart, which a smooth crowd does not need. The risk here
-is that of the best linear estimate for a crowd whose shares are Gaussian about equal ones, with covariance
+Unbiased shares pay for telling neighbouring points apart, which a smooth population does not need. The risk
+here is that of the best linear estimate for a population whose shares are Gaussian about equal ones, with
+covariance
 
     L_ij = (1/K)^2 e^(-(i - j)^2 / (2 l^2)),    l = K/8,
 
-centred so that they sum to one: bumps about a third of the range wide, as high as the crowd itself. With the
-information J = n P diag(1/pi) P^T of n reports about the shares, their covariance afterwards is
+centred so that they sum to one: bumps about a third of the range wide, as high as the population itself. With
+the information J = n P diag(1/pi) P^T of n reports about the shares, their covariance afterwards is
 (L^-1 + J)^-1 = L (I + J L)^-1. Nothing is simulated. It stands for views that need the same assumption, such
 as expectation maximisation with smoothing; where that view ends up is another matter, and measured elsewhere.
 """
@@ -20,7 +21,7 @@ import numpy as np
 
 from hubbub.channels.channel import Channel
 from hubbub.channels.finite import FiniteChannel
-from hubbub.design.workload import Question
+from hubbub.design.workload import Workload
 
 MAX_POINTS: Final = 1024
 """Largest K: the risk takes a K by K inverse."""
@@ -32,19 +33,19 @@ _MISSING: Final = 0.25
 """Prior deviation of the share of those who have no number."""
 
 
-def shape_error(channel: Channel, question: Question) -> float:
-    """Gives the root mean square error of the cumulative shares, over smooth crowds; inf where it cannot.
+def shape_error(channel: Channel, workload: Workload) -> float:
+    """Return the root mean square error of the cumulative frequencies; inf where it has none.
 
     Args:
         channel: Over the question's inputs.
-        question: About numbers, equally spaced, missing last.
+        workload: About numbers, equally spaced, missing last.
     """
-    inputs = question.inputs
-    if question.points is None or not isinstance(channel, FiniteChannel) or inputs > MAX_POINTS:
+    inputs = workload.inputs
+    if workload.points is None or not isinstance(channel, FiniteChannel) or inputs > MAX_POINTS:
         return math.inf
-    order = np.append(np.argsort(question.points[:-1], kind="stable"), inputs - 1)
+    order = np.append(np.argsort(workload.points[:-1], kind="stable"), inputs - 1)
     rows = channel.weights()[order] / channel.total
-    information = question.devices * (rows / (question.prior[order] @ rows)) @ rows.T
+    information = workload.devices * (rows / (workload.prior[order] @ rows)) @ rows.T
     points = inputs - 1
     place = np.arange(points)
     smooth = np.exp(-0.5 * ((place[:, None] - place) / (_LENGTH * inputs)) ** 2) / points**2

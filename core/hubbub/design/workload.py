@@ -1,4 +1,4 @@
-"""What an analyst wants to know, before any mechanism: inputs, categories, devices, which error counts."""
+"""The workload of an analyst, before any mechanism: inputs, categories, devices, which error counts."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Objective:
     Attributes:
         quantity: "value" or "category": the mean squared error of a share, averaged over values or
             categories; "both": their weighted sum; "mean": the variance of the mean; "cdf": the mean squared
-            error of the cumulative shares; "shape": the same for smooth crowds, where an estimate may rely
-            on that (see `shape`); "hit": the share of reports farther than `within` from their value.
+            error of the cumulative shares; "shape": the same for smooth populations, where an estimate may
+            rely on that (see `shape`); "hit": the share of reports farther than `within` from their value.
         category_weight: The weight of categories in "both", in (0, 1); values have the rest.
         of: Whether "both" weighs the averages or the totals over all values and all categories. The optimum
             differs: a total counts every one of many values.
@@ -56,8 +56,8 @@ class Objective:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """One question to a crowd of devices.
+class Workload:
+    """One question to a population of devices.
 
     Inputs are values in the order of their categories, and last the missing one, in a category of its own.
 
@@ -71,7 +71,7 @@ class Question:
             Errors depend on it little where shares are small: the noise outweighs them.
         points: The number of each input, shape (K,), nan at missing; None for labels without numbers.
         objective: What a design is judged by.
-        participation: The share of devices that answer; the others send cover reports.
+        participation: The share of devices that answer; the others send dummy reports.
     """
 
     kind: Literal["labels", "grid"]
@@ -125,8 +125,8 @@ class Question:
         points: NDArray[np.float64] | None,
         objective: Objective | None,
         participation: float = 1.0,
-    ) -> Question:
-        """The question under a prior that is uniform over the values, nobody missing.
+    ) -> Workload:
+        """Return the question under a prior that is uniform over the values, nobody missing.
 
         Without an objective: the mean for numbers on a grid; values and categories alike where there are
         categories of several values; else values.
@@ -141,8 +141,8 @@ class Question:
     @classmethod
     def of_survey(
         cls, survey: Survey, *, objective: Objective | None = None, participation: float = 1.0
-    ) -> Question:
-        """The question that a survey asks, whatever mechanism it has chosen; see `uniform`."""
+    ) -> Workload:
+        """Return the question that a survey asks, whatever mechanism it has chosen; see `uniform`."""
         category_of, points = survey.category_of, survey.points
         if survey.mapping is not None and len(survey.mapping) > survey.channel.inputs:
             # Read by category: the question's inputs are the values that the survey has joined.

@@ -1,4 +1,4 @@
-"""Which estimator fits which channel."""
+"""The choice of an estimator for a channel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def estimator_for(
     missing: int | None = None,
     rounding: Rounding = "none",
 ) -> AnyEstimator:
-    """Give the unbiased estimator of a channel; see `Estimator` for the arguments.
+    """Return the unbiased estimator of a channel; see `Estimator` for the arguments.
 
     Raises:
         ParameterError: Shapes or ranges do not fit the channel.

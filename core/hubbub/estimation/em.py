@@ -55,7 +55,7 @@ def maximise(
     tolerance: float = TOLERANCE,
     max_steps: int = MAX_STEPS,
 ) -> Smoothed:
-    """Gives the frequencies that expectation maximisation ends at, from equal ones.
+    """Return the frequencies that expectation maximisation ends at, from equal ones.
 
     Args:
         rows: Probabilities of the symbols given each input, shape (K, M), every symbol possible.
@@ -89,7 +89,7 @@ def maximise(
 
 
 def neighbours(points: Floats | None, missing: int | None) -> NDArray[np.intp]:
-    """Gives the inputs in the order of their numbers, missing left out.
+    """Return the inputs in the order of their numbers, missing left out.
 
     Raises:
         ParameterError: There are no numbers, or they are not equally spaced.
@@ -105,7 +105,7 @@ def neighbours(points: Floats | None, missing: int | None) -> NDArray[np.intp]:
     return order
 
 
-def _spread(shares: Floats) -> Floats:
-    """A quarter of every share to either side; at an end it stays."""
-    padded = np.concatenate([shares[:1], shares, shares[-1:]])
+def _spread(frequencies: Floats) -> Floats:
+    """Return a quarter of every share to either side; at an end it stays."""
+    padded = np.concatenate([frequencies[:1], frequencies, frequencies[-1:]])
     return np.asarray((padded[:-2] + 2.0 * padded[1:-1] + padded[2:]) / 4.0)

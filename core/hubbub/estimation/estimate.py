@@ -1,4 +1,4 @@
-"""What one round's counts say: estimates, standard errors, intervals, a consistent view."""
+"""The estimate of one round: unbiased values, standard errors, intervals, a consistent view."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_COVARIANCE = 4096
 
 @dataclass(frozen=True)
 class Intervals:
-    """Two-sided confidence intervals, symmetric about the unbiased estimates and not cut at 0 or 1.
+    """The two-sided confidence intervals, symmetric about the unbiased estimates and not cut at 0 or 1.
 
     Attributes:
         level: The coverage aimed at, per cell or for the whole family at once.
@@ -47,7 +47,7 @@ class Intervals:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Unbiased frequencies of the devices whose reports were accepted, with standard errors.
+    """The unbiased frequencies of the devices whose reports were accepted, with standard errors.
 
     The errors describe the randomisation alone, given who reported: they say nothing about devices that
     did not report. Single estimates may be negative or exceed one; `consistent` gives a view that does not.
@@ -81,7 +81,7 @@ class Estimate:
     _smoothed: Callable[[], Smoothed] | None = field(default=None, repr=False)
 
     def intervals(self, level: float = 0.95) -> Intervals:
-        """Give an interval per cell that covers the truth with the stated probability, cell by cell.
+        """Return an interval per cell that covers the truth with the stated probability, cell by cell.
 
         Args:
             level: The coverage, strictly between 0 and 1.
@@ -93,7 +93,7 @@ class Estimate:
         return self._at(level, z, z, z)
 
     def simultaneous(self, level: float = 0.95) -> Intervals:
-        """Give intervals that cover all truths of a family at once with at least the stated probability.
+        """Return intervals that cover all truths of a family at once with at least the stated probability.
 
         The values are one family, the categories another, the mean a third (Bonferroni within each).
 
@@ -111,11 +111,11 @@ class Estimate:
         )
 
     def consistent(self) -> Consistent:
-        """Give a biased view that is non-negative, sums to one, and whose values sum to their categories."""
+        """Return a biased view: non-negative, of sum one, values summing to their categories."""
         return consistent_view(self.values, self.categories, self._category_of)
 
     def smoothed(self) -> Smoothed:
-        """Give a biased view of a number's distribution that is smooth and non-negative (see `em`).
+        """Return a biased view of a number's distribution that is smooth and non-negative (see `em`).
 
         Raises:
             ParameterError: The inputs are not equally spaced numbers, or reports are sets or about levels.
@@ -125,7 +125,7 @@ class Estimate:
         return self._smoothed()
 
     def poison_margin(self, level: float = 0.95) -> PoisonMargin:
-        """Give how many forged reports would move each estimate out of its interval (see `poison`).
+        """Return how many forged reports would move each estimate out of its interval (see `poison`).
 
         Args:
             level: The coverage of the intervals, strictly between 0 and 1.
@@ -148,7 +148,7 @@ class Estimate:
         )
 
     def reach(self) -> Reach:
-        """Give the least and the largest that one report can add to every value and category.
+        """Return the least and the largest that one report can add to every value and category.
 
         Raises:
             ParameterError: The estimator does not know.
@@ -158,7 +158,7 @@ class Estimate:
         return self._reach()
 
     def covariance(self) -> Floats:
-        """Give the estimated covariance of `values`, shape (K, K), over the randomisation given the data.
+        """Return the estimated covariance of `values`, shape (K, K), over the randomisation given the data.
 
         Raises:
             ParameterError: K exceeds MAX_COVARIANCE.

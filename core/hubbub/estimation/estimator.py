@@ -14,7 +14,7 @@ from hubbub.estimation.em import MAX_CELLS, Smoothed, maximise, neighbours
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.inverses.inverse import Inverse
 from hubbub.estimation.inverses.inversion import invert, own_categories
-from hubbub.estimation.questions import Numbers, Rounding, checked_categories, checked_shares
+from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, checked_frequencies
 
 
 class Estimator:
@@ -53,7 +53,7 @@ class Estimator:
         self.channel = channel
         self.inverse = invert(channel, category_of=groups)
         self.category_of = own_categories(channel) if groups is None else groups
-        numbers = Numbers.of(inputs, points=points, missing=missing, rounding=rounding)
+        numbers = InputNumbers.of(inputs, points=points, missing=missing, rounding=rounding)
         self._mean = None if numbers is None else _Mean(self.inverse, numbers)
         self._points, self._missing = points, missing
 
@@ -78,21 +78,21 @@ class Estimator:
             raise ParameterError(f"n must be the sum of counts and at least 1, got {n} for {tallies.sum()}")
         return self._estimate(tallies.astype(np.float64), n)
 
-    def foresee(self, shares: Floats, n: int) -> Estimate:
-        """Give what to expect of n devices before any has reported: their shares, and exact errors.
+    def expected_estimate(self, frequencies: Floats, n: int) -> Estimate:
+        """Return what to expect of n devices before any has reported: their shares, and exact errors.
 
         A variance is linear in the counts, and its estimate unbiased: so at the expected counts it is the
         variance itself, over the randomisation of devices whose values are these. (That of the mean is
         exact for the linear part of its ratio.)
 
         Args:
-            shares: The share of the devices that holds each input, shape (K,), >= 0, summing to one.
+            frequencies: The share of the devices that holds each input, shape (K,), >= 0, summing to one.
             n: Number of devices, >= 1.
 
         Raises:
             ParameterError: Shares or n break their rule.
         """
-        crowd = checked_shares(shares, self.channel.inputs)
+        crowd = checked_frequencies(frequencies, self.channel.inputs)
         if n < 1:
             raise ParameterError(f"n must be at least 1, got {n}")
         return self._estimate(n * self.channel.expected(crowd), n)
@@ -138,14 +138,14 @@ class _Mean:
     estimated; where the channel hides it, it is left out, which makes the error larger, never smaller.
     """
 
-    def __init__(self, inverse: Inverse, numbers: Numbers) -> None:
+    def __init__(self, inverse: Inverse, numbers: InputNumbers) -> None:
         self._numbers = numbers
         self._answered = inverse.pull_back(numbers.answered)
         self._first = inverse.pull_back(numbers.unit)
         self._second = inverse.pull_back(numbers.unit * numbers.unit)
 
     def __call__(self, reports: Floats, n: int) -> tuple[float, float]:
-        """Give the mean and its standard error from counts of shape (M,), float64."""
+        """Return the mean and its standard error from counts of shape (M,), float64."""
         if self._answered is None or self._first is None:
             return math.nan, math.inf
         answered = _dot(self._answered, reports)

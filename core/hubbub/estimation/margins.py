@@ -41,13 +41,13 @@ class MarginsEstimator:
         """
         return self._joined([part(counts, n) for part in self._parts])
 
-    def foresee(self, shares: Floats, n: int) -> Estimate:
-        """Give what to expect of n devices before any has reported; see `Estimator`.
+    def expected_estimate(self, frequencies: Floats, n: int) -> Estimate:
+        """Return what to expect of n devices before any has reported; see `Estimator`.
 
         Raises:
             ParameterError: Shares or n break their rule.
         """
-        return self._joined([part.foresee(shares, n) for part in self._parts])
+        return self._joined([part.expected_estimate(frequencies, n) for part in self._parts])
 
     def _joined(self, parts: list[Estimate]) -> Estimate:
         first = parts[0]

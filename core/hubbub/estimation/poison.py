@@ -1,4 +1,4 @@
-"""How many forged reports it takes to push an estimate out of its own interval.
+"""The poisoning margin: the forged reports that push an estimate out of its own interval.
 
 Reports are anonymous, so anyone who gets past admission can send the symbol that suits them. With the left
 inverse B and n accepted reports, k forged ones of symbol y turn the frequency F_x into
@@ -67,7 +67,7 @@ def forged_reports(
     high: NDArray[np.float64],
     n: int,
 ) -> NDArray[np.float64]:
-    """Gives the margin of every cell, in whole reports.
+    """Return the margin of every cell, in whole reports.
 
     Args:
         estimates: F as frequencies, shape (c,); nan where hidden.

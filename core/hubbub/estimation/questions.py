@@ -1,4 +1,4 @@
-"""What an estimator is told of the inputs: categories, the numbers they stand for, a crowd's shares."""
+"""The inputs as an estimator knows them: categories, numbers, a population's frequencies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rounding = Literal["none", "stochastic"]
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class InputNumbers:
     """The numbers of the inputs, centred and scaled: so they lose no digits to a far origin such as years.
 
     Attributes:
@@ -36,8 +36,8 @@ class Numbers:
     @classmethod
     def of(
         cls, inputs: int, *, points: Floats | None, missing: int | None, rounding: Rounding
-    ) -> Numbers | None:
-        """The numbers of a survey; None where it has none.
+    ) -> InputNumbers | None:
+        """Return the numbers of a survey; None where it has none.
 
         Raises:
             ParameterError: Shapes or ranges do not fit.
@@ -64,12 +64,12 @@ class Numbers:
         return cls(unit, answered, centre, scale, (gap / scale) ** 2 / 4)
 
     def scaled(self, mean: float, variance: float) -> tuple[float, float]:
-        """A mean and its standard error in the points' own terms, from units."""
+        """Return a mean and its standard error in the points' own terms, from units."""
         return self.centre + self.scale * mean, self.scale * math.sqrt(variance)
 
 
 def checked_categories(category_of: NDArray[np.integer[Any]], inputs: int) -> NDArray[np.intp]:
-    """Give back the category of every input, shape (K,), if every category from 0 up has one.
+    """Return back the category of every input, shape (K,), if every category from 0 up has one.
 
     Raises:
         ParameterError: They do not.
@@ -84,8 +84,8 @@ def checked_categories(category_of: NDArray[np.integer[Any]], inputs: int) -> ND
     return groups.astype(np.intp)
 
 
-def checked_shares(shares: Floats, inputs: int) -> Floats:
-    """Give back a crowd's shares of the inputs, shape (K,), if they are such.
+def checked_frequencies(shares: Floats, inputs: int) -> Floats:
+    """Return back a population's shares of the inputs, shape (K,), if they are such.
 
     Raises:
         ParameterError: They are not >= 0, or do not sum to one.

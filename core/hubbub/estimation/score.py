@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import Estimate, Floats
-from hubbub.estimation.questions import checked_shares
+from hubbub.estimation.questions import checked_frequencies
 
 _NONE = np.empty(0)
 
 
 class TwoAnswers(Protocol):
-    """What this estimator reads of a channel: randomised response of two inputs."""
+    """The part of a channel that this estimator reads: randomised response of two inputs."""
 
     @property
     def inputs(self) -> int:
@@ -35,11 +35,11 @@ class TwoAnswers(Protocol):
         """Their sum."""
 
     def expected(self, shares: Floats, /) -> Floats:
-        """Counts expected of one report."""
+        """Return counts expected of one report."""
 
 
 class ScoreEstimator:
-    """The unbiased estimator of the mean output of a crowd (Pan, eq. 9, with the factor that it lacks).
+    """The unbiased estimator of the mean output of a population (Pan, eq. 9, with the factor that it lacks).
 
     A device whose output lies at place g answers 1 with probability p = q + g (1 - 2q), q = u/T. With s the
     share of answers 1, (s - q)/(1 - 2q) is unbiased for the mean place. Its error is that of n draws of the
@@ -72,13 +72,13 @@ class ScoreEstimator:
             raise ParameterError(f"n must be the sum of counts and at least 1, got {n} for {tallies.sum()}")
         return self._estimate(float(tallies[1]) / n, n)
 
-    def foresee(self, shares: Floats, n: int) -> Estimate:
-        """Give what to expect of n devices, those shares of which are at either end of the output.
+    def expected_estimate(self, frequencies: Floats, n: int) -> Estimate:
+        """Return what to expect of n devices, those shares of which are at either end of the output.
 
         Raises:
             ParameterError: Shares or n break their rule.
         """
-        crowd = checked_shares(shares, 2)
+        crowd = checked_frequencies(frequencies, 2)
         if n < 1:
             raise ParameterError(f"n must be at least 1, got {n}")
         return self._estimate(float(self.channel.expected(crowd)[1]), n)

@@ -1,4 +1,4 @@
-"""How far refusals can bias a frequency: devices that answer are not a random part of those that were asked.
+"""The bias of a frequency by refusals: devices that answer are not a random part of those asked.
 
 A filter refuses a survey by what the device answered before, hence, a little, by what its owner's record is.
 Let d be the share of the devices asked that are not counted, g a cell's frequency among those that are, h
@@ -28,7 +28,7 @@ from hubbub.errors import ParameterError
 
 
 def selection_bound(low: ArrayLike, high: ArrayLike, *, absent: float, epsilon: float) -> NDArray[np.float64]:
-    """A bound of |f - g| of every cell, for any g within its interval.
+    """Return a bound of |f - g| of every cell, for any g within its interval.
 
     Args:
         low: Lower ends of the cells' intervals for g, shape (k,); nan where nothing is known.

@@ -57,10 +57,10 @@ class Moments:
 
     @classmethod
     def of(cls, support: Support) -> Moments:
-        """The constants of a support."""
-        p, q = support.held, support.other
+        """Return the constants of a support."""
+        p, q = support.p, support.q
         own, other = p * (1 - p), q * (1 - q)
-        with_own, without = support.held_pair - p * q, support.other_pair - q * q
+        with_own, without = support.p_pair - p * q, support.q_pair - q * q
         scale = (p - q) ** 2
         exact = (
             1 + (own - other - 2 * with_own + 2 * without) / scale,
@@ -71,7 +71,7 @@ class Moments:
         return cls(*(float(constant) for constant in exact))
 
     def square(self, sums: Floats) -> Floats:
-        """E[(h . b)^2] from the sums of h, h^2, h f, h^2 f, shape (4, ...)."""
+        """Return E[(h . b)^2] from the sums of h, h^2, h f, h^2 f, shape (4, ...)."""
         h, hh, hf, hhf = sums
         return np.asarray(self.a1 * hhf + self.a2 * h * hf + self.a3 * hh + self.a4 * h * h)
 
@@ -92,7 +92,7 @@ class Tree:
             raise ParameterError("the finest level must be one that reports are about")
         self.levels = tuple(levels)
         self._moments = [Moments.of(level.support) for level in levels]
-        self._sizes = [level.cells for level in levels]
+        self._sizes = [level.bins for level in levels]
         self._parents = [_parents(a, b) for a, b in pairwise(levels)]
         self._orders = [np.argsort(parent, kind="stable") for parent in self._parents]
         self._starts = [
@@ -102,21 +102,21 @@ class Tree:
         self._own, self._spread = self._weights()
 
     def _weights(self) -> tuple[list[Floats], list[Floats]]:
-        """The weights w and r per level, from variances where all inputs are equally common."""
+        """Return the weights w and r per level, from variances where all inputs are equally common."""
         inputs = len(self.levels[-1].labels)
         last = len(self.levels) - 1
         own: list[Floats] = [np.ones(0)] * (last + 1)
         joined: list[Floats] = [np.ones(0)] * (last + 1)
         for k in range(last, -1, -1):
             level = self.levels[k]
-            f = np.bincount(level.labels, minlength=level.cells) / inputs
-            alone = np.full(level.cells, np.inf)
+            f = np.bincount(level.labels, minlength=level.bins) / inputs
+            alone = np.full(level.bins, np.inf)
             if level.share > 0:
-                ones = np.ones(level.cells)
+                ones = np.ones(level.bins)
                 squares = self._moments[k].square(np.stack([ones, ones, f, f]))
                 alone = (squares - f * f) / float(level.share)
             if k == last:
-                own[k], joined[k] = np.ones(level.cells), alone
+                own[k], joined[k] = np.ones(level.bins), alone
                 continue
             below = self._up(k + 1, joined[k + 1])
             own[k] = below / (alone + below)
@@ -127,11 +127,11 @@ class Tree:
         return own, spread
 
     def _up(self, k: int, numbers: Floats) -> Floats:
-        """Sums over the children of every node of level k - 1, of numbers of shape (nodes of k, ...)."""
+        """Return sums over the children of every node of level k - 1; numbers: shape (nodes of k, ...)."""
         return np.asarray(np.add.reduceat(numbers[self._orders[k - 1]], self._starts[k - 1], axis=0))
 
     def direct(self, sizes: Sequence[float], counts: Sequence[NDArray[Any]]) -> list[Floats]:
-        """Gives y per level, shape (cells,): shares by its own reports alone; zeros where it has share 0.
+        """Return y per level, shape (cells,): shares by its own reports alone; zeros where it has share 0.
 
         Args:
             sizes: n_k, how many reports are about each level.
@@ -139,12 +139,12 @@ class Tree:
         """
         found = []
         for level, n, held in zip(self.levels, sizes, counts, strict=True):
-            p, q = float(level.support.held), float(level.support.other)
-            found.append((held / n - q) / (p - q) if level.share > 0 else np.zeros(level.cells))
+            p, q = float(level.support.p), float(level.support.q)
+            found.append((held / n - q) / (p - q) if level.share > 0 else np.zeros(level.bins))
         return found
 
     def join(self, direct: Sequence[Floats]) -> list[Floats]:
-        """Gives s per level, shape (cells,), from y per level."""
+        """Return s per level, shape (cells,), from y per level."""
         joined = list(direct)
         for k in range(len(joined) - 2, -1, -1):
             weight = self._own[k]
@@ -156,7 +156,7 @@ class Tree:
         return joined
 
     def coefficients(self, functional: Floats) -> list[Floats]:
-        """Gives h^k per level of a functional of the inputs' shares: the transpose of `join`.
+        """Return h^k per level of a functional of the inputs' shares: the transpose of `join`.
 
         Args:
             functional: Shape (K,), or (K, c) for c functionals at once.
@@ -179,23 +179,23 @@ class Tree:
             joined[k] = self._own[k][column] * joined[k]
         return joined
 
-    def variances(self, shares: Sequence[Floats], sizes: Sequence[float], n: float) -> list[Floats]:
-        """Gives the variance of s per level, shape (cells,), for given shares; O(K) per pair of levels.
+    def variances(self, frequencies: Sequence[Floats], sizes: Sequence[float], n: float) -> list[Floats]:
+        """Return the variance of s per level, shape (cells,), for given shares; O(K) per pair of levels.
 
         Args:
-            shares: f per level, shape (cells,): the truth, or its estimate.
+            frequencies: f per level, shape (cells,): the truth, or its estimate.
             sizes: n_k per level.
             n: All reports.
         """
-        found = [-(f - f * f) / n for f in shares]
+        found = [-(f - f * f) / n for f in frequencies]
         for k, (moments, level) in enumerate(zip(self._moments, self.levels, strict=True)):
             if level.share > 0:
-                for j, sums in enumerate(self._sums(k, shares[k])):
+                for j, sums in enumerate(self._sums(k, frequencies[k])):
                     found[j] += (moments.square(sums) - sums[2] ** 2) / sizes[k]
         return found
 
-    def _sums(self, k: int, shares: Floats) -> list[Floats]:
-        """Sums of h, h^2, h f, h^2 f over level k's cells, for the h of every node, per level (4, nodes).
+    def _sums(self, k: int, frequencies: Floats) -> list[Floats]:
+        """Return sums of h, h^2, h f, h^2 f over level k's cells for every node's h: shape (4, nodes).
 
         Let a_u be the vector of z_u. Below node u, s_u has the vector mu_u a_u, and below the siblings v of u
         (kappa_p - 1) r_u a_v, where p is their parent, mu_u = 1 - r_u (1 - kappa_p) and
@@ -203,7 +203,7 @@ class Tree:
         """
         weight = self._own[k]
         upwards: list[Floats | None] = [None] * len(self.levels)
-        level = upwards[k] = np.stack([weight, weight**2, weight * shares, weight**2 * shares])
+        level = upwards[k] = np.stack([weight, weight**2, weight * frequencies, weight**2 * frequencies])
         for j in range(k - 1, -1, -1):
             level = upwards[j] = (1.0 - self._own[j]) ** _POWERS * self._up(j + 1, level.T).T
         found, mu = [], np.ones(self._sizes[0])
@@ -225,15 +225,15 @@ class Tree:
         return found
 
     def variance(
-        self, functional: Floats, shares: Sequence[Floats], sizes: Sequence[float], n: float
+        self, functional: Floats, frequencies: Sequence[Floats], sizes: Sequence[float], n: float
     ) -> float:
-        """Gives the variance of a functional of the inputs' shares, shape (K,); O(K) per level."""
-        f = shares[-1][self.levels[-1].labels]
+        """Return the variance of a functional of the inputs' shares, shape (K,); O(K) per level."""
+        f = frequencies[-1][self.levels[-1].labels]
         mean = float((functional * f).sum())
         total = -(float((functional**2 * f).sum()) - mean**2) / n
         for k, h in enumerate(self.coefficients(functional)):
             if self.levels[k].share > 0:
-                hf = h * shares[k]
+                hf = h * frequencies[k]
                 sums = np.array([h.sum(), (h * h).sum(), hf.sum(), (h * hf).sum()])
                 total += float(self._moments[k].square(sums) - sums[2] ** 2) / sizes[k]
         return total
@@ -241,7 +241,7 @@ class Tree:
     def extremes(
         self, functionals: Floats, direct: Sequence[Floats], sizes: Sequence[float], n: float
     ) -> tuple[Floats, Floats]:
-        """Gives what one more report can do to functionals of the inputs' shares, in devices.
+        """Return what one more report can do to functionals of the inputs' shares, in devices.
 
         A report about level k with the set S moves the mean of h^k . b over that level from M by
         (h^k . b - M) / (n_k + 1): in devices, by at most (h^k . b - M) n / n_k.
@@ -265,20 +265,20 @@ class Tree:
             else:
                 ranked = np.sort(h, axis=0)
                 least, most = ranked[: support.size].sum(axis=0), ranked[-support.size :].sum(axis=0)
-            base, gap = float(support.other) * h.sum(axis=0), float(support.held - support.other)
+            base, gap = float(support.q) * h.sum(axis=0), float(support.p - support.q)
             mean, scale = direct[k] @ h, n / sizes[k]
             low = np.minimum(low, ((least - base) / gap - mean) * scale)
             high = np.maximum(high, ((most - base) / gap - mean) * scale)
         return low, high
 
-    def covariance(self, shares: Sequence[Floats], sizes: Sequence[float], n: float) -> Floats:
-        """Gives the covariance of the inputs' shares, shape (K, K)."""
+    def covariance(self, frequencies: Sequence[Floats], sizes: Sequence[float], n: float) -> Floats:
+        """Return the covariance of the inputs' shares, shape (K, K)."""
         labels = self.levels[-1].labels
-        f = shares[-1][labels]
+        f = frequencies[-1][labels]
         total = (np.outer(f, f) - np.diag(f)) / n
         for k, h in enumerate(self.coefficients(np.eye(len(labels)))):
             if self.levels[k].share > 0:
-                m, share = self._moments[k], shares[k]
+                m, share = self._moments[k], frequencies[k]
                 # E[b b^T], whose quadratic form `square` is.
                 second = m.a4 + m.a2 / 2 * (share[:, None] + share) - np.outer(share, share)
                 second[np.diag_indices(len(share))] += m.a1 * share + m.a3
@@ -287,8 +287,8 @@ class Tree:
 
 
 def _parents(coarse: Level, fine: Level) -> NDArray[np.intp]:
-    """The coarse cell of every fine one."""
-    parent = np.zeros(fine.cells, dtype=np.intp)
+    """Return the coarse cell of every fine one."""
+    parent = np.zeros(fine.bins, dtype=np.intp)
     parent[fine.labels] = coarse.labels
     if not np.array_equal(parent[fine.labels], coarse.labels):
         raise ParameterError("a level must be a grouping of the next one's cells, got another one")
@@ -296,5 +296,5 @@ def _parents(coarse: Level, fine: Level) -> NDArray[np.intp]:
 
 
 def added_up(labels: NDArray[np.intp]) -> Level:
-    """Gives a level that no report is about."""
+    """Return a level that no report is about."""
     return Level(labels, Fraction(0), Support(Fraction(1), Fraction(0), Fraction(0), Fraction(0), 1))

@@ -13,31 +13,31 @@ from hubbub.channels.sets import Level
 from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Floats
 from hubbub.estimation.poison import Reach
-from hubbub.estimation.questions import Numbers, Rounding, checked_categories, checked_shares
+from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, checked_frequencies
 from hubbub.estimation.tree import Tree, added_up
 
 
 @runtime_checkable
 class Layered(Protocol):
-    """What this estimator reads of a channel."""
+    """The part of a channel that this estimator reads."""
 
     @property
     def inputs(self) -> int:
         """K."""
 
     @property
-    def cells(self) -> int:
-        """How many counts a round has."""
+    def bins(self) -> int:
+        """The length of a round's counts."""
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """What reports are about, coarsest first."""
+        """The levels that reports are about, coarsest first."""
 
     def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:
-        """Reports and support counts per level."""
+        """Return reports and support counts per level."""
 
-    def expected(self, shares: Floats) -> Floats:
-        """Counts expected of one report."""
+    def expected(self, frequencies: Floats) -> Floats:
+        """Return counts expected of one report."""
 
 
 class TreeEstimator:
@@ -84,7 +84,7 @@ class TreeEstimator:
         self._categories = 0 if self._added else same.index(True)
         self.tree = Tree(levels)
         self._inputs = levels[-1].labels
-        self._numbers = Numbers.of(channel.inputs, points=points, missing=missing, rounding=rounding)
+        self._numbers = InputNumbers.of(channel.inputs, points=points, missing=missing, rounding=rounding)
 
     def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
         """Estimate frequencies from one round's counts.
@@ -97,8 +97,8 @@ class TreeEstimator:
             ParameterError: The shape, the type or a count is wrong.
         """
         tallies = np.asarray(counts)
-        if tallies.shape != (self.channel.cells,):
-            raise ParameterError(f"counts must have shape ({self.channel.cells},), got {tallies.shape}")
+        if tallies.shape != (self.channel.bins,):
+            raise ParameterError(f"counts must have shape ({self.channel.bins},), got {tallies.shape}")
         if tallies.dtype.kind not in "iu":
             raise ParameterError(f"counts must be integers, got {tallies.dtype}")
         if n < 1:
@@ -108,20 +108,20 @@ class TreeEstimator:
             raise ParameterError(f"counts must be within 0 to n = {n}, got {low} to {high}")
         return self._estimate(tallies, n)
 
-    def foresee(self, shares: Floats, n: int) -> Estimate:
-        """Give what to expect of n devices before any has reported: their shares, and exact errors.
+    def expected_estimate(self, frequencies: Floats, n: int) -> Estimate:
+        """Return what to expect of n devices before any has reported: their shares, and exact errors.
 
         With several levels the errors are those of rounds in which each level gets its expected number of
         reports. (That of the mean is exact for the linear part of its ratio.)
 
         Args:
-            shares: The share of the devices that holds each input, shape (K,), >= 0, summing to one.
+            frequencies: The share of the devices that holds each input, shape (K,), >= 0, summing to one.
             n: Number of devices, >= 1.
 
         Raises:
             ParameterError: Shares or n break their rule.
         """
-        crowd = checked_shares(shares, self.channel.inputs)
+        crowd = checked_frequencies(frequencies, self.channel.inputs)
         if n < 1:
             raise ParameterError(f"n must be at least 1, got {n}")
         return self._estimate(n * self.channel.expected(crowd), n)
@@ -129,7 +129,7 @@ class TreeEstimator:
     def _estimate(self, counts: NDArray[Any], n: int) -> Estimate:
         parts = self.channel.split(counts, n)
         if self._added:
-            parts = [(0.0, np.zeros(self.tree.levels[0].cells)), *parts]
+            parts = [(0.0, np.zeros(self.tree.levels[0].bins)), *parts]
         sizes = [size for size, _ in parts]
         levels = self.tree.levels
         if any(level.share > 0 and size == 0 for level, size in zip(levels, sizes, strict=True)):
@@ -153,21 +153,24 @@ class TreeEstimator:
         )
 
     def _reach(
-        self, shares: Sequence[Floats], direct: Sequence[Floats], sizes: Sequence[float], n: int
+        self, frequencies: Sequence[Floats], direct: Sequence[Floats], sizes: Sequence[float], n: int
     ) -> Reach:
-        """The extremes of what one report can add; a little beyond them where there are several levels."""
+        """Return the extremes of what one report can add.
+
+        A little beyond them where there are several levels.
+        """
         inputs = self.channel.inputs
         groups = self.tree.levels[self._categories]
-        together = np.zeros((inputs, groups.cells))
+        together = np.zeros((inputs, groups.bins))
         together[np.arange(inputs), groups.labels] = 1.0
         lows, highs = self.tree.extremes(together, direct, sizes, n)
-        values, categories = shares[-1][self._inputs], shares[self._categories]
+        values, categories = frequencies[-1][self._inputs], frequencies[self._categories]
         if sum(level.share > 0 for level in self.tree.levels) == 1:
             # Every value is its own cell: one row stands for all.
             support = self.tree.levels[-1].support
-            gap = float(support.held - support.other)
-            low = np.full(inputs, -float(support.other) / gap)
-            high = np.full(inputs, float(1 - support.other) / gap)
+            gap = float(support.p - support.q)
+            low = np.full(inputs, -float(support.q) / gap)
+            high = np.full(inputs, float(1 - support.q) / gap)
         elif inputs <= MAX_COVARIANCE:
             low, high = self.tree.extremes(np.eye(inputs), direct, sizes, n)
             low, high = low + values, high + values
@@ -177,21 +180,21 @@ class TreeEstimator:
             )
         return Reach(low, high, lows + categories, highs + categories)
 
-    def _mean(self, shares: Sequence[Floats], sizes: Sequence[float], n: int) -> tuple[float, float]:
-        """The mean over devices with a value, a ratio of two estimates, and its error by the delta method."""
+    def _mean(self, frequencies: Sequence[Floats], sizes: Sequence[float], n: int) -> tuple[float, float]:
+        """Return the mean over devices with a value, a ratio, and its error by the delta method."""
         numbers = self._numbers
         assert numbers is not None  # noqa: S101 - the caller asked
-        values = shares[-1][self._inputs]
+        values = frequencies[-1][self._inputs]
         answered = float((numbers.answered * values).sum())
         if answered <= 0:
             return math.nan, math.inf
         mean = float((numbers.unit * values).sum()) / answered
         influence = (numbers.unit - mean * numbers.answered) / answered
-        variance = max(self.tree.variance(influence, shares, sizes, n), 0.0)
+        variance = max(self.tree.variance(influence, frequencies, sizes, n), 0.0)
         return numbers.scaled(mean, variance + numbers.rounding_variance / (answered * n))
 
     def _nothing(self, n: int) -> Estimate:
-        values, groups = self.channel.inputs, self.tree.levels[self._categories].cells
+        values, groups = self.channel.inputs, self.tree.levels[self._categories].bins
         none = self._numbers is None
         return Estimate(
             n=n,

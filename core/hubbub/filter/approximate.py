@@ -40,7 +40,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.divergence import QUANTA_PER_NAT
+from hubbub.channels.divergence import UNITS_PER_NAT
 from hubbub.channels.symbols import Symbol
 from hubbub.errors import BudgetError, ParameterError
 from hubbub.filter.bayesian import MAX_BUDGET, BayesianFilter
@@ -108,11 +108,11 @@ Step = Reserved | Recorded | Cancelled | Closed | Ended
 
 
 def _no_journal(step: Step) -> None:
-    """Keeps nothing."""
+    """Keep nothing."""
 
 
 class ApproximateFilter:
-    """Decides which queries a record may still answer so that its whole life is (epsilon, delta)-private.
+    """A filter that keeps a record's whole life (epsilon, delta)-private.
 
     All channels are pure; their own delta is 0. Decisions depend on channels and recorded symbols alone, and
     the journal's steps in their order give the same state again.
@@ -126,7 +126,7 @@ class ApproximateFilter:
     def __init__(
         self, epsilon: float, *, delta: float, journal: Callable[[Step], object] = _no_journal
     ) -> None:
-        """Opens an account.
+        """Open an account.
 
         Args:
             epsilon: Nats, above 0 and at most MAX_BUDGET.
@@ -157,7 +157,7 @@ class ApproximateFilter:
         delta: float,
         journal: Callable[[Step], object] = _no_journal,
     ) -> Self:
-        """The filter that earlier steps led to; its journal is called with later ones only.
+        """Return the filter that earlier steps led to; its journal is called with later ones only.
 
         Args:
             steps: All steps of a filter of this epsilon and delta, oldest first.
@@ -171,7 +171,7 @@ class ApproximateFilter:
         """
         made = cls(epsilon, delta=delta)
         for step in steps:
-            made._repeat(step)
+            made._reapply(step)
         made._journal = journal
         return made
 
@@ -187,7 +187,7 @@ class ApproximateFilter:
 
     @property
     def phase(self) -> Phase:
-        """Where it is: "advanced", "waiting" for its last answers, "pure", or "stopped" for good."""
+        """The phase: "advanced", "waiting" for its last answers, "pure", or "stopped" for good."""
         return self._phase
 
     @property
@@ -207,12 +207,12 @@ class ApproximateFilter:
         *,
         mapping: NDArray[np.integer[Any]] | None = None,
     ) -> int | None:
-        """`reserve_all` of one query."""
+        """Return `reserve_all` of one query."""
         tickets = self.reserve_all([Query(coordinate, channel, mapping)])
         return None if tickets is None else tickets[0]
 
     def reserve_all(self, queries: Sequence[Query]) -> tuple[int, ...] | None:
-        """Sets aside a whole schedule, or refuses it; the first refusal ends the first phase.
+        """Set aside a whole schedule, or refuse it; the first refusal ends the first phase.
 
         Args:
             queries: Every answer that the schedule asks for.
@@ -239,29 +239,29 @@ class ApproximateFilter:
         return tickets
 
     def record(self, ticket: int, symbol: Symbol) -> None:
-        """Takes in one answer, as `BayesianFilter.record`."""
+        """Take in one answer, as `BayesianFilter.record`."""
         self._account.record(ticket, symbol)
-        self._settle()
+        self._close_phase()
         self._journal(Recorded(ticket, symbol))
 
     def cancel(self, ticket: int) -> None:
-        """Voids a ticket, as `BayesianFilter.cancel`; in the first phase its square stays counted."""
+        """Void a ticket, as `BayesianFilter.cancel`; in the first phase its square stays counted."""
         self._account.cancel(ticket)
-        self._settle()
+        self._close_phase()
         self._journal(Cancelled(ticket))
 
     def close(self, coordinate: Hashable) -> None:
-        """Settles a coordinate, as `BayesianFilter.close`; what it forfeits counts at its worst for good."""
+        """Settle a coordinate, as `BayesianFilter.close`; what it forfeits counts at its worst for good."""
         self._account.close(coordinate)
-        self._settle()
+        self._close_phase()
         self._journal(Closed(coordinate))
 
     def _end(self) -> None:
         self._phase = "waiting"
-        self._settle()
+        self._close_phase()
         self._journal(Ended())
 
-    def _repeat(self, step: Step) -> None:
+    def _reapply(self, step: Step) -> None:
         match step:
             case Recorded(ticket, symbol):
                 self.record(ticket, symbol)
@@ -278,7 +278,7 @@ class ApproximateFilter:
                 if self.reserve_all(queries) != tickets or self._phase != phase:
                     raise BudgetError(f"a step must follow from those before it, got tickets {tickets}")
 
-    def _settle(self) -> None:
+    def _close_phase(self) -> None:
         if self._phase != "waiting" or self._account.pending:
             return
         if self._account.restrict(self._limit):
@@ -288,13 +288,13 @@ class ApproximateFilter:
 
 
 def _largest(query: Query) -> int:
-    """The query's epsilon in quanta, rounded up."""
+    """Return the query's epsilon in units, rounded up."""
     channel = query.channel
     return channel.worst if isinstance(channel, Regression) else channel.blocks().largest
 
 
 def _squares(epsilon: float, delta: float) -> int:
-    """The largest sum of squares, in squared quanta, that the first phase allows.
+    """Return the largest sum of squares, in squared units, that the first phase allows.
 
     With L = ln(1/delta), sqrt(2 L S) + S/2 <= epsilon if and only if
     S <= (sqrt(2 L + 2 epsilon) - sqrt(2 L))^2.
@@ -305,4 +305,4 @@ def _squares(epsilon: float, delta: float) -> int:
     root = context.subtract(context.sqrt(more), context.sqrt(double))
     # Each operation is off by one unit of its 60th digit at most; sixteen digits of margin are plenty.
     safe = Fraction(root) * (1 - Fraction(1, 10**44))
-    return math.floor(safe * safe * QUANTA_PER_NAT * QUANTA_PER_NAT)
+    return math.floor(safe * safe * UNITS_PER_NAT * UNITS_PER_NAT)

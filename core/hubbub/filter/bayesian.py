@@ -16,22 +16,22 @@ their combinations. With D_i the max-divergence of a pending query i, the filter
 and reserves a query only if G stays within the budget. G is not a bound of the worst case, it is the worst
 case: answers are drawn independently, so that all pending ones can reach their divergence for the same pair.
 
-All numbers are whole quanta of 2^-40 nats, in integers. With L_i(x, y) = floor(2^40 ln w_i(x, y)) in place of
-the logarithm, with D_i rounded up, and with one quantum for every query ever reserved,
+All numbers are whole units of 2^-40 nats, in integers. With L_i(x, y) = floor(2^40 ln w_i(x, y)) in place of
+the logarithm, with D_i rounded up, and with one unit for every query ever reserved,
 
     committed = queries + sum over coordinates of max_{x, x'} [
         sum over recorded ones of (L_i(x, y_i) - L_i(x', y_i)) + sum over pending ones of D_i(x, x') ]
 
 *It is never below the truth.* 2^40 ln(w/w') < L - L' + 1, because a floor falls short by less than one: the
-quantum of a recorded query covers its rounding, and D_i covers its own.
+unit of a recorded query covers its rounding, and D_i covers its own.
 
 *Recording an answer never raises it.* L - L' < 2^40 ln(w/w') + 1 <= D + 1 as real numbers, and L - L' and D
 are integers, so L_i(x, y) - L_i(x', y) <= D_i(x, x') for every pair and symbol. Putting the left side in the
 place of the right lowers or keeps every term of the maximum, and the number of queries stays. What the answer
 did not realise is free again at once.
 
-*It exceeds the truth by less than two quanta a query for structured channels, three for dense ones.* Compiled
-channels stay 16 quanta (2^-36) below the epsilon they declare, so declared epsilons that add up to the budget
+*It exceeds the truth by less than two units a query for structured channels, three for dense ones.* Compiled
+channels stay 16 units (2^-36) below the epsilon they declare, so declared epsilons that add up to the budget
 fit it.
 """
 
@@ -45,14 +45,14 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.divergence import QUANTA_PER_NAT, Detail
+from hubbub.channels.divergence import UNITS_PER_NAT, Detail
 from hubbub.channels.symbols import Symbol
 from hubbub.errors import BudgetError, ParameterError
-from hubbub.filter.component import Component, Trial
-from hubbub.filter.grouping import Group, Grouping, NumbersGroup
+from hubbub.filter.component import Component, Proposal
+from hubbub.filter.grouping import Group, Grouping, RegressionGroup
 from hubbub.filter.query import Likelihood, Model, Query
-from hubbub.filter.regression.branching import Effort
-from hubbub.filter.regression.component import MAX_LOOKS, Numbers
+from hubbub.filter.regression.branching import WorkBudget
+from hubbub.filter.regression.component import MAX_EVALUATIONS, RegressionComponent
 from hubbub.filter.regression.regression import Regression
 
 MAX_BUDGET: Final = 4096.0
@@ -60,7 +60,7 @@ MAX_BUDGET: Final = 4096.0
 
 
 class BayesianFilter:
-    """Decides which queries one record may still answer, for its whole life.
+    """A filter that decides which queries one record may still answer, for its whole life.
 
     Its decisions depend on channels and recorded symbols alone, never on a value, and are the same on every
     machine: a ledger that repeats the accepted `reserve_all`, `record` and `cancel` calls in order rebuilds
@@ -80,7 +80,7 @@ class BayesianFilter:
     _detail: ClassVar[Detail] = "pairs"
 
     def __init__(self, budget: float) -> None:
-        """Opens an account.
+        """Open an account.
 
         Args:
             budget: The lifetime epsilon of the record, nats, above 0 and at most MAX_BUDGET.
@@ -91,7 +91,7 @@ class BayesianFilter:
         if not (isinstance(budget, int | float) and 0 < budget <= MAX_BUDGET):
             raise ParameterError(f"budget must be above 0 and at most {MAX_BUDGET}, got {budget!r}")
         self._budget = float(budget)
-        self._limit = math.floor(Fraction(self._budget) * QUANTA_PER_NAT)
+        self._limit = math.floor(Fraction(self._budget) * UNITS_PER_NAT)
         self._grouping = Grouping(self._detail)
         self._components = self._grouping.components
         self._pending: dict[int, Hashable] = {}
@@ -107,23 +107,23 @@ class BayesianFilter:
 
     @property
     def limit(self) -> int:
-        """The budget in whole quanta, rounded down: what `committed` is compared with."""
+        """The budget in whole units, rounded down: what `committed` is compared with."""
         return self._limit
 
     @property
     def loss(self) -> float:
-        """An upper bound, tight to a quantum an answer, of the realised loss: nats, at most `committed`."""
-        return (self._loss + self._tickets - len(self._pending)) / QUANTA_PER_NAT
+        """An upper bound, tight to a unit an answer, of the realised loss: nats, at most `committed`."""
+        return (self._loss + self._tickets - len(self._pending)) / UNITS_PER_NAT
 
     @property
     def committed(self) -> float:
         """The loss if every pending query gets its worst answer: nats, at most the budget."""
-        return (self._worst + self._tickets) / QUANTA_PER_NAT
+        return (self._worst + self._tickets) / UNITS_PER_NAT
 
     @property
     def headroom(self) -> float:
         """The budget less what is committed, nats: any query of this epsilon or less will be accepted."""
-        return (self._limit - self._worst - self._tickets) / QUANTA_PER_NAT
+        return (self._limit - self._worst - self._tickets) / UNITS_PER_NAT
 
     @property
     def pending(self) -> tuple[int, ...]:
@@ -137,7 +137,7 @@ class BayesianFilter:
         *,
         mapping: NDArray[np.integer[Any]] | None = None,
     ) -> int | None:
-        """Sets aside what one answer could cost at worst.
+        """Set aside what one answer could cost at worst.
 
         Args:
             coordinate: See `Query`.
@@ -155,7 +155,7 @@ class BayesianFilter:
         return None if tickets is None else tickets[0]
 
     def reserve_all(self, queries: Sequence[Query]) -> tuple[int, ...] | None:
-        """Sets aside what a whole schedule could cost at worst, or nothing of it.
+        """Set aside what a whole schedule could cost at worst, or nothing of it.
 
         Args:
             queries: Every answer that the schedule asks for.
@@ -169,12 +169,12 @@ class BayesianFilter:
         """
         return self._reserve(queries, "decide")
 
-    def repeat_all(self, queries: Sequence[Query]) -> tuple[int, ...] | None:
-        """Sets aside again what `reserve_all` granted at this point of the account's life, for its ledger.
+    def reapply_all(self, queries: Sequence[Query]) -> tuple[int, ...] | None:
+        """Set aside again what `reserve_all` granted at this point of the account's life, for its ledger.
 
         Bounds of regressions come from floats: on another machine, or without the refusals in between, a
         search may end a little higher. What was granted was proved then, so once regressions take part it is
-        not decided anew and nothing is searched: `committed` may exceed the budget until `settle`, and
+        not decided anew and nothing is searched: `committed` may exceed the budget until `tighten`, and
         after it by what a bound is higher, and nothing more is granted while it does. Without regressions
         the decision is exact, and is made again.
 
@@ -196,23 +196,23 @@ class BayesianFilter:
         groups, numeric = self._grouping.sorted(queries)
         after, limit = self._worst, self._limit - self._tickets - len(queries)
         proved = what == "repeat" and (self._has_numbers or bool(numeric))
-        trials: list[tuple[Group, Component, Trial]] = []
+        trials: list[tuple[Group, Component, Proposal]] = []
         for group in groups:
             component = self._grouping.join(group, limit=self._limit)
-            trial = None if component is None else component.tried(group.queries, limit=self._limit)
-            if component is None or trial is None:
+            proposal = None if component is None else component.propose(group.queries, limit=self._limit)
+            if component is None or proposal is None:
                 return None
-            after += trial.worst - group.before
-            trials.append((group, component, trial))
+            after += proposal.worst - group.before
+            trials.append((group, component, proposal))
         if after > limit and not proved:
             return None
         # Numbers come last: their bound is worked out only as far as what the others leave asks for.
-        bounds: list[tuple[NumbersGroup, int]] = []
-        effort = Effort(MAX_LOOKS) if numeric else None
+        bounds: list[tuple[RegressionGroup, int]] = []
+        work = WorkBudget(MAX_EVALUATIONS) if numeric else None
         for asked in numeric:
             after -= asked.numbers.worst
             worst = asked.numbers.worst_with(
-                asked.queries, limit - after, detail="largest" if proved else self._detail, effort=effort
+                asked.queries, limit - after, detail="largest" if proved else self._detail, work=work
             )
             after += worst
             if after > limit and not proved:
@@ -220,9 +220,9 @@ class BayesianFilter:
             bounds.append((asked, worst))
 
         tickets = tuple(range(self._tickets, self._tickets + len(queries)))
-        for group, component, trial in trials:
+        for group, component, proposal in trials:
             own = [tickets[member] for member in group.members]
-            component.reserve(own, trial)
+            component.reserve(own, proposal)
             for key in group.sizes:
                 self._components[key] = component
             for ticket in own:
@@ -240,20 +240,20 @@ class BayesianFilter:
         return tickets
 
     def _reserve_one(self, component: Component, model: Model, *, proved: bool) -> tuple[int, ...] | None:
-        """What `_reserve` does, for one query that stays within one coordinate in use."""
-        trial = component.tried([(component.keys, model)], limit=self._limit)
-        if trial is None:
+        """Reserve one query that stays within one coordinate in use."""
+        proposal = component.propose([(component.keys, model)], limit=self._limit)
+        if proposal is None:
             return None
-        ticket, after = self._tickets, self._worst - component.worst + trial.worst
+        ticket, after = self._tickets, self._worst - component.worst + proposal.worst
         if after + ticket + 1 > self._limit and not proved:
             return None
-        component.reserve((ticket,), trial)
+        component.reserve((ticket,), proposal)
         self._pending[ticket] = component.keys[0]
         self._worst, self._tickets = after, ticket + 1
         return (ticket,)
 
     def record(self, ticket: int, symbol: Symbol) -> None:
-        """Replaces what was set aside for one answer by what the answer realised; never raises `committed`.
+        """Replace what was set aside for one answer by what the answer realised; never raises `committed`.
 
         Args:
             ticket: From `reserve` or `reserve_all`; consumed by this call.
@@ -266,8 +266,8 @@ class BayesianFilter:
         """
         self._record(ticket, symbol, "decide")
 
-    def repeat(self, ticket: int, symbol: Symbol) -> None:
-        """Records an answer again, for a ledger: those of regressions count their epsilon until `settle`.
+    def reapply(self, ticket: int, symbol: Symbol) -> None:
+        """Record an answer again, for a ledger: those of regressions count their epsilon until `tighten`.
 
         Args:
             ticket: See `record`.
@@ -282,28 +282,31 @@ class BayesianFilter:
     def _record(self, ticket: int, symbol: Symbol, what: Literal["decide", "repeat"]) -> None:
         component = self._components[self._waiting(ticket)]
         loss, worst = component.loss, component.worst
-        if what == "repeat" and isinstance(component, Numbers):
-            component.repeat(ticket, symbol)
+        if what == "repeat" and isinstance(component, RegressionComponent):
+            component.reapply(ticket, symbol)
         else:
             component.record(ticket, symbol)
         self._loss += component.loss - loss
         self._worst += component.worst - worst
         del self._pending[ticket]
 
-    def settle(self) -> None:
-        """Bounds, once and for all that was repeated, what regressions have lost; see `Numbers.settle`."""
-        for component in self._components.values():
-            if isinstance(component, Numbers):
-                self._settle(component)
+    def tighten(self) -> None:
+        """Return bounds, once and for all that was repeated, what regressions have lost.
 
-    def _settle(self, numbers: Numbers) -> None:
+        See `RegressionComponent.tighten`.
+        """
+        for component in self._components.values():
+            if isinstance(component, RegressionComponent):
+                self._tighten(component)
+
+    def _tighten(self, numbers: RegressionComponent) -> None:
         loss, worst = numbers.loss, numbers.worst
-        numbers.settle(self._limit - self._tickets - (self._worst - worst))
+        numbers.tighten(self._limit - self._tickets - (self._worst - worst))
         self._loss += numbers.loss - loss
         self._worst += numbers.worst - worst
 
     def cancel(self, ticket: int) -> None:
-        """Gives back what was set aside for a query that nobody will ever answer; the ticket is void.
+        """Return back what was set aside for a query that nobody will ever answer; the ticket is void.
 
         Sound only if no answer was drawn and none will be: the caller keeps a record that outlives clocks,
         restarts and this object. Who chooses what to cancel may look at every answer so far; what remains
@@ -322,37 +325,37 @@ class BayesianFilter:
         del self._pending[ticket]
 
     def _waiting(self, ticket: int) -> Hashable:
-        """The coordinate of a pending ticket."""
+        """Return the coordinate of a pending ticket."""
         key = self._pending.get(ticket, self)
         if key is self:
             raise BudgetError(f"a ticket must be reserved and not yet recorded, got {ticket!r}")
         return key
 
     def check(self, queries: Sequence[Query]) -> None:
-        """Raises what `reserve_all` would raise for these queries; changes nothing."""
+        """Raise what `reserve_all` would raise for these queries; changes nothing."""
         self._grouping.sorted(queries)
 
     def restrict(self, limit: int) -> bool:
-        """Lowers the budget to a number of quanta, if what is committed fits it.
+        """Lower the budget to a number of units, if what is committed fits it.
 
         Args:
-            limit: Quanta, at most the present limit.
+            limit: Units, at most the present limit.
 
         Returns:
             Whether it was lowered.
         """
         if limit > self._limit or self._worst + self._tickets > limit:
             return False
-        self._limit, self._budget = limit, limit / QUANTA_PER_NAT
+        self._limit, self._budget = limit, limit / UNITS_PER_NAT
         return True
 
     def close(self, coordinate: Hashable) -> None:
-        """Settles a coordinate that no later query will read; `loss` and `committed` stay what they are.
+        """Settle a coordinate that no later query will read; `loss` and `committed` stay what they are.
 
         A round that is over needs no likelihood any more. If it was joined with coordinates that go on, the
         best and the worst that it could contribute are kept over those; else only its numbers are. A pending
         query of a coordinate of its own is forfeited: it counts at its worst for good, its ticket is void,
-        and its own quantum is in `loss` from then on.
+        and its own unit is in `loss` from then on.
 
         Args:
             coordinate: One that was reserved for and is not closed.
@@ -364,9 +367,9 @@ class BayesianFilter:
         component = self._components.get(coordinate)
         if component is None:
             raise ParameterError(f"a coordinate must be in use to be closed, got {coordinate!r}")
-        if isinstance(component, Numbers):
-            self._settle(component)
-        if isinstance(component, Numbers) or len(component.keys) == 1:
+        if isinstance(component, RegressionComponent):
+            self._tighten(component)
+        if isinstance(component, RegressionComponent) or len(component.keys) == 1:
             for ticket in component.pending:
                 del self._pending[ticket]
         else:
@@ -387,7 +390,7 @@ class BayesianFilter:
         self._grouping.closed.add(coordinate)
 
     def close_joined(self, coordinate: Hashable) -> bool:
-        """Closes a coordinate that was joined with others, if nothing is given up by it.
+        """Close a coordinate that was joined with others, if nothing is given up by it.
 
         Args:
             coordinate: One that no later query will read.

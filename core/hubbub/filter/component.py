@@ -19,11 +19,11 @@ from hubbub.channels.divergence import BlockDivergence
 from hubbub.channels.partition import Partition
 from hubbub.channels.symbols import Symbol
 from hubbub.errors import ParameterError
-from hubbub.filter.log_likelihood import TOP, Scores
+from hubbub.filter.log_likelihood import TOP, LogLikelihoodSum
 from hubbub.filter.query import Model
 
 
-class Held(NamedTuple):
+class PendingQuery(NamedTuple):
     """A pending query.
 
     Attributes:
@@ -37,23 +37,23 @@ class Held(NamedTuple):
     part: BlockDivergence
 
 
-class Trial(NamedTuple):
-    """What more queries would make of a component; nothing has changed yet.
+class Proposal(NamedTuple):
+    """A component with more queries, before anything has changed.
 
     Attributes:
         reserved: What would be reserved in all; None if nothing would be.
         held: The queries as they would be held.
-        worst: What would be committed, quanta.
+        worst: What would be committed, units.
     """
 
     reserved: BlockDivergence | None
-    held: list[Held]
+    queries: list[PendingQuery]
     worst: int
 
 
 @dataclass(slots=True)
 class Component:
-    """Coordinates, their pending queries and their recorded likelihood.
+    """A set of coordinates with their pending queries and their recorded likelihood.
 
     Attributes:
         keys: Its coordinates.
@@ -64,32 +64,32 @@ class Component:
         lower: The same, at least; the same object as `upper` where nothing is closed.
         answer: Instead of both, the only answer, as it came: most coordinates see one in their life, and an
             array for each would add up over the years.
-        loss: max upper - min lower, quanta.
-        worst: max over pairs of upper - lower + reserved, quanta.
+        loss: max upper - min lower, units.
+        worst: max over pairs of upper - lower + reserved, units.
     """
 
     keys: tuple[Hashable, ...]
     shape: tuple[int, ...]
-    pending: dict[int, Held]
+    pending: dict[int, PendingQuery]
     reserved: BlockDivergence | None = None
-    upper: Scores | None = None
-    lower: Scores | None = None
+    upper: LogLikelihoodSum | None = None
+    lower: LogLikelihoodSum | None = None
     answer: tuple[Model, Symbol] | None = None
     loss: int = 0
     worst: int = 0
 
     @classmethod
     def fresh(cls, keys: Sequence[Hashable], shape: Sequence[int]) -> Component:
-        """Coordinates of which nothing is asked yet."""
+        """Return coordinates of which nothing is asked yet."""
         return cls(tuple(keys), tuple(shape), {})
 
     @classmethod
     def joined(cls, parts: Sequence[Component], *, limit: int) -> Component | None:
-        """Several components as one: likelihoods add up over the product of their cells.
+        """Return several components as one: likelihoods add up over the product of their cells.
 
         Args:
             parts: Two or more without a common coordinate; they stay as they are.
-            limit: See `tried`.
+            limit: See `propose`.
 
         Returns:
             The component, with all their queries; None if its worst case cannot be represented within the
@@ -105,15 +105,15 @@ class Component:
                 _outer(parts, [part._values(part.upper) for part in parts]),
                 _outer(parts, [part._values(part.lower) for part in parts]) if closed else None,
             )
-        held = sorted((ticket, held) for part in parts for ticket, held in part.pending.items())
-        return made if made._take(held, limit) else None
+        queries = sorted((ticket, queries) for part in parts for ticket, queries in part.pending.items())
+        return made if made._take(queries, limit) else None
 
     def without(self, key: Hashable, *, limit: int) -> Component | None:
-        """This component after one of its coordinates is closed; it stays as it is.
+        """Return this component after one of its coordinates is closed; it stays as it is.
 
         Args:
             key: One of several coordinates, which no pending query reads.
-            limit: See `tried`.
+            limit: See `propose`.
         """
         axis = self.keys.index(key)
         made = Component.fresh(
@@ -126,35 +126,37 @@ class Component:
             )
         return made if made._take(list(self.pending.items()), limit) else None
 
-    def lifted(self, keys: tuple[Hashable, ...], model: Model) -> Model:
-        """A model over some of the coordinates, over all cells."""
-        return model if keys == self.keys else model.lifted(tuple(map(self.keys.index, keys)), self.shape)
+    def broadcast(self, keys: tuple[Hashable, ...], model: Model) -> Model:
+        """Return a model over some of the coordinates, over all cells."""
+        return model if keys == self.keys else model.broadcast(tuple(map(self.keys.index, keys)), self.shape)
 
-    def tried(self, queries: Iterable[tuple[tuple[Hashable, ...], Model]], *, limit: int) -> Trial | None:
-        """What would be reserved and committed with more queries.
+    def propose(
+        self, queries: Iterable[tuple[tuple[Hashable, ...], Model]], *, limit: int
+    ) -> Proposal | None:
+        """Return what would be reserved and committed with more queries.
 
         Args:
             queries: The coordinates that each reads, and its model over them.
-            limit: Quanta. Recorded answers can speak against a pair by the budget at most, so a sum above
+            limit: Units. Recorded answers can speak against a pair by the budget at most, so a sum above
                 twice the budget never fits; refusing it here keeps every integer within int64.
 
         Returns:
             For `reserve`; None if the sum of the divergences exceeds twice the limit.
         """
-        total, held, own = self.reserved, [], self.keys
+        total, proposed, own = self.reserved, [], self.keys
         for keys, model in queries:
-            part = (model if keys is own else self.lifted(keys, model)).divergence
+            part = (model if keys is own else self.broadcast(keys, model)).divergence
             if total is None:
                 total = part
             else:
                 total, part = total.plus(part)
                 if total.largest > 2 * limit:
                     return None
-            held.append(Held(keys, model, part))
-        return Trial(total, held, self.worst_with(total))
+            proposed.append(PendingQuery(keys, model, part))
+        return Proposal(total, proposed, self.worst_with(total))
 
     def worst_with(self, total: BlockDivergence | None) -> int:
-        """The largest upper - lower + total over all pairs of cells, quanta."""
+        """Return the largest upper - lower + total over all pairs of cells, units."""
         if total is None:
             return self.loss
         upper = self.upper if self.answer is None else self.recorded()
@@ -162,32 +164,32 @@ class Component:
             return total.largest
         return upper.worst_with(total, self.lower)
 
-    def recorded(self) -> Scores | None:
-        """The scores, made from the only answer if need be; None before any answer."""
+    def recorded(self) -> LogLikelihoodSum | None:
+        """Return the scores, made from the only answer if need be; None before any answer."""
         if self.answer is not None:
             model, symbol = self.answer
-            self.upper = self.lower = Scores(model.divergence.partition)
+            self.upper = self.lower = LogLikelihoodSum(model.divergence.partition)
             self.upper.add(model, symbol)
             self.answer = None
         return self.upper
 
-    def reserve(self, tickets: Iterable[int], trial: Trial) -> None:
-        """Takes in the queries of a trial that was made of this component as it is."""
-        for ticket, held in zip(tickets, trial.held, strict=True):
-            self.pending[ticket] = held
-        self.reserved, self.worst = trial.reserved, trial.worst
+    def reserve(self, tickets: Iterable[int], proposal: Proposal) -> None:
+        """Take in the queries of a trial that was made of this component as it is."""
+        for ticket, query in zip(tickets, proposal.queries, strict=True):
+            self.pending[ticket] = query
+        self.reserved, self.worst = proposal.reserved, proposal.worst
 
     def record(self, ticket: int, symbol: Symbol) -> None:
-        """Replaces the part of a pending query by what an answer realised.
+        """Replace the part of a pending query by what an answer realised.
 
         Raises:
             ParameterError: The symbol is not one of the channel's, or the channel's divergence is below its
                 own likelihood; nothing has changed.
         """
-        held = self.pending[ticket]
-        model = self.lifted(held.keys, held.model)
+        query = self.pending[ticket]
+        model = self.broadcast(query.keys, query.model)
         earlier, lower = self.recorded(), self.lower
-        upper = Scores(model.divergence.partition) if earlier is None else earlier
+        upper = LogLikelihoodSum(model.divergence.partition) if earlier is None else earlier
         lower = upper if lower is None else lower
         scores = (upper,) if upper is lower else (upper, lower)
         for each in scores:
@@ -195,7 +197,7 @@ class Component:
         loss = worst = upper.top - lower.bottom
         rest = None
         if len(self.pending) > 1 and self.reserved is not None:
-            rest = self.reserved.without(held.part)
+            rest = self.reserved.without(query.part)
             worst = upper.worst_with(rest, lower)
         if worst > self.worst:
             for each in scores:
@@ -210,38 +212,38 @@ class Component:
                 each.shift(amount)
         self.reserved, self.loss, self.worst = rest, loss, worst
         if earlier is None and rest is None and len(self.keys) == 1:
-            self.answer = held.model, symbol
+            self.answer = query.model, symbol
         else:
             self.upper, self.lower = upper, lower
 
     def cancel(self, ticket: int) -> None:
-        """Takes out the part of a pending query that will never be answered; `worst` falls or stays."""
-        held = self.pending.pop(ticket)
-        rest = self.reserved.without(held.part) if self.pending and self.reserved is not None else None
+        """Take out the part of a pending query that will never be answered; `worst` falls or stays."""
+        query = self.pending.pop(ticket)
+        rest = self.reserved.without(query.part) if self.pending and self.reserved is not None else None
         self.reserved, self.worst = rest, self.worst_with(rest)
 
-    def _values(self, scores: Scores | None) -> NDArray[np.int64] | None:
-        """One of its scores, brought down to a largest `upper` of 0, so that no sum of many overflows."""
+    def _values(self, scores: LogLikelihoodSum | None) -> NDArray[np.int64] | None:
+        """Return one of its scores, shifted to a largest `upper` of 0, so that no sum overflows."""
         return None if scores is None or self.upper is None else scores.values() - self.upper.top
 
     def _hold(self, upper: NDArray[np.int64], lower: NDArray[np.int64] | None) -> None:
         whole, top = Partition.whole(upper.size), upper.max()
-        self.upper = self.lower = Scores.of(whole, upper - top)
+        self.upper = self.lower = LogLikelihoodSum.of(whole, upper - top)
         if lower is not None:
-            self.lower = Scores.of(whole, lower - top)
+            self.lower = LogLikelihoodSum.of(whole, lower - top)
         self.loss = self.worst = self.upper.top - self.lower.bottom
 
-    def _take(self, held: list[tuple[int, Held]], limit: int) -> bool:
-        """Reserves pending queries anew over these cells; False if their sum is beyond the limit."""
-        trial = self.tried([(each.keys, each.model) for _, each in held], limit=limit)
-        if trial is None:
+    def _take(self, queries: list[tuple[int, PendingQuery]], limit: int) -> bool:
+        """Reserve pending queries anew over these cells; False if their sum is beyond the limit."""
+        proposal = self.propose([(each.keys, each.model) for _, each in queries], limit=limit)
+        if proposal is None:
             return False
-        self.reserve([ticket for ticket, _ in held], trial)
+        self.reserve([ticket for ticket, _ in queries], proposal)
         return True
 
 
 def _outer(parts: Sequence[Component], values: Sequence[NDArray[np.int64] | None]) -> NDArray[np.int64]:
-    """The sum of scores over the product of the parts' cells, shape (D,)."""
+    """Return the sum of scores over the product of the parts' cells, shape (D,)."""
     total = np.zeros(1, dtype=np.int64)
     for part, own in zip(parts, values, strict=True):
         size = math.prod(part.shape)

@@ -1,4 +1,4 @@
-"""Where each query of a schedule belongs: the components of one record, and how queries join them.
+"""The grouping of a schedule's queries: the components of one record, and how queries join them.
 
 Coordinates that one query reads together become one component, and so does everything that shares a
 coordinate with them. Which components a schedule would make is worked out here without making them: the
@@ -16,7 +16,7 @@ from hubbub.channels.divergence import Detail
 from hubbub.errors import ParameterError
 from hubbub.filter.component import Component
 from hubbub.filter.query import MAX_CELLS, Joint, Model, Query, is_frozen
-from hubbub.filter.regression.component import Numbers
+from hubbub.filter.regression.component import RegressionComponent
 from hubbub.filter.regression.regression import Regression
 
 _REMEMBERED: Final = 64
@@ -25,20 +25,20 @@ _REMEMBERED: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class _Apart:
-    """In the place of coordinates whose product is too large to join: their joint queries stand alone."""
+    """A stand-in for coordinates whose product is too large to join: their joint queries stand alone."""
 
     coordinates: tuple[Hashable, ...]
 
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """Queries of one schedule that fall into one component.
+    """A group of queries of one schedule that fall into one component.
 
     Attributes:
         sizes: The coordinates of that component, with the sizes of their domains.
         members: Positions of the queries in the schedule.
         queries: The coordinates that each of them reads, and its model over them.
-        before: What the components that it takes the place of have committed, quanta.
+        before: What the components that it takes the place of have committed, units.
     """
 
     sizes: dict[Hashable, int]
@@ -48,8 +48,8 @@ class Group:
 
 
 @dataclass(slots=True, eq=False)
-class NumbersGroup:
-    """Regressions of one schedule that read the same numbers.
+class RegressionGroup:
+    """A group of regressions of one schedule that read the same numbers.
 
     Attributes:
         numbers: The numbers, known or new.
@@ -57,7 +57,7 @@ class NumbersGroup:
         queries: The regressions.
     """
 
-    numbers: Numbers
+    numbers: RegressionComponent
     members: list[int] = field(default_factory=list)
     queries: list[Regression] = field(default_factory=list)
 
@@ -76,18 +76,18 @@ class Grouping:
     """
 
     def __init__(self, detail: Detail) -> None:
-        """No coordinates yet.
+        """Return no coordinates yet.
 
         Args:
             detail: How finely divergences are kept.
         """
-        self.components: dict[Hashable, Component | Numbers] = {}
+        self.components: dict[Hashable, Component | RegressionComponent] = {}
         self.closed: set[Hashable] = set()
         self._detail: Detail = detail
         self._known: dict[tuple[int, int], tuple[Query, Model]] = {}
 
-    def sorted(self, queries: Sequence[Query]) -> tuple[list[Group], list[NumbersGroup]]:
-        """The queries over finite domains by component, and the regressions by the numbers that they read.
+    def sorted(self, queries: Sequence[Query]) -> tuple[list[Group], list[RegressionGroup]]:
+        """Return the queries over finite domains by component, the regressions by their numbers.
 
         Raises:
             ParameterError: A mapping does not fit its channel, or a coordinate its domain, or it is closed; a
@@ -109,7 +109,7 @@ class Grouping:
                 own[id(group)] = group
             cells = math.prod(size for group in own.values() for size in group.sizes.values())
             if len(own) > 1 and cells > MAX_CELLS:
-                model = model.flat  # a query over one value, the tuple of all
+                model = model.flattened  # a query over one value, the tuple of all
                 keys = (_Apart(keys),)
                 group = self._group(groups, keys[0], model.shape[0])
             else:
@@ -125,8 +125,8 @@ class Grouping:
         distinct = {id(group): group for group in groups.values() if group.members}
         return list(distinct.values())
 
-    def _numbers(self, queries: Sequence[Query]) -> list[NumbersGroup]:
-        found: dict[Hashable, NumbersGroup] = {}
+    def _numbers(self, queries: Sequence[Query]) -> list[RegressionGroup]:
+        found: dict[Hashable, RegressionGroup] = {}
         for member, query in enumerate(queries):
             if not isinstance(query.channel, Regression):
                 continue
@@ -139,7 +139,7 @@ class Grouping:
                 known = self.components.get(key)
                 if key in self.closed or isinstance(known, Component):
                     raise ParameterError(f"a regression must read open numbers, got {key!r}")
-                found[key] = NumbersGroup(Numbers((key,), box) if known is None else known)
+                found[key] = RegressionGroup(RegressionComponent((key,), box) if known is None else known)
             group = found[key]
             if group.numbers.box != box:
                 raise ParameterError(f"numbers must keep their box {group.numbers.box}, got {box}")
@@ -148,11 +148,11 @@ class Grouping:
         return list(found.values())
 
     def join(self, group: Group, *, limit: int) -> Component | None:
-        """Finds the component of a group, a new one where several are joined; those stay as they are.
+        """Find the component of a group, a new one where several are joined; those stay as they are.
 
         Args:
             group: From `sorted`; told what is committed so far.
-            limit: See `Component.tried`.
+            limit: See `Component.propose`.
 
         Returns:
             The component to be, or None if its worst case cannot be represented within the limit.
@@ -162,7 +162,7 @@ class Grouping:
         return parts[0] if len(parts) == 1 else Component.joined(parts, limit=limit)
 
     def alone(self, queries: Sequence[Query]) -> tuple[Component, Model] | None:
-        """Where one query falls if its coordinate is in use, by itself, and has its domain: the commonest."""
+        """Return the place of a query whose coordinate is in use, by itself, and has its domain."""
         if len(queries) != 1:
             return None
         query = queries[0]
@@ -173,7 +173,10 @@ class Grouping:
         return (component, model) if component.shape == model.shape else None
 
     def _model(self, query: Query, seen: dict[tuple[int, int], tuple[Query, Model]] | None = None) -> Model:
-        """The model of a query over finite domains; `seen` keeps those that only this schedule may share."""
+        """Return the model of a query over finite domains.
+
+        `seen` keeps those that only this schedule may share.
+        """
         # Identities are safe as keys: `seen` and `_known` keep the objects alive, a copy's are told apart.
         key = id(query.channel), id(query.mapping)
         found = self._known.get(key) or (seen.get(key) if seen else None)
@@ -201,7 +204,7 @@ class Grouping:
             if key in self.closed:
                 raise ParameterError(f"a coordinate must be open to be queried, got {key!r}")
             component = self.components.get(key)
-            if isinstance(component, Numbers):
+            if isinstance(component, RegressionComponent):
                 raise ParameterError(f"numbers must be asked by regressions, got another query of {key!r}")
             if component is None:
                 group = groups[key] = Group({key: size})
@@ -215,7 +218,7 @@ class Grouping:
         return group
 
     def _parts(self, group: Group) -> list[Component]:
-        """The components that a group joins; a coordinate that is new is one of its own."""
+        """Return the components that a group joins; a coordinate that is new is one of its own."""
         if len(group.sizes) == 1:
             ((key, size),) = group.sizes.items()
             return [self._component(key, size)]

@@ -16,8 +16,8 @@ TOP: Final = 1 << 60
 """Scores are to be shifted down before they reach it: only differences mean anything, and those are small."""
 
 
-class Scores:
-    """Sums of log-likelihoods in whole quanta, up to a shift that is common to all cells.
+class LogLikelihoodSum:
+    """A sum of log-likelihoods in whole units, up to a shift that is common to all cells.
 
     A structured channel adds one number to a few whole blocks and another to one cell. So cells are kept
     block by block, each block with an offset and its two extremes; a step then costs the blocks it changes,
@@ -32,7 +32,7 @@ class Scores:
     """
 
     def __init__(self, partition: Partition) -> None:
-        """All zero.
+        """Return all zero.
 
         Args:
             partition: Blocks to begin with; they are refined as answers need it.
@@ -40,7 +40,7 @@ class Scores:
         self._set(partition.pieces)
 
     def _set(self, partition: Partition) -> None:
-        """Zero in every cell of these blocks."""
+        """Set every cell of these blocks to zero."""
         self.partition = partition
         self._within = np.zeros(partition.labels.size, dtype=np.int64)
         self._offsets = np.zeros(partition.sizes.size, dtype=np.int64)
@@ -50,7 +50,7 @@ class Scores:
         self._look()
 
     def _view(self) -> None:
-        """One number at a time is read and written through these, twice as fast."""
+        """Make the views through which one number is read or written twice as fast."""
         self._cell, self._offset = self._within.data, self._offsets.data
         self._high, self._low = self.high.data, self.low.data
 
@@ -62,20 +62,20 @@ class Scores:
         self._view()
 
     @classmethod
-    def of(cls, partition: Partition, values: NDArray[np.int64]) -> Scores:
-        """Scores that are already known, shape (K,), int64."""
+    def of(cls, partition: Partition, values: NDArray[np.int64]) -> LogLikelihoodSum:
+        """Return scores that are already known, shape (K,), int64."""
         made = cls(partition)
         made._add_all(values)
         return made
 
     def values(self) -> NDArray[np.int64]:
-        """Every score, shape (K,), int64; a new array."""
+        """Return every score, shape (K,), int64; a new array."""
         values = np.empty_like(self._within)
         values[self.partition.order] = self._within + np.repeat(self._offsets, self.partition.sizes)
         return values
 
     def add(self, model: Model, symbol: Symbol, *, times: int = 1) -> None:
-        """Adds the log-likelihood of one answer, or takes it away again with times = -1.
+        """Add the log-likelihood of one answer, or take it away again with times = -1.
 
         Raises:
             ParameterError: The symbol is not one of the channel's; nothing has changed.
@@ -99,12 +99,12 @@ class Scores:
             self._look()
 
     def _look(self) -> None:
-        """Finds `top` and `bottom`, and a block of each."""
+        """Find `top` and `bottom`, and a block of each."""
         self._best, self._least = int(self.high.argmax()), int(self.low.argmin())
         self.top, self.bottom = self._high[self._best], self._low[self._least]
 
     def _move(self, block: int, high: int, low: int) -> bool:
-        """Sets the extremes of one block; False if `top` or `bottom` fell away and has to be looked for."""
+        """Set the extremes of one block; False if `top` or `bottom` fell away and have to be looked for."""
         found = True
         if high >= self.top:
             self.top, self._best = high, block
@@ -175,15 +175,15 @@ class Scores:
         self._add_all(values)
 
     def shift(self, amount: int) -> None:
-        """Adds one number to every cell; scores that are compared must be shifted alike."""
+        """Add one number to every cell; scores that are compared must be shifted alike."""
         self._offsets += amount
         self.high += amount
         self.low += amount
         self.top += amount
         self.bottom += amount
 
-    def worst_with(self, total: BlockDivergence, lower: Scores) -> int:
-        """The largest score of x less the lower one of x' with total(x, x') on top, over all pairs, quanta.
+    def worst_with(self, total: BlockDivergence, lower: LogLikelihoodSum) -> int:
+        """Return the largest score of x less the lower one of x' with total(x, x') on top, in units.
 
         Args:
             total: Over the same cells.
@@ -201,7 +201,7 @@ class Scores:
         return total.worst_of(self.high, self.low, self._best, self._least)
 
     def extremes_on(self, partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The largest and the smallest score of every block of another partition, each of shape (B,)."""
+        """Return the largest and the smallest score of every block of a partition, each of shape (B,)."""
         if partition is self.partition:
             return self.high, self.low
         if partition.sizes.size == 1:

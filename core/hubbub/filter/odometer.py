@@ -21,7 +21,7 @@ from hubbub.filter.regression.regression import Regression
 
 
 class Odometer:
-    """Reads the realised loss of a record.
+    """An odometer that reads the realised loss of a record.
 
     >>> from hubbub import mechanisms
     >>> odometer, channel = Odometer(), mechanisms.grr(2, epsilon=0.5)
@@ -36,7 +36,7 @@ class Odometer:
 
     @property
     def loss(self) -> float:
-        """The realised loss, nats: an upper bound, tight to a few quanta an answer on finite domains."""
+        """The realised loss, nats: an upper bound, tight to a few units an answer on finite domains."""
         return self._account.loss
 
     def observe(
@@ -47,7 +47,7 @@ class Odometer:
         *,
         mapping: NDArray[np.integer[Any]] | None = None,
     ) -> None:
-        """Takes in one answer.
+        """Take in one answer.
 
         Args:
             coordinate: See `Query`.

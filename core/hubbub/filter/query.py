@@ -34,14 +34,14 @@ Places = list[int] | NDArray[np.intp]
 """Numbers of blocks or cells: a list of up to FEW, an array of more."""
 
 
-class Steps(NamedTuple):
-    """What an answer adds to a few cells; to all others it adds nothing.
+class LikelihoodIncrements(NamedTuple):
+    """The increments of an answer on a few cells; it adds nothing to all others.
 
     Attributes:
         blocks: Blocks of a partition all of whose cells get `lift`.
         cells: Single cells that get `lift`.
-        lift: In quanta.
-        extra: What the cells of the symbol's own input get on top, in quanta.
+        lift: In units.
+        extra: What the cells of the symbol's own input get on top, in units.
     """
 
     blocks: Places
@@ -51,25 +51,28 @@ class Steps(NamedTuple):
 
 
 class Likelihood(Protocol):
-    """What the filter reads of a channel; `hubbub.channels.channel.Channel` is one."""
+    """The part of a channel that the filter reads; `hubbub.channels.channel.Channel` is one."""
 
     @property
     def inputs(self) -> int:
         """K, how many inputs there are."""
 
     def column(self, symbol: Any, /) -> NDArray[np.int64]:  # noqa: ANN401 - of whichever type it sends
-        """Weights of a symbol for every input, shape (K,), int64, >= 1; ParameterError if unknown."""
+        """Return weights of a symbol for every input, shape (K,), int64, >= 1; ParameterError if unknown."""
 
     def blocks(self) -> BlockDivergence:
-        """The max-divergence of every pair of inputs, rounded up."""
+        """Return the max-divergence of every pair of inputs, rounded up."""
 
 
 @runtime_checkable
 class SparseLikelihood(Protocol):
-    """What a structured channel offers beside: with it a step does not look at every input."""
+    """The sparse columns of a structured channel, with which a step does not look at every input."""
 
     def sparse_column(self, symbol: Any, /) -> tuple[SparseColumn, int]:  # noqa: ANN401 - the same
-        """The weights of `column`, and the symbol's own input, -1 for none; ParameterError if unknown."""
+        """Return the weights of `column`, and the symbol's own input, -1 for none.
+
+        ParameterError if unknown.
+        """
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -148,12 +151,12 @@ class Model:
         self._sparse = channel.sparse_column if isinstance(channel, SparseLikelihood) else None
         self.sparse = self._sparse is not None
         self._values: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
-        self._fits: dict[int, tuple[Partition, dict[SparseColumn, Steps | None]]] = {}
+        self._fits: dict[int, tuple[Partition, dict[SparseColumn, LikelihoodIncrements | None]]] = {}
         self._lifted: dict[tuple[tuple[int, ...], tuple[int, ...]], Model] = {}
 
     @classmethod
     def of(cls, query: Query, *, detail: Detail = "pairs") -> Model:
-        """The model of a query, with a copy of its mapping if that could change.
+        """Return the model of a query, with a copy of its mapping if that could change.
 
         Raises:
             ParameterError: The mapping is not one of the channel's inputs, or has another number of axes than
@@ -178,12 +181,12 @@ class Model:
         return cls(channel, mapping.reshape(-1), mapping.shape, detail=detail)
 
     @cached_property
-    def flat(self) -> Model:
-        """The same over one axis, whose values are the tuples of what it reads."""
+    def flattened(self) -> Model:
+        """The model over one axis, whose values are the tuples of what it reads."""
         return Model(self.channel, self.mapping, detail=self._detail)
 
-    def lifted(self, axes: tuple[int, ...], shape: tuple[int, ...]) -> Model:
-        """The same channel over the cells of a larger domain, whose other axes it does not read.
+    def broadcast(self, axes: tuple[int, ...], shape: tuple[int, ...]) -> Model:
+        """Return the channel over the cells of a larger domain, whose other axes it does not read.
 
         Args:
             axes: Where each of this model's axes is among those of the larger domain.
@@ -207,15 +210,15 @@ class Model:
         return known
 
     def log_likelihood(self, symbol: Symbol) -> NDArray[np.int64]:
-        """L(x, symbol) = floor(2^40 ln w) over the domain, shape (D,), int64, quanta; a new array."""
+        """Return L(x, symbol) = floor(2^40 ln w) over the domain, shape (D,), int64, units; a new array."""
         logs = log_floor(self.channel.column(symbol))
         if self.mapping is None:
             return logs
         mapped: NDArray[np.int64] = logs[self.mapping]
         return mapped
 
-    def steps(self, symbol: Symbol, partition: Partition) -> tuple[Steps, Places] | None:
-        """The log-likelihood of a symbol less its value at most cells, as what it adds to the others.
+    def steps(self, symbol: Symbol, partition: Partition) -> tuple[LikelihoodIncrements, Places] | None:
+        """Return the log-likelihood of a symbol less its value at most cells, as what it adds to the others.
 
         Returns:
             Steps, and the cells of the symbol's own input; None if the channel is not sparse, or its run is
@@ -239,8 +242,8 @@ class Model:
             return steps, [value] if value >= 0 else []
         return steps, _listed(self._cells(value, value + 1)) if value >= 0 else []
 
-    def _placed(self, column: SparseColumn, partition: Partition) -> Steps | None:
-        """A column as steps over a partition: its run as whole blocks, or as cells if they are few."""
+    def _placed(self, column: SparseColumn, partition: Partition) -> LikelihoodIncrements | None:
+        """Return a column as steps over a partition: its run as whole blocks, or as cells if they are few."""
         rest, start, stop, near, true = column
         cells = self._cells(start, stop)
         blocks, few = _NONE, _NONE
@@ -255,10 +258,10 @@ class Model:
                 return None
         lift = log_floor_of(near) - log_floor_of(rest)
         extra = log_floor_of(true) - log_floor_of(near if start < stop else rest)
-        return Steps(_listed(blocks), _listed(few), lift, extra)
+        return LikelihoodIncrements(_listed(blocks), _listed(few), lift, extra)
 
     def _cells(self, start: int, stop: int) -> NDArray[np.intp]:
-        """The cells of the domain whose input is in start..stop-1."""
+        """Return the cells of the domain whose input is in start..stop-1."""
         if self.mapping is None:
             return np.arange(start, stop, dtype=np.intp)
         if self._values is None:
@@ -277,7 +280,7 @@ def _listed(places: NDArray[np.intp]) -> Places:
 
 
 def is_frozen(array: object) -> bool:
-    """Whether nobody can write to an array, or to one that it is a view of."""
+    """Return whether nobody can write to an array, or to one that it is a view of."""
     while isinstance(array, np.ndarray):
         if array.flags.writeable:
             return False

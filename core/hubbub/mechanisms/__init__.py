@@ -9,8 +9,14 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.boosted.grid import Region
     from hubbub.mechanisms.boosted.kernels import KernelName
     from hubbub.mechanisms.boosted.r2dp import METRICS, Metric, r2dp
-    from hubbub.mechanisms.boosted.scalar import OneNumber, duchi, hybrid, piecewise, square_wave
-    from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, TwoPoint, Uniform
+    from hubbub.mechanisms.boosted.scalar import ScalarChannel, duchi, hybrid, piecewise, square_wave
+    from hubbub.mechanisms.boosted.scale_laws import (
+        Gamma,
+        ScaleLaw,
+        TruncatedGaussian,
+        TwoPoint,
+        UniformScale,
+    )
     from hubbub.mechanisms.boosted.search import least
     from hubbub.mechanisms.grr import GRR, grr
     from hubbub.mechanisms.hashing.hash_pool import MAX_SYMBOLS
@@ -18,7 +24,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.integers import integerise
     from hubbub.mechanisms.levels.levels import Levels, SetLevels, levels
     from hubbub.mechanisms.neighbourhood import Neighbourhood, neighbourhood
-    from hubbub.mechanisms.participation import with_cover
+    from hubbub.mechanisms.participation import with_dummy_reports
     from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR, pbgrr
     from hubbub.mechanisms.registry import channel_from_spec
     from hubbub.mechanisms.rounding import stochastic, stochastic_many
@@ -40,16 +46,16 @@ __all__ = [
     "LocalHashing",
     "Metric",
     "Neighbourhood",
-    "OneNumber",
     "Region",
     "Relative",
+    "ScalarChannel",
     "ScaleLaw",
     "SetLevels",
     "SubsetSelection",
     "TruncatedGaussian",
     "TwoPoint",
     "Unary",
-    "Uniform",
+    "UniformScale",
     "boosted",
     "brdp",
     "channel_from_spec",
@@ -69,7 +75,7 @@ __all__ = [
     "stochastic_many",
     "subset_selection",
     "unary",
-    "with_cover",
+    "with_dummy_reports",
 ]
 
 attach(
@@ -91,7 +97,7 @@ attach(
             "r2dp",
         ),
         "hubbub.mechanisms.boosted.scalar": (
-            "OneNumber",
+            "ScalarChannel",
             "duchi",
             "hybrid",
             "piecewise",
@@ -102,7 +108,7 @@ attach(
             "ScaleLaw",
             "TruncatedGaussian",
             "TwoPoint",
-            "Uniform",
+            "UniformScale",
         ),
         "hubbub.mechanisms.boosted.search": ("least",),
         "hubbub.mechanisms.grr": (
@@ -124,7 +130,7 @@ attach(
             "Neighbourhood",
             "neighbourhood",
         ),
-        "hubbub.mechanisms.participation": ("with_cover",),
+        "hubbub.mechanisms.participation": ("with_dummy_reports",),
         "hubbub.mechanisms.pbgrr": (
             "CategoryGRR",
             "PBGRR",

@@ -14,7 +14,7 @@ from hubbub.numeric.exact import log_above
 def category_weights(
     sizes: Mapping[int, int], ceiling: Fraction, near: Fraction, *, totals: Sequence[int] = TOTALS
 ) -> dict[int, tuple[int, int, int]]:
-    """Gives the weights (t, u, o) of a category by its size.
+    """Return the weights (t, u, o) of a category by its size.
 
     o_c = round(P v_c) and u_c = ceil(b o_c), both by exact fractions; the total T is the least over c of what
     the row of c would sum to with floor(a o_c) at the true value, and t_c takes what that leaves, so that
@@ -32,7 +32,7 @@ def category_weights(
     """
     spans = {size: ceiling - 1 + (size - 1) * (near - 1) for size in sizes}
     norm = 1 + sum(number * size / spans[size] for size, number in sizes.items())
-    shares = {size: 1 / (norm * span) for size, span in spans.items()}
+    shares = {size: 1 / (norm * period) for size, period in spans.items()}
     aim, inner = math.log(ceiling), math.log(ceiling / near)
     for limit in totals:
         # T misses its scale by what roundings add up to in the row that decides: half a unit of o per input,
@@ -51,8 +51,8 @@ def category_weights(
         ):
             return weights
     raise ParameterError(
-        f"no total below {totals[-1] + 1} can express epsilon {aim:.6g} and boost_epsilon {inner:.6g} on "
-        "these categories"
+        f"no total below 2^{totals[-1].bit_length()} can express epsilon {aim:.6g} and boost_epsilon "
+        f"{inner:.6g} on these categories"
     )
 
 

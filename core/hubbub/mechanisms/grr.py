@@ -39,7 +39,7 @@ class GRR(FiniteChannel):
     kind = "grr"
 
     def __init__(self, inputs: int, t: int, u: int) -> None:
-        """Sets the channel from its integers.
+        """Set the channel from its integers.
 
         Raises:
             ParameterError: If the integers do not make a channel that tells inputs apart.
@@ -67,11 +67,11 @@ class GRR(FiniteChannel):
         weights[self._checked_symbol(symbol)] = self.t
         return weights
 
-    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        return np.asarray((self.u * shares.sum() + (self.t - self.u) * shares) / self.total)
+    def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        return np.asarray((self.u * frequencies.sum() + (self.t - self.u) * frequencies) / self.total)
 
     def sparse_column(self, symbol: int) -> tuple[SparseColumn, int]:
-        """Gives `column` as its two weights."""
+        """Return `column` as its two weights."""
         return self._column, self._checked_symbol(symbol)
 
     @cached_property
@@ -79,7 +79,7 @@ class GRR(FiniteChannel):
         return SparseColumn(rest=self.u, start=0, stop=0, near=self.u, true=self.t)
 
     def select(self, value: int, draw: int) -> int:
-        """Gives draw // u when that is a symbol, else the value.
+        """Return draw // u when that is a symbol, else the value.
 
         The first K u draws are dealt evenly to all symbols, the t - u that remain go to the value.
         """
@@ -98,7 +98,7 @@ class GRR(FiniteChannel):
         return matrix
 
     def blocks(self) -> BlockDivergence:
-        """Gives one block: any two inputs are ln(t/u) apart."""
+        """Return one block: any two inputs are ln(t/u) apart."""
         return BlockDivergence(
             np.zeros(self.inputs, dtype=np.intp),
             np.zeros((1, 1), dtype=np.int64),
@@ -116,7 +116,7 @@ class GRR(FiniteChannel):
     def inverse(
         self, *, category_of: NDArray[Any] | None = None, arithmetic: estimation.Arithmetic = "float64"
     ) -> estimation.Inverse:
-        """Give the left inverse of the channel; see `hubbub.estimation.inverses.inversion.invert`."""
+        """Return the left inverse of the channel; see `hubbub.estimation.inverses.inversion.invert`."""
         # One block in which "same category" and "other" weigh the same: any grouping may be laid over it.
         t, u, size = (np.array([number], dtype=np.int64) for number in (self.t, self.u, self.inputs))
         groups = np.arange(self.inputs) if category_of is None else category_of
@@ -124,7 +124,7 @@ class GRR(FiniteChannel):
 
 
 def grr(inputs: int, *, epsilon: float) -> GRR:
-    """Gives generalised randomised response on K inputs (k-ary randomised response, Kairouz et al. 2016).
+    """Return generalised randomised response on K inputs (k-ary randomised response, Kairouz et al. 2016).
 
     Row x has t at x and u elsewhere, with t/u at most e^epsilon and as near to it as the integers allow.
 
@@ -145,7 +145,7 @@ def grr(inputs: int, *, epsilon: float) -> GRR:
 
 
 def checked_inputs(inputs: int) -> int:
-    """Gives back a number of inputs, if a channel can have it.
+    """Return back a number of inputs, if a channel can have it.
 
     Raises:
         ParameterError: If it is not an integer in 2 to MAX_INPUTS.
@@ -156,7 +156,7 @@ def checked_inputs(inputs: int) -> int:
 
 
 def symmetric_weights(inputs: int, ceiling: Fraction) -> tuple[int, int]:
-    """Gives the weights (t, u) of a value and of every other, with t/u at most the ceiling.
+    """Return the weights (t, u) of a value and of every other, with t/u at most the ceiling.
 
     u is the largest integer for which t + (K - 1) u stays below 2^32, so that draws cost four bytes and are
     rejected once in millions; if the floor in t = floor(ceiling u) then costs more than NARROW_LOSS of the

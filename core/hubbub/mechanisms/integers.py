@@ -31,7 +31,7 @@ DESIGN_EXCESS: Final = 1e-6
 
 
 def integer_rows(design: NDArray[np.float64], *, epsilon: float) -> NDArray[np.int64]:
-    """Gives integer weights whose certified epsilon is at least 2^-36 below the declared one.
+    """Return integer weights whose certified epsilon is at least 2^-36 below the declared one.
 
     Args:
         design: Probabilities, shape (K, M), >= 0, each row summing to one.
@@ -60,7 +60,7 @@ def integer_rows(design: NDArray[np.float64], *, epsilon: float) -> NDArray[np.i
 
 
 def integerise(design: NDArray[np.float64], *, epsilon: float) -> DenseChannel:
-    """Gives the dense channel of a design; see `integer_rows` for arguments, guarantee and errors.
+    """Return the dense channel of a design; see `integer_rows` for arguments, guarantee and errors.
 
     >>> integerise(np.array([[0.7, 0.3], [0.3, 0.7]]), epsilon=0.85).total == 2**32
     True
@@ -69,7 +69,7 @@ def integerise(design: NDArray[np.float64], *, epsilon: float) -> DenseChannel:
 
 
 def column_epsilon(rows: NDArray[Any]) -> float:
-    """Gives the largest log-ratio within a column in floats: for design, not for proof. inf with a zero."""
+    """Return the largest log-ratio within a column in floats: for design, not for proof. inf with a zero."""
     highest, lowest = rows.max(axis=0), rows.min(axis=0)
     if lowest.min() <= 0:
         return math.inf
@@ -92,7 +92,10 @@ def _checked(design: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _fit(rows: NDArray[np.float64], total: int, ceiling: Fraction) -> NDArray[np.int64] | None:
-    """Gives weights with this total inside the columns' boxes; None where some row cannot reach the total."""
+    """Return weights with this total inside the columns' boxes.
+
+    None where some row cannot reach the total.
+    """
     scaled = rows * float(total)
     # The boxes hold each column's largest entry: what is clamped away there would be a multiple of the
     # least entries, once it is spread over them. For the same reason minima are rounded up.
@@ -104,12 +107,12 @@ def _fit(rows: NDArray[np.float64], total: int, ceiling: Fraction) -> NDArray[np
     weights = np.clip(np.rint(scaled), low, high).astype(np.int64)
     np.clip(weights, low, high, out=weights)  # float64 cannot hold every bound above 2^53 exactly
     for row in weights:
-        _settle(row, low, high, total)
+        _adjust_row(row, low, high, total)
     return weights
 
 
-def _settle(row: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64], total: int) -> None:
-    """Moves one row's entries, in place and inside their boxes, until it sums to the total."""
+def _adjust_row(row: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64], total: int) -> None:
+    """Move one row's entries, in place and inside their boxes, until it sums to the total."""
     while lacking := total - sum(row.tolist()):
         room = high - row if lacking > 0 else row - low
         wanted = abs(lacking)

@@ -12,7 +12,7 @@ from hubbub.mechanisms.integers import DESIGN_EXCESS, column_epsilon
 
 
 def with_missing(design: NDArray[np.float64], *, epsilon: float) -> NDArray[np.float64]:
-    """Gives the design with one more input (missing, the last row) and one more symbol (the last column).
+    """Return the design with one more input (missing, the last row) and one more symbol (the last column).
 
     With column minima m_y of the design, s = sum_y m_y and a = e^epsilon, an input that has a value sends the
     new symbol with probability

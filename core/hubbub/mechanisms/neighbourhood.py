@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 
 class Neighbourhood(DenseChannel):
-    """A dense channel that remembers its design. On the wire it is any dense channel.
+    """A dense channel that remembers its design; on the wire it is any dense channel.
 
     Attributes:
         scheme: "columns" where eps is kept by scaling columns, "rows" where by bisection.
@@ -70,7 +70,7 @@ def neighbourhood(
     devices: int = 1_000_000,
     missing: Literal["none", "input"] = "none",
 ) -> Neighbourhood:
-    """Gives randomised response that prefers the neighbourhood of the value.
+    """Return randomised response that prefers the neighbourhood of the value.
 
     Give either a window or a relation.
 
@@ -119,7 +119,7 @@ def neighbourhood(
 
 
 def _near(inputs: int, window: int | None, relation: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-    """The relation as a matrix, false on its diagonal."""
+    """Return the relation as a matrix, false on its diagonal."""
     if isinstance(inputs, bool) or not isinstance(inputs, int | np.integer) or not 2 <= inputs <= MAX_POINTS:
         raise ParameterError(f"inputs must be an integer within 2 to {MAX_POINTS}, got {inputs!r}")
     if (window is None) == (relation is None):
@@ -168,7 +168,7 @@ def _weights(near: NDArray[np.bool_], nominal: float, boost: float) -> Floats:
 
 
 def _blur(rows: Floats, devices: int) -> tuple[float, float]:
-    """Condition number, and the largest standard error of a share for a uniform crowd; inf where singular."""
+    """Return the condition number, and the largest standard error of a share; inf where singular."""
     condition = float(np.linalg.cond(rows))
     if not condition < 1e12:
         return math.inf, math.inf
@@ -178,7 +178,7 @@ def _blur(rows: Floats, devices: int) -> tuple[float, float]:
 
 
 def _nearest(near: NDArray[np.bool_], target: float, boost: float, devices: int) -> str:
-    """Says which boost_epsilon would do."""
+    """Say which boost_epsilon would do."""
 
     def over(less: float) -> float:
         return _blur(_rows(near, target, target - less)[2], devices)[1] - 1.0

@@ -1,6 +1,6 @@
-"""A participation coin with cover reports: one channel, because a channel is all that anybody sees.
+"""A participation coin with dummy reports: one channel, because a channel is all that anybody sees.
 
-With probability p a device answers through M, else it sends a cover report by a law C that knows no value.
+With probability p a device answers through M, else it sends a dummy report by a law C that knows no value.
 What leaves the device is a draw of
 
     M'(y|x) = p M(y|x) + (1 - p) C(y).
@@ -40,8 +40,8 @@ STEPS: Final = 1000
 """A participation is a whole number of thousandths: exact, and its denominator leaves room below 2^63."""
 
 
-def with_cover(channel: Channel, *, participation: Fraction) -> Channel:
-    """Gives the channel that answers through another with some probability and sends cover otherwise.
+def with_dummy_reports(channel: Channel, *, participation: Fraction) -> Channel:
+    """Return the channel that answers through another with some probability and send cover otherwise.
 
     With p = a/b, M_ symbols and total T, the weights are w' = a M_ w + (b - a) T out of b M_ T, divided by
     what they have in common: p M + (1 - p) C to the last integer. Where that total would not fit, M is first
@@ -75,10 +75,10 @@ def _of_numbers(channel: FiniteChannel, share: Fraction) -> FiniteChannel:
     if channel.total > limit:  # else the channel stays as it is, and so does the digest of its survey
         channel = _narrowed(channel, limit)
     scale = share.numerator * channel.outputs
-    cover = (share.denominator - share.numerator) * channel.total
+    dummy = (share.denominator - share.numerator) * channel.total
 
     def mixed(weights: Iterable[int], common: int = 1) -> list[int]:
-        return [(scale * int(weight) + cover) // common for weight in weights]
+        return [(scale * int(weight) + dummy) // common for weight in weights]
 
     made: FiniteChannel
     match channel:
@@ -97,9 +97,9 @@ def _of_numbers(channel: FiniteChannel, share: Fraction) -> FiniteChannel:
             made = PBGRR(channel.sizes.tolist(), *(mixed(column, common) for column in columns))
         case Levels():
             common = gcd(*mixed({*channel.t, *channel.u}))
-            made = Levels(channel.nesting, mixed(channel.t, common), mixed(channel.u, common))
+            made = Levels(channel.hierarchy, mixed(channel.t, common), mixed(channel.u, common))
         case _:
-            weights = channel.weights() * scale + cover
+            weights = channel.weights() * scale + dummy
             made = DenseChannel(weights // int(np.gcd.reduce(weights, axis=None)))
     return made
 
@@ -126,7 +126,7 @@ def _narrowed(channel: FiniteChannel, limit: int) -> FiniteChannel:
             return _narrowed_blocks(channel, limit)
         case Levels():
             pairs = [_scaled(t, u, channel.total, limit) for t, u in zip(channel.t, channel.u, strict=True)]
-            return Levels(channel.nesting, *map(list, zip(*pairs, strict=True)))
+            return Levels(channel.hierarchy, *map(list, zip(*pairs, strict=True)))
         case _:
             raise ParameterError(
                 f"participation must leave a total below 2^63; the channel's {channel.total} is too large"
@@ -141,7 +141,7 @@ def _scaled(true: int, other: int, total: int, limit: int) -> tuple[int, int]:
 
 
 def _narrowed_blocks(channel: PBGRR, limit: int) -> PBGRR:
-    """The same for PB-GRR, whose rows have one total whatever the sizes of their categories."""
+    """Choose for PB-GRR, whose rows have one total whatever the sizes of their categories."""
     rows = list(
         zip(*(each.tolist() for each in (channel.sizes, channel.t, channel.u, channel.o)), strict=True)
     )
@@ -161,26 +161,26 @@ def _lowest(weights: list[int]) -> list[int]:
 def _of_sets(channel: SetChannel, share: Fraction) -> SetChannel:
     match channel:
         case SubsetSelection():
-            return SubsetSelection(channel.inputs, channel.size, _held(channel, share))
+            return SubsetSelection(channel.inputs, channel.size, _p_draws(channel, share))
         case SetLevels():
             sizes = [oracle.size for oracle in channel.oracles]
-            held = [_held(oracle, share) for oracle in channel.oracles]
-            return SetLevels(channel.nesting, channel.shares, sizes, held)
+            p_draws = [_p_draws(oracle, share) for oracle in channel.oracles]
+            return SetLevels(channel.hierarchy, channel.shares, sizes, p_draws)
         case Unary():
             return Unary(
-                channel.inputs, _between(channel.held, Fraction(channel.other), share), channel.other
+                channel.inputs, _between(channel.p_draws, Fraction(channel.q_draws), share), channel.q_draws
             )
         case _:
             raise ParameterError(f"a set channel must have a cover law, got {type(channel).__name__}")
 
 
-def _held(channel: SubsetSelection, share: Fraction) -> int:
-    """In how many of 2^32 draws the true value is in; an even draw of d of K values holds it in d/K."""
-    return _between(channel.held, Fraction(channel.size * WORD, channel.inputs), share)
+def _p_draws(channel: SubsetSelection, share: Fraction) -> int:
+    """Return the number of 2^32 draws that hold the true value; an even draw holds it in d/K."""
+    return _between(channel.p_draws, Fraction(channel.size * WORD, channel.inputs), share)
 
 
-def _between(held: int, cover: Fraction, share: Fraction) -> int:
-    mixed = floor(share * held + (1 - share) * cover)
-    if mixed <= cover:
+def _between(p_draws: int, dummy: Fraction, share: Fraction) -> int:
+    mixed = floor(share * p_draws + (1 - share) * dummy)
+    if mixed <= dummy:
         raise ParameterError("participation must leave something that a coin of so few bits can tell")
     return mixed

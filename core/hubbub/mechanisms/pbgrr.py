@@ -55,7 +55,7 @@ class PBGRR(FiniteChannel):
     kind = "pbgrr"
 
     def __init__(self, sizes: Sequence[int], t: Sequence[int], u: Sequence[int], o: Sequence[int]) -> None:
-        """Sets the channel from its integers, one per category in each of the four.
+        """Set the channel from its integers, one per category in each of the four.
 
         Raises:
             ParameterError: If the integers do not make a channel that tells values apart.
@@ -143,13 +143,13 @@ class PBGRR(FiniteChannel):
         weights[value] = self.t[category]
         return weights
 
-    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        crowds = np.add.reduceat(shares, self.starts)
-        each = np.repeat(self.o * shares.sum() + (self.u - self.o) * crowds, self.sizes)
-        return np.asarray((each + np.repeat(self.t - self.u, self.sizes) * shares) / self.total)
+    def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        crowds = np.add.reduceat(frequencies, self.starts)
+        each = np.repeat(self.o * frequencies.sum() + (self.u - self.o) * crowds, self.sizes)
+        return np.asarray((each + np.repeat(self.t - self.u, self.sizes) * frequencies) / self.total)
 
     def sparse_column(self, symbol: int) -> tuple[SparseColumn, int]:
-        """Gives `column` as its three weights."""
+        """Return `column` as its three weights."""
         value = self._checked_symbol(symbol)
         return self._columns[self.category_of.item(value)], value
 
@@ -160,7 +160,7 @@ class PBGRR(FiniteChannel):
         return [SparseColumn(*each) for each in zip(*(column.tolist() for column in columns), strict=True)]
 
     def select(self, value: int, draw: int) -> int:
-        """Deals the draws out in order: o to every symbol, u - o to each of x's category, t - u to x."""
+        """Deal the draws out in order: o to every symbol, u - o to each of x's category, t - u to x."""
         if draw < self._base:
             edges, bases, weights, starts = self._run_lists
             run = bisect_right(edges, draw)
@@ -197,7 +197,7 @@ class PBGRR(FiniteChannel):
         return matrix
 
     def blocks(self) -> BlockDivergence:
-        """Gives ln(t_c/u_c) within category c and ln(t_c/o_c) from c to any other, in quanta rounded up.
+        """Return ln(t_c/u_c) within category c and ln(t_c/o_c) from c to any other, in units rounded up.
 
         Categories of one value that share their weights make one block. Where more than MAX_BLOCKS remain,
         all inputs are taken to be as far apart as the farthest two, which is sound.
@@ -237,7 +237,7 @@ class PBGRR(FiniteChannel):
     def inverse(
         self, *, category_of: NDArray[Any] | None = None, arithmetic: estimation.Arithmetic = "float64"
     ) -> estimation.Inverse:
-        """Give the left inverse of the channel; see `hubbub.estimation.inverses.inversion.invert`."""
+        """Return the left inverse of the channel; see `hubbub.estimation.inverses.inversion.invert`."""
         t, u, o, sizes = self.t, self.u, self.o, self.sizes
         return estimation.BlockInverse(
             t, u, o, sizes, self.total, category_of=category_of, arithmetic=arithmetic
@@ -245,7 +245,7 @@ class PBGRR(FiniteChannel):
 
 
 class CategoryGRR(PBGRR):
-    """Privacy-boosted randomised response at ε₀ = 0: a value's category is sent, by GRR over categories.
+    """A privacy-boosted randomised response at ε₀ = 0: a value's category is sent, by GRR over categories.
 
     Symbols are the m categories; values of one category share their row and cannot be told apart. The
     arrays t and u hold the weight of the true category, o that of any other.
@@ -254,7 +254,7 @@ class CategoryGRR(PBGRR):
     kind = "category_grr"
 
     def __init__(self, sizes: Sequence[int], t: int, o: int) -> None:
-        """Sets the channel from its sizes and two integers.
+        """Set the channel from its sizes and two integers.
 
         Args:
             sizes: Values per category, two categories or more, each >= 1.
@@ -291,16 +291,18 @@ class CategoryGRR(PBGRR):
         weights[start : start + size] = self._true
         return weights
 
-    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        crowds = np.add.reduceat(shares, self.starts)
-        return np.asarray((self._other * shares.sum() + (self._true - self._other) * crowds) / self.total)
+    def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        crowds = np.add.reduceat(frequencies, self.starts)
+        return np.asarray(
+            (self._other * frequencies.sum() + (self._true - self._other) * crowds) / self.total
+        )
 
     def sparse_column(self, symbol: int) -> tuple[SparseColumn, int]:
-        """Gives `column` as its two weights."""
+        """Return `column` as its two weights."""
         return self._columns[self._checked_symbol(symbol)], -1
 
     def select(self, value: int, draw: int) -> int:
-        """Gives draw // o when that is a category, else the value's own."""
+        """Return draw // o when that is a category, else the value's own."""
         symbol = draw // self._other
         return symbol if symbol < self.outputs else int(self.category_of[value])
 
@@ -310,7 +312,7 @@ class CategoryGRR(PBGRR):
         np.copyto(out, self.category_of[values], where=symbols >= self.outputs, casting="unsafe")
 
     def blocks(self) -> BlockDivergence:
-        """Gives nothing within a category, ln(t/o) across."""
+        """Return nothing within a category, ln(t/o) across."""
         if len(self.sizes) > MAX_BLOCKS:
             return BlockDivergence(
                 np.zeros(self.inputs, dtype=np.intp),
@@ -331,7 +333,7 @@ class CategoryGRR(PBGRR):
     def inverse(
         self, *, category_of: NDArray[Any] | None = None, arithmetic: estimation.Arithmetic = "float64"
     ) -> estimation.Inverse:
-        """Give the left inverse of the channel; see `hubbub.estimation.inverses.inversion.invert`."""
+        """Return the left inverse of the channel; see `hubbub.estimation.inverses.inversion.invert`."""
         t, o, sizes = self.t, self.o, self.sizes
         return estimation.CollapsedInverse(
             t, o, sizes, self.total, category_of=category_of, arithmetic=arithmetic
@@ -339,7 +341,7 @@ class CategoryGRR(PBGRR):
 
 
 def pbgrr(sizes: Sequence[int], *, epsilon: float, boost_epsilon: float) -> PBGRR:
-    """Gives privacy-boosted randomised response for categories of any sizes (privacy-boosting, section 4.4).
+    """Return privacy-boosted randomised response for categories of any sizes (privacy-boosting, section 4.4).
 
     Between values of different categories a report costs at most `epsilon`, between values of one category at
     most `boost_epsilon`. With boost_epsilon = epsilon it is GRR over the values; with boost_epsilon = 0 the

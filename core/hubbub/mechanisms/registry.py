@@ -24,7 +24,7 @@ KINDS: Final[Mapping[str, str]] = {
 
 
 def channel_from_spec(spec: Mapping[str, object]) -> Channel:
-    """Give the channel that a description is of; the inverse of `Channel.to_spec`.
+    """Return the channel of a description; the inverse of `Channel.to_spec`.
 
     Args:
         spec: As `to_spec` gave it, after any trip through msgpack. It is not trusted.

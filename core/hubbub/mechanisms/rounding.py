@@ -28,7 +28,7 @@ def stochastic(
     *,
     source: Source = SYSTEM,
 ) -> int:
-    """Gives the index 0..points-1 of a neighbouring grid point, whose expectation is the value exactly.
+    """Return the index 0..points-1 of a neighbouring grid point, whose expectation is the value exactly.
 
     All arithmetic is on exact fractions (a float is the fraction that its bits say), and the coin is an
     exact rational Bernoulli: no float rounding depends on the value.
@@ -61,7 +61,7 @@ def stochastic(
 def stochastic_many(
     values: NDArray[Any], low: float, high: float, points: int, *, source: Source = SYSTEM
 ) -> NDArray[np.int64]:
-    """Gives an index per number, in floats: for simulations only, within 2^-50 of the law of `stochastic`.
+    """Return an index per number, in floats: for simulations only, within 2^-50 of the law of `stochastic`.
 
     Args:
         values: Numbers within low..high, shape (n,), float.

@@ -35,9 +35,9 @@ LOSS: Final = 1e-2
 class SubsetSelection(SetChannel):
     """A channel from K values to sets of d of them.
 
-    An attempt has d + 1 words. The first decides whether the true value is in: below `held`. The others pick
-    the rest by Floyd's algorithm among the K - 1 labels 0..K-2, where the true value's label stands for the
-    value K - 1: for j = K-1-d, ..., K-2 the label (word mod j + 1) is added, or j where it is there
+    An attempt has d + 1 words. The first decides whether the true value is in: below `p_draws`. The others
+    pick the rest by Floyd's algorithm among the K - 1 labels 0..K-2, where the true value's label stands for
+    the value K - 1: for j = K-1-d, ..., K-2 the label (word mod j + 1) is added, or j where it is there
     already; when the true value is in, the first of these steps is left out.
 
     Attributes:
@@ -47,8 +47,8 @@ class SubsetSelection(SetChannel):
 
     kind = "subset"
 
-    def __init__(self, inputs: int, size: int, held: int) -> None:
-        """Sets the channel from its integers.
+    def __init__(self, inputs: int, size: int, p_draws: int) -> None:
+        """Set the channel from its integers.
 
         Raises:
             ParameterError: If the integers do not make a channel that tells inputs apart.
@@ -57,11 +57,12 @@ class SubsetSelection(SetChannel):
             raise ParameterError(
                 f"a subset must have 1 to K - 1 of K <= {MAX_INPUTS} values, got {size} of {inputs}"
             )
-        if not 1 <= held < WORD or held * (inputs - size) <= (WORD - held) * size:
+        if not 1 <= p_draws < WORD or p_draws * (inputs - size) <= (WORD - p_draws) * size:
             raise ParameterError(
-                f"subset selection must favour the true value and never be sure of it, got {held} of {WORD}"
+                f"subset selection must favour the true value and never be sure of it, "
+                f"got {p_draws} of {WORD}"
             )
-        self.size, self.held = size, held
+        self.size, self.p_draws = size, p_draws
         self._steps = np.arange(inputs - 1 - size, inputs - 1)
         super().__init__(inputs, inputs, [WORD, *(WORD - WORD % (j + 1) for j in self._steps.tolist())])
 
@@ -72,33 +73,33 @@ class SubsetSelection(SetChannel):
     @property
     def odds(self) -> tuple[int, int]:
         """The ratio of a set's probabilities for an input in it and one outside, as two integers."""
-        return self.held * (self.inputs - self.size), (WORD - self.held) * self.size
+        return self.p_draws * (self.inputs - self.size), (WORD - self.p_draws) * self.size
 
     def column(self, symbol: bytes | Sets) -> NDArray[np.int64]:  # noqa: D102 - inherited
         inside, outside = self.odds
         return np.where(self._members(symbol), np.int64(inside), np.int64(outside))
 
     def log_likelihood(self, symbol: bytes | Sets) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        inside = math.log(self.held / WORD) - _log_choices(self.inputs - 1, self.size - 1)
-        outside = math.log1p(-self.held / WORD) - _log_choices(self.inputs - 1, self.size)
+        inside = math.log(self.p_draws / WORD) - _log_choices(self.inputs - 1, self.size - 1)
+        outside = math.log1p(-self.p_draws / WORD) - _log_choices(self.inputs - 1, self.size)
         return np.where(self._members(symbol), inside, outside)
 
     def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
         return self._constant_divergence(*self.odds)
 
     def blocks(self) -> BlockDivergence:
-        """Gives one block: some set holds the one and not the other of any two inputs."""
+        """Return one block: some set holds the one and not the other of any two inputs."""
         return BlockDivergence.constant(self.inputs, fixed_up(*self.odds))
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:  # noqa: D102 - inherited
         k, d, others = self.inputs, self.size, max(self.inputs - 2, 1)  # no third value where K = 2
-        held = Fraction(self.held, WORD)
+        held = Fraction(self.p_draws, WORD)
         support = Support(
-            held=held,
-            other=(held * (d - 1) + (1 - held) * d) / (k - 1),
-            held_pair=held * Fraction(d - 1, k - 1),
-            other_pair=(held * (d - 1) * (d - 2) + (1 - held) * d * (d - 1)) / ((k - 1) * others),
+            p=held,
+            q=(held * (d - 1) + (1 - held) * d) / (k - 1),
+            p_pair=held * Fraction(d - 1, k - 1),
+            q_pair=(held * (d - 1) * (d - 2) + (1 - held) * d * (d - 1)) / ((k - 1) * others),
             size=d,
         )
         return (Level(np.arange(k), Fraction(1), support),)
@@ -118,7 +119,7 @@ class SubsetSelection(SetChannel):
 
     def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:  # noqa: D102
         rows = np.arange(len(values))
-        inside = attempts[:, 0] < self.held
+        inside = attempts[:, 0] < self.p_draws
         for step, j in enumerate(self._steps.tolist()):
             label = attempts[:, 1 + step] % np.uint32(j + 1)
             label[out[rows, label]] = j
@@ -130,7 +131,7 @@ class SubsetSelection(SetChannel):
         out[rows, values] = inside
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
-        return {"kind": self.kind, "inputs": self.inputs, "size": self.size, "held": self.held}
+        return {"kind": self.kind, "inputs": self.inputs, "size": self.size, "held": self.p_draws}
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
@@ -139,7 +140,7 @@ class SubsetSelection(SetChannel):
 
 
 def subset_selection(inputs: int, *, epsilon: float, size: int | None = None) -> SubsetSelection:
-    """Gives subset selection on K inputs.
+    """Return subset selection on K inputs.
 
     Args:
         inputs: K, 2 to MAX_INPUTS.
@@ -166,10 +167,10 @@ def subset_selection(inputs: int, *, epsilon: float, size: int | None = None) ->
 
 
 def _of_size(inputs: int, size: int, ceiling: Fraction, declared: float) -> SubsetSelection:
-    held = math.floor(ceiling * size * WORD / (inputs - size + ceiling * size))
-    if held >= WORD or held * (inputs - size) <= (WORD - held) * size:
+    p_draws = math.floor(ceiling * size * WORD / (inputs - size + ceiling * size))
+    if p_draws >= WORD or p_draws * (inputs - size) <= (WORD - p_draws) * size:
         raise ParameterError(f"no coin of 32 bits can express epsilon {declared:g} on {inputs} inputs")
-    channel = SubsetSelection(inputs, size, held)
+    channel = SubsetSelection(inputs, size, p_draws)
     if channel.epsilon < declared * (1.0 - LOSS):
         raise ParameterError(f"no coin of 32 bits can express epsilon {declared:g} on {inputs} inputs")
     return channel
@@ -177,7 +178,7 @@ def _of_size(inputs: int, size: int, ceiling: Fraction, declared: float) -> Subs
 
 def _mean_variance(channel: SubsetSelection) -> Fraction:
     support = channel.levels[0].support
-    p, q = support.held, support.other
+    p, q = support.p, support.q
     return (p * (1 - p) + (channel.inputs - 1) * q * (1 - q)) / (p - q) ** 2
 
 

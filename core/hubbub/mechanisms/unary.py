@@ -38,8 +38,8 @@ COIN: Final = 2**31
 class Unary(SetChannel):
     """A channel from K values to sets of any size.
 
-    An attempt has K words, none of which is dropped; bit x is one when word x, modulo 2^31, is below `held`
-    for the true value and below `other` for any other.
+    An attempt has K words, none of which is dropped; bit x is one when word x, modulo 2^31, is below
+    `p_draws` for the true value and below `q_draws` for any other.
 
     Attributes:
         held: p 2^31, the draws of 2^31 in which the true value's bit is one.
@@ -48,17 +48,19 @@ class Unary(SetChannel):
 
     kind = "unary"
 
-    def __init__(self, inputs: int, held: int, other: int) -> None:
-        """Sets the channel from its integers.
+    def __init__(self, inputs: int, p_draws: int, q_draws: int) -> None:
+        """Set the channel from its integers.
 
         Raises:
             ParameterError: If the integers do not make a channel that tells inputs apart.
         """
-        if not 1 <= other < held < COIN:
-            raise ParameterError(f"unary bits must satisfy 1 <= other < held < 2^31, got {other} and {held}")
+        if not 1 <= q_draws < p_draws < COIN:
+            raise ParameterError(
+                f"unary bits must satisfy 1 <= other < held < 2^31, got {q_draws} and {p_draws}"
+            )
         if inputs > MAX_INPUTS:
             raise ParameterError(f"a channel must have 2 to {MAX_INPUTS} inputs, got {inputs}")
-        self.held, self.other = held, other
+        self.p_draws, self.q_draws = p_draws, q_draws
         super().__init__(inputs, inputs, np.full(inputs, WORD, dtype=np.uint64))
 
     @cached_property
@@ -67,7 +69,7 @@ class Unary(SetChannel):
 
     @property
     def _odds(self) -> tuple[int, int]:
-        return self.held * (COIN - self.other), (COIN - self.held) * self.other
+        return self.p_draws * (COIN - self.q_draws), (COIN - self.p_draws) * self.q_draws
 
     def column(self, symbol: bytes | Sets) -> NDArray[np.int64]:  # noqa: D102 - inherited
         inside, outside = self._odds
@@ -75,7 +77,7 @@ class Unary(SetChannel):
 
     def log_likelihood(self, symbol: bytes | Sets) -> NDArray[np.float64]:  # noqa: D102 - inherited
         members = self._members(symbol)
-        p, q, ones = self.held / COIN, self.other / COIN, int(members.sum())
+        p, q, ones = self.p_draws / COIN, self.q_draws / COIN, int(members.sum())
         rest = ones * math.log(q) + (self.inputs - ones) * math.log1p(-q)
         return rest + np.where(members, math.log(p / q), math.log((1 - p) / (1 - q)))
 
@@ -83,12 +85,12 @@ class Unary(SetChannel):
         return self._constant_divergence(*self._odds)
 
     def blocks(self) -> BlockDivergence:
-        """Gives one block: some set holds the one and not the other of any two inputs."""
+        """Return one block: some set holds the one and not the other of any two inputs."""
         return BlockDivergence.constant(self.inputs, fixed_up(*self._odds))
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:  # noqa: D102 - inherited
-        p, q = Fraction(self.held, COIN), Fraction(self.other, COIN)
+        p, q = Fraction(self.p_draws, COIN), Fraction(self.q_draws, COIN)
         return (Level(np.arange(self.inputs), Fraction(1), Support(p, q, p * q, q * q, None)),)
 
     def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:  # noqa: D102
@@ -105,12 +107,12 @@ class Unary(SetChannel):
 
     def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:  # noqa: D102
         coins = attempts & np.uint32(COIN - 1)
-        np.less(coins, np.uint32(self.other), out=out)
+        np.less(coins, np.uint32(self.q_draws), out=out)
         rows = np.arange(len(values))
-        out[rows, values] = coins[rows, values] < self.held
+        out[rows, values] = coins[rows, values] < self.p_draws
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
-        return {"kind": self.kind, "inputs": self.inputs, "held": self.held, "other": self.other}
+        return {"kind": self.kind, "inputs": self.inputs, "held": self.p_draws, "other": self.q_draws}
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
@@ -119,7 +121,7 @@ class Unary(SetChannel):
 
 
 def unary(inputs: int, *, epsilon: float, variant: Variant = "optimised") -> Unary:
-    """Gives unary encoding of K inputs.
+    """Return unary encoding of K inputs.
 
     Args:
         inputs: K, 2 to MAX_INPUTS.
@@ -136,20 +138,20 @@ def unary(inputs: int, *, epsilon: float, variant: Variant = "optimised") -> Una
     declared = checked_epsilon(epsilon)
     ceiling = exp_below(declared - HEADROOM)
     if variant == "optimised":
-        held, other = COIN // 2, math.ceil(COIN / (ceiling + 1))
+        p_draws, q_draws = COIN // 2, math.ceil(COIN / (ceiling + 1))
     elif variant == "symmetric":
         # (2^31 / q - 1)^2 <= e^ε, with q as small as that allows.
-        other = math.ceil(COIN / (_root_below(ceiling) + 1))
-        held = COIN - other
+        q_draws = math.ceil(COIN / (_root_below(ceiling) + 1))
+        p_draws = COIN - q_draws
     else:
         raise ParameterError(f'variant must be "optimised" or "symmetric", got {variant!r}')
-    if held > other:
-        channel = Unary(count, held, other)
+    if p_draws > q_draws:
+        channel = Unary(count, p_draws, q_draws)
         if channel.epsilon >= declared * (1.0 - LOSS):
             return channel
     raise ParameterError(f"no coins of 31 bits can express epsilon {declared:g} by {variant} unary encoding")
 
 
 def _root_below(square: Fraction) -> Fraction:
-    """The square root, rounded down to a multiple of 2^-96."""
+    """Return the square root, rounded down to a multiple of 2^-96."""
     return Fraction(math.isqrt(math.floor(square * 2**192)), 2**96)

@@ -6,7 +6,7 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub.numeric.exact import HEADROOM, MAX_EPSILON, MIN_EPSILON, checked_epsilon, exp_below, log_above
-    from hubbub.numeric.randomness import MAX_TOTAL, SYSTEM, Source, Uniform, Words, bernoulli
+    from hubbub.numeric.randomness import MAX_TOTAL, SYSTEM, Source, UniformInteger, Words, bernoulli
 
 __all__ = [
     "HEADROOM",
@@ -15,7 +15,7 @@ __all__ = [
     "MIN_EPSILON",
     "SYSTEM",
     "Source",
-    "Uniform",
+    "UniformInteger",
     "Words",
     "bernoulli",
     "checked_epsilon",
@@ -38,7 +38,7 @@ attach(
             "MAX_TOTAL",
             "SYSTEM",
             "Source",
-            "Uniform",
+            "UniformInteger",
             "Words",
             "bernoulli",
         ),

@@ -31,7 +31,7 @@ _KEPT: Final = 512
 
 
 def checked_epsilon(epsilon: float, *, subject: str = "epsilon", minimum: float = MIN_EPSILON) -> float:
-    """Gives back a declared epsilon as a float, if it is one that a channel can have.
+    """Return back a declared epsilon as a float, if it is one that a channel can have.
 
     Args:
         epsilon: The declared epsilon.
@@ -51,7 +51,7 @@ def checked_epsilon(epsilon: float, *, subject: str = "epsilon", minimum: float 
 
 @lru_cache(maxsize=_KEPT)
 def exp_below(epsilon: float) -> Fraction:
-    """Gives a rational number at most e^epsilon, and within 2^-60 of it relative to its size.
+    """Return a rational number at most e^epsilon, and within 2^-60 of it relative to its size.
 
     Args:
         epsilon: A finite float in 0.0 to MAX_EPSILON; its exact binary value is meant.
@@ -76,7 +76,7 @@ def exp_below(epsilon: float) -> Fraction:
 
 @lru_cache(maxsize=_KEPT)
 def log_above(numerator: int, denominator: int) -> float:
-    """Gives a float at least ln(numerator/denominator), one step of the float grid above it at most.
+    """Return a float at least ln(numerator/denominator), one step of the float grid above it at most.
 
     Args:
         numerator: An integer >= 1.
@@ -100,7 +100,7 @@ def log_above(numerator: int, denominator: int) -> float:
 
 
 def log_bounds(numerator: int, denominator: int) -> tuple[Decimal, Decimal]:
-    """Gives two decimals that enclose ln(numerator/denominator), some 10^-75 apart.
+    """Return two decimals that enclose ln(numerator/denominator), some 10^-75 apart.
 
     Both logarithms are correctly rounded, so each is off by less than one unit of its last digit;
     the ratio itself is never formed, because it would have to be rounded first.

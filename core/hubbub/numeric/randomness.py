@@ -33,10 +33,10 @@ _UNPACK_POOL: Final = struct.Struct(f"<{_POOL_WORDS}I")
 
 
 class Source(Protocol):
-    """Where random bytes come from."""
+    """A source of random bytes."""
 
     def token_bytes(self, n: int, /) -> bytes:
-        """Gives the next n bytes of the stream."""
+        """Return the next n bytes of the stream."""
         ...
 
 
@@ -54,11 +54,11 @@ class SystemSource:
             os.register_at_fork(after_in_child=self._pool.clear)
 
     def token_bytes(self, n: int, /) -> bytes:
-        """Gives n fresh bytes, never from the pool."""
+        """Return n fresh bytes, never from the pool."""
         return os.urandom(n)
 
     def word(self) -> int:
-        """Gives a uniform integer below 2^32."""
+        """Return a uniform integer below 2^32."""
         pool = self._pool
         while True:
             try:
@@ -71,7 +71,7 @@ SYSTEM: Final = SystemSource()
 """The source of every real report."""
 
 
-class Uniform:
+class UniformInteger:
     """A uniform law on the integers 0 to total - 1, with what drawing from it needs worked out once.
 
     Attributes:
@@ -83,7 +83,7 @@ class Uniform:
     __slots__ = ("dtype", "limit", "total", "word_bytes")
 
     def __init__(self, total: int) -> None:
-        """Works out the word size and the limit.
+        """Work out the word size and the limit.
 
         Raises:
             ParameterError: If total is outside 1 to 2^63 - 1.
@@ -92,12 +92,12 @@ class Uniform:
             raise ParameterError(f"the total of a uniform draw must be within 1 to 2^63 - 1, got {total}")
         self.total = int(total)
         self.word_bytes = 4 if self.total <= 2**32 else 8
-        span = 1 << (8 * self.word_bytes)
-        self.limit = span - span % self.total
+        period = 1 << (8 * self.word_bytes)
+        self.limit = period - period % self.total
         self.dtype = np.dtype(np.uint32 if self.word_bytes == 4 else np.uint64)
 
     def one(self, source: Source = SYSTEM) -> int:
-        """Gives one integer in 0 to total - 1."""
+        """Return one integer in 0 to total - 1."""
         limit = self.limit
         if source is SYSTEM:
             next_word = SYSTEM.word
@@ -117,7 +117,7 @@ class Uniform:
         return word % self.total
 
     def many(self, size: int, source: Source = SYSTEM) -> Words:
-        """Gives `size` independent integers in 0 to total - 1.
+        """Return `size` independent integers in 0 to total - 1.
 
         Args:
             size: How many, >= 0.
@@ -148,12 +148,12 @@ class Uniform:
 
 
 @lru_cache(maxsize=64)
-def _uniform(total: int) -> Uniform:
-    return Uniform(total)
+def _uniform(total: int) -> UniformInteger:
+    return UniformInteger(total)
 
 
 def below(total: int, source: Source = SYSTEM) -> int:
-    """Gives an exactly uniform integer in 0 to total - 1.
+    """Return an exactly uniform integer in 0 to total - 1.
 
     Args:
         total: How many integers, 1 <= total < 2^63.
@@ -169,7 +169,7 @@ def below(total: int, source: Source = SYSTEM) -> int:
 
 
 def below_many(total: int, size: int, source: Source = SYSTEM) -> Words:
-    """Gives `size` independent, exactly uniform integers in 0 to total - 1.
+    """Return `size` independent, exactly uniform integers in 0 to total - 1.
 
     Args:
         total: How many integers, 1 <= total < 2^63.
@@ -188,7 +188,7 @@ def below_many(total: int, size: int, source: Source = SYSTEM) -> Words:
 
 
 def bernoulli(numerator: int, denominator: int, source: Source = SYSTEM) -> bool:
-    """Gives True with probability exactly numerator/denominator.
+    """Return True with probability exactly numerator/denominator.
 
     The integers may be of any size: beyond 63 bits the draw takes as many bytes as the denominator has.
 

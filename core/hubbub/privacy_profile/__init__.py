@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         boost_for,
         hardest,
     )
-    from hubbub.privacy_profile.noise import Kernel
+    from hubbub.privacy_profile.noise import NoiseKernel
     from hubbub.privacy_profile.pair import PairLoss
     from hubbub.privacy_profile.pair_search import PairSearch
     from hubbub.privacy_profile.profile import Profile
@@ -25,7 +25,7 @@ __all__ = [
     "BoostedNoise",
     "FixedRegion",
     "Interval",
-    "Kernel",
+    "NoiseKernel",
     "PairLoss",
     "PairSearch",
     "Profile",
@@ -47,7 +47,7 @@ attach(
             "boost_for",
             "hardest",
         ),
-        "hubbub.privacy_profile.noise": ("Kernel",),
+        "hubbub.privacy_profile.noise": ("NoiseKernel",),
         "hubbub.privacy_profile.pair": ("PairLoss",),
         "hubbub.privacy_profile.pair_search": ("PairSearch",),
         "hubbub.privacy_profile.profile": ("Profile",),

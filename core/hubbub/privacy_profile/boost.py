@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub.errors import ParameterError
-from hubbub.privacy_profile.noise import Kernel
+from hubbub.privacy_profile.noise import NoiseKernel
 
 __all__ = [
     "AbsoluteRegion",
@@ -33,7 +33,7 @@ EVERYWHERE: Final[Interval] = (-math.inf, math.inf)
 
 @dataclass(frozen=True)
 class AbsoluteRegion:
-    """Outputs are wanted within half_width of the value: |y - x| <= half_width.
+    """A region of outputs within half_width of the value: |y - x| <= half_width.
 
     Attributes:
         half_width: >= 0, in units of the value.
@@ -45,13 +45,13 @@ class AbsoluteRegion:
         _number(self.half_width, "the half_width of an absolute region", least=0.0)
 
     def around(self, x: float) -> Interval:
-        """The region of x, both ends included."""
+        """Return the region of x, both ends included."""
         return x - self.half_width, x + self.half_width
 
 
 @dataclass(frozen=True)
 class RelativeRegion:
-    """Outputs are wanted within a share of the value and an offset: |y - x| <= ratio |x| + half_width.
+    """A region of outputs within a share of the value and an offset: |y - x| <= ratio |x| + half_width.
 
     Attributes:
         ratio: theta >= 0.
@@ -66,14 +66,14 @@ class RelativeRegion:
         _number(self.half_width, "the half_width of a relative region", least=0.0)
 
     def around(self, x: float) -> Interval:
-        """The region of x, both ends included."""
+        """Return the region of x, both ends included."""
         reach = self.ratio * abs(x) + self.half_width
         return x - reach, x + reach
 
 
 @dataclass(frozen=True)
 class FixedRegion:
-    """Outputs are wanted in one and the same range, whatever the value.
+    """A region of outputs that is one range, whatever the value.
 
     Attributes:
         low: Its lower end.
@@ -92,7 +92,7 @@ class FixedRegion:
             )
 
     def around(self, x: float) -> Interval:
-        """The region of x, both ends included."""
+        """Return the region of x, both ends included."""
         return self.low, self.high
 
 
@@ -114,12 +114,12 @@ class BoostedNoise:
     (0.7746, 0.6127)
     """
 
-    kernel: Kernel
+    kernel: NoiseKernel
     region: Region | None = None
     boost: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kernel, Kernel):
+        if not isinstance(self.kernel, NoiseKernel):
             raise ParameterError(f"kernel must be a noise kernel, got {type(self.kernel).__name__}")
         if self.region is not None and not isinstance(self.region, Region):
             raise ParameterError(
@@ -132,18 +132,18 @@ class BoostedNoise:
             raise ParameterError(f"boost needs a region unless it is 0, got {self.boost!r} without one")
 
     def around(self, x: float) -> Interval:
-        """The region of x; the whole line without one."""
+        """Return the region of x; the whole line without one."""
         return EVERYWHERE if self.region is None else self.region.around(x)
 
     def outside(self, x: float) -> float:
-        """Pr(x + N not in S(x)) of the kernel alone, from its two tails."""
+        """Return Pr(x + N not in S(x)) of the kernel alone, from its two tails."""
         low, high = self.around(x)
         return (self.kernel.mass(-math.inf, low - x) if low > -math.inf else 0.0) + (
             self.kernel.mass(high - x, math.inf) if high < math.inf else 0.0
         )
 
     def normaliser(self, x: float) -> float:
-        """Z(x) = 1 - boost * outside(x).
+        """Return Z(x) = 1 - boost * outside(x).
 
         Raises:
             ParameterError: Nothing would be left: a boost of 1 about a region that the kernel never reaches.
@@ -155,20 +155,22 @@ class BoostedNoise:
             )
         return z
 
-    def hit_rate(self, x: float) -> float:
-        """Pr(y in S(x)), the confidence or acceptance rate (privacy-boosting eq. 1)."""
+    def confidence(self, x: float) -> float:
+        """Return Pr(y in S(x)), the confidence or acceptance rate (privacy-boosting eq. 1)."""
         low, high = self.around(x)
         return self.kernel.mass(low - x, high - x) / self.normaliser(x)
 
     def density(self, y: float, x: float) -> float:
-        """Density of the output y given the value x."""
+        """Return density of the output y given the value x."""
         low, high = self.around(x)
         weight = 1.0 if low <= y <= high else 1.0 - self.boost
         return weight * self.kernel.density(y - x) / self.normaliser(x)
 
 
-def boost_for(kernel: Kernel, region: Region, confidence: float, domain: Interval | None = None) -> float:
-    """The least boost at which every value of the domain has its output in its region with this confidence.
+def boost_for(
+    kernel: NoiseKernel, region: Region, confidence: float, domain: Interval | None = None
+) -> float:
+    """Return the least boost at which every value has its output in its region with this confidence.
 
     q = max_x (rho - p(x)) / (rho (1 - p(x))), p the kernel's own chance (privacy-boosting eq. 3), 0 where the
     kernel meets it alone. p is least at the end of the domain that is farther from a fixed region's middle,
@@ -192,7 +194,7 @@ def boost_for(kernel: Kernel, region: Region, confidence: float, domain: Interva
 
 
 def hardest(region: Region | None, domain: Interval | None) -> tuple[float, ...]:
-    """The values among which the kernel's chance of the region is least."""
+    """Return the values among which the kernel's chance of the region is least."""
     if domain is None:
         if region is None or isinstance(region, AbsoluteRegion):
             return (0.0,)

@@ -49,7 +49,7 @@ _CUT: Final = 1e-7
 
 
 class Composition:
-    """Many reports of one person taken together, in any order, adaptively chosen among the parts.
+    """A composition of many reports of one person, in any order, adaptively chosen among the parts.
 
     Args:
         parts: Each a profile (or one pair of values, for what that pair costs) and how many reports of it.
@@ -91,7 +91,7 @@ class Composition:
         self.pairs = self._common_pairs() if values == "same" else ()
 
     def epsilon(self, delta: float) -> float:
-        """An epsilon at which all reports together are (epsilon, delta)-private, at most 0.1 % too large.
+        """Return an epsilon of all reports together at this delta, at most 0.1 % too large.
 
         Args:
             delta: In [1e-100, 1).
@@ -120,7 +120,7 @@ class Composition:
             before, coarse, grids = after, fine, self._grids(extents, interval)
 
     def delta(self, epsilon: float) -> float:
-        """A delta at which all reports together are (epsilon, delta)-private.
+        """Return a delta at which all reports together are (epsilon, delta)-private.
 
         Args:
             epsilon: >= 0 and finite.
@@ -142,7 +142,7 @@ class Composition:
         return min(1.0, max(found, _LEAST_DELTA))
 
     def _common_pairs(self) -> tuple[Composition, ...]:
-        """One composition for each pair of values that is worst for some part."""
+        """Return one composition for each pair of values that is worst for some part."""
         profiles = [(part, times) for part, times in self.parts if isinstance(part, Profile)]
         if len(profiles) < len(self.parts):
             raise ParameterError('the parts of a composition of values="same" must be profiles, got a pair')
@@ -171,7 +171,7 @@ class Composition:
         return [(grid_of(one, interval), times) for one, (_, times) in known]
 
     def _first_interval(self, extents: Sequence[Extent]) -> float:
-        """Of the finer of the first two grids."""
+        """Return of the finer of the first two grids."""
         square, farthest, total = 0.0, 0.0, 0.0
         for known, (_, times) in zip(extents, self.parts, strict=True):
             farthest, total = max(farthest, known.high), total + times * known.high
@@ -186,5 +186,5 @@ class Composition:
 
 
 def _points(extents: Sequence[Extent], interval: float) -> float:
-    """How many points the widest grid has."""
+    """Return the number of points of the widest grid."""
     return max((known.high - known.low) / interval for known in extents)

@@ -39,7 +39,7 @@ class _Panel:
     terms: tuple[float, ...]  # from the last one down to the first
 
     def __call__(self, w: float) -> float:
-        """Clenshaw's sum."""
+        """Return Clenshaw's sum."""
         twice = 2.0 * (w - self.middle) / self.half
         one = two = 0.0
         for term in self.terms:
@@ -63,7 +63,7 @@ class Interpolant:
         self._trees: dict[int, _Tree] = {}
 
     def __call__(self, w: float) -> float:
-        """The function at one finite w >= 0."""
+        """Return the function at one finite w >= 0."""
         place = math.frexp(w / self._first)[1] if w >= self._first else 0
         tree = self._trees.get(place)
         if tree is None:

@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """What a grid is made from.
+    """The curve and the range that a grid is made from.
 
     Attributes:
         curve: delta(epsilon), for ascending epsilons of both signs.
@@ -94,7 +94,7 @@ class LossGrid:
         return np.arange(self.lowest, self.lowest + self.masses.size, dtype=np.float64) * self.interval
 
     def coarser(self) -> LossGrid:
-        """The same curve on every second point: on multiples of twice the interval."""
+        """Return the curve on every second point: on multiples of twice the interval."""
         deltas, lowest = self.deltas, self.lowest
         if lowest % 2:
             # below the lowest loss, delta(e) = 1 - e^e E'[1], E' under the alternative
@@ -106,7 +106,7 @@ class LossGrid:
 
 
 def loss_grid(part: Profile | PairLoss, interval: float, *, cut: float = 1e-18) -> LossGrid:
-    """The loss distribution of one report on a grid, dominating the exact one.
+    """Return the loss distribution of one report on a grid, dominating the exact one.
 
     Args:
         part: A profile, worst over its neighbours, or one pair of values in one direction.
@@ -124,7 +124,7 @@ def loss_grid(part: Profile | PairLoss, interval: float, *, cut: float = 1e-18) 
 
 
 def grid_of(known: Extent, interval: float) -> LossGrid:
-    """`loss_grid` of a part whose extent is known.
+    """Return `loss_grid` of a part whose extent is known.
 
     Args:
         known: What `extent` gave.
@@ -145,7 +145,7 @@ def grid_of(known: Extent, interval: float) -> LossGrid:
 
 
 def loss_distribution(part: Profile | PairLoss, interval: float, *, cut: float = 1e-18) -> Any:  # noqa: ANN401 - the class is the other library's
-    """The same grid as a `PrivacyLossDistribution` of `dp_accounting`, to be composed and asked there.
+    """Return the grid as a `PrivacyLossDistribution` of `dp_accounting`.
 
     Args:
         part: As for `loss_grid`.
@@ -169,7 +169,7 @@ def loss_distribution(part: Profile | PairLoss, interval: float, *, cut: float =
 
 
 def extent(part: Profile | PairLoss, cut: float) -> Extent:
-    """The curve delta(epsilon) of a part, for both signs, and the losses that hold all but `cut` of it."""
+    """Return the curve delta(epsilon) of a part, for both signs, and the losses that hold all but `cut`."""
     if isinstance(part, PairLoss):
         low, high = part.within(cut)
         return Extent(part.deltas, min(low, 0.0), max(high, 0.0), part.delta(0.0))
@@ -186,7 +186,7 @@ def extent(part: Profile | PairLoss, cut: float) -> Extent:
 
 
 def _both_signs(curve: Callable[[Floats], Floats], highest: float, distance: float) -> Extent:
-    """The extent of neighbours either of whom may be the true one, from their curve at epsilons >= 0.
+    """Return the extent of neighbours either of whom may be the true one, from their curve at epsilons >= 0.
 
     delta(-e) of a pair is 1 - e^-e + e^-e delta(e) of the swapped pair, and that has the same curve.
     """
@@ -200,7 +200,7 @@ def _both_signs(curve: Callable[[Floats], Floats], highest: float, distance: flo
 
 
 def worst_pairs(profile: Profile, cut: float) -> list[PairLoss]:
-    """The pairs that are worst at some epsilon, of which a profile that translates has one.
+    """Return the pairs that are worst at some epsilon, of which a profile that translates has one.
 
     Args:
         profile: Of one report.
@@ -213,7 +213,7 @@ def worst_pairs(profile: Profile, cut: float) -> list[PairLoss]:
 
 @lru_cache(maxsize=64)
 def _ridge(profile: Profile, cut: float) -> tuple[tuple[PairLoss, ...], float, float]:
-    """Pairs of which some is worst at any epsilon, the largest loss, and a factor >= 1 for what they miss.
+    """Return pairs of which some is worst at any epsilon, the largest loss, and a factor for the rest.
 
     Every second pair of a walk along the worst ones is left out at first, to see how much of delta the
     others miss. With all of them a quarter is left, as it falls with the square of the step; half is allowed.

@@ -50,7 +50,7 @@ _SLACK: Final = 1.0 + 1e-9
 
 @dataclass(frozen=True)
 class _Tail:
-    """What lies above each loss of a window, divided by `factor`.
+    """The masses above each loss of a window, divided by `factor`.
 
     Attributes:
         losses: Shape (n,), equally spaced.
@@ -69,7 +69,7 @@ class _Tail:
     centre: float
 
     def deltas(self) -> Floats:
-        """An upper bound of delta at each loss, infinite losses apart."""
+        """Return an upper bound of delta at each loss, infinite losses apart."""
         grown = np.exp(np.minimum(self.losses - self.centre, _LARGEST_EXPONENT))
         exact = np.maximum(self.masses - grown * self.others, 0.0)
         return _SLACK * self.factor * (exact + self.allowance)
@@ -98,7 +98,7 @@ class LossSum:
         self.found = (0.0, 0.0)
 
     def epsilon(self, delta: float, *, like: LossSum | None = None) -> float:
-        """The least epsilon >= 0 whose delta is at most this one.
+        """Return the least epsilon >= 0 whose delta is at most this one.
 
         Args:
             delta: In (0, 1).
@@ -128,7 +128,7 @@ class LossSum:
         return max(0.0, found)
 
     def _centring(self, epsilon: float, tilt: float) -> float:
-        """A tilt that centres the sum near an epsilon, by Newton's method from another tilt."""
+        """Return a tilt that centres the sum near an epsilon, by Newton's method from another tilt."""
         for _ in range(4):
             weights, log_total = self._tilted(tilt)
             if math.isinf(log_total):
@@ -158,7 +158,7 @@ class LossSum:
         return max(0.0, float(tail.losses[j]), min(exact, upper))
 
     def delta(self, epsilon: float) -> float:
-        """A bound of the delta of this epsilon."""
+        """Return a bound of the delta of this epsilon."""
         if epsilon >= int(self.times @ self.top) * self.interval:
             return self.infinite
         tilt = self._least(lambda t: self._log_moment(t) - t * epsilon + _gain(t))
@@ -170,7 +170,7 @@ class LossSum:
         return min(1.0, self.infinite + _SLACK * tail.factor * (exact + float(tail.allowance[j])))
 
     def _log_moment(self, tilt: float) -> float:
-        """Sum of ln E[e^(tilt * loss); loss finite]."""
+        """Return sum of ln E[e^(tilt * loss); loss finite]."""
         step = tilt * self.interval
         totals = np.add.reduceat(self.masses * np.exp(step * self.below), self.starts)
         if not totals.all():
@@ -178,7 +178,7 @@ class LossSum:
         return float(self.times @ (np.log(totals) + step * self.top))
 
     def _tilted(self, tilt: float) -> tuple[Floats, float]:
-        """Masses times e^(tilt * loss), each grid's summing to one, and the sum of ln E[e^(tilt * loss)]."""
+        """Return masses times e^(tilt * loss), normalised per grid, and the sum of ln E[e^(tilt * loss)]."""
         step = tilt * self.interval
         weights = self.masses * np.exp(step * self.below)
         totals = np.add.reduceat(weights, self.starts)
@@ -188,13 +188,13 @@ class LossSum:
         return weights, float(self.times @ (np.log(totals) + step * self.top))
 
     def _moments(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Mean place and its variance, for each grid, under masses that sum to one."""
+        """Return mean place and its variance, for each grid, under masses that sum to one."""
         means = np.add.reduceat(weights * self.places, self.starts)
         squares = weights * (self.places - np.repeat(means, self.sizes)) ** 2
         return means, np.add.reduceat(squares, self.starts)
 
     def _least(self, objective: Callable[[float], float]) -> float:
-        """The tilt > 0 at which a function with one valley is least: golden section in ln t."""
+        """Return the tilt > 0 at which a function with one valley is least: golden section in ln t."""
         low, high = math.log(1e-6), math.log(20.0 / self.interval)
         golden = 0.5 * (math.sqrt(5.0) - 1.0)
         a, b = high - golden * (high - low), low + golden * (high - low)
@@ -243,7 +243,7 @@ class LossSum:
         )
 
     def _spectrum(self, weights: Floats, size: int) -> NDArray[np.complex128]:
-        """The transform of the sum of all reports, shape (size / 2 + 1,), from each grid's masses."""
+        """Return the transform of the sum of all reports, shape (size / 2 + 1,), from each grid's masses."""
         spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
         rows = max(1, _AT_ONCE // size)
         for i in range(0, len(self.sizes), rows):
@@ -261,7 +261,7 @@ class LossSum:
     def _window(
         self, tilt: float, centre: float, *, log_total: float, mean: float, spread: float, base: int
     ) -> tuple[int, int, float]:
-        """First index and size of a window about the tilted sum, and a bound of what lies above it.
+        """Return first index and size of a window about the tilted sum, and a bound of what lies above it.
 
         Its size is one that transforms are fast at. A sum outside it wraps around: from below that only adds
         to delta.
@@ -290,7 +290,7 @@ class LossSum:
 
 
 def _gain(tilt: float) -> float:
-    """The most that (1 - e^-x) e^(-t x) can be, as a logarithm: delta is below a Chernoff bound by it."""
+    """Return the logarithm of the largest (1 - e^-x) e^(-t x), which tightens a Chernoff bound."""
     return tilt * math.log(tilt) - (1.0 + tilt) * math.log1p(tilt)
 
 

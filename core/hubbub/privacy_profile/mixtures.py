@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.privacy_profile.noise import NEGLIGIBLE, Floats, Kernel, between, positive
+from hubbub.privacy_profile.noise import NEGLIGIBLE, Floats, NoiseKernel, between, positive
 
 __all__ = ["GammaLaplace", "LaplaceMixture"]
 
@@ -28,8 +28,8 @@ where an event is cut: its error is the square again."""
 
 
 @dataclass(frozen=True)
-class LaplaceMixture(Kernel):
-    """Laplace noise whose inverse scale is drawn anew for every report from finitely many (r2dp section IV).
+class LaplaceMixture(NoiseKernel):
+    """A Laplace kernel whose inverse scale is drawn anew from finitely many (r2dp section IV).
 
     Attributes:
         rates: Inverse scales u > 0, per unit of the value.
@@ -66,36 +66,36 @@ class LaplaceMixture(Kernel):
         return (0.0,)
 
     def log_density(self, w: float) -> float:
-        """-ln 2 + ln E[u e^(-u |w|)]."""
+        """Return -ln 2 + ln E[u e^(-u |w|)]."""
         return math.log(0.5 * self._excess(abs(w))) - self._slowest * abs(w)
 
     def tail(self, w: float) -> float:
-        """E[e^(-u w)] / 2."""
+        """Return E[e^(-u w)] / 2."""
         total = 0.0
         for u, p in self._parts:
             total += p * math.exp(-u * w)
         return 0.5 * total
 
     def log_ratio(self, w: float, shift: float) -> float:
-        """Tends to that of the slowest rate."""
+        """Return the log-ratio; far out it tends to that of the slowest rate."""
         if math.isinf(w):
             return -self._slowest * shift if w > 0 else self._slowest * shift
         near, far = abs(w), abs(w - shift)
         return self._slowest * (far - near) + math.log(self._excess(near) / self._excess(far))
 
     def _excess(self, w: float) -> float:
-        """The density without its slowest exponential, so that it never underflows."""
+        """Return the density without its slowest exponential, so that it never underflows."""
         slowest, total = self._slowest, 0.0
         for u, p in self._parts:
             total += p * u * math.exp((slowest - u) * w)
         return total
 
     def tails(self, w: Floats) -> Floats:
-        """`tail` of many distances."""
+        """Return `tail` of many distances."""
         return np.asarray(0.5 * sum(p * np.exp(-u * w) for u, p in self._parts))
 
     def crossings(self, targets: Floats, low: float, high: float, shift: float) -> Floats:
-        """`crossing` of many targets: Newton's method for all at once, kept within brackets."""
+        """Return `crossing` of many targets: Newton's method for all at once, kept within brackets."""
         far = abs(shift) + 40.0 / self._slowest
         low, high = max(low, -far), min(high, far)
         nodes = low + (high - low) * _SHARES
@@ -121,7 +121,7 @@ class LaplaceMixture(Kernel):
         return np.asarray(w)
 
     def _ratios(self, w: Floats, shift: float) -> tuple[Floats, Floats]:
-        """`log_ratio` at many points, and its slope there."""
+        """Return `log_ratio` at many points, and its slope there."""
         count = w.size
         signed = np.concatenate([w, w - shift])
         distances = np.abs(signed)
@@ -131,7 +131,7 @@ class LaplaceMixture(Kernel):
         return logs[:count] - logs[count:], slopes[:count] - slopes[count:]
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """From the fastest rate to well beyond the slowest."""
+        """Return from the fastest rate to well beyond the slowest."""
         fastest, slowest = max(self.rates), min(self.rates)
         reach = [0.5 / fastest * 2.0**i for i in range(10 + math.ceil(math.log2(fastest / slowest)))]
         ends = [0.0, shift, *between(0.0, shift, 1.0 / (fastest * max(2.0 * order, 1.0)))]
@@ -139,8 +139,8 @@ class LaplaceMixture(Kernel):
 
 
 @dataclass(frozen=True)
-class GammaLaplace(Kernel):
-    """Laplace noise whose inverse scale is Gamma(shape, rate_scale): tail (1 + rate_scale w)^-shape / 2.
+class GammaLaplace(NoiseKernel):
+    """A Laplace kernel whose inverse scale is Gamma(shape, rate_scale): tail (1 + rate_scale w)^-shape / 2.
 
     Its pure epsilon is (shape + 1) ln(1 + rate_scale * sensitivity) (r2dp Theorem 4.5).
 
@@ -162,43 +162,43 @@ class GammaLaplace(Kernel):
         return (0.0,)
 
     def log_density(self, w: float) -> float:
-        """ln(k theta / 2) - (k + 1) ln(1 + theta |w|)."""
+        """Return ln(k theta / 2) - (k + 1) ln(1 + theta |w|)."""
         grown = math.log1p(self.rate_scale * abs(w))
         return math.log(0.5 * self.shape * self.rate_scale) - (self.shape + 1.0) * grown
 
     def tail(self, w: float) -> float:
-        """(1 + theta w)^-k / 2."""
+        """Return (1 + theta w)^-k / 2."""
         return 0.5 * math.exp(-self.shape * math.log1p(self.rate_scale * w))
 
     def tails(self, w: Floats) -> Floats:
-        """`tail` of many distances."""
+        """Return `tail` of many distances."""
         return np.asarray(0.5 * np.exp(-self.shape * np.log1p(self.rate_scale * w)))
 
     def crossings(self, targets: Floats, low: float, high: float, shift: float) -> Floats:
-        """`crossing` of many targets: a fraction of two lines between the corners and beyond each."""
+        """Return `crossing` of many targets: a fraction of two lines between the corners and beyond each."""
         sign = 1.0 if shift >= 0.0 else -1.0
-        span, near, far = abs(shift), sign * low, sign * high
+        period, near, far = abs(shift), sign * low, sign * high
         near, far = min(near, far), max(near, far)
         ratio = np.exp(targets / (self.shape + 1.0))  # (1 + theta |v - span|) / (1 + theta |v|), v = sign w
         grown = np.expm1(targets / (self.shape + 1.0))
         with np.errstate(divide="ignore"):
-            if near >= 0.0 and far <= span:
-                v = (span + (1.0 - ratio) / self.rate_scale) / (1.0 + ratio)
+            if near >= 0.0 and far <= period:
+                v = (period + (1.0 - ratio) / self.rate_scale) / (1.0 + ratio)
             elif far <= 0.0:
-                v = 1.0 / self.rate_scale - span / grown
+                v = 1.0 / self.rate_scale - period / grown
             else:
-                v = -1.0 / self.rate_scale - span / grown
+                v = -1.0 / self.rate_scale - period / grown
         return np.clip(sign * v, low, high)
 
     def log_ratio(self, w: float, shift: float) -> float:
-        """(k + 1) ln((1 + theta |w - shift|) / (1 + theta |w|))."""
+        """Return (k + 1) ln((1 + theta |w - shift|) / (1 + theta |w|))."""
         if math.isinf(w):
             return 0.0
         gap = abs(w - shift) - abs(w)
         return (self.shape + 1.0) * math.log1p(self.rate_scale * gap / (1.0 + self.rate_scale * abs(w)))
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """Doublings until nothing is left of the tail."""
+        """Return doublings until nothing is left of the tail."""
         reach: list[float] = []
         step = 0.125 / (self.rate_scale * max(self.shape, 1.0))
         while len(reach) < 400 and (not reach or self.tail(reach[-1]) > NEGLIGIBLE):
@@ -209,5 +209,5 @@ class GammaLaplace(Kernel):
 
 
 def _step_of(kernel: GammaLaplace, order: float) -> float:
-    """A width over which the integrand of a Renyi divergence changes by a few e-folds at most."""
+    """Return a width over which the integrand of a Renyi divergence changes by a few e-folds at most."""
     return 1.0 / (kernel.rate_scale * (kernel.shape + 1.0) * max(2.0 * order, 1.0))

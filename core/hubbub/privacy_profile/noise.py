@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 
-__all__ = ["Gaussian", "Kernel", "Laplace", "Uniform"]
+__all__ = ["Gaussian", "Laplace", "NoiseKernel", "UniformNoise"]
 
 _ROOT2: Final = math.sqrt(2.0)
 NEGLIGIBLE: Final = 1e-30
@@ -29,36 +29,39 @@ NEGLIGIBLE: Final = 1e-30
 Floats = NDArray[np.float64]
 
 
-class Kernel(ABC):
-    """Symmetric noise about 0 with a density that never rises away from 0."""
+class NoiseKernel(ABC):
+    """A symmetric noise about 0 with a density that never rises away from 0."""
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Where the log-density has a corner or a jump, ascending."""
+        """The points where the log-density has a corner or a jump, ascending."""
         return ()
 
     @abstractmethod
     def log_density(self, w: float) -> float:
-        """Ln f(w) at a finite w; -inf where the density is 0."""
+        """Return ln f(w) at a finite w; -inf where the density is 0."""
 
     def density(self, w: float) -> float:
-        """f(w)."""
+        """Return f(w)."""
         return math.exp(self.log_density(w))
 
     @abstractmethod
     def tail(self, w: float) -> float:
-        """Pr(N > w) for w >= 0, accurate relative to itself."""
+        """Return Pr(N > w) for w >= 0, accurate relative to itself."""
 
     @abstractmethod
     def log_ratio(self, w: float, shift: float) -> float:
-        """Ln f(w) - ln f(w - shift), its limit where w is infinite; +-inf where one density is 0."""
+        """Return ln f(w) - ln f(w - shift), its limit where w is infinite; +-inf where one density is 0."""
 
     @abstractmethod
     def panels(self, shift: float, order: float) -> list[float]:
-        """Points between which f(w)^order f(w - shift)^(1 - order) is smooth and tame enough to integrate."""
+        """Return points between which f(w)^order f(w - shift)^(1 - order) is smooth enough to integrate."""
 
     def mass(self, low: float, high: float) -> float:
-        """Pr(low < N <= high); from the tails on its own side, so that small masses keep their digits."""
+        """Return Pr(low < N <= high).
+
+        From the tails on its own side, so that small masses keep their digits.
+        """
         if high <= low:
             return 0.0
         if low >= 0.0:
@@ -68,17 +71,23 @@ class Kernel(ABC):
         return 1.0 - self.tail(-low) - self.tail(high)
 
     def tails(self, w: Floats) -> Floats:
-        """`tail` of many distances, shape (n,)."""
+        """Return `tail` of many distances, shape (n,)."""
         return np.array([self.tail(distance) for distance in w.tolist()])
 
     def sides(self, w: Floats) -> tuple[Floats, Floats]:
-        """Pr(N <= w) and Pr(N > w) at many points; the smaller of the two accurate relative to itself."""
+        """Return Pr(N <= w) and Pr(N > w) at many points.
+
+        The smaller of the two accurate relative to itself.
+        """
         tails = self.tails(np.abs(w))
         right = w >= 0.0
         return np.where(right, 1.0 - tails, tails), np.where(right, tails, 1.0 - tails)
 
     def reach(self, mass: float) -> float:
-        """A distance beyond which, on each side, at most this mass lies; near the least one, or inf."""
+        """Return a distance beyond which, on each side, at most this mass lies.
+
+        Near the least one, or inf.
+        """
         high = 1.0
         while self.tail(high) > mass:
             high *= 2.0
@@ -93,11 +102,11 @@ class Kernel(ABC):
         return high
 
     def crossings(self, targets: Floats, low: float, high: float, shift: float) -> Floats:
-        """`crossing` of many targets, shape (n,)."""
+        """Return `crossing` of many targets, shape (n,)."""
         return np.array([self.crossing(target, low, high, shift) for target in targets.tolist()])
 
     def crossing(self, target: float, low: float, high: float, shift: float) -> float:
-        """The w in (low, high) where log_ratio passes target, for a stretch on which it is monotone.
+        """Return the w in (low, high) where log_ratio passes target, for a stretch on which it is monotone.
 
         Args:
             target: Strictly between the log-ratios at the two ends.
@@ -118,7 +127,7 @@ class Kernel(ABC):
         return self._root(target, low, high, shift)
 
     def _root(self, target: float, low: float, high: float, shift: float) -> float:
-        """Regula falsi (Illinois), with a bisection wherever it has not halved the bracket."""
+        """Return Regula falsi (Illinois), with a bisection wherever it has not halved the bracket."""
         at_low, at_high = self.log_ratio(low, shift) - target, self.log_ratio(high, shift) - target
         side = 0
         while True:
@@ -143,7 +152,7 @@ class Kernel(ABC):
 
 
 def positive(value: float, subject: str) -> float:
-    """Gives back a value, or raises the ParameterError that names its subject."""
+    """Return back a value, or raise the ParameterError that names its subject."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
@@ -155,8 +164,8 @@ def positive(value: float, subject: str) -> float:
 
 
 @dataclass(frozen=True)
-class Laplace(Kernel):
-    """Density e^(-|w| / scale) / (2 scale).
+class Laplace(NoiseKernel):
+    """A kernel of density e^(-|w| / scale) / (2 scale).
 
     Attributes:
         scale: b > 0, in units of the value; plain Laplace noise costs sensitivity / scale.
@@ -176,44 +185,44 @@ class Laplace(Kernel):
         return (0.0,)
 
     def log_density(self, w: float) -> float:
-        """-|w| / scale - ln(2 scale)."""
+        """Return -|w| / scale - ln(2 scale)."""
         return -abs(w) / self.scale - math.log(2.0 * self.scale)
 
     def tail(self, w: float) -> float:
-        """e^(-w / scale) / 2."""
+        """Return e^(-w / scale) / 2."""
         return 0.5 * math.exp(-w / self.scale)
 
     def tails(self, w: Floats) -> Floats:
-        """`tail` of many distances."""
+        """Return `tail` of many distances."""
         return np.asarray(0.5 * np.exp(-w / self.scale))
 
     def log_ratio(self, w: float, shift: float) -> float:
-        """(|w - shift| - |w|) / scale."""
+        """Return (|w - shift| - |w|) / scale."""
         # |w - shift| - |w|, without the cancellation that two large distances would bring
-        span = abs(shift)
-        gap = min(max(span - 2.0 * (w if shift >= 0 else -w), -span), span)
+        period = abs(shift)
+        gap = min(max(period - 2.0 * (w if shift >= 0 else -w), -period), period)
         return gap / self.scale
 
     def crossing(self, target: float, low: float, high: float, shift: float) -> float:
-        """Linear between the two corners."""
+        """Return linear between the two corners."""
         w = 0.5 * (abs(shift) - target * self.scale)
         return min(max(w if shift >= 0 else -w, low), high)
 
     def crossings(self, targets: Floats, low: float, high: float, shift: float) -> Floats:
-        """`crossing` of many targets."""
+        """Return `crossing` of many targets."""
         w = 0.5 * (abs(shift) - targets * self.scale)
         return np.clip(w if shift >= 0 else -w, low, high)
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """Halvings toward the corners, doublings away from them."""
+        """Return halvings toward the corners, doublings away from them."""
         reach = [0.5 * self.scale * 2.0**i for i in range(10)]
         ends = [0.0, shift, *between(0.0, shift, self.scale / max(2.0 * order, 1.0))]
         return sorted({*ends, *(min(0.0, shift) - r for r in reach), *(max(0.0, shift) + r for r in reach)})
 
 
 @dataclass(frozen=True)
-class Gaussian(Kernel):
-    """Density e^(-w^2 / (2 sigma^2)) / (sigma sqrt(2 pi)).
+class Gaussian(NoiseKernel):
+    """A kernel of density e^(-w^2 / (2 sigma^2)) / (sigma sqrt(2 pi)).
 
     Attributes:
         sigma: Standard deviation > 0, in units of the value.
@@ -225,39 +234,39 @@ class Gaussian(Kernel):
         positive(self.sigma, "the sigma of a Gaussian kernel")
 
     def log_density(self, w: float) -> float:
-        """-w^2 / (2 sigma^2) - ln(sigma sqrt(2 pi))."""
+        """Return -w^2 / (2 sigma^2) - ln(sigma sqrt(2 pi))."""
         return -0.5 * (w / self.sigma) ** 2 - math.log(self.sigma * math.sqrt(2.0 * math.pi))
 
     def tail(self, w: float) -> float:
-        """erfc(w / (sigma sqrt 2)) / 2."""
+        """Return erfc(w / (sigma sqrt 2)) / 2."""
         return 0.5 * math.erfc(w / (self.sigma * _ROOT2))
 
     def tails(self, w: Floats) -> Floats:
-        """`tail` of many distances."""
+        """Return `tail` of many distances."""
         z = w / (self.sigma * _ROOT2)
         return 0.5 * np.fromiter(map(math.erfc, z.tolist()), dtype=np.float64, count=z.size)
 
     def log_ratio(self, w: float, shift: float) -> float:
-        """(shift - 2 w) shift / (2 sigma^2)."""
+        """Return (shift - 2 w) shift / (2 sigma^2)."""
         return 0.5 * (shift / self.sigma) * ((shift - 2.0 * w) / self.sigma)
 
     def crossing(self, target: float, low: float, high: float, shift: float) -> float:
-        """Linear in w everywhere."""
+        """Return linear in w everywhere."""
         return min(max(0.5 * shift - target * self.sigma * (self.sigma / shift), low), high)
 
     def crossings(self, targets: Floats, low: float, high: float, shift: float) -> Floats:
-        """`crossing` of many targets."""
+        """Return `crossing` of many targets."""
         return np.clip(0.5 * shift - targets * (self.sigma * (self.sigma / shift)), low, high)
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """Sigmas about the integrand, a Gaussian of the same sigma about (1 - order) shift."""
+        """Return sigmas about the integrand, a Gaussian of the same sigma about (1 - order) shift."""
         centre = (1.0 - order) * shift
         return [centre + self.sigma * i for i in range(-12, 13)]
 
 
 @dataclass(frozen=True)
-class Uniform(Kernel):
-    """Density 1 / (2 half_width) on [-half_width, half_width]: bounded, hence never pure.
+class UniformNoise(NoiseKernel):
+    """A kernel of density 1 / (2 half_width) on [-half_width, half_width]: bounded, hence never pure.
 
     Attributes:
         half_width: > 0, in units of the value.
@@ -274,28 +283,28 @@ class Uniform(Kernel):
         return (-self.half_width, self.half_width)
 
     def log_density(self, w: float) -> float:
-        """-ln(2 half_width) inside."""
+        """Return -ln(2 half_width) inside."""
         return -math.log(2.0 * self.half_width) if abs(w) <= self.half_width else -math.inf
 
     def tail(self, w: float) -> float:
-        """(1 - w / half_width) / 2, and 0 beyond."""
+        """Return (1 - w / half_width) / 2, and 0 beyond."""
         return 0.5 * max(0.0, 1.0 - w / self.half_width)
 
     def log_ratio(self, w: float, shift: float) -> float:
-        """0 where both reach, +-inf where one does."""
+        """Return 0 where both reach, +-inf where one does."""
         here, there = abs(w) <= self.half_width, abs(w - shift) <= self.half_width
         if here == there:
             return 0.0
         return math.inf if here else -math.inf
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """The four jumps."""
+        """Return the four jumps."""
         h = self.half_width
         return sorted({-h, h, shift - h, shift + h})
 
 
 def between(low: float, high: float, step: float) -> list[float]:
-    """Equally spaced points strictly between two others, at most 256 of them."""
+    """Return equally spaced points strictly between two others, at most 256 of them."""
     low, high = min(low, high), max(low, high)
     count = min(256, math.ceil((high - low) / step))
     return [low + (high - low) * i / count for i in range(1, count)]

@@ -34,7 +34,7 @@ _HALVINGS: Final = 16
 
 @dataclass(frozen=True)
 class _Piece:
-    """Outputs, as distances from x, on which the loss is the kernel's log-ratio plus a constant."""
+    """An interval of outputs on which the loss is the kernel's log-ratio plus a constant."""
 
     low: float
     high: float
@@ -67,7 +67,7 @@ class PairLoss:
 
     @property
     def swapped(self) -> PairLoss:
-        """The same pair in the other direction."""
+        """The pair in the other direction."""
         return PairLoss(self.law, self.other, self.x)
 
     @cached_property
@@ -98,7 +98,7 @@ class PairLoss:
         return tuple(pieces)
 
     def _limit(self, end: float, probe: float) -> float:
-        """The kernel's log-ratio at the end of a piece, from its inside."""
+        """Return the kernel's log-ratio at the end of a piece, from its inside."""
         ratio = self.law.kernel.log_ratio(end, self._shift)
         if math.isinf(ratio) and math.isfinite(end):
             # the density jumps here: it is constant on both sides
@@ -124,7 +124,7 @@ class PairLoss:
         return math.fsum(p.here * mass(p.low, p.high) for p in self._pieces if p.there == 0.0)
 
     def masses_above(self, epsilon: float) -> tuple[float, float]:
-        """Probability under x, and under x', of the outputs whose loss exceeds epsilon.
+        """Return probability under x, and under x', of the outputs whose loss exceeds epsilon.
 
         Args:
             epsilon: Any sign.
@@ -146,7 +146,7 @@ class PairLoss:
         return math.fsum(here), math.fsum(there)
 
     def delta(self, epsilon: float) -> float:
-        """Sup over events of Pr_x - e^epsilon Pr_x', exactly; of either sign of epsilon.
+        """Return sup over events of Pr_x - e^epsilon Pr_x', exactly; of either sign of epsilon.
 
         Args:
             epsilon: Finite.
@@ -155,7 +155,7 @@ class PairLoss:
         return min(1.0, max(0.0, here - math.exp(epsilon) * there)) if there else here
 
     def deltas(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
-        """`delta` of many epsilons at once.
+        """Return `delta` of many epsilons at once.
 
         Args:
             epsilons: Ascending and finite, of either sign, shape (n,).
@@ -194,7 +194,7 @@ class PairLoss:
             return np.clip(np.where(there > 0.0, here - np.exp(epsilons) * there, here), 0.0, 1.0)
 
     def within(self, cut: float) -> tuple[float, float]:
-        """The least and the largest finite loss, but for outputs whose probability under x is at most `cut`.
+        """Return the least and the largest finite loss, but for outputs of probability at most `cut` under x.
 
         Args:
             cut: In (0, 1); the kernel's two tails of that mass are left aside.
@@ -211,7 +211,7 @@ class PairLoss:
         return (min(losses), max(losses)) if losses else (0.0, 0.0)
 
     def renyi(self, order: float) -> float:
-        """The Renyi divergence of this order, by Gauss-Legendre quadrature between all breaks, in logarithms.
+        """Return the Renyi divergence of this order, by Gauss-Legendre quadrature between all breaks.
 
         Args:
             order: alpha > 1.
@@ -249,7 +249,7 @@ class PairLoss:
 
 
 def _toward_ends(piece: _Piece) -> list[float]:
-    """Points that halve their distance to each finite end, where a steep integrand has its whole mass."""
+    """Return points that halve their distance to each finite end, where steep integrands have mass."""
     low, high = piece.low, piece.high
     width = high - low if math.isfinite(high - low) else max(abs(low if math.isfinite(low) else high), 1.0)
     steps = [width * 2.0**-i for i in range(1, _HALVINGS)]

@@ -29,7 +29,7 @@ _FINEST: Final = 1e-9
 
 
 class PairSearch:
-    """Pairs of values of a domain at most `reach` apart, for figures of which the largest is wanted.
+    """A search for the pair of values, at most `reach` apart, for which a figure is largest.
 
     Args:
         law: Of the reports.
@@ -46,7 +46,7 @@ class PairSearch:
         self.scanned = self._scan(values, shifts)
 
     def best(self, figure: Figure, starts: Iterable[PairLoss] = ()) -> tuple[PairLoss, float]:
-        """The pair with the largest figure found, and the figure.
+        """Return the pair with the largest figure found, and the figure.
 
         Args:
             figure: Of a pair; may be inf.
@@ -58,7 +58,7 @@ class PairSearch:
         return max((self._climb(figure, pair, value) for pair, value in found), key=lambda result: result[1])
 
     def best_delta(self, epsilon: float) -> tuple[PairLoss, float]:
-        """The pair with the largest delta(epsilon) found, following peaks from smaller epsilons."""
+        """Return the pair with the largest delta(epsilon) found, following peaks from smaller epsilons."""
         starts: list[PairLoss] = []
         for share in _STAGES:
             pair, value = self.best(_delta_at(share * epsilon), starts[-1:])
@@ -66,7 +66,7 @@ class PairSearch:
         return pair, value
 
     def ridge(self, top: float, steps: int) -> list[tuple[float, PairLoss, float]]:
-        """The worst pair at equally spaced epsilons from 0 to top, each found from the one before.
+        """Return the worst pair at equally spaced epsilons from 0 to top, each found from the one before.
 
         Args:
             top: Last epsilon.
@@ -82,7 +82,7 @@ class PairSearch:
         return found
 
     def _climb(self, figure: Figure, pair: PairLoss, value: float) -> tuple[PairLoss, float]:
-        """Compass search: moves of one value, the other, and both, of falling size."""
+        """Climb by compass search: moves of one value, the other, and both, of falling size."""
         if math.isinf(value):
             return pair, value
         low, high = self.domain
@@ -113,7 +113,7 @@ class PairSearch:
         return [PairLoss(self.law, x, other) for x, other in sorted(pairs)]
 
     def _pair(self, x: float, other: float) -> PairLoss | None:
-        """The pair, moved into the domain; None where nothing of its distance is left, or too much."""
+        """Return the pair, moved into the domain; None where nothing of its distance is left, or too much."""
         low, high = self.domain
         x, other = min(max(x, low), high), min(max(other, low), high)
         return PairLoss(self.law, x, other) if 0.0 < abs(x - other) <= self.reach * (1.0 + 1e-12) else None

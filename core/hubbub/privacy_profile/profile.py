@@ -33,7 +33,7 @@ from hubbub.privacy_profile.boost import (
     boost_for,
 )
 from hubbub.privacy_profile.mixtures import GammaLaplace, LaplaceMixture
-from hubbub.privacy_profile.noise import Gaussian, Kernel, Laplace, Uniform
+from hubbub.privacy_profile.noise import Gaussian, Laplace, NoiseKernel, UniformNoise
 from hubbub.privacy_profile.pair import PairLoss
 from hubbub.privacy_profile.pair_search import PairSearch
 from hubbub.privacy_profile.random_scale import RandomScale, noise_of
@@ -45,15 +45,15 @@ __all__ = [
     "GammaLaplace",
     "Gaussian",
     "Interval",
-    "Kernel",
     "Laplace",
     "LaplaceMixture",
+    "NoiseKernel",
     "PairLoss",
     "Profile",
     "RandomScale",
     "Region",
     "RelativeRegion",
-    "Uniform",
+    "UniformNoise",
     "boost_for",
     "gaussian_sigma",
     "largest_boost",
@@ -76,7 +76,7 @@ MAX_EPSILON: Final = 1e4
 
 @dataclass(frozen=True)
 class Profile:
-    """What one report costs at worst, over all neighbouring values.
+    """The privacy profile of one report: its worst cost over all neighbouring values.
 
     Attributes:
         law: What reports are drawn from.
@@ -107,7 +107,7 @@ class Profile:
 
     @property
     def translates(self) -> bool:
-        """Whether all values share one law up to a shift, so that only the distance of a pair matters."""
+        """True if all values share one law up to a shift, so that only the distance of a pair matters."""
         return self.law.boost == 0.0 or isinstance(self.law.region, AbsoluteRegion)
 
     @property
@@ -120,7 +120,7 @@ class Profile:
         )
 
     def delta(self, epsilon: float) -> float:
-        """The least delta for which one report is (epsilon, delta)-private.
+        """Return the least delta for which one report is (epsilon, delta)-private.
 
         Args:
             epsilon: >= 0.
@@ -129,7 +129,7 @@ class Profile:
         return self.worst_delta(epsilon)[1]
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon for which one report is (epsilon, delta)-private, to the last digits, from above.
+        """Return the least epsilon for which one report is (epsilon, delta)-private, from above.
 
         Args:
             delta: In [0, 1]; 0 gives the pure epsilon.
@@ -156,7 +156,7 @@ class Profile:
         return self.worst(lambda pair: pair.largest)[1]
 
     def renyi(self, order: float) -> float:
-        """The largest Renyi divergence of this order, by quadrature.
+        """Return the largest Renyi divergence of this order, by quadrature.
 
         Args:
             order: alpha > 1.
@@ -168,7 +168,7 @@ class Profile:
         return coarse.best(figure)[1]
 
     def worst(self, figure: Callable[[PairLoss], float]) -> tuple[PairLoss, float]:
-        """The pair of neighbours for which a figure is largest, and the figure.
+        """Return the pair of neighbours for which a figure is largest, and the figure.
 
         Args:
             figure: Of a pair, the larger the worse; for delta use `worst_delta`.
@@ -179,7 +179,7 @@ class Profile:
         return self._search.best(figure)
 
     def worst_delta(self, epsilon: float) -> tuple[PairLoss, float]:
-        """The pair of neighbours for which delta(epsilon) is largest, and that delta.
+        """Return the pair of neighbours for which delta(epsilon) is largest, and that delta.
 
         Args:
             epsilon: >= 0.
@@ -189,7 +189,7 @@ class Profile:
         return self._search.best_delta(epsilon)
 
     def ridge(self, top: float, steps: int) -> list[tuple[float, PairLoss, float]]:
-        """The worst pair, and its delta, at equally spaced epsilons from 0 to top.
+        """Return the worst pair, and its delta, at equally spaced epsilons from 0 to top.
 
         Args:
             top: Last epsilon, > 0.
@@ -213,7 +213,7 @@ class Profile:
 
 
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """The least sigma at which plain Gaussian noise is (epsilon, delta)-private, from above.
+    """Return the least sigma at which plain Gaussian noise is (epsilon, delta)-private, from above.
 
     Args:
         epsilon: > 0.
@@ -244,7 +244,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
 
 
 def largest_boost(
-    kernel: Kernel,
+    kernel: NoiseKernel,
     region: Region,
     *,
     sensitivity: float,
@@ -252,7 +252,7 @@ def largest_boost(
     delta: float,
     domain: Interval | None = None,
 ) -> float | None:
-    """The largest boost at which one report stays (epsilon, delta)-private, exactly, from below.
+    """Return the largest boost at which one report stays (epsilon, delta)-private, exactly, from below.
 
     What budget-recycling-dp's Algorithm 1 looks for. delta(epsilon) need not grow with the boost: a little
     boost takes mass from the kernel's tails. So -ln(1 - q) is scanned from above before it is bisected.
@@ -290,7 +290,7 @@ def largest_boost(
 
 
 def _least_epsilon(pair: PairLoss, delta: float, above: float) -> float:
-    """The least epsilon >= above with pair.delta(epsilon) <= delta, from above; inf where there is none."""
+    """Return the least epsilon >= above with pair.delta(epsilon) <= delta, from above; inf if none."""
     low, high = above, max(1.0, 2.0 * above)
     while pair.delta(high) > delta:
         low, high = high, 2.0 * high

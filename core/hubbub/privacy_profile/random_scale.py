@@ -25,10 +25,10 @@ from typing import Final
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, TwoPoint, Uniform
+from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, TwoPoint, UniformScale
 from hubbub.privacy_profile.interpolant import Interpolant
 from hubbub.privacy_profile.mixtures import GammaLaplace, LaplaceMixture
-from hubbub.privacy_profile.noise import NEGLIGIBLE, Floats, Kernel, between
+from hubbub.privacy_profile.noise import NEGLIGIBLE, Floats, NoiseKernel, between
 
 __all__ = ["RandomScale", "noise_of"]
 
@@ -42,22 +42,22 @@ _FAR: Final = 60
 
 
 @dataclass(frozen=True)
-class RandomScale(Kernel):
-    """Laplace noise of an inverse scale with a continuous law.
+class RandomScale(NoiseKernel):
+    """A Laplace kernel of an inverse scale with a continuous law.
 
     Attributes:
         law: Of the inverse scale, per unit of the value.
     """
 
-    law: Uniform | TruncatedGaussian
-    _above: Uniform | TruncatedGaussian = field(init=False, repr=False)
+    law: UniformScale | TruncatedGaussian
+    _above: UniformScale | TruncatedGaussian = field(init=False, repr=False)
     _log_total: Interpolant = field(init=False, repr=False, compare=False)
     _log: Interpolant = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         law = self.law
-        if isinstance(law, Uniform):
-            above: Uniform | TruncatedGaussian = Uniform(0.0, law.high - law.low)
+        if isinstance(law, UniformScale):
+            above: UniformScale | TruncatedGaussian = UniformScale(0.0, law.high - law.low)
         elif isinstance(law, TruncatedGaussian):
             above = TruncatedGaussian(law.mean - law.low, law.sigma, 0.0, law.high - law.low)
         else:
@@ -73,27 +73,27 @@ class RandomScale(Kernel):
         return (0.0,)
 
     def log_density(self, w: float) -> float:
-        """-ln 2 + ln E[u e^(-u |w|)]."""
+        """Return -ln 2 + ln E[u e^(-u |w|)]."""
         return self._log(abs(w)) - self.law.low * abs(w) - math.log(2.0)
 
     def tail(self, w: float) -> float:
-        """E[e^(-u w)] / 2; 0 at infinity."""
+        """Return E[e^(-u w)] / 2; 0 at infinity."""
         return 0.0 if math.isinf(w) else 0.5 * math.exp(self._log_total(w) - self.law.low * w)
 
     def tails(self, w: Floats) -> Floats:
-        """`tail` of many finite distances."""
+        """Return `tail` of many finite distances."""
         total, _, log = self._above.factored(w)
         return np.asarray(0.5 * total * np.exp(log - self.law.low * w))
 
     def log_ratio(self, w: float, shift: float) -> float:
-        """Tends to that of the least rate."""
+        """Return the log-ratio; far out it tends to that of the least rate."""
         if math.isinf(w):
             return -self.law.low * shift if w > 0 else self.law.low * shift
         near, far = abs(w), abs(w - shift)
         return self.law.low * (far - near) + self._log(near) - self._log(far)
 
     def crossings(self, targets: Floats, low: float, high: float, shift: float) -> Floats:
-        """`crossing` of many targets, all by bisection at once."""
+        """Return `crossing` of many targets, all by bisection at once."""
         nodes = _nodes(low, high, abs(shift))
         known = self._ratios(nodes, shift)
         sign = 1.0 if self.log_ratio(high, shift) > self.log_ratio(low, shift) else -1.0
@@ -106,7 +106,7 @@ class RandomScale(Kernel):
         return np.asarray(0.5 * (left + right))
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """Doublings from the fastest rate until nothing is left of the tail."""
+        """Return doublings from the fastest rate until nothing is left of the tail."""
         fastest = self._fastest
         reach = [0.5 / fastest]
         while len(reach) < _DOUBLINGS and self.tail(reach[-1]) > NEGLIGIBLE:
@@ -128,18 +128,18 @@ class RandomScale(Kernel):
         return np.asarray(self.law.low * (far - near) + logs[: w.size] - logs[w.size :])
 
     def _log_totals(self, w: Floats) -> Floats:
-        """The logarithm of E[e^(-(u - low) w)]: of twice the tail, without its slowest exponential."""
+        """Return the logarithm of E[e^(-(u - low) w)]: of twice the tail, without its slowest exponential."""
         total, _, log = self._above.factored(w)
         return np.asarray(np.log(total) + log)
 
     def _logs(self, w: Floats) -> Floats:
-        """The logarithm of E[u e^(-(u - low) w)]: of twice the density, without its slowest exponential."""
+        """Return ln E[u e^(-(u - low) w)]: of twice the density, without its slowest exponential."""
         total, first, log = self._above.factored(w)
         return np.asarray(np.log(self.law.low * total + first) + log)
 
 
 def _nodes(low: float, high: float, step: float) -> Floats:
-    """Points of a stretch in order, its finite ends included: even, or doubling away from the finite end."""
+    """Return the points of a stretch in order, ends included: even, or doubling from the finite end."""
     away = step * 2.0 ** np.arange(-8, _FAR)
     if math.isinf(high):
         return np.concatenate([[low], low + away])
@@ -148,8 +148,8 @@ def _nodes(low: float, high: float, step: float) -> Floats:
     return np.linspace(low, high, 65)
 
 
-def noise_of(law: ScaleLaw) -> Kernel:
-    """Gives the noise kernel of any law of the inverse scale.
+def noise_of(law: ScaleLaw) -> NoiseKernel:
+    """Return the noise kernel of any law of the inverse scale.
 
     Raises:
         ParameterError: If there is none for it.
@@ -162,6 +162,6 @@ def noise_of(law: ScaleLaw) -> Kernel:
         return LaplaceMixture([u for u, _ in atoms], [p for _, p in atoms])
     if isinstance(law, Gamma):
         return GammaLaplace(law.shape, law.scale)
-    if isinstance(law, Uniform | TruncatedGaussian):
+    if isinstance(law, UniformScale | TruncatedGaussian):
         return RandomScale(law)
     raise ParameterError(f"law must be a law of the inverse scale, got {type(law).__name__}")

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.privacy_profile.noise import Floats, Gaussian, Kernel, Laplace
+from hubbub.privacy_profile.noise import Floats, Gaussian, Laplace, NoiseKernel
 
 __all__ = ["Scaled", "scaled"]
 
 
-def scaled(kernel: Kernel, factor: float) -> Kernel:
-    """The kernel of `factor` times the noise.
+def scaled(kernel: NoiseKernel, factor: float) -> NoiseKernel:
+    """Return the kernel of `factor` times the noise.
 
     Args:
         kernel: Any.
@@ -31,15 +31,15 @@ def scaled(kernel: Kernel, factor: float) -> Kernel:
 
 
 @dataclass(frozen=True)
-class Scaled(Kernel):
-    """Another kernel's noise times a factor.
+class Scaled(NoiseKernel):
+    """A kernel's noise times a factor.
 
     Attributes:
         kernel: Whose noise.
         factor: > 0.
     """
 
-    kernel: Kernel
+    kernel: NoiseKernel
     factor: float
 
     def __post_init__(self) -> None:
@@ -52,31 +52,31 @@ class Scaled(Kernel):
         return tuple(self.factor * kink for kink in self.kernel.kinks)
 
     def log_density(self, w: float) -> float:
-        """Ln f(w / factor) - ln factor."""
+        """Return ln f(w / factor) - ln factor."""
         return self.kernel.log_density(w / self.factor) - math.log(self.factor)
 
     def tail(self, w: float) -> float:
-        """The kernel's at w / factor."""
+        """Return the kernel's at w / factor."""
         return self.kernel.tail(w / self.factor)
 
     def tails(self, w: Floats) -> Floats:
-        """`tail` of many distances."""
+        """Return `tail` of many distances."""
         return self.kernel.tails(w / self.factor)
 
     def log_ratio(self, w: float, shift: float) -> float:
-        """The kernel's, both distances divided."""
+        """Return the kernel's, both distances divided."""
         return self.kernel.log_ratio(w / self.factor, shift / self.factor)
 
     def crossing(self, target: float, low: float, high: float, shift: float) -> float:
-        """The kernel's, multiplied."""
+        """Return the kernel's, multiplied."""
         f = self.factor
         return min(max(f * self.kernel.crossing(target, low / f, high / f, shift / f), low), high)
 
     def crossings(self, targets: Floats, low: float, high: float, shift: float) -> Floats:
-        """`crossing` of many targets."""
+        """Return `crossing` of many targets."""
         f = self.factor
         return np.clip(f * self.kernel.crossings(targets, low / f, high / f, shift / f), low, high)
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """The kernel's, multiplied."""
+        """Return the kernel's, multiplied."""
         return [self.factor * end for end in self.kernel.panels(shift / self.factor, order)]

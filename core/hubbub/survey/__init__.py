@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     )
     from hubbub.survey.single import Single
     from hubbub.survey.survey import Survey
-    from hubbub.survey.table import MAX_ATTRIBUTES, Table, check_size
+    from hubbub.survey.table import MAX_ATTRIBUTES, CrossTable, check_size
 
 __all__ = [
     "KINDS",
@@ -72,6 +72,7 @@ __all__ = [
     "Attribute",
     "Choice",
     "Compared",
+    "CrossTable",
     "Domain",
     "Form",
     "IntegerDomain",
@@ -85,7 +86,6 @@ __all__ = [
     "Single",
     "Survey",
     "SurveyList",
-    "Table",
     "attribute_from_spec",
     "check_attributes",
     "check_size",
@@ -155,7 +155,7 @@ attach(
         "hubbub.survey.survey": ("Survey",),
         "hubbub.survey.table": (
             "MAX_ATTRIBUTES",
-            "Table",
+            "CrossTable",
             "check_size",
         ),
     },

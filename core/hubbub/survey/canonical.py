@@ -47,7 +47,7 @@ _LARGEST: Final = 2**63 - 1
 
 
 class Parts(TypedDict):
-    """Everything that makes a Survey, by the names of its fields."""
+    """The parts of a Survey, by the names of its fields."""
 
     id: str
     version: int
@@ -66,7 +66,7 @@ class Parts(TypedDict):
 
 
 def encode(survey: Survey) -> bytes:
-    """The canonical bytes of a survey whose parts have been checked."""
+    """Return the canonical bytes of a survey whose parts have been checked."""
     form = survey.form
     attributes: object
     if isinstance(form, Single):
@@ -96,7 +96,7 @@ def encode(survey: Survey) -> bytes:
 
 
 def _single(form: Single) -> list[object]:
-    """The mapping and the categories of one attribute."""
+    """Return the mapping and the categories of one attribute."""
     sizes = np.bincount(form.category_of).tolist()
     mapping = form.mapping
     # Nil where the order of the domain is the order of the inputs, and for grid points.
@@ -108,7 +108,7 @@ def _single(form: Single) -> list[object]:
 
 
 def decode(data: bytes) -> Parts:
-    """The parts that canonical bytes describe, of the right types; `Survey` checks what they mean.
+    """Return the parts that canonical bytes describe, of the right types; `Survey` checks what they mean.
 
     Raises:
         WireError: If the bytes are not of this layout.
@@ -156,7 +156,7 @@ def decode(data: bytes) -> Parts:
 
 
 def _form(specs: object, fields: object, epsilon: float) -> Form:
-    """What a survey of another form than one attribute asks for."""
+    """Return the form of a survey that has another than one attribute."""
     attributes = tuple(map(attribute_from_spec, packing.array(specs, "attributes")))
     parts = packing.array(fields, "form")
     if parts and parts[0] == TABLE:
@@ -167,9 +167,10 @@ def _form(specs: object, fields: object, epsilon: float) -> Form:
 
 
 def require_same(data: bytes, canonical: bytes) -> None:
-    """Refuses bytes that say the same as `canonical` in another encoding.
+    """Refuse bytes that say the same as `canonical` in another encoding.
 
-    One survey must have one digest: with two, the reports of half the crowd would be of an unknown survey.
+    One survey must have one digest: with two, the reports of half the population would be of an unknown
+        survey.
 
     Raises:
         WireError: If they differ.

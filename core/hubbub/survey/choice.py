@@ -1,4 +1,4 @@
-"""What "auto" was taken to stand for in a survey file, and among what it was chosen."""
+"""The choice of "auto" in a survey file, and the mechanisms that it was made among."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Choice:
-    """What "auto" was taken to stand for when the file was compiled, and among what it was chosen.
+    """The mechanism that "auto" chose when the file was compiled, and those that it was chosen among.
 
     It is the author's: canonical bytes hold the channel that was chosen, not what it was compared with.
 
@@ -55,7 +55,7 @@ class Choice:
 
     @property
     def why(self) -> str:
-        """Why this one, in a sentence."""
+        """The reason for the choice, in a sentence."""
         first, rest = self.compared[0], self.compared[1:]
         said = (
             f"least exact error for the objective {self.objective} with {self.devices:,} devices, of "

@@ -1,4 +1,4 @@
-"""What a device may hold: an attribute, its domain, and whether its value is expected to change.
+"""The attributes of a device: their domains, and whether their values are expected to change.
 
 Attributes are registered on the device by its host application, never by a survey.
 """
@@ -74,7 +74,7 @@ class LabelDomain:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Where each label stands."""
+        """The index of each label."""
         return {label: i for i, label in enumerate(self.labels)}
 
 
@@ -93,7 +93,7 @@ class NumberDomain:
             raise ParameterError(f"high must be above low {self.low!r}, got {self.high!r}")
 
     def grid(self, points: int) -> NDArray[np.float64]:
-        """The equally spaced numbers from low to high, shape (points,), rising.
+        """Return the equally spaced numbers from low to high, shape (points,), rising.
 
         Raises:
             ParameterError: If floats are too coarse there for so many different numbers.
@@ -142,23 +142,23 @@ class Attribute:
 
     @classmethod
     def integer(cls, attribute_id: str, low: int, high: int, *, kind: Kind = "evolving") -> Attribute:
-        """An attribute whose values are the whole numbers low..high."""
+        """Return an attribute whose values are the whole numbers low..high."""
         return cls(attribute_id, kind, IntegerDomain(low, high))
 
     @classmethod
     def labels(cls, attribute_id: str, labels: Sequence[str], *, kind: Kind = "evolving") -> Attribute:
-        """An attribute whose values are the given labels."""
+        """Return an attribute whose values are the given labels."""
         return cls(attribute_id, kind, LabelDomain(tuple(labels)))
 
     @classmethod
     def number(cls, attribute_id: str, low: float, high: float, *, kind: Kind = "evolving") -> Attribute:
-        """An attribute whose values are the real numbers low..high."""
+        """Return an attribute whose values are the real numbers low..high."""
         # Adding zero turns -0.0 into 0.0: equal domains have equal bytes.
         return cls(attribute_id, kind, NumberDomain(float(low) + 0.0, float(high) + 0.0))
 
     @property
     def size(self) -> int:
-        """How many values its domain has, missing not counted.
+        """The number of values of its domain, missing not counted.
 
         Raises:
             ParameterError: If the domain is not discrete.
@@ -171,7 +171,7 @@ class Attribute:
         raise ParameterError(f"attribute {self.id} must have a discrete domain to have a size, got numbers")
 
     def label_of(self, index: int) -> str:
-        """The name of the value at `index` of a discrete domain."""
+        """Return the name of the value at `index` of a discrete domain."""
         if isinstance(self.domain, IntegerDomain):
             return str(self.domain.low + index)
         if isinstance(self.domain, LabelDomain):
@@ -179,7 +179,7 @@ class Attribute:
         raise ParameterError(f"attribute {self.id} must have a discrete domain to have labels, got numbers")
 
     def index_of(self, value: object) -> int:
-        """Where a value stands in a discrete domain: 0..size-1, or `size` for missing and anything else.
+        """Return the index of a value in a discrete domain: 0..size-1, or `size` for anything else.
 
         It never raises on a value, so that what a device sends does not depend on an error either. Whole
         floats count as integers; a bool is neither an integer nor a label.
@@ -196,7 +196,7 @@ class Attribute:
         return domain.index.get(value, size) if isinstance(value, str) else size
 
     def to_spec(self) -> list[object]:
-        """The attribute as plain values that msgpack carries; `attribute_from_spec` reads them."""
+        """Return the attribute as plain values that msgpack carries; `attribute_from_spec` reads them."""
         domain = self.domain
         if isinstance(domain, LabelDomain):
             return [self.id, self.kind, "label", list(domain.labels)]
@@ -205,7 +205,7 @@ class Attribute:
 
 
 def _whole(value: object) -> int | None:
-    """`value` as an int if it is a whole number (a NumPy scalar included), else None."""
+    """Return `value` as an int if it is a whole number (a NumPy scalar included), else None."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
     if isinstance(value, numbers.Integral):
@@ -218,7 +218,7 @@ def _whole(value: object) -> int | None:
 
 
 def exact_number(value: object) -> Fraction | None:
-    """`value` as the exact number that it is, or None if it is none."""
+    """Return `value` as the exact number that it is, or None if it is none."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
     if isinstance(value, numbers.Rational):
@@ -228,7 +228,7 @@ def exact_number(value: object) -> Fraction | None:
 
 
 def attribute_from_spec(spec: object) -> Attribute:
-    """The attribute that `Attribute.to_spec` described; the description is not trusted.
+    """Return the attribute that `Attribute.to_spec` described; the description is not trusted.
 
     Raises:
         WireError: If it has another shape or other types.

@@ -44,7 +44,7 @@ def _decoded(data: bytes) -> Point | None:
 
 
 def _doubled(point: Point) -> Point:
-    """Twice a point (RFC 8032, 5.1: the law is complete, so no denominator is 0)."""
+    """Return twice a point (RFC 8032, 5.1: the law is complete, so no denominator is 0)."""
     x, y = point
     product = D * x * x * y * y % P
     return (

@@ -7,9 +7,9 @@ from typing import TypeAlias
 from hubbub import estimation
 from hubbub.survey.score import Score
 from hubbub.survey.single import Single
-from hubbub.survey.table import Table
+from hubbub.survey.table import CrossTable
 
-Form: TypeAlias = Single | Table | Score
+Form: TypeAlias = Single | CrossTable | Score
 """One attribute, the cross table of several, or a score of several numbers."""
 
 AnyEstimator: TypeAlias = "estimation.AnyEstimator | estimation.MarginsEstimator | estimation.ScoreEstimator"

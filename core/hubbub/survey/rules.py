@@ -31,22 +31,22 @@ MISSING: Final = "missing"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Checks of single values of one survey, read from `file`."""
+    """The checks of single values of one survey, read from `file`."""
 
     file: str
 
     def refuse(self, key: str, rule: str, value: object) -> NoReturn:
-        """Raises the SurveyError of a broken rule."""
+        """Raise the SurveyError of a broken rule."""
         raise SurveyError(self.file, key, rule, value)
 
     def integer(self, key: str, value: object, low: int, high: int) -> int:
-        """`value` if it is an integer in [low, high]."""
+        """Return `value` if it is an integer in [low, high]."""
         if type(value) is not int or not low <= value <= high:
             self.refuse(key, f"must be an integer from {low} to {high}", value)
         return value
 
     def real(self, key: str, value: object, low: float = -math.inf, high: float = math.inf) -> float:
-        """`value` as a float if it is a finite number in [low, high]."""
+        """Return `value` as a float if it is a finite number in [low, high]."""
         bounds = "" if low == -math.inf else f" from {low:g} to {high:g}"
         rule = f"must be a finite number{bounds}"
         if type(value) not in (int, float):
@@ -60,19 +60,19 @@ class Rules:
         return number + 0.0
 
     def text(self, key: str, value: object, max_characters: int) -> str:
-        """`value` if it is printable text of 1 to `max_characters`."""
+        """Return `value` if it is printable text of 1 to `max_characters`."""
         if not isinstance(value, str) or not 1 <= len(value) <= max_characters or not value.isprintable():
             self.refuse(key, f"must be printable text of 1 to {max_characters} characters", value)
         return value
 
     def identifier(self, key: str, value: object) -> str:
-        """`value` if it can be an id."""
+        """Return `value` if it can be an id."""
         if not isinstance(value, str) or not IDENTIFIER.fullmatch(value):
             self.refuse(key, IDENTIFIER_RULE, value)
         return value
 
     def choice(self, key: str, value: object, choices: Sequence[str]) -> str:
-        """`value` if it is one of `choices`."""
+        """Return `value` if it is one of `choices`."""
         if not isinstance(value, str) or value not in choices:
             self.refuse(key, f"must be one of {', '.join(choices)}", value)
         return value
@@ -80,7 +80,7 @@ class Rules:
     # The terms that a survey file and canonical bytes have in common.
 
     def epsilon(self, value: object, key: str = "epsilon") -> float:
-        """The declared epsilon."""
+        """Return the declared epsilon."""
         return self.real(key, value, MIN_EPSILON, MAX_EPSILON)
 
     def terms(
@@ -98,7 +98,7 @@ class Rules:
         planned_devices: object,
         quota: object,
     ) -> None:
-        """Refuses terms that are not within their limits, by the key that a survey file gives them."""
+        """Refuse terms that are not within their limits, by the key that a survey file gives them."""
         self.identifier("id", survey_id)
         self.integer("version", version, 1, MAX_VERSION)
         self.text("title", title, MAX_TITLE_CHARACTERS)
@@ -114,7 +114,7 @@ class Rules:
 
 
 def check_names(rules: Rules, key: str, names: Sequence[str]) -> None:
-    """Refuses names of categories that are not text, not different, or not "missing" last and only there."""
+    """Refuse names of categories that are not text, not different, or not "missing" last and only there."""
     for i, name in enumerate(names):
         rules.text(f"{key}[{i}].name", name, MAX_NAME_CHARACTERS)
         if (name == MISSING) != (i == len(names) - 1):
@@ -124,7 +124,7 @@ def check_names(rules: Rules, key: str, names: Sequence[str]) -> None:
 
 
 def check_attributes(rules: Rules, attributes: Sequence[Attribute], least: int, most: int) -> None:
-    """Refuses attributes of one survey that are too few or too many, or of one name."""
+    """Refuse attributes of one survey that are too few or too many, or of one name."""
     if not least <= len(attributes) <= most:
         rules.refuse("attribute", f"must be {least} to {most} [[attribute]] tables", len(attributes))
     for i, attribute in enumerate(attributes):

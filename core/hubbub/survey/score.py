@@ -58,7 +58,7 @@ class Score:
     epsilon: float
 
     def check(self, rules: Rules, channel: Channel) -> None:
-        """Refuses what does not fit together.
+        """Refuse what does not fit together.
 
         Raises:
             SurveyError: If attributes, coefficients or defaults are not such, or the channel is not theirs.
@@ -84,7 +84,7 @@ class Score:
 
     @cached_property
     def regression(self) -> Regression:
-        """What the privacy filter accounts for.
+        """The regression that the privacy filter accounts for.
 
         Raises:
             ParameterError: If a number is out of its range, or a linear score leaves the output's ends.
@@ -125,7 +125,7 @@ class Score:
         return np.array([self.low, self.high])
 
     def place(self, values: Sequence[object]) -> float:
-        """Where between its ends the output lies, 0 to 1, for one value per attribute.
+        """Return the place of the output between its ends, 0 to 1, for one value per attribute.
 
         What is None, no number, or out of an attribute's domain counts as the attribute's default.
         """
@@ -139,15 +139,15 @@ class Score:
         return self.regression.place(numbers)
 
     def score(self, values: Sequence[object]) -> float:
-        """The output for one value per attribute: what the released mean is the mean of."""
+        """Return the output for one value per attribute: what the released mean is the mean of."""
         return self.low + (self.high - self.low) * self.place(values)
 
     def input_of(self, values: Sequence[object], source: Source) -> int:
-        """The end that a device moves to, by an exact coin; see `Survey.input_of`."""
+        """Return the end that a device moves to, by an exact coin; see `Survey.input_of`."""
         return stochastic(self.place(values), 0.0, 1.0, 2, source=source)
 
     def inputs_of(self, columns: Sequence[NDArray[Any]], source: Source) -> NDArray[np.intp]:
-        """The ends that many devices move to, shape (n,), for simulation: within 2^-49 of `input_of`'s law.
+        """Return the ends that many devices move to, shape (n,), for simulation: near `input_of`'s law.
 
         Args:
             columns: The numbers of each attribute, shape (n,), float, nan where missing, else in its domain.
@@ -164,11 +164,11 @@ class Score:
         return stochastic_many(places, 0.0, 1.0, 2, source=source).astype(np.intp)
 
     def estimator(self, channel: Channel) -> estimation.ScoreEstimator:
-        """The unbiased estimator of the mean score."""
+        """Return the unbiased estimator of the mean score."""
         return estimation.ScoreEstimator(cast(mechanisms.GRR, channel), low=self.low, high=self.high)
 
     def to_spec(self) -> list[object]:
-        """The form as plain values that msgpack carries; `score_from_spec` reads them."""
+        """Return the form as plain values that msgpack carries; `score_from_spec` reads them."""
         return [
             FORM,
             self.kind,
@@ -179,12 +179,12 @@ class Score:
 
 
 def score_channel(regression: Regression) -> mechanisms.GRR:
-    """The channel of a score: at which of two ends the device is, by randomised response."""
+    """Return the channel of a score: at which of two ends the device is, by randomised response."""
     return mechanisms.GRR(2, TOTAL - regression.least, regression.least)
 
 
 def score_from_spec(attributes: tuple[Attribute, ...], fields: list[object], epsilon: float) -> Score:
-    """The score that `Score.to_spec` described; `Score.check` says whether it makes sense.
+    """Return the score that `Score.to_spec` described; `Score.check` says whether it makes sense.
 
     Raises:
         WireError: If it has another shape or other types.

@@ -42,7 +42,7 @@ MAX_TIME_S: Final = 2**40
 
 @dataclass(frozen=True, slots=True)
 class SurveyList:
-    """What a list says.
+    """The contents of a signed list.
 
     Attributes:
         sequence: Its number, 1 to MAX_SEQUENCE: higher than that of every list issued before.
@@ -90,7 +90,7 @@ class SurveyList:
         return packing.pack([LIST_VERSION, *terms, list(self.surveys), list(self.cancelled)])
 
     def signed(self, key: Ed25519PrivateKey) -> bytes:
-        """The list as it is served: array ["hubbub-survey-list", payload, signature]."""
+        """Return the list as it is served: array ["hubbub-survey-list", payload, signature]."""
         payload = self.payload
         return packing.pack([MAGIC, payload, key.sign(DOMAIN + payload)])
 
@@ -111,7 +111,7 @@ class Opened:
 
 
 def open_signed(data: bytes, keys: Iterable[bytes]) -> Opened:
-    """The list that `data` holds, if one of the keys signed it.
+    """Return the list that `data` holds, if one of the keys signed it.
 
     Expiry and number are the reader's to judge: only it has a clock and a memory.
 
@@ -132,7 +132,7 @@ def open_signed(data: bytes, keys: Iterable[bytes]) -> Opened:
 
 
 def read_unverified(data: bytes) -> tuple[SurveyList | None, tuple[bytes, ...]]:
-    """A list and its surveys' canonical bytes without a look at the signature; a plain one is None.
+    """Return a list and its surveys' canonical bytes without a look at the signature; a plain one is None.
 
     Raises:
         ListError: Its `reason` is "unreadable".
@@ -152,12 +152,12 @@ def read_unverified(data: bytes) -> tuple[SurveyList | None, tuple[bytes, ...]]:
 
 
 def digest_of(canonical: bytes) -> bytes:
-    """The digest of canonical bytes, as it travels in reports."""
+    """Return the digest of canonical bytes, as it travels in reports."""
     return hashlib.sha256(canonical).digest()[:DIGEST_BYTES]
 
 
 def _envelope(data: bytes) -> tuple[memoryview, memoryview]:
-    """Payload and signature, found by their headers: nothing is decoded before a key vouches for it."""
+    """Return payload and signature, found by headers: nothing is decoded before a key vouches for it."""
     try:
         frame = Frame(data, "list of surveys")
         # Decided by the outermost array alone, so that a broken signed list is not called unsigned.
@@ -213,7 +213,7 @@ def _binaries(frame: Frame, subject: str, limit: int) -> tuple[bytes, ...]:
 
 
 def public_key(text: str) -> bytes:
-    """A public key from its text, 64 hexadecimal digits.
+    """Return a public key from its text, 64 hexadecimal digits.
 
     Raises:
         ParameterError: It is no such text, or the point that it names is no key.
@@ -233,5 +233,5 @@ def public_key(text: str) -> bytes:
 
 
 def public_text(key: Ed25519PrivateKey) -> str:
-    """The public key of a private one, as text."""
+    """Return the public key of a private one, as text."""
     return key.public_key().public_bytes_raw().hex()

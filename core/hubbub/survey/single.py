@@ -49,7 +49,7 @@ class Single:
         return (self.attribute,)
 
     def check(self, rules: Rules, channel: Channel) -> None:
-        """Refuses what does not fit together.
+        """Refuse what does not fit together.
 
         Raises:
             SurveyError: If categories or mapping are not such, or not those of the channel.
@@ -142,7 +142,7 @@ class Single:
         return points
 
     def input_of(self, values: Sequence[object], source: Source) -> int:
-        """The channel's input for a value; see `Survey.input_of`."""
+        """Return the channel's input for a value; see `Survey.input_of`."""
         (value,) = values
         domain = self.attribute.domain
         if self.mapping is not None:
@@ -154,7 +154,7 @@ class Single:
         return stochastic(number, domain.low, domain.high, self.inputs - 1, source=source)
 
     def estimator(self, channel: Channel) -> estimation.AnyEstimator:
-        """The unbiased estimator of the channel, categories and points."""
+        """Return the unbiased estimator of the channel, categories and points."""
         return estimation.estimator_for(
             channel,
             category_of=self.category_of,
@@ -165,7 +165,7 @@ class Single:
 
 
 def _order(mapping: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """The first index of the domain that each input but missing stands for, and whether it has others."""
+    """Return the first domain index of each input but missing, and whether it has others."""
     inputs = int(mapping[-1])
     order = np.argsort(mapping[:-1], kind="stable")
     first = np.searchsorted(mapping[order], np.arange(inputs))

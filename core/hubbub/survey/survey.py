@@ -116,7 +116,7 @@ class Survey:
 
     @classmethod
     def load(cls, path: str | Path) -> Survey:
-        """The survey of a TOML file.
+        """Return the survey of a TOML file.
 
         Raises:
             SurveyError: If the file cannot be read or is no valid survey; it names file, key, rule and value.
@@ -125,7 +125,7 @@ class Survey:
 
     @classmethod
     def parse(cls, text: str, file: str = "<string>") -> Survey:
-        """The survey of TOML text; `file` is what errors call it.
+        """Return the survey of TOML text; `file` is what errors call it.
 
         Raises:
             SurveyError: If the text is no valid survey.
@@ -135,7 +135,7 @@ class Survey:
 
     @classmethod
     def from_canonical(cls, data: bytes, file: str = "<canonical>") -> Survey:
-        """The survey of canonical bytes, which may come from a hostile server.
+        """Return the survey of canonical bytes, which may come from a hostile server.
 
         Everything is checked again, and epsilon is certified anew from the integers.
 
@@ -165,7 +165,7 @@ class Survey:
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
-        """What it asks for: each must equal the attribute that the device's host registered."""
+        """The attributes that it asks for: each must equal the one that the device's host registered."""
         return self.form.attributes
 
     @property
@@ -204,7 +204,7 @@ class Survey:
 
     @property
     def grid_points(self) -> int | None:
-        """How many points the grid of a number survey has, else None."""
+        """The number of points of a number survey's grid, else None."""
         grid = isinstance(self.form, Single) and self.mapping is None
         return self.channel.inputs - 1 if grid else None
 
@@ -219,7 +219,7 @@ class Survey:
         return self.form.points
 
     def input_of(self, *values: object, source: Source = SYSTEM) -> int:
-        """The channel's input for a value; missing for None, nan, other types and what is out of the domain.
+        """Return the channel's input for a value; missing for None, nan and whatever is out of the domain.
 
         A number is rounded to one of the two grid points beside it at random so that the mean stays unbiased:
         another call may round it differently, so a caller who keeps a value keeps its input.
@@ -231,19 +231,19 @@ class Survey:
         return self.form.input_of(values, source)
 
     def round_at(self, now_s: float) -> int | None:
-        """The round that a moment lies in, or None outside the schedule."""
+        """Return the round that a moment lies in, or None outside the schedule."""
         if not self.start_s <= now_s < self.round_end_s(self.rounds - 1):
             return None
         return min(math.floor((now_s - self.start_s) / self.round_s), self.rounds - 1)
 
     def round_start_s(self, number: int) -> int:
-        """When a round begins, seconds since 1970."""
+        """Return the start of a round, seconds since 1970."""
         return self.start_s + number * self.round_s
 
     def round_end_s(self, number: int) -> int:
-        """When a round ends and the next begins, seconds since 1970."""
+        """Return the end of a round, where the next begins, seconds since 1970."""
         return self.round_start_s(number + 1)
 
     def estimator(self) -> AnyEstimator:
-        """The unbiased estimator of this survey's channel, categories and points."""
+        """Return the unbiased estimator of this survey's channel, categories and points."""
         return self.form.estimator(self.channel)

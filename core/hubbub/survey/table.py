@@ -35,7 +35,7 @@ _BETWEEN: Final = " / "
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class CrossTable:
     """Several attributes, and how each is read.
 
     Attributes:
@@ -47,17 +47,17 @@ class Table:
     """
 
     attributes: tuple[Attribute, ...]
-    readings: tuple[NDArray[np.intp], ...]
+    encodings: tuple[NDArray[np.intp], ...]
     names: tuple[tuple[str, ...] | None, ...]
 
     def __post_init__(self) -> None:
-        for reading in self.readings:
-            reading.setflags(write=False)
+        for encoding in self.encodings:
+            encoding.setflags(write=False)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """How many readings each attribute has, missing included."""
-        return tuple(int(reading[-1]) + 1 for reading in self.readings)
+        """The number of encoded values of each attribute, missing included."""
+        return tuple(int(encoding[-1]) + 1 for encoding in self.encodings)
 
     @property
     def inputs(self) -> int:
@@ -65,28 +65,28 @@ class Table:
         return math.prod(self.shape)
 
     def check(self, rules: Rules, channel: Channel) -> None:
-        """Refuses what does not fit together.
+        """Refuse what does not fit together.
 
         Raises:
             SurveyError: If attributes, readings or names are not such, or not those of the channel.
         """
         check_attributes(rules, self.attributes, 2, MAX_ATTRIBUTES)
-        for i, (attribute, reading, names) in enumerate(
-            zip(self.attributes, self.readings, self.names, strict=True)
+        for i, (attribute, encoding, names) in enumerate(
+            zip(self.attributes, self.encodings, self.names, strict=True)
         ):
             key = f"attribute[{i}]"
             if isinstance(attribute.domain, NumberDomain):
                 rules.refuse(f"{key}.type", "must be integer or label in a table", "number")
-            size, missing = attribute.size, int(reading[-1])
-            if reading.shape != (size + 1,) or reading.min() < 0 or reading.max() != missing:
-                rules.refuse(key, f"must have {size + 1} readings, the last one missing", len(reading))
-            values = np.bincount(reading, minlength=missing + 1)
+            size, missing = attribute.size, int(encoding[-1])
+            if encoding.shape != (size + 1,) or encoding.min() < 0 or encoding.max() != missing:
+                rules.refuse(key, f"must have {size + 1} readings, the last one missing", len(encoding))
+            values = np.bincount(encoding, minlength=missing + 1)
             if values[missing] != 1 or not values.all():
                 rules.refuse(key, "must read as every reading, and only missing as the last", attribute.id)
             if missing < 2:
                 rules.refuse(key, "must have at least two readings beside missing", missing)
             if names is None:
-                if not np.array_equal(reading, np.arange(size + 1)):
+                if not np.array_equal(encoding, np.arange(size + 1)):
                     rules.refuse(key, "must have names where values share a reading", attribute.id)
             elif len(names) != missing:
                 rules.refuse(f"{key}.category", f"must be {missing} names", list(names))
@@ -103,8 +103,8 @@ class Table:
     @cached_property
     def mapping(self) -> NDArray[np.intp]:
         """Input of every combination of indices, shape (size_1 + 1, ..., size_k + 1)."""
-        axes = np.ix_(*self.readings)
-        found = np.zeros([len(reading) for reading in self.readings], dtype=np.intp)
+        axes = np.ix_(*self.encodings)
+        found = np.zeros([len(encoding) for encoding in self.encodings], dtype=np.intp)
         for place, axis in enumerate(axes):
             found += math.prod(self.shape[place + 1 :]) * axis
         found.setflags(write=False)
@@ -138,8 +138,8 @@ class Table:
     def category_of(self) -> NDArray[np.intp]:
         """The category of every input, one row per margin: shape (k, K)."""
         offsets = np.cumsum((0, *self.shape[:-1]))
-        readings = np.unravel_index(np.arange(self.inputs), self.shape)
-        rows: NDArray[np.intp] = np.stack(readings) + offsets[:, None]
+        encodings = np.unravel_index(np.arange(self.inputs), self.shape)
+        rows: NDArray[np.intp] = np.stack(encodings) + offsets[:, None]
         rows.setflags(write=False)
         return rows
 
@@ -149,32 +149,32 @@ class Table:
         return
 
     def input_of(self, values: Sequence[object], source: Source) -> int:
-        """The channel's input for one value per attribute; see `Survey.input_of`."""
+        """Return the channel's input for one value per attribute; see `Survey.input_of`."""
         indices = (
             attribute.index_of(value) for attribute, value in zip(self.attributes, values, strict=True)
         )
         return int(self.mapping[tuple(indices)])
 
     def estimator(self, channel: Channel) -> estimation.MarginsEstimator:
-        """The unbiased estimator of all combinations and of every attribute's margin."""
+        """Return the unbiased estimator of all combinations and of every attribute's margin."""
         return estimation.MarginsEstimator(channel, margins=self.category_of)
 
     def to_spec(self) -> list[object]:
-        """The form as plain values that msgpack carries; `table_from_spec` reads them."""
+        """Return the form as plain values that msgpack carries; `table_from_spec` reads them."""
         return [
             FORM,
             [
                 [
-                    None if np.array_equal(reading, np.arange(len(reading))) else reading.tolist(),
+                    None if np.array_equal(encoding, np.arange(len(encoding))) else encoding.tolist(),
                     None if names is None else list(names),
                 ]
-                for reading, names in zip(self.readings, self.names, strict=True)
+                for encoding, names in zip(self.encodings, self.names, strict=True)
             ],
         ]
 
 
 def check_size(rules: Rules, attributes: Sequence[Attribute], shape: Sequence[int]) -> None:
-    """Refuses a table that is too large, before anything of its size is built.
+    """Refuse a table that is too large, before anything of its size is built.
 
     Raises:
         SurveyError: If it is.
@@ -187,25 +187,25 @@ def check_size(rules: Rules, attributes: Sequence[Attribute], shape: Sequence[in
         rules.refuse("attribute", f"must have at most {MAX_CELLS} combinations of values", cells)
 
 
-def table_from_spec(attributes: tuple[Attribute, ...], fields: list[object]) -> Table:
-    """The table that `Table.to_spec` described; `Table.check` says whether it makes sense.
+def table_from_spec(attributes: tuple[Attribute, ...], fields: list[object]) -> CrossTable:
+    """Return the table that `CrossTable.to_spec` described; `CrossTable.check` says whether it makes sense.
 
     Raises:
         WireError: If it has another shape or other types.
     """
     packing.array(fields, "table", 2)
-    readings, names = [], []
+    encodings, names = [], []
     for attribute, item in zip_all(attributes, packing.array(fields[1], "table")):
-        reading, own = packing.array(item, "table reading", 2)
-        if reading is None:
-            readings.append(
+        encoding, own = packing.array(item, "table reading", 2)
+        if encoding is None:
+            encodings.append(
                 np.arange(1 if isinstance(attribute.domain, NumberDomain) else attribute.size + 1)
             )
         else:
-            found = packing.integers(reading, "table reading", 0, MAX_SIZE)
+            found = packing.integers(encoding, "table reading", 0, MAX_SIZE)
             if not found:
                 raise WireError("a table reading must have at least one index, got none")
-            readings.append(np.array(found, dtype=np.intp))
+            encodings.append(np.array(found, dtype=np.intp))
         names.append(
             None
             if own is None
@@ -214,11 +214,11 @@ def table_from_spec(attributes: tuple[Attribute, ...], fields: list[object]) -> 
                 for name in packing.array(own, "category names")
             )
         )
-    return Table(attributes, tuple(readings), tuple(names))
+    return CrossTable(attributes, tuple(encodings), tuple(names))
 
 
 def zip_all(attributes: Sequence[Attribute], items: list[object]) -> list[tuple[Attribute, object]]:
-    """Pairs what a form says of each attribute with it.
+    """Pair each attribute with what a form says of it.
 
     Raises:
         WireError: If it does not say one thing of each.

@@ -7,7 +7,7 @@ from hubbub.lazy import attach
 if TYPE_CHECKING:
     from hubbub.wire.frames import Frame, check_elements
     from hubbub.wire.packing import pack, unpack
-    from hubbub.wire.partition_map import Layout, Span
+    from hubbub.wire.partition_map import PartitionMap, TopicPeriod
     from hubbub.wire.record import (
         NO_ROUND,
         ReportsRecord,
@@ -48,15 +48,15 @@ __all__ = [
     "SHORT_REPORT",
     "WIDE_REPORT",
     "Frame",
-    "Layout",
     "Malformed",
     "Outcome",
+    "PartitionMap",
     "Report",
     "ReportsRecord",
     "SealRecord",
     "Segment",
-    "Span",
     "SurveyRecord",
+    "TopicPeriod",
     "check_elements",
     "decode_record",
     "decode_report",
@@ -86,8 +86,8 @@ attach(
             "unpack",
         ),
         "hubbub.wire.partition_map": (
-            "Layout",
-            "Span",
+            "PartitionMap",
+            "TopicPeriod",
         ),
         "hubbub.wire.record": (
             "NO_ROUND",

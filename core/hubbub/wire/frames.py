@@ -36,7 +36,7 @@ class Frame:
         self._data, self._subject, self._at = memoryview(data), subject, 0
 
     def array(self, subject: str, limit: int) -> int:
-        """The length of the array that begins here, at most `limit`; its elements come next."""
+        """Return the length of the array that begins here, at most `limit`; its elements come next."""
         first = self._first()
         length = (
             first - 0x90
@@ -48,13 +48,13 @@ class Frame:
         return length
 
     def binary(self, subject: str, limit: int, length: int | None = None) -> memoryview:
-        """The binary that begins here, at most `limit` bytes or exactly `length`; not copied."""
+        """Return the binary that begins here, at most `limit` bytes or exactly `length`; not copied."""
         return self._content(
             self._number(self._first(), _BINARIES, subject, "binary"), subject, limit, length
         )
 
     def text(self, subject: str, limit: int) -> str:
-        """The text that begins here, of at most `limit` bytes."""
+        """Return the text that begins here, of at most `limit` bytes."""
         first = self._first()
         size = first - 0xA0 if 0xA0 <= first < 0xC0 else self._number(first, _TEXTS, subject, "text")
         try:
@@ -63,7 +63,7 @@ class Frame:
             raise WireError(f"{subject} must be UTF-8 text") from None
 
     def integer(self, subject: str, low: int, high: int) -> int:
-        """The integer that begins here, in [low, high], low being at least 0."""
+        """Return the integer that begins here, in [low, high], low being at least 0."""
         first = self._first()
         if first < 0x80:
             value = first
@@ -77,7 +77,7 @@ class Frame:
         return value
 
     def finish(self) -> None:
-        """Refuses bytes that nothing announced."""
+        """Refuse bytes that nothing announced."""
         if self._at != len(self._data):
             raise WireError(f"{self._subject} must end where its array ends, got bytes after it")
 
@@ -110,7 +110,7 @@ def _refuse(subject: str, rule: str, first: int) -> NoReturn:
 
 
 def _shape(first: int) -> tuple[int, int, int] | None:
-    """What follows a first byte: how many bytes of length, and bytes and elements for each unit of it.
+    """Return the bytes of length after a first byte, and the bytes and elements for each unit of it.
 
     A length of no bytes is part of the first one.
     """
@@ -163,7 +163,7 @@ def check_elements(data: bytes, subject: str, limit: int) -> None:
 
 
 def _short(first: int) -> tuple[int, int]:
-    """Bytes and elements that follow a map, an array or a text of at most 31."""
+    """Return the bytes and elements that follow a map, an array or a text of at most 31."""
     if first >= 0xA0:
         return first - 0xA0, 0
     return (0, 2 * (first - 0x80)) if first <= 0x8F else (0, first - 0x90)

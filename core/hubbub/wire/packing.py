@@ -26,7 +26,7 @@ _FEW: Final = 16
 
 
 def pack(value: object) -> bytes:
-    """The MessagePack bytes of a value made of ints, str, bytes, lists, tuples and dicts with text keys.
+    """Return the MessagePack bytes of ints, str, bytes, lists, tuples and dicts with text keys.
 
     The same value gives the same bytes always: shortest integer and length forms, dicts in their own order.
     """
@@ -35,7 +35,7 @@ def pack(value: object) -> bytes:
 
 
 def unpack(data: bytes, subject: str) -> object:
-    """The one value that `data` holds; no timestamps or other extensions, no map keys but text.
+    """Return the one value that `data` holds; no timestamps or other extensions, no map keys but text.
 
     Raises:
         WireError: If `data` is cut short, holds more than one value, or is not MessagePack.
@@ -48,7 +48,7 @@ def unpack(data: bytes, subject: str) -> object:
 
 
 def _walked(data: bytes, subject: str) -> object:
-    """The value of any number of elements, or what is wrong with it."""
+    """Return the value of any number of elements, or what is wrong with it."""
     if element_end(data, 0, subject) != len(data):
         raise WireError(f"{subject} must be exactly one MessagePack value, got bytes after it")
     try:
@@ -61,7 +61,7 @@ def _walked(data: bytes, subject: str) -> object:
 
 
 class Cursor:
-    """Walks a MessagePack array element by element without building the elements.
+    """A cursor over a MessagePack array that does not build its elements.
 
     One bad element can then be refused without condemning its neighbours, and a frame that announces
     more than it holds costs nothing.
@@ -76,7 +76,7 @@ class Cursor:
         return WireError(f"{self._subject} must be well-formed MessagePack, got {type(error).__name__}")
 
     def array(self, subject: str, limit: int) -> int:
-        """The length of the array that begins here, at most `limit`; the cursor moves into it."""
+        """Return the length of the array that begins here, at most `limit`; the cursor moves into it."""
         try:
             length: int = self._unpacker.read_array_header()
         except _BROKEN as error:
@@ -86,7 +86,7 @@ class Cursor:
         return length
 
     def element(self) -> bytes:
-        """The bytes of the element that begins here; the cursor moves past it."""
+        """Return the bytes of the element that begins here; the cursor moves past it."""
         start: int = self._unpacker.tell()
         try:
             self._unpacker.skip()
@@ -95,19 +95,19 @@ class Cursor:
         return self._data[start : self._unpacker.tell()]
 
     def finish(self) -> None:
-        """Refuses bytes that nothing announced."""
+        """Refuse bytes that nothing announced."""
         if self._unpacker.tell() != len(self._data):
             raise WireError(f"{self._subject} must end where its array ends, got bytes after it")
 
 
 def element_end(data: bytes, start: int, subject: str) -> int:
-    """Where the first complete value in `data[start:]` ends, found without building it."""
+    """Return the end of the first complete value in `data[start:]`, without building it."""
     cursor = Cursor(data[start:], subject)
     return start + len(cursor.element())
 
 
 def array(value: object, subject: str, length: int | None = None) -> list[object]:
-    """`value` as a list, of exactly `length` elements where that is given."""
+    """Return `value` as a list, of exactly `length` elements where that is given."""
     if not isinstance(value, list):
         raise WireError(f"{subject} must be an array, got {type(value).__name__}")
     if length is not None and len(value) != length:
@@ -116,7 +116,7 @@ def array(value: object, subject: str, length: int | None = None) -> list[object
 
 
 def integer(value: object, subject: str, low: int, high: int) -> int:
-    """`value` as an int in [low, high]; a bool is not an int here."""
+    """Return `value` as an int in [low, high]; a bool is not an int here."""
     if type(value) is not int:
         raise WireError(f"{subject} must be an integer, got {type(value).__name__}")
     if not low <= value <= high:
@@ -125,7 +125,7 @@ def integer(value: object, subject: str, low: int, high: int) -> int:
 
 
 def integers(value: object, subject: str, low: int, high: int) -> list[int]:
-    """`value` as a list of ints, each in [low, high]."""
+    """Return `value` as a list of ints, each in [low, high]."""
     items = array(value, subject)
     for item in items:
         if type(item) is not int or not low <= item <= high:
@@ -136,7 +136,7 @@ def integers(value: object, subject: str, low: int, high: int) -> list[int]:
 
 
 def binary(value: object, subject: str, length: int | None = None) -> bytes:
-    """`value` as bytes, of exactly `length` where that is given."""
+    """Return `value` as bytes, of exactly `length` where that is given."""
     if not isinstance(value, bytes):
         raise WireError(f"{subject} must be binary, got {type(value).__name__}")
     if length is not None and len(value) != length:
@@ -145,7 +145,7 @@ def binary(value: object, subject: str, length: int | None = None) -> bytes:
 
 
 def text(value: object, subject: str, max_characters: int) -> str:
-    """`value` as text of at most `max_characters`."""
+    """Return `value` as text of at most `max_characters`."""
     if not isinstance(value, str):
         raise WireError(f"{subject} must be text, got {type(value).__name__}")
     if len(value) > max_characters:
@@ -154,14 +154,14 @@ def text(value: object, subject: str, max_characters: int) -> str:
 
 
 def real(value: object, subject: str) -> float:
-    """`value` as a finite float; an integer is not one here, so that a number has one encoding."""
+    """Return `value` as a finite float; an integer is not one here, so that a number has one encoding."""
     if type(value) is not float or not math.isfinite(value):
         raise WireError(f"{subject} must be a finite float, got {type(value).__name__}")
     return value
 
 
 def version(value: object, subject: str, supported: Sequence[int]) -> int:
-    """`value` if it is one of the versions that this release reads."""
+    """Return `value` if it is one of the versions that this release reads."""
     if type(value) is not int or value not in supported:
         # The value is a stranger's: it may be long, so only a bounded piece of it is repeated.
         raise WireError(f"{subject} version must be one of {list(supported)}, got {repr(value)[:40]}")

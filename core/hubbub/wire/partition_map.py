@@ -1,4 +1,4 @@
-"""Where a report belongs, when partitions become more over time: a list that is only ever appended to.
+"""The partition map: where reports belong as partitions grow, in a list that is only appended to.
 
 A **span** is a topic with a fixed number of partitions, in force for rounds that start at or after a moment.
 A round's reports all go where the span in force at its start says, however late they come: two copies of one
@@ -18,7 +18,7 @@ MAX_PARTITIONS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TopicPeriod:
     """A topic, and the rounds whose reports lie in it.
 
     Attributes:
@@ -35,7 +35,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PartitionMap:
     """All spans there have been.
 
     Attributes:
@@ -46,73 +46,74 @@ class Layout:
             no partition.
     """
 
-    spans: tuple[Span, ...]
+    periods: tuple[TopicPeriod, ...]
 
     def __post_init__(self) -> None:
-        starts = [span.from_s for span in self.spans]
+        starts = [period.from_s for period in self.periods]
         if not starts or starts[0] != 0 or starts != sorted(set(starts)):
             raise ParameterError(f"spans must begin at 0, each after the one before, got {starts}")
-        for span in self.spans:
-            if not 1 <= span.partitions <= MAX_PARTITIONS:
+        for period in self.periods:
+            if not 1 <= period.partitions <= MAX_PARTITIONS:
                 raise ParameterError(
-                    f"topic {span.topic}: partitions must be in [1, {MAX_PARTITIONS}], got {span.partitions}"
+                    f"topic {period.topic}: partitions must be in [1, {MAX_PARTITIONS}], "
+                    f"got {period.partitions}"
                 )
 
     @classmethod
     def of(cls, partitions: int, *, topic: str = "", identity: str = "") -> Self:
-        """The layout that never grew."""
-        return cls((Span(0, topic, partitions, identity),))
+        """Return the layout that never grew."""
+        return cls((TopicPeriod(0, topic, partitions, identity),))
 
     @property
     def partitions(self) -> int:
-        """How many partitions there are in all."""
-        return sum(span.partitions for span in self.spans)
+        """The number of partitions in all."""
+        return sum(period.partitions for period in self.periods)
 
-    def grown(self, span: Span) -> Layout:
-        """The layout with one more span.
+    def grown(self, period: TopicPeriod) -> PartitionMap:
+        """Return the layout with one more span.
 
         Raises:
             ParameterError: If it does not begin after all others.
         """
-        return Layout((*self.spans, span))
+        return PartitionMap((*self.periods, period))
 
-    def continues(self, other: Layout) -> bool:
-        """Whether this is `other`, or has grown from it."""
-        return self.spans[: len(other.spans)] == other.spans
+    def continues(self, other: PartitionMap) -> bool:
+        """Return whether this is `other`, or has grown from it."""
+        return self.periods[: len(other.periods)] == other.periods
 
     def partitions_at(self, start_s: float) -> range:
-        """The partitions of a round that starts at `start_s`, seconds since 1970."""
-        first, found = 0, range(self.spans[0].partitions)
-        for span in self.spans:
-            if start_s >= span.from_s:
-                found = range(first, first + span.partitions)
-            first += span.partitions
+        """Return the partitions of a round that starts at `start_s`, seconds since 1970."""
+        first, found = 0, range(self.periods[0].partitions)
+        for period in self.periods:
+            if start_s >= period.from_s:
+                found = range(first, first + period.partitions)
+            first += period.partitions
         return found
 
     def place(self, partition: int) -> tuple[int, int]:
-        """Which span a partition is of, and its number within that topic.
+        """Return the period of a partition, and its number within that topic.
 
         Raises:
             ParameterError: If there is no such partition.
         """
         local = partition
-        for number, span in enumerate(self.spans):
-            if 0 <= local < span.partitions:
+        for number, period in enumerate(self.periods):
+            if 0 <= local < period.partitions:
                 return number, local
-            local -= span.partitions
+            local -= period.partitions
         raise ParameterError(f"partition must be in [0, {self.partitions}), got {partition}")
 
     def share(self, partition: int) -> tuple[int, int]:
-        """A partition's number within its topic, and how many that topic has.
+        """Return a partition's number within its topic, and the number of that topic's partitions.
 
         Raises:
             ParameterError: If there is no such partition.
         """
-        span, local = self.place(partition)
-        return local, self.spans[span].partitions
+        period, local = self.place(partition)
+        return local, self.periods[period].partitions
 
     def window(self, partition: int) -> tuple[int, float]:
-        """The starts of the rounds that lie in a partition: from the first, and below the second."""
+        """Return the starts of the rounds that lie in a partition: from the first, and below the second."""
         number, _ = self.place(partition)
-        last = number + 1 == len(self.spans)
-        return self.spans[number].from_s, float("inf") if last else self.spans[number + 1].from_s
+        last = number + 1 == len(self.periods)
+        return self.periods[number].from_s, float("inf") if last else self.periods[number + 1].from_s

@@ -1,4 +1,4 @@
-"""What the log holds: the survey that reports refer to, batches of reports as columns, and seals.
+"""The records of the log: surveys, batches of reports as columns, and seals.
 
 A batch keeps ids and symbols of one (survey, round) as two columns and beside them the tally of everything
 that was refused, so that the log alone proves: attempts = kept + refused.
@@ -48,7 +48,7 @@ class SurveyRecord:
 
 @dataclass(frozen=True, slots=True)
 class SealRecord:
-    """Nothing that comes later in this partition counts towards this round."""
+    """A record after which nothing in its partition counts towards a round."""
 
     digest: bytes
     round: int
@@ -78,7 +78,7 @@ class Segment:
     refused: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """How many reports it keeps: n."""
+        """Return n, the number of reports that it keeps."""
         return len(self.symbols)
 
     def __eq__(self, other: object) -> bool:
@@ -114,7 +114,7 @@ Record: TypeAlias = SurveyRecord | SealRecord | ReportsRecord
 
 
 def encode_record(record: Record) -> bytes:
-    """The bytes of one record; docs/wire.md gives the layout.
+    """Return the bytes of one record; docs/wire.md gives the layout.
 
     Raises:
         ParameterError: If a field has the wrong type, length or range, or a tally does not add up: what is
@@ -155,7 +155,7 @@ def _segment_fields(segment: Segment) -> list[object]:
 
 
 def _column(symbols: NDArray[np.unsignedinteger]) -> tuple[int, bytes]:
-    """The width of a column of symbols as it is stored, and its bytes."""
+    """Return the width of a column of symbols as it is stored, and its bytes."""
     if symbols.ndim == 2 and symbols.dtype == np.uint8:
         return -symbols.shape[1], symbols.tobytes()
     if symbols.dtype.kind != "u" or symbols.ndim != 1:
@@ -172,7 +172,7 @@ def _column(symbols: NDArray[np.unsignedinteger]) -> tuple[int, bytes]:
 # Every record that is counted comes through what follows: a field is looked at in place, and only one that is
 # wrong is given to the function that says so.
 def decode_record(data: bytes, *, broken: list[int] | None = None) -> Record:
-    """The record that `data` holds, every field checked before anything is built on it.
+    """Return the record that `data` holds, every field checked before anything is built on it.
 
     Symbols are views of `data`'s bytes in the width they were stored in; that they lie below the channel's M
     is for the reader to check, who knows the survey.
@@ -239,7 +239,7 @@ def _segments(items: list[object], broken: list[int] | None) -> tuple[Segment, .
 
 
 def _segment(fields: list[object]) -> Segment:
-    """The segment of seven decoded fields, every one of them checked."""
+    """Return the segment of seven decoded fields, every one of them checked."""
     digest, number, ids, kind, column, attempts, refused = fields
     if type(digest) is not bytes or len(digest) != DIGEST_BYTES:
         digest = packing.binary(digest, "segment digest", DIGEST_BYTES)

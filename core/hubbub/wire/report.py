@@ -1,4 +1,4 @@
-"""What travels between a device and the gateway: reports, uploads, outcomes, survey lists.
+"""The wire between a device and the gateway: reports, uploads, outcomes, survey lists.
 
 Byte layouts are in docs/wire.md and are held by the golden files; a change of either is a new WIRE_VERSION.
 """
@@ -95,7 +95,7 @@ class Malformed:
 
 
 def encode_report(report: Report) -> bytes:
-    """The bytes of one report: array [digest followed by id, round, symbol]; 37 bytes for small numbers.
+    """Return the bytes of one report: array [digest followed by id, round, symbol], 37 for small numbers.
 
     A symbol that is a number is an integer there, a packed set is binary.
 
@@ -124,12 +124,12 @@ def encode_report(report: Report) -> bytes:
 
 
 def _number(value: int) -> bytes:
-    """A non-negative integer in its shortest MessagePack form."""
+    """Return a non-negative integer in its shortest MessagePack form."""
     return bytes((value,)) if value < 0x80 else packing.pack(value)
 
 
 def decode_report(data: bytes) -> Report:
-    """The report that `data` holds.
+    """Return the report that `data` holds.
 
     Raises:
         WireError: If `data` is anything but one well-formed report.
@@ -156,12 +156,12 @@ def _symbol(value: object) -> Symbol:
 
 
 def encode_upload(reports: Sequence[bytes]) -> bytes:
-    """The body of one upload: array [1, [report, ...]], the encoded reports side by side as they are."""
+    """Return the body of one upload: array [1, [report, ...]] of the encoded reports as they are."""
     return _frame(reports)
 
 
 def _frame(elements: Sequence[bytes]) -> bytes:
-    """Array [1, [element, ...]] of elements that are encoded already."""
+    """Return array [1, [element, ...]] of elements that are encoded already."""
     return b"".join((_FRAME_HEAD, _array_head(len(elements)), *elements))
 
 
@@ -172,7 +172,7 @@ def _array_head(length: int) -> bytes:
 
 
 def decode_upload(data: bytes, *, max_reports: int) -> list[Report | Malformed]:
-    """The reports of one upload, in order; what is no report is Malformed and does not harm its neighbours.
+    """Return the reports of one upload, in order; an element that is no report is Malformed.
 
     Raises:
         WireError: If the frame itself is broken: not MessagePack, cut short, another version, bytes after the
@@ -191,7 +191,7 @@ def decode_upload(data: bytes, *, max_reports: int) -> list[Report | Malformed]:
 
 
 def short_reports(data: bytes, *, max_reports: int) -> bytes | None:
-    """The reports of an upload side by side, if there are 1 to 15, at most `max_reports`, all SHORT_REPORT.
+    """Return the reports of an upload side by side, if they are 1 to 15 and all SHORT_REPORT.
 
     Gives None for any other upload; whether it is one at all, `decode_upload` says.
     """
@@ -202,7 +202,7 @@ def short_reports(data: bytes, *, max_reports: int) -> bytes | None:
 
 
 def wide_reports(data: bytes, *, max_reports: int) -> bytes | None:
-    """The same as WIDE_REPORT, for any reports whose symbols are numbers."""
+    """Return the reports of an upload as WIDE_REPORT, if all their symbols are numbers."""
     if not _WIDE_UPLOAD.fullmatch(data):
         return None
     found = _WIDE_REPORT.findall(data, _SHORT_HEAD)
@@ -212,12 +212,12 @@ def wide_reports(data: bytes, *, max_reports: int) -> bytes | None:
 
 
 def _four(number: bytes) -> bytes:
-    """The four bytes of a number that is given as MessagePack."""
+    """Return the four bytes of a number that is given as MessagePack."""
     return (number if len(number) == 1 else number[1:]).rjust(4, b"\0")
 
 
 def _open(data: bytes, subject: str) -> packing.Cursor:
-    """A cursor past the frame's version, before its list."""
+    """Return a cursor past the frame's version, before its list."""
     cursor = packing.Cursor(data, subject)
     if (length := cursor.array(subject, 2)) != 2:
         raise WireError(f"{subject} must be [version, list], got {length} elements")
@@ -229,12 +229,12 @@ def _open(data: bytes, subject: str) -> packing.Cursor:
 
 
 def encode_response(outcomes: Sequence[Outcome]) -> bytes:
-    """The answer to one upload: array [1, [outcome, ...]], one outcome per report and in its order."""
+    """Return the answer to one upload: array [1, [outcome, ...]], one outcome per report and in its order."""
     return packing.pack([WIRE_VERSION, list(outcomes)])
 
 
 def decode_response(data: bytes) -> list[Outcome]:
-    """The outcomes of one upload.
+    """Return the outcomes of one upload.
 
     Raises:
         WireError: If the bytes are not a response, or name an outcome that this version does not know.
@@ -251,12 +251,12 @@ def decode_response(data: bytes) -> list[Outcome]:
 
 
 def encode_surveys(canonicals: Sequence[bytes]) -> bytes:
-    """The list of surveys that a gateway serves: array [1, [canonical bytes, ...]]."""
+    """Return the list of surveys that a gateway serves: array [1, [canonical bytes, ...]]."""
     return packing.pack([WIRE_VERSION, list(canonicals)])
 
 
 def decode_surveys(data: bytes) -> list[bytes]:
-    """The canonical bytes of each survey served, not yet validated: `Survey.from_canonical` does that.
+    """Return the canonical bytes of each survey served, not yet validated: `Survey.from_canonical` does that.
 
     Raises:
         WireError: If the bytes are not such a list.

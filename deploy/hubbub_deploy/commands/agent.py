@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Survey
-from hubbub_client import Account, Agent, ClientError, CollectorError, LedgerLocked, OwnerPage, owner_page
+from hubbub_client import Account, Agent, ClientError, LedgerLocked, OwnerPage, TransportError, owner_page
 from hubbub_client.upload import Response
 from hubbub_deploy.commands.arguments import port
 from hubbub_deploy.errors import DeployError
@@ -24,17 +24,17 @@ class _Offline:
     """A way to no collector: for commands that send nothing."""
 
     def get(self, path: str) -> Response:
-        raise CollectorError(f"{path} is not asked for here")
+        raise TransportError(f"{path} is not asked for here")
 
     def post(self, path: str, body: bytes) -> Response:
-        raise CollectorError(f"{len(body)} bytes for {path} are not sent here")
+        raise TransportError(f"{len(body)} bytes for {path} are not sent here")
 
     def close(self) -> None:
         pass
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs one `hubbub agent` command and returns its exit code.
+    """Run one `hubbub agent` command and return its exit code.
 
     Raises:
         DeployError: If the ledger or the collector refuses.
@@ -141,7 +141,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _value(attribute: Attribute, text: str) -> object:
-    """What was typed, as the attribute's type; what cannot be read is missing."""
+    """Return what was typed as the attribute's type; missing if it cannot be read."""
     try:
         if isinstance(attribute.domain, NumberDomain):
             return float(text)
@@ -183,7 +183,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def facts(account: Account) -> dict[str, Any]:
-    """The account as JSON has it; the bytes that were sent are `sent`'s."""
+    """Return the account as JSON has it; the bytes that were sent are `sent`'s."""
     return {
         "budget": account.budget,
         "loss": account.loss,
@@ -263,7 +263,7 @@ def _sent(options: argparse.Namespace) -> int:
 
 
 def _page(options: argparse.Namespace) -> int:
-    """Opens the ledger for each request alone, so that the app can have it between two of them."""
+    """Open the ledger for each request alone, so that the app can have it between two of them."""
     _open(options).close()  # a ledger that cannot be opened is said here, not in a browser
     try:
         page = OwnerPage(lambda: _open(options), port=options.port)
@@ -309,7 +309,7 @@ def _leave(options: argparse.Namespace) -> int:
 
 
 def _taken(agent: Agent, name: str) -> Survey:
-    """The survey of this id, the one taken part in last, or of this digest."""
+    """Return the survey of this id, the one taken part in last, or of this digest."""
     known = [survey for survey in agent.surveys() if name in (survey.id, survey.digest.hex())]
     if not known:
         raise DeployError(f"a survey must be one that this device took part in, got {name!r}")
@@ -346,7 +346,7 @@ _VERBS = {
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `agent` and its verbs to the command line."""
+    """Add `agent` and its verbs to the command line."""
     agent = commands.add_parser("agent", help="a device from the command line, and what its owner may know")
     verbs = agent.add_subparsers(title="verbs", required=True, metavar="VERB", dest="verb")
     texts = {

@@ -9,22 +9,22 @@ __all__ = ["place", "port", "positive", "seconds", "whole"]
 
 
 def positive(text: str) -> int:
-    """A whole number above 0."""
+    """Return a whole number above 0."""
     return _integer(text, 1)
 
 
 def whole(text: str) -> int:
-    """A whole number, 0 included."""
+    """Return a whole number, 0 included."""
     return _integer(text, 0)
 
 
 def port(text: str) -> int:
-    """The number of a port; 0 for any."""
+    """Return the number of a port; 0 for any."""
     return _integer(text, 0, 65_535)
 
 
 def place(text: str) -> tuple[int, int]:
-    """A partition and an offset in it, as 1:4711."""
+    """Return a partition and an offset in it, given as 1:4711."""
     partition, _, offset = text.partition(":")
     try:
         return whole(partition), whole(offset)
@@ -33,7 +33,7 @@ def place(text: str) -> tuple[int, int]:
 
 
 def add_skip(parser: argparse.ArgumentParser) -> None:
-    """Adds the option that passes over records."""
+    """Add the option that passes over records."""
     parser.add_argument(
         "--skip",
         action="append",
@@ -56,7 +56,7 @@ def _integer(text: str, low: int, high: float = math.inf) -> int:
 
 
 def seconds(text: str) -> float:
-    """A finite time of at least 0."""
+    """Return a finite time of at least 0."""
     try:
         number = float(text)
     except ValueError:

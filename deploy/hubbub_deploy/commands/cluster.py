@@ -1,4 +1,4 @@
-"""`hubbub topic`, `collector`, `aggregator`, `dashboard`: parts of a cluster; `dead`: what it skipped."""
+"""The parts of a cluster as commands, and its dead letters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DASHBOARD_PORT = 8781
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the commands."""
+    """Add the commands."""
     topic = commands.add_parser("topic", help="make the Kafka topic of a new cluster")
     _settings(topic)
     size = topic.add_mutually_exclusive_group(required=True)
@@ -34,7 +34,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     topic.add_argument("--if-absent", action="store_true", help="be content with the topic if it is there")
     topic.set_defaults(run=_topic)
 
-    grow = commands.add_parser("grow", help="add a Kafka topic with more partitions, for rounds to come")
+    grow = commands.add_parser(
+        "add-partitions", help="add a Kafka topic with more partitions, for rounds to come"
+    )
     _settings(grow)
     grow.add_argument("--partitions", type=positive, required=True, help="of the new topic")
     grow.add_argument("--replication", type=positive, default=1, help="copies of each (default: %(default)s)")
@@ -44,6 +46,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="for rounds that start then or later, as 2026-01-31T00:00:00Z (default: as soon as may be)",
     )
     grow.set_defaults(run=_grow)
+    _alias(commands, "add-partitions", "grow")
 
     collector = commands.add_parser("collector", help="a gateway that writes into Kafka")
     _settings(collector)
@@ -69,13 +72,16 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     _address(dashboard, DASHBOARD_PORT)
     dashboard.set_defaults(run=_dashboard)
 
-    dead = commands.add_parser("dead", help="what could not be counted: positions and reasons, as JSON lines")
+    dead = commands.add_parser(
+        "dead-letters", help="what could not be counted: positions and reasons, as JSON lines"
+    )
     dead.add_argument(
         "source", type=Path, metavar="SETTINGS|FOLDER", help="a cluster's settings, or a node's folder"
     )
     dead.set_defaults(run=_dead)
+    _alias(commands, "dead-letters", "dead")
 
-    adopt = commands.add_parser("adopt", help="go on counting where records are gone for good")
+    adopt = commands.add_parser("skip-lost", help="go on counting where records are gone for good")
     _settings(adopt)
     adopt.add_argument("--partition", type=whole, required=True)
     adopt.add_argument(
@@ -86,6 +92,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="the first offset to count; all before it is lost",
     )
     adopt.set_defaults(run=_adopt)
+    _alias(commands, "skip-lost", "adopt")
+
+
+def _alias(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, earlier: str) -> None:
+    """Accept an earlier name of a command, which help does not list."""
+    commands.choices[earlier] = commands.choices[name]
 
 
 def _settings(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +122,7 @@ def _topic(options: argparse.Namespace) -> int:
     if options.node is not None:
         if options.if_absent:
             raise DeployError("--if-absent must come with --partitions, got --from: a log is moved once")
-        copied = migrate_log.move(options.node, _load(options.settings), replication=options.replication)
+        copied = migrate_log.migrate(options.node, _load(options.settings), replication=options.replication)
         print(f"{copied} records copied")
         return 0
     make = cluster_topics.ensure_topic if options.if_absent else cluster_topics.make_topic
@@ -130,12 +142,12 @@ def _moment(text: str) -> datetime:
 def _grow(options: argparse.Namespace) -> int:
     from hubbub_deploy import cluster_topics  # noqa: PLC0415 - see above
 
-    layout = cluster_topics.grow(
+    partition_map = cluster_topics.add_partitions(
         _load(options.settings), partitions=options.partitions, replication=options.replication, at=options.at
     )
-    span = layout.spans[-1]
-    moment = datetime.fromtimestamp(span.from_s, UTC).isoformat()
-    print(f"rounds that start at {moment} or later: topic {span.topic}, {span.partitions} partitions")
+    period = partition_map.periods[-1]
+    moment = datetime.fromtimestamp(period.from_s, UTC).isoformat()
+    print(f"rounds that start at {moment} or later: topic {period.topic}, {period.partitions} partitions")
     return 0
 
 
@@ -161,7 +173,7 @@ def _dashboard(options: argparse.Namespace) -> int:
     return cluster.dashboard(
         _load(options.settings),
         data_dir=options.data,
-        fleet=fleet_options.stated(options),
+        fleet=fleet_options.fleet_statement(options),
         host=options.host,
         port=options.port,
     )
@@ -170,7 +182,7 @@ def _dashboard(options: argparse.Namespace) -> int:
 def _adopt(options: argparse.Namespace) -> int:
     from hubbub_deploy import cluster  # noqa: PLC0415 - see above
 
-    print(cluster.adopt(_load(options.settings), options.partition, options.offset))
+    print(cluster.skip_lost(_load(options.settings), options.partition, options.offset))
     return 0
 
 

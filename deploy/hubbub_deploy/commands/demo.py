@@ -40,7 +40,7 @@ from hubbub_deploy.evaluation import rand_hie
 from hubbub_deploy.evaluation.evaluation import truth_of
 from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
 from hubbub_deploy.node import LOG_FILE, NodeSettings, serve
-from hubbub_deploy.simulation.device_simulator import Fleet
+from hubbub_deploy.simulation.device_simulator import DeviceSimulator
 from hubbub_deploy.simulation.upload import UploadCounts
 
 SURVEYS: Final = ("visits.toml", "health.toml", "diseases.toml")
@@ -57,7 +57,7 @@ _CONNECTIONS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoSettings:
-    """How one demo runs.
+    """The settings of one demo.
 
     Attributes:
         seed: Makes values drawn by the fleet repeatable; None draws from the operating system.
@@ -79,7 +79,7 @@ class DemoSettings:
 
 
 def run(settings: DemoSettings) -> int:
-    """Runs the demo and returns 0, or 1 if any report was lost, refused or counted twice.
+    """Run the demo and return 0, or 1 if any report was lost, refused or counted twice.
 
     Raises:
         DeployError: If the data is not installed, the folder is not a new one, or the node does not start or
@@ -99,7 +99,9 @@ def run(settings: DemoSettings) -> int:
         folder = settings.data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-")))
         node = stack.enter_context(_node(surveys, folder, settings.port))
         talk.print(f"The page is live at [bold]{node.url}[/bold]")
-        fleet = Fleet(n, budget=BUDGET, source=SYSTEM if settings.seed is None else seeded(settings.seed))
+        fleet = DeviceSimulator(
+            n, budget=BUDGET, source=SYSTEM if settings.seed is None else seeded(settings.seed)
+        )
         talk.print(
             f"{n:,} devices read the survey list and enrol, each against its own budget of {BUDGET:g}."
         )
@@ -146,7 +148,7 @@ def run(settings: DemoSettings) -> int:
 
 
 def _surveys(start_s: int) -> tuple[Survey, ...]:
-    """The demo's surveys, their first round beginning at `start_s`."""
+    """Return the demo's surveys, their first round beginning at `start_s`."""
     start = datetime.fromtimestamp(start_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     folder = files("hubbub_deploy") / "surveys"
     texts = [(name, (folder / name).read_text(encoding="utf-8")) for name in SURVEYS]
@@ -156,7 +158,7 @@ def _surveys(start_s: int) -> tuple[Survey, ...]:
 def _serve(
     canonicals: list[bytes], folder: Path, port: int, clock: Synchronized[float], pipe: Connection
 ) -> None:
-    """The node's process."""
+    """Return the node's process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C while it starts is the demo's
     threading.Thread(target=_end_with_parent, daemon=True).start()
     surveys = tuple(Survey.from_canonical(data) for data in canonicals)
@@ -175,14 +177,14 @@ def _serve(
 
 
 def _end_with_parent() -> None:
-    """Asks this process to stop when the demo is gone, however it went."""
+    """Ask this process to stop when the demo is gone, however it went."""
     demo = multiprocessing.parent_process()
     if demo is not None:
         demo.join()
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-class _Node:
+class _NodeClient:
     """The running node, as its clients see it."""
 
     def __init__(
@@ -191,21 +193,21 @@ class _Node:
         self.url, self._clock, self.process = url, clock, process
 
     def surveys(self) -> list[Survey]:
-        """The surveys that the collector serves, checked as a device checks them."""
+        """Return the surveys that the collector serves, checked as a device checks them."""
         return [Survey.from_canonical(data) for data in decode_surveys(self._get("/v1/surveys"))]
 
     def live(self) -> dict[str, Any]:
-        """Everything that the page shows."""
+        """Return everything that the page shows."""
         found: dict[str, Any] = json.loads(self._get("/api/live"))
         return found
 
     def release(self, survey: Survey) -> dict[str, Any]:
-        """A survey's first round."""
+        """Return a survey's first round."""
         found: dict[str, Any] = json.loads(self._get(f"/api/surveys/{survey.digest.hex()}/rounds/0"))
         return found
 
     def turn_clock(self, survey: Survey) -> None:
-        """Puts the node's clock past the moment at which a survey's first round is sealed."""
+        """Put the node's clock past the moment at which a survey's first round is sealed."""
         self._clock.value = survey.round_end_s(0) + survey.lateness_s + 60.0 - time.time()
 
     def _get(self, path: str) -> bytes:
@@ -215,7 +217,7 @@ class _Node:
 
 
 @contextlib.contextmanager
-def _node(surveys: tuple[Survey, ...], folder: Path, port: int) -> Iterator[_Node]:
+def _node(surveys: tuple[Survey, ...], folder: Path, port: int) -> Iterator[_NodeClient]:
     context = multiprocessing.get_context("spawn")
     clock: Synchronized[float] = context.Value("d", 0.0)
     here, there = context.Pipe(duplex=False)
@@ -232,7 +234,7 @@ def _node(surveys: tuple[Survey, ...], folder: Path, port: int) -> Iterator[_Nod
             said = DeployError("the node ended before it was ready")
         if isinstance(said, DeployError):
             raise said
-        yield _Node(said, clock, process)
+        yield _NodeClient(said, clock, process)
     finally:
         process.terminate()
         process.join(10)
@@ -240,7 +242,7 @@ def _node(surveys: tuple[Survey, ...], folder: Path, port: int) -> Iterator[_Nod
         process.join()
 
 
-def _upload(fleet: Fleet, url: str, n: int, talk: Console) -> UploadCounts:
+def _upload(fleet: DeviceSimulator, url: str, n: int, talk: Console) -> UploadCounts:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -255,8 +257,8 @@ def _upload(fleet: Fleet, url: str, n: int, talk: Console) -> UploadCounts:
         )
 
 
-def _wait(node: _Node, done: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
-    """The live document once `done` says so.
+def _wait(node: _NodeClient, done: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+    """Return the live document once `done` says so.
 
     Raises:
         DeployError: If it takes too long, or the node has ended.
@@ -275,7 +277,7 @@ def _all_sealed(live: dict[str, Any], surveys: int) -> bool:
 
 
 def _account(live: dict[str, Any], reports: int, sent: UploadCounts) -> bool:
-    """Whether every report was counted exactly once: the copies of retried uploads are duplicates."""
+    """Return whether every report was counted exactly once: the copies of retried uploads are duplicates."""
     accounting = live["accounting"]
     verdicts = sum(count for name, count in accounting.items() if name != "attempts")
     return (
@@ -286,7 +288,7 @@ def _account(live: dict[str, Any], reports: int, sent: UploadCounts) -> bool:
     )
 
 
-def _spent(fleet: Fleet) -> dict[str, float]:
+def _spent(fleet: DeviceSimulator) -> dict[str, float]:
     loss, committed = fleet.loss, fleet.committed
     return {
         "budget": BUDGET,
@@ -302,7 +304,7 @@ def _print_account(
     live: dict[str, Any],
     reports: int,
     sent: UploadCounts,
-    fleet: Fleet,
+    fleet: DeviceSimulator,
     *,
     seconds: float,
     sound: bool,

@@ -1,4 +1,4 @@
-"""What a survey buys before it is launched: every mechanism that fits, one sentence, JSON for programs."""
+"""The design of a survey before its launch: every mechanism that fits, one sentence, JSON for programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hubbub.design import (
     Errors,
     Objective,
     Quantity,
-    Question,
+    Workload,
     compare,
     measured,
     measured_by_category,
@@ -36,7 +36,7 @@ TIE: Final = 2e-3
 
 @dataclass(frozen=True)
 class DesignSettings:
-    """What `hubbub survey design` was asked.
+    """The options of `hubbub survey design`.
 
     Attributes:
         file: The survey's TOML file.
@@ -56,19 +56,19 @@ class DesignSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class SurveyDesign:
     """A survey, the question behind it, its own mechanism measured, and all others that fit, best first."""
 
     survey: Survey
-    question: Question
+    workload: Workload
     own: Candidate
     others: tuple[Candidate, ...]
 
     @classmethod
     def of(
         cls, survey: Survey, file: Path, objective: Quantity | None, within: float | None = None
-    ) -> Design:
-        """The design of a survey that was loaded from a file.
+    ) -> SurveyDesign:
+        """Return the design of a survey that was loaded from a file.
 
         Raises:
             ParameterError: If the objective cannot be asked of it.
@@ -83,14 +83,14 @@ class Design:
             # What the survey was compiled with, seen through the objective asked for now.
             asked = asked or _objective(parameters)
             name, parameters = survey.choice.mechanism, dict(survey.choice.parameters)
-        question = Question.of_survey(survey, objective=asked, participation=coin)
-        measure = measured if survey.channel.inputs == question.inputs else measured_by_category
-        own, found = measure(name, parameters, question, survey.channel), compare(question)
+        workload = Workload.of_survey(survey, objective=asked, participation=coin)
+        measure = measured if survey.channel.inputs == workload.inputs else measured_by_category
+        own, found = measure(name, parameters, workload, survey.channel), compare(workload)
         others = tuple(other for other in found if not _same(other, own))
-        return cls(survey, question, own, others)
+        return cls(survey, workload, own, others)
 
     def sentence(self) -> str:
-        """What the survey buys, in one sentence."""
+        """Return what the survey buys, in one sentence."""
         known = _known(self.own)
         parts = []
         if len(self.survey.category_names) > 2 and math.isfinite(known.category):
@@ -104,22 +104,22 @@ class Design:
             parts.append(f"the mean{verb} to ±{INTERVAL_95 * known.mean:.3g}")
         if known.miss is not None and math.isfinite(known.miss):
             rate = 100 * math.floor(1e4 * (1.0 - known.miss)) / 1e4
-            within = self.question.objective.within
+            within = self.workload.objective.within
             parts.append(f"a report lies within {within:g} of its value with probability {rate:g} % or more")
         if not parts:
             return "This survey makes nothing known: its channel hides what is asked."
         said = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
-        devices = self.question.devices
+        devices = self.workload.devices
         return f"With {devices:,} devices, {said} (95 % intervals)."
 
     def advice(self) -> str:
-        """Whether another mechanism would do better, or ""."""
+        """Return whether another mechanism would do better, or ""."""
         best = self.others[0] if self.others else None
         if best is None or not best.cost < self.own.cost * (1.0 - TIE):
             return f"No other mechanism compared does better for the objective ({self._objective})."
         if not math.isfinite(self.own.cost):
             return f"The objective ({self._objective}) cannot be answered as it stands: take {best.label}."
-        hits = self.question.objective.quantity == "hit"
+        hits = self.workload.objective.quantity == "hit"
         share = best.cost / self.own.cost if hits else math.sqrt(best.cost / self.own.cost)
         return (
             f"{best.label} would do better at the same epsilon: {100 * (1 - share):.2g} % "
@@ -127,7 +127,7 @@ class Design:
         )
 
     def resolved(self, text: str) -> str:
-        """The text of the survey file with the best mechanism in place of its own, and why it was chosen.
+        """Return the text of the survey file with the best mechanism in place of its own, and why.
 
         Raises:
             DeployError: If the file does not write its mechanism as a [mechanism] table.
@@ -136,21 +136,21 @@ class Design:
         if self.others and self.others[0].cost < self.own.cost * (1.0 - TIE):
             best = self.others[0]
         lines = [
-            f"# Chosen by exact variance for {self.question.devices:,} devices, objective {self._objective}:",
+            f"# Chosen by exact variance for {self.workload.devices:,} devices, objective {self._objective}:",
             *(f"# {row}" for row in _table(self.rows()).splitlines()),
             "[mechanism]",
             f'name = "{best.mechanism}"',
             *(f"{key} = {json.dumps(value)}" for key, value in best.parameters.items()),
         ]
-        if self.question.participation < 1.0:
-            lines.append(f"participation = {self.question.participation!r}")
+        if self.workload.participation < 1.0:
+            lines.append(f"participation = {self.workload.participation!r}")
         table = re.compile(r"^\[mechanism\][^\n]*\n(?:(?!\s*\[)[^\n]*\n?)*", re.MULTILINE)
         if len(table.findall(text)) != 1:
             raise DeployError("the survey must have its mechanism as one [mechanism] table to be rewritten")
         return table.sub(lambda _: "\n".join(lines) + "\n\n", text)
 
     def why(self, candidate: Candidate) -> str:
-        """Why a mechanism fits the question, or does not."""
+        """Return why a mechanism fits the workload, or does not."""
         if candidate.refusal:
             return f"does not fit: {candidate.refusal}"
         if not math.isfinite(candidate.cost):
@@ -164,7 +164,7 @@ class Design:
 
     @property
     def _objective(self) -> str:
-        objective = self.question.objective
+        objective = self.workload.objective
         return {
             "both": "values and categories",
             "cdf": "cumulative shares",
@@ -173,12 +173,12 @@ class Design:
         }.get(objective.quantity, objective.quantity)
 
     def as_json(self) -> dict[str, Any]:
-        """The design as JSON types; what is hidden or does not apply is null."""
+        """Return the design as JSON types; what is hidden or does not apply is null."""
         survey = self.survey
         return {
             "survey": survey.id,
-            "devices": self.question.devices,
-            "objective": self.question.objective.quantity,
+            "devices": self.workload.devices,
+            "objective": self.workload.objective.quantity,
             "prior": "uniform over the values, nobody missing",
             "declared_epsilon": survey.epsilon,
             **_facts(self.own, self),
@@ -189,7 +189,7 @@ class Design:
         }
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The table's rows under their headings; the survey's own mechanism first."""
+        """Return the table's rows under their headings; the survey's own mechanism first."""
         found: list[tuple[str, ...]] = [
             ("", "mechanism", "±value", "±category", "±mean", "leverage", "bytes", "epsilon")
         ]
@@ -214,11 +214,11 @@ class Design:
 
     @property
     def _categories(self) -> bool:
-        return len(self.question.sizes) > 2
+        return len(self.workload.sizes) > 2
 
 
 def run(settings: DesignSettings) -> int:
-    """Prints the design of a survey file, and draws it where asked; returns the exit code.
+    """Print the design of a survey file, and draw it where asked; return the exit code.
 
     Raises:
         SurveyError: If the file is no valid survey.
@@ -234,7 +234,7 @@ def run(settings: DesignSettings) -> int:
         mechanism = tomllib.loads(settings.file.read_text(encoding="utf-8"))["mechanism"]
         show(survey, float(mechanism.get("participation", 1.0)), settings.output)
         return 0
-    design = Design.of(survey, settings.file, settings.objective, settings.within)
+    design = SurveyDesign.of(survey, settings.file, settings.objective, settings.within)
     if settings.plot is not None:
         from hubbub_deploy.commands.design_plot import draw  # noqa: PLC0415 - the table needs no drawing library
 
@@ -261,7 +261,7 @@ def run(settings: DesignSettings) -> int:
 
 
 def _objective(keys: Mapping[str, Any]) -> Objective | None:
-    """What an "auto" mechanism was told to judge by; the survey has been compiled, so the keys are right."""
+    """Return the objective that an "auto" mechanism was told; the keys have been checked."""
     if "objective" not in keys:
         return None
     return Objective(
@@ -284,7 +284,7 @@ def _known(candidate: Candidate) -> Errors:
     return cast(Accuracy, candidate.accuracy).errors  # the survey's own channel has been measured
 
 
-def _facts(candidate: Candidate, design: Design) -> dict[str, Any]:
+def _facts(candidate: Candidate, design: SurveyDesign) -> dict[str, Any]:
     weighed, channel = candidate.accuracy, candidate.channel
     facts: dict[str, Any] = {
         "mechanism": candidate.mechanism,
@@ -302,7 +302,7 @@ def _facts(candidate: Candidate, design: Design) -> dict[str, Any]:
         "bytes_per_report": weighed.bytes_per_report,
         "standard_error": {
             "value": _finite(known.value),
-            "category": _finite(known.category) if len(design.question.sizes) > 2 else None,
+            "category": _finite(known.category) if len(design.workload.sizes) > 2 else None,
             "mean": None if known.mean is None else _finite(known.mean),
         },
         "leverage": _finite(weighed.leverage),

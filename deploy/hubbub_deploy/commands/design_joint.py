@@ -1,4 +1,4 @@
-"""What a survey of several attributes buys before it is launched: a sentence, and JSON for programs."""
+"""The design of a survey of several attributes before its launch: a sentence, and JSON for programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from hubbub import Survey
 from hubbub.authoring import TABLE_MECHANISMS
 from hubbub.channels import FiniteChannel
-from hubbub.design import Question, accuracy, compare, report_bytes
+from hubbub.design import Workload, accuracy, compare, report_bytes
 from hubbub.survey import Score
 
 INTERVAL_95: Final = 1.959963984540054
@@ -19,7 +19,7 @@ INTERVAL_95: Final = 1.959963984540054
 
 
 def facts(survey: Survey, participation: float) -> dict[str, Any]:
-    """The design of a cross table or a score as JSON types; what does not apply is null.
+    """Return the design of a cross table or a score as JSON types; what does not apply is null.
 
     Errors of a table are those of devices spread evenly over the combinations; that of a score is the largest
     there can be, where the mean output lies half-way between its ends. A table's alternatives are judged by
@@ -30,7 +30,7 @@ def facts(survey: Survey, participation: float) -> dict[str, Any]:
         participation: The share of devices that answer, as its file has it.
     """
     inputs, devices = survey.channel.inputs, survey.planned_devices
-    estimate = survey.estimator().foresee(np.full(inputs, 1.0 / inputs), devices)
+    estimate = survey.estimator().expected_estimate(np.full(inputs, 1.0 / inputs), devices)
     half = estimate.intervals(0.95)
     found: dict[str, Any] = {
         "survey": survey.id,
@@ -62,7 +62,7 @@ def facts(survey: Survey, participation: float) -> dict[str, Any]:
             (half.categories_low, half.categories_high),
         )
     ]
-    question = Question.uniform(
+    workload = Workload.uniform(
         kind="labels",
         epsilon=survey.epsilon,
         category_of=np.append(np.zeros(inputs - 1, dtype=np.intp), 1),
@@ -73,7 +73,7 @@ def facts(survey: Survey, participation: float) -> dict[str, Any]:
     )
     return found | {
         "standard_error": {"value": cell, "category": margin, "mean": None},
-        "leverage": accuracy(survey.channel, question).leverage,
+        "leverage": accuracy(survey.channel, workload).leverage,
         "alternatives": [
             {
                 "mechanism": other.mechanism,
@@ -84,7 +84,7 @@ def facts(survey: Survey, participation: float) -> dict[str, Any]:
                 "standard_error": {"value": other.accuracy.errors.value, "category": None, "mean": None},
                 "leverage": other.accuracy.leverage,
             }
-            for other in compare(question)
+            for other in compare(workload)
             if other.mechanism in TABLE_MECHANISMS
             and other.accuracy is not None
             and other.channel is not None
@@ -96,7 +96,7 @@ def facts(survey: Survey, participation: float) -> dict[str, Any]:
 
 
 def show(survey: Survey, participation: float, output: Literal["table", "json"]) -> None:
-    """Prints the design; see `facts`."""
+    """Print the design; see `facts`."""
     found = facts(survey, participation)
     if output == "json":
         print(json.dumps(found, ensure_ascii=False, allow_nan=False))

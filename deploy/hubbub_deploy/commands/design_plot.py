@@ -19,15 +19,15 @@ from hubbub_deploy.commands.design_joint import INTERVAL_95
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
-    from hubbub_deploy.commands.design import Design
+    from hubbub_deploy.commands.design import SurveyDesign
 
 EPSILONS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 BOOSTS: Final = 25
 FORMATS: Final = (".png", ".svg", ".pdf", ".html")
 
 
-def draw(design: Design, path: Path) -> None:
-    """Writes the picture; .html wraps it with the sentence in one page that needs nothing else.
+def draw(design: SurveyDesign, path: Path) -> None:
+    """Write the picture; .html wraps it with the sentence in one page that needs nothing else.
 
     Args:
         design: What to draw.
@@ -49,21 +49,21 @@ def draw(design: Design, path: Path) -> None:
         raise DeployError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _figure(design: Design) -> Figure:
-    boosted = design.question.kind == "labels" and 2 < len(design.question.sizes) < design.question.inputs
+def _figure(design: SurveyDesign) -> Figure:
+    boosted = design.workload.kind == "labels" and 2 < len(design.workload.sizes) < design.workload.inputs
     figure = Figure(figsize=(13 if boosted else 7, 5), layout="constrained")
     survey = design.survey
-    figure.suptitle(f"{survey.title}: {design.question.devices:,} devices")
+    figure.suptitle(f"{survey.title}: {design.workload.devices:,} devices")
     _over_epsilon(figure.add_subplot(1, 1 + boosted, 1), design)
     if boosted:
         _over_boost(figure.add_subplot(1, 2, 2), design)
     return figure
 
 
-def _over_epsilon(axes: Axes, design: Design) -> None:
+def _over_epsilon(axes: Axes, design: SurveyDesign) -> None:
     lines: dict[str, list[tuple[float, float]]] = {}
     for epsilon in sorted({*EPSILONS, design.survey.epsilon}):
-        for candidate in compare(replace(design.question, epsilon=epsilon)):
+        for candidate in compare(replace(design.workload, epsilon=epsilon)):
             if math.isfinite(candidate.cost):
                 line = lines.setdefault(_family(candidate), [])
                 line.append((epsilon, _height(candidate)))
@@ -72,9 +72,9 @@ def _over_epsilon(axes: Axes, design: Design) -> None:
     if math.isfinite(design.own.cost):
         axes.plot([design.survey.epsilon], [_height(design.own)], "k*", markersize=12, label="this survey")
     axes.set_xlabel("epsilon")
-    within = design.question.objective.within
+    within = design.workload.objective.within
     axes.set_ylabel(
-        f"±, root of the objective ({design.question.objective.quantity})"
+        f"±, root of the objective ({design.workload.objective.quantity})"
         if within is None
         else f"share of reports farther than {within:g} from their value"
     )
@@ -84,15 +84,15 @@ def _over_epsilon(axes: Axes, design: Design) -> None:
 
 
 def _height(candidate: Candidate) -> float:
-    """Half a 95 % interval, or the share of misses where hits are asked for."""
+    """Return half a 95 % interval, or the share of misses where hits are asked for."""
     missed = candidate.accuracy is not None and candidate.accuracy.errors.miss is not None
     return candidate.cost if missed else INTERVAL_95 * math.sqrt(candidate.cost)
 
 
-def _over_boost(axes: Axes, design: Design) -> None:
+def _over_boost(axes: Axes, design: SurveyDesign) -> None:
     epsilon = design.survey.epsilon
     boosts = np.linspace(0.0, epsilon, BOOSTS).tolist()
-    curve = boost_curve(design.question, boosts)
+    curve = boost_curve(design.workload, boosts)
     for name in ("category", "value"):
         known = [
             (b, getattr(c.accuracy.errors, name)) for b, c in zip(boosts, curve, strict=True) if c.accuracy
@@ -113,7 +113,7 @@ def _family(candidate: Candidate) -> str:
     return " ".join([candidate.mechanism, *kinds])
 
 
-def _page(design: Design, figure: Figure) -> str:
+def _page(design: SurveyDesign, figure: Figure) -> str:
     drawn = io.StringIO()
     figure.savefig(drawn, format="svg")
     picture = drawn.getvalue()

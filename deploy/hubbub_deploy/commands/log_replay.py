@@ -21,10 +21,10 @@ from rich.console import Console
 from rich.table import Table
 
 from hubbub import Survey
-from hubbub.wire import Layout
+from hubbub.wire import PartitionMap
 from hubbub_aggregator import AggregatorError, ArchiveError, runners
 from hubbub_aggregator.counting import Change, PartitionState, RoundKey, Skips, next_change, skips_of
-from hubbub_aggregator.release import Fleet, Steps, canonical_bytes, release
+from hubbub_aggregator.release import FleetStatement, PublicationGate, canonical_bytes, release
 from hubbub_aggregator.runners import Assignment
 from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic
 from hubbub_collector import CollectorError
@@ -45,10 +45,11 @@ States = dict[int, PartitionState]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReplaySettings:
-    """What to count again.
+    """The settings of a log's replay.
 
     Attributes:
-        source: A node's folder, or kafka://host:port/topic (several brokers: kafka://host:port,host:port/topic).
+        source: A node's folder, or kafka://host:port/topic (several brokers:
+            kafka://host:port,host:port/topic).
         surveys: Only these surveys are released; none given, all that the log has announced.
         archive: Folder of an archive to compare with; None compares a node's folder with its own, if any.
         out: Folder for the releases, one file each; None writes none.
@@ -63,21 +64,21 @@ class LogReplaySettings:
 
 
 def is_log(source: str) -> bool:
-    """Whether a source names a log and not a file of values."""
+    """Return whether a source names a log and not a file of values."""
     return urlsplit(source).scheme == SCHEME or Path(source).is_dir()
 
 
 def run(settings: LogReplaySettings) -> int:
-    """Replays the log and prints one line per sealed round; 1 if the archive holds anything else, else 0.
+    """Replay the log and print one line per sealed round; 1 if the archive holds anything else, else 0.
 
     Raises:
         SurveyError: If a survey cannot be compiled.
         DeployError: If the log or the archive cannot be read, or the log has no such survey.
     """
     began = time.perf_counter()
-    states, layout = counted(settings.source)
+    states, partition_map = counted(settings.source)
     surveys = _chosen(states, settings)
-    found = releases(states, surveys, layout)
+    found = releases(states, surveys, partition_map)
     seconds = time.perf_counter() - began
     archived = _archived(settings, found)
     talk = Console(stderr=True, highlight=False)
@@ -96,8 +97,8 @@ def run(settings: LogReplaySettings) -> int:
     return 1 if differing else 0
 
 
-def counted(source: str) -> tuple[States, Layout]:
-    """The state of every partition after the log's last record, and which rounds lie in which partitions.
+def counted(source: str) -> tuple[States, PartitionMap]:
+    """Return every partition's state after the log's last record, and the partition map.
 
     Raises:
         DeployError: If the log cannot be read, or has lost its first records.
@@ -108,13 +109,13 @@ def counted(source: str) -> tuple[States, Layout]:
         with SqliteLog(Path(source) / LOG_FILE, partitions=None) as log:
             skips = _skips(Path(source), log.identity)
             states = {partition: _counted(log, partition, skips) for partition in range(log.partitions)}
-            return states, log.layout
+            return states, log.partition_map
     except (CollectorError, LogError, AggregatorError) as error:
         raise DeployError(f"{source}: {error}") from error
 
 
 def _skips(folder: Path, log_identity: str) -> Skips:
-    """The records that a node's operator said to pass over."""
+    """Return the records that a node's operator said to pass over."""
     if not (folder / DEAD_FILE).exists():
         return {}
     with contextlib.closing(SqliteDeadTopic(folder / DEAD_FILE)) as dead:
@@ -123,14 +124,14 @@ def _skips(folder: Path, log_identity: str) -> Skips:
 
 def _counted(log: SqliteLog, partition: int, skips: Skips) -> PartitionState:
     state = PartitionState()
-    state.place(log.layout, partition)
+    state.place(log.partition_map, partition)
     while records := log.read(partition, state.offset, _READ_RECORDS):
         state.commit(next_change(partition, state, records, skips))
     return state
 
 
 def _address(source: str) -> tuple[str, str]:
-    """The brokers and the topic of kafka://host:port/topic."""
+    """Return the brokers and the topic of kafka://host:port/topic."""
     parts = urlsplit(source)
     topic = parts.path.removeprefix("/")
     if not parts.netloc or not topic or "/" in topic or parts.query or parts.fragment:
@@ -138,23 +139,23 @@ def _address(source: str) -> tuple[str, str]:
     return parts.netloc, topic
 
 
-async def _topic(bootstrap: str, topic: str) -> tuple[States, Layout]:
+async def _topic(bootstrap: str, topic: str) -> tuple[States, PartitionMap]:
     # Retention and the like do not matter to who only reads; what is gone is Lost.
     log = await asyncio.to_thread(GrowingLog, bootstrap, topic, note="read", check="identity")
     with log, KafkaDeadTopic(bootstrap, topic) as dead:
         skips = skips_of((await asyncio.to_thread(dead.records)).values(), log.identity)
-        store, stop, layout = _Memory(), asyncio.Event(), log.layout
+        store, stop, partition_map = _Memory(), asyncio.Event(), log.partition_map
         assignment = Assignment(
             store,
             begin=log.begin,
             end=log.end,
-            layout=layout,
+            partition_map=partition_map,
             clock=time.monotonic,
             skips=skips,
         )
         stop.set()
-        await runners.count(assignment, bootstrap=bootstrap, layout=layout, stop=stop)
-    return store.states, layout
+        await runners.count(assignment, bootstrap=bootstrap, partition_map=partition_map, stop=stop)
+    return store.states, partition_map
 
 
 class _Memory:
@@ -167,25 +168,27 @@ class _Memory:
         return self.states.setdefault(partition, PartitionState())
 
     def save(self, partition: int, change: Change) -> None:
-        """Has nothing to do."""
+        """Do nothing."""
 
     def verify(self) -> None:
-        """Has nothing to do."""
+        """Do nothing."""
 
-    def load_steps(self) -> dict[RoundKey, Steps]:
+    def load_gates(self) -> dict[RoundKey, PublicationGate]:
         return {}
 
-    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
-        """Has nothing to do."""
+    def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
+        """Do nothing."""
 
 
-def releases(states: States, surveys: Mapping[bytes, Survey], layout: Layout) -> dict[RoundKey, bytes]:
-    """The canonical bytes of the release of every round that all its partitions have sealed, in order.
+def releases(
+    states: States, surveys: Mapping[bytes, Survey], partition_map: PartitionMap
+) -> dict[RoundKey, bytes]:
+    """Return the canonical bytes of the release of every round that all its partitions have sealed, in order.
 
     Args:
         states: Every partition of the log.
         surveys: The surveys to release, by digest.
-        layout: Which partitions a round's reports lie in.
+        partition_map: Which partitions a round's reports lie in.
     """
     # A seal that precedes its survey may be of a round that there is not.
     keys = sorted(
@@ -201,12 +204,12 @@ def releases(states: States, surveys: Mapping[bytes, Survey], layout: Layout) ->
     most = dict.fromkeys(surveys, 0)
     for digest, number in keys:
         survey = surveys[digest]
-        home = layout.partitions_at(survey.round_start_s(number))
+        home = partition_map.partitions_at(survey.round_start_s(number))
         finished = release(survey, number, {partition: states[partition] for partition in home})
         if finished is not None:
             counted = finished.tally.n
             most[digest] = max(most[digest], counted)
-            enrolment = Fleet().of(survey.id, counted=counted, enrolled=most[digest])
+            enrolment = FleetStatement().of(survey.id, counted=counted, enrolled=most[digest])
             document = replace(finished, enrolment=enrolment).document(estimators[digest])
             found[digest, number] = canonical_bytes(document)
     return found
@@ -234,7 +237,7 @@ def _chosen(states: States, settings: LogReplaySettings) -> dict[bytes, Survey]:
 
 
 def _archived(settings: LogReplaySettings, found: Mapping[RoundKey, bytes]) -> dict[RoundKey, bytes | None]:
-    """What an archive holds of the rounds found, None where nothing; empty without an archive."""
+    """Return the archived rounds among those found, None where there is none; empty without an archive."""
     folder = settings.archive
     if folder is None and (Path(settings.source) / ARCHIVE_FILE).exists():
         folder = Path(settings.source)

@@ -21,8 +21,8 @@ from hubbub_topic.kafka import KafkaLog
 _RECORDS: Final = 32
 
 
-def move(folder: Path, settings: ClusterSettings, *, replication: int) -> int:
-    """Makes the settings' topic with the partitions of a node's log, and copies the log into it.
+def migrate(folder: Path, settings: ClusterSettings, *, replication: int) -> int:
+    """Make the settings' topic with the partitions of a node's log, and copy the log into it.
 
     The node must be stopped. If this fails half-way, the topic is of no use: delete it and start again.
 

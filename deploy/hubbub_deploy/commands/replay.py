@@ -30,7 +30,7 @@ from hubbub_deploy.errors import DeployError
 from hubbub_deploy.evaluation.evaluation import truth_of
 from hubbub_deploy.evaluation.plots import plot
 from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
-from hubbub_deploy.simulation.device_simulator import Column, Fleet
+from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator
 
 PARTITIONS: Final = 4
 # What a busy gateway writes into one partition in one linger.
@@ -40,7 +40,7 @@ _MISSING: Final = frozenset({"", "?", "NA", "nan", "NaN", "null"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySettings:
-    """What to replay.
+    """The settings of a replay.
 
     Attributes:
         csv: One device per row, first row the header, UTF-8.
@@ -62,7 +62,7 @@ class ReplaySettings:
 
 
 def run(settings: ReplaySettings) -> int:
-    """Replays every survey, prints the comparison, and returns 0.
+    """Replay every survey, print the comparison, and return 0.
 
     Raises:
         SurveyError: If a survey cannot be compiled.
@@ -99,7 +99,7 @@ def run(settings: ReplaySettings) -> int:
 
 
 def replay(survey: Survey, values: Sequence[object], *, source: Source = SYSTEM) -> Evaluation:
-    """One device per value answers the survey's first round; returns its sealed release and the truth.
+    """Return a survey's sealed release and the truth, one device per value answering its first round.
 
     Args:
         survey: The survey.
@@ -112,7 +112,7 @@ def replay(survey: Survey, values: Sequence[object], *, source: Source = SYSTEM)
     if not values:
         raise DeployError("a replay needs at least one device, got none")
     now_s = float(survey.start_s)
-    fleet = Fleet(len(values), budget=survey.epsilon * survey.rounds, source=source)
+    fleet = DeviceSimulator(len(values), budget=survey.epsilon * survey.rounds, source=source)
     columns = (
         [values] if len(survey.attributes) == 1 else zip(*cast(Sequence[tuple[object]], values), strict=True)
     )
@@ -134,7 +134,7 @@ def replay(survey: Survey, values: Sequence[object], *, source: Source = SYSTEM)
 
 
 def _smoothed(finished: Release) -> Smoothed | None:
-    """The smoothed view of a release of numbers; None where there is none or nothing is released."""
+    """Return the smoothed view of a release of numbers; None where there is none or nothing is released."""
     if finished.is_suppressed or finished.survey.points is None:
         return None
     try:
@@ -144,7 +144,7 @@ def _smoothed(finished: Release) -> Smoothed | None:
 
 
 def _log(column: Column, partition: int) -> Iterator[bytes]:
-    """The records of one partition: the survey, the reports routed here, the seal."""
+    """Return the records of one partition: the survey, the reports routed here, the seal."""
     survey = column.survey
     yield encode_record(SurveyRecord(survey.canonical))
     # The route that a gateway takes: the id's last eight bytes, big-endian, modulo the partitions.
@@ -167,7 +167,7 @@ def _log(column: Column, partition: int) -> Iterator[bytes]:
 def read_columns(
     path: Path, names: Sequence[str], *, say: Callable[[str], None] = lambda text: None
 ) -> dict[str, list[str]]:
-    """The named columns of a CSV file, as text, one entry per row.
+    """Return the named columns of a CSV file, as text, one entry per row.
 
     In a file of one column an empty line is a row whose field is empty; in any other it is no row.
 
@@ -214,7 +214,7 @@ def read_columns(
 
 
 def value_of(attribute: Attribute, text: str) -> object:
-    """What a host application would hold for a field of a CSV file; None where it is no value."""
+    """Return the value that a host would hold for a field of a CSV file; None where it is no value."""
     if text in _MISSING:
         return None
     domain = attribute.domain

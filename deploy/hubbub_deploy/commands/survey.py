@@ -25,7 +25,7 @@ DEFAULT_DAYS = 30.0
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the verbs to `hubbub survey`."""
+    """Add the verbs to `hubbub survey`."""
     new = verbs.add_parser("new", help="write a commented survey file that compiles, to begin with")
     new.add_argument("--id", required=True, help="1 to 64 of a-z 0-9 . - _")
     new.add_argument("--title", help="what people read (default: the id)")
@@ -128,7 +128,7 @@ def _keygen(options: argparse.Namespace) -> int:
 
 
 def _create(path: Path, data: bytes, *, mode: int) -> None:
-    """Writes a file that must not be there yet; nobody else could ever read it, if the mode says so."""
+    """Write a file that must not be there yet; nobody else could ever read it, if the mode says so."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as file:
@@ -202,7 +202,7 @@ def _load_key(path: Path) -> Ed25519PrivateKey:
 
 
 def _before(path: Path, keys: list[bytes]) -> SurveyList | None:
-    """The list that stands there, None without one; never one that somebody else may have made."""
+    """Return the list that stands there, None without one; never one that somebody else may have made."""
     from hubbub.survey import open_signed  # noqa: PLC0415
 
     try:
@@ -229,7 +229,7 @@ def _digest(named: str) -> bytes:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Puts a whole file in the place of another: a server never reads half of it."""
+    """Put a whole file in the place of another: a server never reads half of it."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:

@@ -11,7 +11,7 @@ from hubbub import Survey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a new survey is about.
+    """The draft of a new survey.
 
     Attributes:
         id: Its id.
@@ -43,7 +43,7 @@ class Draft:
 
 
 def template(draft: Draft) -> str:
-    """The text of a survey file.
+    """Return the text of a survey file.
 
     Raises:
         SurveyError: What was asked for is no valid survey; the message says which key and why.
@@ -102,5 +102,5 @@ def _line(code: str, comment: str) -> str:
 
 
 def _text(value: str) -> str:
-    """A TOML basic string: JSON's escapes are among TOML's."""
+    """Return a TOML basic string: JSON's escapes are among TOML's."""
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What an evaluation knows and a server never does: the truth, beside the release."""
+"""The truth beside the release, which an evaluation knows and a server never does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Row:
+class EvaluationRow:
     """One line of the table: a quantity, its truth, and what the release says of it."""
 
     kind: Literal["category", "value", "mean"]
@@ -43,13 +43,13 @@ class Row:
     high: float
 
     @property
-    def hit(self) -> bool:
-        """Whether the interval covers the truth."""
+    def covers_truth(self) -> bool:
+        """True if the interval covers the truth."""
         return self.low <= self.truth <= self.high
 
 
 def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
-    """Returns the true frequencies of `values` (one entry per device; None is missing).
+    """Return the true frequencies of `values` (one entry per device; None is missing).
 
     Where a survey asks for several attributes an entry is a tuple of their values.
 
@@ -89,9 +89,9 @@ def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
     return Truth(shares, categories, mean)
 
 
-def rows_of(release: dict[str, Any], truth: Truth) -> list[Row]:
-    """Returns the release's lines with the truth beside each: categories, values, then the mean."""
-    rows: list[Row] = []
+def rows_of(release: dict[str, Any], truth: Truth) -> list[EvaluationRow]:
+    """Return the release's lines with the truth beside each: categories, values, then the mean."""
+    rows: list[EvaluationRow] = []
     sections: tuple[tuple[Literal["category", "value"], str, NDArray[np.float64]], ...] = (
         ("category", "categories", truth.categories),
         ("value", "values", truth.values),
@@ -105,5 +105,7 @@ def rows_of(release: dict[str, Any], truth: Truth) -> list[Row]:
     return rows
 
 
-def _row(kind: Literal["category", "value", "mean"], label: str, truth: float, entry: dict[str, Any]) -> Row:
-    return Row(kind, label, truth, entry["estimate"], entry["error"], entry["low"], entry["high"])
+def _row(
+    kind: Literal["category", "value", "mean"], label: str, truth: float, entry: dict[str, Any]
+) -> EvaluationRow:
+    return EvaluationRow(kind, label, truth, entry["estimate"], entry["error"], entry["low"], entry["high"])

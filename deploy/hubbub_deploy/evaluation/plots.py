@@ -9,7 +9,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from hubbub_deploy.evaluation.evaluation import Row
+from hubbub_deploy.evaluation.evaluation import EvaluationRow
 from hubbub_deploy.evaluation.report import Evaluation, smoothed_by_label
 
 _TRUTH: Final = "#b45309"
@@ -20,7 +20,7 @@ _MOST_LABELS: Final = 40
 
 
 def plot(evaluation: Evaluation, path: Path) -> None:
-    """Writes a picture of categories and values with 95 % intervals, the truth beside them.
+    """Write a picture of categories and values with 95 % intervals, the truth beside them.
 
     Args:
         evaluation: The release and its truth.
@@ -48,7 +48,7 @@ def plot(evaluation: Evaluation, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _panel(figure: Figure, panels: int, place: int, title: str, rows: list[Row]) -> None:
+def _panel(figure: Figure, panels: int, place: int, title: str, rows: list[EvaluationRow]) -> None:
     axes = figure.add_subplot(panels, 1, place)
     x = np.arange(len(rows))
     estimates = np.array([100 * row.estimate for row in rows])
@@ -69,6 +69,6 @@ def _panel(figure: Figure, panels: int, place: int, title: str, rows: list[Row])
     step = -(-len(rows) // _MOST_LABELS)
     axes.set_xticks(x[::step], [row.label for row in rows[::step]], rotation=0 if len(rows) < 12 else 60)
     axes.set_ylabel("share of devices, %")
-    hits = sum(row.hit for row in rows)
+    hits = sum(row.covers_truth for row in rows)
     axes.set_title(f"{title}: {hits} of {len(rows)} intervals hold the truth", fontsize=10)
     axes.legend(frameon=False)

@@ -18,7 +18,7 @@ _FILE = Path("datasets", "randhie", "src", "randhie.csv")
 
 
 def load() -> dict[str, list[object]]:
-    """Returns the three attributes, one entry per person-year, keyed by attribute id.
+    """Return the three attributes, one entry per person-year, keyed by attribute id.
 
     "visits": int, 0..77. "health": "excellent", "good", "fair" or "poor". "diseases": float, 0..58.6.
 
@@ -40,7 +40,7 @@ def load() -> dict[str, list[object]]:
 
 
 def _health(row: dict[str, str]) -> str:
-    """The file holds one indicator per level and omits "excellent"."""
+    """Return the file holds one indicator per level and omits "excellent"."""
     for name, column in (("good", "hlthg"), ("fair", "hlthf"), ("poor", "hlthp")):
         if row[column] == "1":
             return name

@@ -1,4 +1,4 @@
-"""What an evaluation prints: the release beside the truth, as tables for people or JSON for programs."""
+"""The tables of an evaluation: the release beside the truth, for people or as JSON for programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.table import Table
 
 from hubbub import Survey
 from hubbub.estimation import Smoothed
-from hubbub_deploy.evaluation.evaluation import Row, Truth, rows_of
+from hubbub_deploy.evaluation.evaluation import EvaluationRow, Truth, rows_of
 
 Rows = Literal["most frequent", "all"]
 # As many value rows as fit a screen beside the categories.
@@ -39,12 +39,12 @@ class Evaluation:
     smoothed: Smoothed | None = None
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[EvaluationRow]:
         """Every released quantity with its truth: categories, values, mean; none if suppressed."""
         return [] if self.release["suppressed"] else rows_of(self.release, self.truth)
 
     def summary(self) -> dict[str, Any]:
-        """Hits, interval count and root-mean-square errors, per kind of quantity."""
+        """Return hits, interval count and root-mean-square errors, per kind of quantity."""
         found: dict[str, Any] = {}
         for kind in ("category", "value", "mean"):
             rows = [row for row in self.rows if row.kind == kind]
@@ -52,7 +52,7 @@ class Evaluation:
                 squares = [(row.estimate - row.truth) ** 2 for row in rows]
                 found[kind] = {
                     "intervals": len(rows),
-                    "hits": sum(row.hit for row in rows),
+                    "hits": sum(row.covers_truth for row in rows),
                     "rms_error": math.sqrt(sum(squares) / len(rows)),
                     "rms_standard_error": math.sqrt(sum(row.error**2 for row in rows) / len(rows)),
                 }
@@ -66,7 +66,7 @@ class Evaluation:
         return found
 
     def _distance(self, values: NDArray[np.float64]) -> float | None:
-        """The Wasserstein distance of the distribution of those who have a number, in its units."""
+        """Return the Wasserstein distance of the distribution of those who have a number, in its units."""
         points, missing = self.survey.points, self.survey.missing_input
         answered, true = 1.0 - values[missing], 1.0 - self.truth.values[missing]
         if points is None or np.isnan(values).any() or not (answered > 0.0 and true > 0.0):
@@ -76,11 +76,11 @@ class Evaluation:
         return float(np.abs(off) @ np.diff(points[order]))
 
     def as_json(self) -> dict[str, Any]:
-        """Survey, release, rows with truth, and the summary, as JSON types."""
+        """Return survey, release, rows with truth, and the summary, as JSON types."""
         return {
             "survey": self.survey.id,
             "release": self.release,
-            "rows": [asdict(row) | {"hit": row.hit} for row in self.rows],
+            "rows": [asdict(row) | {"hit": row.covers_truth} for row in self.rows],
             "summary": self.summary(),
             "smoothed": None
             if self.smoothed is None
@@ -93,10 +93,10 @@ class Evaluation:
 
 
 def show(evaluations: Sequence[Evaluation], *, rows: Rows, console: Console) -> None:
-    """Prints one table per release, then how many intervals hold the truth."""
+    """Print one table per release, then how many intervals hold the truth."""
     for evaluation in evaluations:
         console.print(_table(evaluation, rows))
-    hits = sum(row.hit for evaluation in evaluations for row in evaluation.rows)
+    hits = sum(row.covers_truth for evaluation in evaluations for row in evaluation.rows)
     total = sum(len(evaluation.rows) for evaluation in evaluations)
     if total:
         console.print(
@@ -108,7 +108,7 @@ def show(evaluations: Sequence[Evaluation], *, rows: Rows, console: Console) -> 
 
 
 def print_json(document: object) -> None:
-    """Prints one JSON document on stdout."""
+    """Print one JSON document on stdout."""
     print(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
 
@@ -141,7 +141,7 @@ def _table(evaluation: Evaluation, rows: Rows) -> Table:
         table.add_section()
         for row in chosen:
             view = [f"{100 * views[row.label]:.2f} %"] if kind == "value" and row.label in views else []
-            mark = "hit" if row.hit else "[bold red]miss[/bold red]"
+            mark = "hit" if row.covers_truth else "[bold red]miss[/bold red]"
             table.add_row(row.label, *_figures(row), mark, *view)
         if kind == "value" and len(shown) < len(values):
             table.add_row(f"[dim]and {len(values) - len(shown)} rarer values (--all)[/dim]")
@@ -151,13 +151,13 @@ def _table(evaluation: Evaluation, rows: Rows) -> Table:
 
 
 def smoothed_by_label(evaluation: Evaluation) -> dict[str, float]:
-    """The smoothed shares under the labels of their values; empty without such a view."""
+    """Return the smoothed shares under the labels of their values; empty without such a view."""
     if evaluation.smoothed is None:
         return {}
     return dict(zip(evaluation.survey.input_labels, evaluation.smoothed.values.tolist(), strict=True))
 
 
-def _figures(row: Row) -> tuple[str, str, str]:
+def _figures(row: EvaluationRow) -> tuple[str, str, str]:
     if row.kind == "mean":
         return f"{row.truth:.3f}", f"{row.estimate:.3f}", f"{row.low:.3f} to {row.high:.3f}"
     return (

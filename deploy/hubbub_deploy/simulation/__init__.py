@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
-    from hubbub_deploy.simulation.device_simulator import Column, Fleet, FleetEnrolment
+    from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator, SimulatedEnrolment
     from hubbub_deploy.simulation.upload import UploadCounts
 
 __all__ = [
     "Column",
-    "Fleet",
-    "FleetEnrolment",
+    "DeviceSimulator",
+    "SimulatedEnrolment",
     "UploadCounts",
 ]
 
@@ -20,8 +20,8 @@ attach(
     {
         "hubbub_deploy.simulation.device_simulator": (
             "Column",
-            "Fleet",
-            "FleetEnrolment",
+            "DeviceSimulator",
+            "SimulatedEnrolment",
         ),
         "hubbub_deploy.simulation.upload": ("UploadCounts",),
     },

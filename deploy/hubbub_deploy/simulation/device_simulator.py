@@ -20,11 +20,27 @@ from hubbub.errors import ParameterError
 from hubbub.numeric import SYSTEM, Source
 from hubbub.survey import Attribute, Survey
 from hubbub_client import AttributeRefused
-from hubbub_client.agent import MAX_LEDGER_SLOTS, MAX_SLOTS, Readings, channel_inputs, read_many, rounds_fit
-from hubbub_client.surveys import PINNED, Refusal, due, floor_at, screen, slot_of, slot_query, slots
+from hubbub_client.agent import (
+    MAX_LEDGER_SLOTS,
+    MAX_SLOTS,
+    EncodedValues,
+    channel_inputs,
+    encode_many,
+    rounds_fit,
+)
+from hubbub_client.surveys import (
+    MEMOISED,
+    Refusal,
+    check_eligibility,
+    due,
+    last_closed_round,
+    scheduled_answer_of,
+    scheduled_answers,
+    scheduled_query,
+)
 from hubbub_client.upload import Limits, Pending, Upload
 from hubbub_deploy.simulation.upload import FLEET_LIMITS, Job, UploadCounts, send
-from hubbub_deploy.simulation.vectorised_filter import Accounts
+from hubbub_deploy.simulation.vectorised_filter import VectorisedFilter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +62,7 @@ class Column:
     symbols: NDArray[np.unsignedinteger[Any]]
 
     def report(self, row: int) -> Pending:
-        """One report, id and bytes, as it would lie in an outbox."""
+        """Return one report, id and bytes, as it would lie in an outbox."""
         identifier = self.ids[row].tobytes()
         answer = self.symbols[row]
         symbol = int(answer) if self.symbols.ndim == 1 else answer.tobytes()
@@ -54,14 +70,14 @@ class Column:
         return Pending(identifier, wire.encode_report(report))
 
     def among(self, devices: NDArray[np.intp]) -> Column:
-        """The reports of some of the devices."""
+        """Return the reports of some of the devices."""
         kept = np.isin(self.devices, devices)
         return Column(self.survey, self.round, self.devices[kept], self.ids[kept], self.symbols[kept])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FleetEnrolment:
-    """What came of asking a fleet to take part in a survey.
+class SimulatedEnrolment:
+    """The result of asking simulated devices to take part in a survey.
 
     Attributes:
         accepted: Which devices take part, shape (n,), bool.
@@ -85,13 +101,13 @@ class _Enrolled:
 
     survey: Survey
     devices: NDArray[np.intp]
-    floor: int
+    last_closed: int
     answered: set[int] = field(default_factory=set)
     memo: NDArray[np.unsignedinteger[Any]] | None = None
 
 
-class Fleet:
-    """n devices with one budget each, for simulation: never for a person's device.
+class DeviceSimulator:
+    """A simulator of n devices with one budget each; never for a person's device.
 
     Args:
         devices: n.
@@ -111,9 +127,9 @@ class Fleet:
         self.devices = devices
         self._source = source
         self._max_epsilon = budget if max_epsilon is None else max_epsilon
-        self._accounts = Accounts(devices, budget=budget)
+        self._accounts = VectorisedFilter(devices, budget=budget)
         self._attributes: dict[str, Attribute] = {}
-        self._readings: dict[str, Readings] = {}
+        self._readings: dict[str, EncodedValues] = {}
         self._pinned: set[str] = set()
         self._enrolled: dict[bytes, _Enrolled] = {}
         self._outbox: list[Column] = []
@@ -130,7 +146,7 @@ class Fleet:
         return self._accounts.committed.copy()
 
     def register(self, attribute: Attribute) -> None:
-        """Declares an attribute of every device; the same again does nothing.
+        """Declare an attribute of every device; the same again does nothing.
 
         Raises:
             AttributeRefused: If one of that id has another kind or domain.
@@ -138,10 +154,10 @@ class Fleet:
         if self._attributes.setdefault(attribute.id, attribute) != attribute:
             raise AttributeRefused(f"attribute {attribute.id!r} must be as first registered")
         if attribute.id not in self._readings:
-            self._readings[attribute.id] = read_many(attribute, [None] * self.devices)
+            self._readings[attribute.id] = encode_many(attribute, [None] * self.devices)
 
     def set(self, attribute_id: str, values: Sequence[object] | NDArray[Any]) -> None:
-        """Tells every device its value from now on; what is None, nan or outside the domain is missing.
+        """Tell every device its value from now on; what is None, nan or outside the domain is missing.
 
         Args:
             attribute_id: A registered attribute.
@@ -156,15 +172,15 @@ class Fleet:
             raise AttributeRefused(f"attribute {attribute_id!r} must be registered first")
         if len(values) != self.devices:
             raise ParameterError(f"values must be one per device, {self.devices}, got {len(values)}")
-        readings = read_many(attribute, values)
+        readings = encode_many(attribute, values)
         if attribute_id in self._pinned and not np.array_equal(
             readings, self._readings[attribute_id], equal_nan=True
         ):
             raise AttributeRefused(f"attribute {attribute_id!r} is static and was pinned by its first answer")
         self._readings[attribute_id] = readings
 
-    def enrol(self, survey: Survey, *, now_s: float) -> FleetEnrolment:
-        """Asks every device to take part; each decides by its own ledger, as an agent would. Asked once.
+    def enrol(self, survey: Survey, *, now_s: float) -> SimulatedEnrolment:
+        """Ask every device once to take part; each decides by its own ledger, as an agent would.
 
         Args:
             survey: The survey.
@@ -174,28 +190,28 @@ class Fleet:
         before = self._enrolled.get(survey.digest)
         if before is not None:
             accepted[before.devices] = True
-            return FleetEnrolment(accepted, None if accepted.all() else "over_budget")
-        refusal = screen(survey, self._attributes, max_epsilon=self._max_epsilon, now_s=now_s)
+            return SimulatedEnrolment(accepted, None if accepted.all() else "over_budget")
+        refusal = check_eligibility(survey, self._attributes, max_epsilon=self._max_epsilon, now_s=now_s)
         if refusal is not None:
-            return FleetEnrolment(accepted, refusal)
-        floor = floor_at(survey, now_s)
-        asked = slots(survey, floor)
+            return SimulatedEnrolment(accepted, refusal)
+        last_closed = last_closed_round(survey, now_s)
+        asked = scheduled_answers(survey, last_closed)
         asking = self._slots + len(asked) <= MAX_LEDGER_SLOTS
         if len(asked) > MAX_SLOTS or not asking.any():
-            return FleetEnrolment(accepted, "too_large")
-        if asked[0] != PINNED:
-            one = slot_query(survey, asked[0], generation=0)
+            return SimulatedEnrolment(accepted, "too_large")
+        if asked[0] != MEMOISED:
+            one = scheduled_query(survey, asked[0], pin_version=0)
             if not rounds_fit(one, len(asked), self._accounts.headroom):
-                return FleetEnrolment(accepted, "over_budget")
-        queries = [slot_query(survey, slot, generation=0) for slot in asked]
+                return SimulatedEnrolment(accepted, "over_budget")
+        queries = [scheduled_query(survey, slot, pin_version=0) for slot in asked]
         accepted = self._accounts.reserve_all(queries, asking)
         self._slots[accepted] += len(asked)
         members = np.flatnonzero(accepted)
-        self._enrolled[survey.digest] = _Enrolled(survey, members, floor)
-        return FleetEnrolment(accepted, None if accepted.all() else "over_budget")
+        self._enrolled[survey.digest] = _Enrolled(survey, members, last_closed)
+        return SimulatedEnrolment(accepted, None if accepted.all() else "over_budget")
 
     def answer(self, *, now_s: float) -> tuple[Column, ...]:
-        """Answers every survey whose round is open and not answered yet; reports go to the outbox.
+        """Answer every survey whose round is open and not answered yet; reports go to the outbox.
 
         Args:
             now_s: Clock time of all devices, epoch seconds.
@@ -206,16 +222,16 @@ class Fleet:
         made: list[Column] = []
         for enrolled in self._enrolled.values():
             survey, devices = enrolled.survey, enrolled.devices
-            round_number = due(survey, enrolled.floor, enrolled.answered, now_s)
+            round_number = due(survey, enrolled.last_closed, enrolled.answered, now_s)
             if round_number is None or not devices.size:
                 continue
             symbols = enrolled.memo
             if symbols is None:
                 symbols = self._perturb(survey, devices)
-                slot = slot_of(survey, round_number)
-                query = slot_query(survey, slot, generation=0)
-                self._accounts.record(query, devices, symbols, last=slot != PINNED)
-                if slot == PINNED:
+                slot = scheduled_answer_of(survey, round_number)
+                query = scheduled_query(survey, slot, pin_version=0)
+                self._accounts.record(query, devices, symbols, last=slot != MEMOISED)
+                if slot == MEMOISED:
                     enrolled.memo = symbols
                 self._pinned.update(each.id for each in survey.attributes if each.kind == "static")
             enrolled.answered.add(round_number)
@@ -234,7 +250,7 @@ class Fleet:
         return survey.channel.perturb(inputs, source=self._source)
 
     def drain(self) -> tuple[Column, ...]:
-        """What waits to be sent; the outbox is empty afterwards. For replay, which sends nothing."""
+        """Return what waits to be sent and empty the outbox, for replay, which sends nothing."""
         waiting, self._outbox = tuple(self._outbox), []
         return waiting
 
@@ -247,7 +263,7 @@ class Fleet:
         patience_s: float = 60.0,
         limits: Limits = FLEET_LIMITS,
     ) -> UploadCounts:
-        """Sends what waits over HTTP, one upload per device (more if it holds more than an upload may).
+        """Send what waits over HTTP, one upload per device (more if it holds more than an upload may).
 
         Args:
             url: The collector's base URL.
@@ -280,7 +296,7 @@ class Fleet:
 
 
 def _jobs(columns: Sequence[Column], devices: NDArray[np.intp], limits: Limits) -> Iterator[Job]:
-    """Every device's uploads; reports are encoded when their turn comes."""
+    """Return every device's uploads; reports are encoded when their turn comes."""
     rows = [np.searchsorted(column.devices, devices) for column in columns]
     holds = [np.isin(devices, column.devices) for column in columns]
     for place, device in enumerate(devices.tolist()):

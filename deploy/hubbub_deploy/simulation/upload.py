@@ -20,13 +20,13 @@ from hubbub import wire
 from hubbub_client.upload import (
     MAX_OUTCOMES_BYTES,
     UPLOAD_S,
+    BackoffState,
     Failed,
     Limits,
-    Pace,
     Response,
     Upload,
     checked_url,
-    judge,
+    interpret_response,
 )
 
 FLEET_LIMITS: Final = Limits(gap_s=0.0, base_s=0.05, cap_s=5.0, retry_after_cap_s=10.0)
@@ -48,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class UploadCounts:
-    """What came of many uploads.
+    """The counts of many uploads' results.
 
     Attributes:
         uploads: Uploads that were answered with typed outcomes.
@@ -70,7 +70,7 @@ class UploadCounts:
 
 
 class _Sender:
-    """What the threads share."""
+    """The state that the uploading threads share."""
 
     def __init__(self, jobs: Iterator[Job], url: str, limits: Limits, patience_s: float) -> None:
         self.jobs, self.limits, self.patience_s = jobs, limits, patience_s
@@ -85,7 +85,7 @@ class _Sender:
         self.path = parts.path.rstrip("/") + "/v1/reports"
 
     def run(self) -> None:
-        """One thread's work: jobs until there are none."""
+        """Do one thread's work: jobs until there are none."""
         connect = HTTPSConnection if self.secure else HTTPConnection
         connection = connect(self.host, self.port, timeout=UPLOAD_S)
         try:
@@ -102,22 +102,26 @@ class _Sender:
             connection.close()
 
     def _perform(self, connection: HTTPConnection, job: Job) -> None:
-        body, pace = job.upload.body, Pace()
+        body, backoff = job.upload.body, BackoffState()
         deadline_s = time.monotonic() + self.patience_s
         while True:
             response = self._post(connection, body)
             now_s = time.monotonic()
-            result = judge(job.upload, response, pace, now_s=now_s, jitter=_JITTER(), limits=self.limits)
+            result = interpret_response(
+                job.upload, response, backoff, now_s=now_s, jitter=_JITTER(), limits=self.limits
+            )
             if not isinstance(result, Failed):
                 with self.lock:
                     self.uploads += 1
                     self.reports += len(result.outcomes)
                     self.outcomes.update(result.outcomes)
                 return
-            pace = result.pace
+            backoff = result.backoff
             # 429, 5xx and silence pass; any other status says that these bytes will never be taken.
             hopeless = response is not None and response.status < 500 and response.status not in {200, 429}
-            over = hopeless or pace.not_before_s > deadline_s or self.stop.wait(pace.not_before_s - now_s)
+            over = (
+                hopeless or backoff.not_before_s > deadline_s or self.stop.wait(backoff.not_before_s - now_s)
+            )
             with self.lock:
                 self.failures[result.reason] += 1
                 if over:
@@ -149,7 +153,7 @@ def send(
     patience_s: float = 60.0,
     limits: Limits = FLEET_LIMITS,
 ) -> UploadCounts:
-    """Sends every upload, each until it is answered or its patience is over.
+    """Send every upload, each until it is answered or its patience is over.
 
     Args:
         jobs: Uploads; taken one at a time under a lock, so a generator may make them.

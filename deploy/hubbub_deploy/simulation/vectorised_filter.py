@@ -2,7 +2,7 @@
 
 Every number comes from `hubbub.filter.BayesianFilter` itself: devices whose answers on a coordinate, or
 on coordinates that a query has joined, are the same have the same state there, so the filter is asked once
-for each different run of answers. Its results are whole quanta of 2^-40 nats, exact in float64, so sums over
+for each different run of answers. Its results are whole units of 2^-40 nats, exact in float64, so sums over
 coordinates are exact in any order, and a device's decisions and totals are those that an agent with the same
 answers would come to.
 """
@@ -18,7 +18,7 @@ from typing import Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import QUANTA_PER_NAT, Channel, Symbol
+from hubbub.channels import UNITS_PER_NAT, Channel, Symbol
 from hubbub.errors import BudgetError
 from hubbub.filter import MAX_BUDGET, BayesianFilter, Joint, Query
 
@@ -49,7 +49,7 @@ class _Component:
     worst: Floats
 
 
-class Accounts:
+class VectorisedFilter:
     """The ledgers of n devices with one lifetime budget each.
 
     Args:
@@ -63,8 +63,8 @@ class Accounts:
     def __init__(self, devices: int, *, budget: float) -> None:
         self._scratch = BayesianFilter(MAX_BUDGET)
         self._uses = 0
-        # The agent's filter compares whole quanta with the budget's whole quanta; so does this.
-        self._limit = math.floor(Fraction(BayesianFilter(budget).budget) * QUANTA_PER_NAT) / QUANTA_PER_NAT
+        # The agent's filter compares whole units with the budget's whole units; so does this.
+        self._limit = math.floor(Fraction(BayesianFilter(budget).budget) * UNITS_PER_NAT) / UNITS_PER_NAT
         self._components: dict[Hashable, _Component] = {}
         # One answer on a coordinate of its own is by far the commonest case, and repeats in every round.
         self._single: dict[tuple[int, int, object], tuple[float, float, Query]] = {}
@@ -73,7 +73,7 @@ class Accounts:
         self.committed: Floats = np.zeros(devices)
 
     def reserve_all(self, queries: Sequence[Query], among: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which of the devices can set aside a whole schedule; for those it is now set aside.
+        """Reserve a whole schedule on each device, and return which devices could.
 
         Args:
             queries: Every answer that the schedule asks for, none on a coordinate of another.
@@ -83,7 +83,7 @@ class Accounts:
             Shape (n,), bool.
         """
         asking = np.where(among, _WAITING, _ABSENT).astype(np.int64)
-        trial: list[tuple[Query, list[_Component], Floats]] = []
+        proposal: list[tuple[Query, list[_Component], Floats]] = []
         extra = np.zeros_like(self.committed)
         fresh: dict[tuple[int, int], Floats] = {}
         for query in queries:
@@ -101,12 +101,12 @@ class Accounts:
                     [*(each for part in parts for each in part.sets), None],
                 )[1]
                 extra += worst - sum(part.worst for part in parts)
-            trial.append((query, parts, worst))
+            proposal.append((query, parts, worst))
         accepted: NDArray[np.bool_] = among & (self.committed + extra <= self._limit)
         column = np.where(accepted, _WAITING, _ABSENT).astype(np.int64)
         self.committed += np.where(accepted, extra, 0.0)
         shared: dict[int, Floats] = {}
-        for query, parts, worst in trial:
+        for query, parts, worst in proposal:
             kept = shared.get(id(worst))  # every round of one survey shares one array
             if kept is None:
                 kept = np.where(accepted, worst, sum((part.worst for part in parts), start=self._zero))
@@ -135,7 +135,7 @@ class Accounts:
         *,
         last: bool,
     ) -> None:
-        """Replaces what was set aside for one answer of some devices by what it realised.
+        """Replace what was set aside for one answer of some devices by what it realised.
 
         Args:
             query: As it was reserved: the same coordinate and channel.
@@ -164,7 +164,7 @@ class Accounts:
                 del self._components[key]
 
     def _parts(self, query: Query) -> list[_Component]:
-        """The components that a query reads, none twice."""
+        """Return the components that a query reads, none twice."""
         found = (self._components.get(key) for key in query.keys)
         return list({id(part): part for part in found if part is not None}.values())
 
@@ -174,7 +174,7 @@ class Accounts:
         answers: Sequence[NDArray[np.int64]],
         sets: Sequence[list[bytes] | None],
     ) -> tuple[Floats, Floats]:
-        """Loss and committed of every device on one component, shape (n,) each."""
+        """Return loss and committed of every device on one component, shape (n,) each."""
         if len(queries) == 1:
             different, inverse = np.unique(answers[0], return_inverse=True)
             found = [self._single_answer(queries[0], _named(each, sets[0])) for each in different.tolist()]
@@ -202,7 +202,7 @@ class Accounts:
         return known[:2]
 
     def _ask(self, queries: Sequence[Query], symbols: Iterable[Symbol]) -> tuple[float, float]:
-        """Loss and committed of one run of answers, on fresh coordinates of a filter kept for that."""
+        """Return loss and committed of one run of answers, on fresh coordinates of a filter kept for that."""
         taken = [(query, symbol) for query, symbol in zip(queries, symbols, strict=True) if symbol != _ABSENT]
         if not taken:
             return 0.0, 0.0
@@ -222,11 +222,11 @@ class Accounts:
         return math.inf, math.inf  # beyond any budget there is
 
     def _fresh(self, query: Query) -> Hashable:
-        """A query's coordinate under a name that the filter has not met."""
+        """Return a query's coordinate under a name that the filter has not met."""
         names = [(self._uses, key) for key in query.keys]
         return names[0] if len(names) == 1 else Joint(*names)
 
 
 def _named(symbol: int, sets: list[bytes] | None) -> Symbol:
-    """The symbol itself, where it is the number of a set."""
+    """Return the symbol itself, where it is the number of a set."""
     return symbol if sets is None or symbol < 0 else sets[symbol]

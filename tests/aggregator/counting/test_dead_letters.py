@@ -73,7 +73,7 @@ def test_every_kind_of_trouble_has_its_reason_and_position() -> None:
 
 def test_one_broken_segment_does_not_condemn_its_batch() -> None:
     state, _ = letters(announcement(HEALTH), half_broken(), SOUND)
-    tally = state.rounds[HEALTH.digest, 0].accounting
+    tally = state.rounds[HEALTH.digest, 0].verdicts
     assert (tally.accepted, tally.duplicate) == (
         31,
         1,
@@ -130,15 +130,15 @@ def test_letters_are_kept_before_their_records_count_as_read() -> None:
     records = list(enumerate([announcement(HEALTH), SECRET, SOUND]))
     topic.refuses = True
     with pytest.raises(OSError, match="no room"):
-        assigned().take(0, records)
+        assigned().process(0, records)
     assert store.load(0).offset == 0
     topic.refuses = False
-    assigned().take(0, records)
+    assigned().process(0, records)
     assert store.load(0).offset == 3
     # Read again by a worker whose save did not happen: the same letter, not a second one.
     store._states.clear()
     store._keys.clear()
-    assigned().take(0, records)
+    assigned().process(0, records)
     assert topic.kept.keys() == {b"log/0/1"}
 
 

@@ -142,21 +142,21 @@ def test_a_shard_without_room_while_the_table_grows_loses_nothing(
     table, groups = IdTable(), [rng.integers(1, 2**64, 20_000, dtype=np.uint64) for _ in range(5)]
     for keys in groups[:4]:
         table.add(table.fresh_keys(keys))
-    lay, before, calls = dedup._lay, table.nbytes, 0
+    lay, before, calls = dedup._rebuild_shard, table.nbytes, 0
 
     def lay_or_fail(cells: dedup.Keys, ascending: dedup.Keys, bits: int) -> bool:
         nonlocal calls
         calls += 1
         return calls != place + 1 and lay(cells, ascending, bits)
 
-    monkeypatch.setattr(dedup, "_lay", lay_or_fail)
+    monkeypatch.setattr(dedup, "_rebuild_shard", lay_or_fail)
     while table.nbytes == before:
         groups.append(rng.integers(1, 2**64, 20_000, dtype=np.uint64))
         table.add(table.fresh_keys(groups[-1]))
         calls = calls if table.nbytes != before else 0
     assert calls > 64
     held = np.concatenate([*groups[:4], *groups[5:]])
-    assert len(table) == len(held) == np.count_nonzero(table._cells)
+    assert len(table) == len(held) == np.count_nonzero(table._slots)
     again = table.fresh_keys(held).mask
     assert again is not None
     assert not again.any()
@@ -211,7 +211,7 @@ def test_table_agrees_with_a_set_whatever_comes(monkeypatch: pytest.MonkeyPatch,
         table.add(fresh)
         known = np.concatenate((known, keys[expected]))
         multipliers.add(int(table._salt))
-        assert len(table) == len(known) == np.count_nonzero(table._cells)
+        assert len(table) == len(known) == np.count_nonzero(table._slots)
     assert not table.fresh_keys(known).keys.size
     assert len(multipliers) > 2
     assert table._bits  # it has shards by now

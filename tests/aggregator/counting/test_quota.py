@@ -7,11 +7,11 @@ from counting_logs import MINUTE, announcement, batch, counted, report_id, segme
 from surveys import LABELS
 
 from hubbub.survey.survey import Survey
-from hubbub.wire.partition_map import Layout, Span
+from hubbub.wire.partition_map import PartitionMap, TopicPeriod
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply, apply_many, count_only
 from hubbub_aggregator.counting.partition import PartitionState, share_of
-from hubbub_aggregator.counting.verdict_counts import Accounting
+from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 
 DAY = 24 * 60
 
@@ -23,7 +23,7 @@ def survey_of(quota: int) -> Survey:
 FOUR = survey_of(4)
 
 
-def placed(layout: Layout, partition: int = 0) -> PartitionState:
+def placed(layout: PartitionMap, partition: int = 0) -> PartitionState:
     state = PartitionState()
     state.place(layout, partition)
     return state
@@ -31,7 +31,7 @@ def placed(layout: Layout, partition: int = 0) -> PartitionState:
 
 def applied(*records: bytes, survey: Survey = FOUR) -> PartitionState:
     """The state after the records one by one; grouped they must come to the same."""
-    alone, grouped = placed(Layout.of(1)), placed(Layout.of(1))
+    alone, grouped = placed(PartitionMap.of(1)), placed(PartitionMap.of(1))
     log = list(enumerate([announcement(survey), *records]))
     for offset, record in log:
         alone.commit(apply(alone, offset, record))
@@ -47,8 +47,8 @@ def sent(
     return batch(segment(survey, 0, pairs, **refused), minute=minute)
 
 
-def tally(state: PartitionState, survey: Survey = FOUR) -> Accounting:
-    return state.rounds[survey.digest, 0].accounting
+def tally(state: PartitionState, survey: Survey = FOUR) -> VerdictCounts:
+    return state.rounds[survey.digest, 0].verdicts
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 7, 64])
@@ -64,18 +64,18 @@ def test_shares_of_a_quota_are_dealt_like_cards(partitions: int) -> None:
 
 
 def test_a_round_takes_its_quota_and_no_more() -> None:
-    assert tally(applied(sent(0, 1, 2), sent(3, 4, 5))) == Accounting(attempts=6, accepted=4, over_quota=2)
+    assert tally(applied(sent(0, 1, 2), sent(3, 4, 5))) == VerdictCounts(attempts=6, accepted=4, over_quota=2)
 
 
 def test_copies_of_one_report_do_not_use_the_quota_up() -> None:
     state = applied(*[sent(1)] * 50, sent(2, 3, 4, 5))
-    assert tally(state) == Accounting(attempts=54, accepted=4, duplicate=49, over_quota=1)
+    assert tally(state) == VerdictCounts(attempts=54, accepted=4, duplicate=49, over_quota=1)
 
 
 def test_a_copy_of_what_was_over_the_quota_is_over_it_again_and_no_duplicate() -> None:
     # 4 and 5 were never accepted, so that nobody remembers them; 0 was.
     state = applied(sent(0, 1, 2, 3, 4, 5, 4, 0, 5), sent(4, 0))
-    assert tally(state) == Accounting(attempts=11, accepted=4, duplicate=2, over_quota=5)
+    assert tally(state) == VerdictCounts(attempts=11, accepted=4, duplicate=2, over_quota=5)
     known = state.rounds[FOUR.digest, 0]
     assert known.counts.tolist() == [0, 4, 0, 0, 0]
     assert known.seen is not None
@@ -89,13 +89,13 @@ def test_invalid_early_and_late_come_before_the_quota() -> None:
         sent(0, 1, 2, 3), sent(4, symbol=9), sent(5, minute=early), sent(6), seal, sent(7), sent(8, symbol=9)
     )
     known = state.rounds[FOUR.digest, 0]
-    assert known.accounting == Accounting(attempts=7, accepted=4, invalid=1, early=1, over_quota=1)
-    assert known.afterwards == Accounting(attempts=2, late=1, invalid=1)
+    assert known.verdicts == VerdictCounts(attempts=7, accepted=4, invalid=1, early=1, over_quota=1)
+    assert known.after_seal == VerdictCounts(attempts=2, late=1, invalid=1)
 
 
 def test_what_an_old_gateway_refused_for_its_quota_counts_as_it_did() -> None:
     state = applied(sent(0, 1, over_quota=7), sent(over_quota=2))
-    assert tally(state) == Accounting(attempts=11, accepted=2, over_quota=9)
+    assert tally(state) == VerdictCounts(attempts=11, accepted=2, over_quota=9)
 
 
 def test_every_round_and_every_survey_has_a_quota_of_its_own() -> None:
@@ -103,7 +103,7 @@ def test_every_round_and_every_survey_has_a_quota_of_its_own() -> None:
     pairs = [(report_id(number), 1) for number in range(9)]
     segments = [segment(FOUR, 0, pairs), segment(FOUR, 1, pairs), segment(other, 0, pairs)]
     state = applied(announcement(other), batch(*segments, minute=MINUTE + DAY))
-    assert {key: known.accounting.accepted for key, known in state.rounds.items()} == {
+    assert {key: known.verdicts.accepted for key, known in state.rounds.items()} == {
         (FOUR.digest, 0): 4,
         (FOUR.digest, 1): 4,
         (other.digest, 0): 9,
@@ -111,14 +111,14 @@ def test_every_round_and_every_survey_has_a_quota_of_its_own() -> None:
 
 
 def test_partitions_of_a_grown_log_share_the_quota_within_their_topic() -> None:
-    layout = Layout.of(2, topic="a").grown(Span(FOUR.round_start_s(1), "b", 3, "other"))
+    layout = PartitionMap.of(2, topic="a").grown(TopicPeriod(FOUR.round_start_s(1), "b", 3, "other"))
     accepted = {}
     pairs = [(report_id(i), 1) for i in range(9)]
     for partition in range(5):
         number = 0 if partition < 2 else 1
         state, record = placed(layout, partition), batch(segment(FOUR, number, pairs), minute=MINUTE + DAY)
         state.commit(apply_many(state, enumerate([announcement(FOUR), record])))
-        accepted[partition] = state.rounds[FOUR.digest, number].accounting.accepted
+        accepted[partition] = state.rounds[FOUR.digest, number].verdicts.accepted
     assert accepted == {0: 2, 1: 2, 2: 2, 3: 1, 4: 1}
 
 
@@ -133,8 +133,8 @@ def test_counting_alone_knows_no_quota() -> None:
 
 
 def test_a_partition_that_took_more_before_quotas_were_judged_here_takes_none() -> None:
-    state = placed(Layout.of(1))
+    state = placed(PartitionMap.of(1))
     state.commit(apply_many(state, enumerate([announcement(FOUR), sent(0, 1, 2)])))
-    state.place(Layout.of(4), 1)
+    state.place(PartitionMap.of(4), 1)
     state.commit(apply_many(state, [(2, sent(0, 7))]))
-    assert tally(state) == Accounting(attempts=5, accepted=3, duplicate=1, over_quota=1)
+    assert tally(state) == VerdictCounts(attempts=5, accepted=3, duplicate=1, over_quota=1)

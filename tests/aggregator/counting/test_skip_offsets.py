@@ -13,7 +13,7 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.counting.skip_offsets import adopt
+from hubbub_aggregator.counting.skip_offsets import skip_lost
 from hubbub_aggregator.errors import Lost
 from hubbub_aggregator.release.round_release import release
 from hubbub_aggregator.runners.assignment import Assignment
@@ -44,24 +44,24 @@ def counted(*records: bytes) -> PartitionState:
 def lost_in(state: PartitionState, number: int) -> list[dict[str, int]]:
     made = release(HEALTH, number, {0: counted(announcement(HEALTH), sealed(number)), 1: state})
     assert made is not None
-    assert made.accounting.holds
+    assert made.verdicts.holds
     return made.document()["lost"]  # type: ignore[no-any-return]  # JSON
 
 
 def test_release_of_an_open_round_says_what_is_lost_and_its_accounting_holds() -> None:
     state = counted(announcement(HEALTH), some(0, 0, 150))
-    state.commit(adopt(state, 9, [HEALTH], now_s=MORNING_S))
+    state.commit(skip_lost(state, 9, [HEALTH], now_s=MORNING_S))
     state.commit(apply_many(state, enumerate([some(0, 100, 100), sealed(0)], start=9)))
     made = release(HEALTH, 0, {1: state})
     assert made is not None
     assert made.document()["lost"] == [{"partition": 1, "from": 2, "until": 9}]
-    assert (made.accounting.attempts, made.accounting.accepted, made.accounting.duplicate) == (250, 200, 50)
+    assert (made.verdicts.attempts, made.verdicts.accepted, made.verdicts.duplicate) == (250, 200, 50)
     assert made.tally.cut == {1: 10}
 
 
 def test_rounds_sealed_before_and_rounds_begun_after_have_lost_nothing() -> None:
     state = counted(announcement(HEALTH), some(0, 0, 150), sealed(0))
-    state.commit(adopt(state, 20, [], now_s=HEALTH.round_start_s(1) + 60))
+    state.commit(skip_lost(state, 20, [], now_s=HEALTH.round_start_s(1) + 60))
     state.commit(apply_many(state, enumerate([sealed(1), sealed(2)], start=20)))
     assert lost_in(state, 0) == []
     assert lost_in(state, 1) == [{"partition": 1, "from": 3, "until": 20}]
@@ -70,16 +70,16 @@ def test_rounds_sealed_before_and_rounds_begun_after_have_lost_nothing() -> None
 
 def test_survey_whose_record_is_lost_is_known_again() -> None:
     state = PartitionState()
-    state.commit(adopt(state, 5, [HEALTH], now_s=MORNING_S))
+    state.commit(skip_lost(state, 5, [HEALTH], now_s=MORNING_S))
     state.commit(apply_many(state, [(5, some(0, 0, 10))]))
-    assert (state.unknown, state.rounds[HEALTH.digest, 0].accounting.accepted) == (0, 10)
+    assert (state.unknown, state.rounds[HEALTH.digest, 0].verdicts.accepted) == (0, 10)
 
 
 def test_nothing_is_given_up_that_was_counted() -> None:
     state = counted(announcement(HEALTH), some(0, 0, 5))
     for offset in (0, 2):
         with pytest.raises(ValueError, match=f"must be past 2, which comes next, got {offset}"):
-            adopt(state, offset, [], now_s=MORNING_S)
+            skip_lost(state, offset, [], now_s=MORNING_S)
 
 
 def test_log_that_begins_after_what_was_counted_is_lost_until_it_is_adopted() -> None:
@@ -91,17 +91,17 @@ def test_log_that_begins_after_what_was_counted_is_lost_until_it_is_adopted() ->
 
     running = assigned()
     running.load([0])
-    running.take(0, log.read(0, 0, 4))
+    running.process(0, log.read(0, 0, 4))
     running.verify()
     log.begins[0] = 7
     for attempt in (running.verify, lambda: assigned().load([0])):
         with pytest.raises(Lost, match=r"offset 4 must come next, and the log begins at 7; .* --from 7"):
             attempt()
-    store.save(0, adopt(store.load(0), 7, [], now_s=MORNING_S))
+    store.save(0, skip_lost(store.load(0), 7, [], now_s=MORNING_S))
     again = assigned()
     assert again.load([0]) == {0: 7}
-    again.take(0, log.read(0, 7, 10))
-    assert store.load(0).rounds[HEALTH.digest, 0].accounting.accepted == 60
+    again.process(0, log.read(0, 7, 10))
+    assert store.load(0).rounds[HEALTH.digest, 0].verdicts.accepted == 60
 
 
 def test_archived_release_stands_when_a_rebuilt_store_lacks_its_seal(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_archived_release_stands_when_a_rebuilt_store_lacks_its_seal(tmp_path: P
     # The store is lost, and of the log only stragglers are left.
     log.append({0: [some(0, 500, 30)]})
     rebuilt = MemoryStore()
-    rebuilt.save(0, adopt(PartitionState(), 3, [HEALTH], now_s=MORNING_S))
+    rebuilt.save(0, skip_lost(PartitionState(), 3, [HEALTH], now_s=MORNING_S))
     second = worker(rebuilt)
     while second.step():
         pass

@@ -79,7 +79,7 @@ class Setting:
             self.store, end=self.log.end, clock=lambda: 0.0, dead_letters=self.letters, skips=self.known()
         )
         start = assignment.load([0])[0]
-        assignment.take(0, self.log.read(0, start, 100))
+        assignment.process(0, self.log.read(0, start, 100))
 
     def skip_record(self, partition: int, offset: int) -> bool:
         stored = self.store.load(0).offset
@@ -105,8 +105,8 @@ def test_record_that_is_skipped_is_a_dead_letter_and_a_lost_range() -> None:
     assert not setting.skip_record(0, POISON_AT)
     setting.take()
     state = setting.store.load(0)
-    assert (state.offset, state.dead, state.rounds[KEY].accounting.accepted) == (30, 1, 280)
-    assert [(lost.first, lost.end, lost.adopted_s) for lost in state.lost] == [(17, 18, NOW_S)]
+    assert (state.offset, state.dead, state.rounds[KEY].verdicts.accepted) == (30, 1, 280)
+    assert [(lost.first, lost.end, lost.skipped_s) for lost in state.lost] == [(17, 18, NOW_S)]
     (letter,) = in_order(setting.topic.values())
     assert (letter["partition"], letter["offset"], letter["reason"]) == (0, 17, "skipped")
     # Whoever counts all of it anew needs no word again, and comes to the same.

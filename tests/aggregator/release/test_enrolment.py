@@ -16,7 +16,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.selection import selection_bound
 from hubbub.survey.survey import Survey
 from hubbub_aggregator.errors import Diverged
-from hubbub_aggregator.release.enrolment import Fleet
+from hubbub_aggregator.release.enrolment import FleetStatement
 from hubbub_aggregator.release.round_release import canonical_bytes
 from hubbub_aggregator.runners.embedded import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
@@ -38,7 +38,7 @@ class Setting:
         self.archive = SqliteArchive(folder / "archive.sqlite")
         self.log.everywhere(announcement(HEALTH))
 
-    def count(self, fleet: Fleet | None = None) -> Worker:
+    def count(self, fleet: FleetStatement | None = None) -> Worker:
         worker = Worker(
             self.log, self.store, archive=self.archive, view=self.view, fleet=fleet, clock=lambda: 0.0
         )
@@ -46,7 +46,7 @@ class Setting:
             pass
         return worker
 
-    def sealed(self, number: int, n: int, fleet: Fleet | None = None) -> dict[str, object]:
+    def sealed(self, number: int, n: int, fleet: FleetStatement | None = None) -> dict[str, object]:
         """The release of a round of n reports."""
         for i in range(n):
             written = batch(segment(HEALTH, number, [(report_id(i), i % 5)]), minute=minute_of(number))
@@ -66,7 +66,7 @@ def setting(tmp_path: Path) -> Iterator[Setting]:
 
 
 def test_a_release_says_how_many_are_missing_and_how_far_that_can_bias_each_share(setting: Setting) -> None:
-    fleet = Fleet({"self-rated-health": 200, "": 999}, budget=1.0)
+    fleet = FleetStatement({"self-rated-health": 200, "": 999}, budget=1.0)
     found = setting.sealed(0, 150, fleet)
     enrolment = found["enrolment"]
     assert (enrolment["enrolled"], enrolment["asked"], enrolment["budget"]) == (150, 200, 1.0)
@@ -87,14 +87,14 @@ def test_what_is_not_stated_or_does_not_follow_is_null(setting: Setting) -> None
         "budget": None,
         "bias": None,
     }
-    some = setting.sealed(1, 120, Fleet({"": 200}))["enrolment"]
+    some = setting.sealed(1, 120, FleetStatement({"": 200}))["enrolment"]
     assert (some["absent"], some["bias"]) == (0.4, None)
-    contradicted = setting.sealed(2, 130, Fleet({"": 129}, budget=2.0))["enrolment"]
+    contradicted = setting.sealed(2, 130, FleetStatement({"": 129}, budget=2.0))["enrolment"]
     assert (contradicted["asked"], contradicted["absent"], contradicted["bias"]) == (129, None, None)
 
 
 def test_a_suppressed_round_has_no_bounds_and_an_open_one_no_enrolment(setting: Setting) -> None:
-    small = setting.sealed(0, 20, Fleet({"": 200}, budget=1.0))
+    small = setting.sealed(0, 20, FleetStatement({"": 200}, budget=1.0))
     assert small["suppressed"] is True
     assert (small["enrolment"]["absent"], small["enrolment"]["bias"]) == (0.9, None)
     for i in range(5):
@@ -106,11 +106,11 @@ def test_a_suppressed_round_has_no_bounds_and_an_open_one_no_enrolment(setting: 
 
 
 def test_bounds_are_in_the_table_and_the_largest_on_the_page(setting: Setting) -> None:
-    found = setting.sealed(0, 150, Fleet({"": 200}, budget=1.0))
+    found = setting.sealed(0, 150, FleetStatement({"": 200}, budget=1.0))
     rows = list(csv.DictReader(io.StringIO(documents.to_csv(found).decode())))
     bounds = [*found["enrolment"]["bias"]["values"], *found["enrolment"]["bias"]["categories"]]
     assert [float(row["bias_bound"]) for row in rows] == bounds
-    live = json.loads(documents.Edition("x", setting.view.snapshot()).live)
+    live = json.loads(documents.RenderedSnapshot("x", setting.view.snapshot()).live)
     assert live["surveys"][0]["shown"]["enrolment"]["bias"] == {"largest": max(bounds)}
 
 
@@ -130,7 +130,7 @@ def test_a_rebuilt_store_agrees_with_a_release_of_an_older_rendering(setting: Se
     older["values"][0]["estimate"] *= 1 + 1e-14
     rewrite(setting.archive, older)
     setting.store = MemoryStore()
-    setting.count(Fleet({"": 300}))
+    setting.count(FleetStatement({"": 300}))
     (survey,) = setting.view.snapshot()["surveys"]
     assert survey["rounds"][0] == older | {"as_of": 150}
     assert setting.archive.get(KEY) == canonical_bytes(older)
@@ -168,7 +168,7 @@ def test_a_rebuilt_store_that_counts_otherwise_stops(setting: Setting, fact: str
 )
 def test_a_fleet_is_a_number_of_devices_and_a_budget(asked, budget) -> None:
     with pytest.raises(ParameterError, match="must be"):
-        Fleet(asked, budget)
+        FleetStatement(asked, budget)
 
 
 @pytest.mark.parametrize(

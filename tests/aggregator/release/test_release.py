@@ -19,9 +19,9 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.counting.verdict_counts import Accounting
+from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.errors import AccountingError, ArchiveError, Diverged
-from hubbub_aggregator.release.provisional import Steps, Tally, advance
+from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
 from hubbub_aggregator.release.round_release import Release, canonical_bytes, gather, release
 from hubbub_aggregator.stores.archive import SqliteArchive
 
@@ -134,10 +134,10 @@ def test_round_that_nobody_answered_is_released_suppressed() -> None:
     assert made.document()["start"] == "2026-01-02T00:00:00Z"
 
 
-@pytest.mark.parametrize("fault", [Accounting(attempts=1), Accounting(1, 1)])
-def test_accounting_that_does_not_hold_at_the_cut_is_refused(fault: Accounting) -> None:
+@pytest.mark.parametrize("fault", [VerdictCounts(attempts=1), VerdictCounts(1, 1)])
+def test_accounting_that_does_not_hold_at_the_cut_is_refused(fault: VerdictCounts) -> None:
     made = states(HEALTH, 100)
-    made[1].rounds[HEALTH.digest, 0].accounting += fault
+    made[1].rounds[HEALTH.digest, 0].verdicts += fault
     with pytest.raises(AccountingError, match="partition 1"):
         gather((HEALTH.digest, 0), made)
 
@@ -229,16 +229,16 @@ def test_no_flipped_bit_of_an_archive_changes_a_release(tmp_path: Path) -> None:
     assert refused > 30
 
 
-def tally(n: int) -> Tally:
-    return Tally({0: n}, np.array([n], dtype=np.int64), n)
+def tally(n: int) -> AcceptedCounts:
+    return AcceptedCounts({0: n}, np.array([n], dtype=np.int64), n)
 
 
 def test_nothing_is_shown_before_a_second_cohort_has_come() -> None:
     assert advance(None, tally(99), minimum_cohort=100) is None
     steps = advance(None, tally(100), minimum_cohort=100)
-    assert steps == Steps(None, tally(100))
+    assert steps == PublicationGate(None, tally(100))
     assert advance(steps, tally(199), minimum_cohort=100) is steps
-    assert advance(steps, tally(200), minimum_cohort=100) == Steps(tally(100), tally(200))
+    assert advance(steps, tally(200), minimum_cohort=100) == PublicationGate(tally(100), tally(200))
 
 
 def test_views_and_the_release_always_differ_by_a_cohort() -> None:
@@ -248,8 +248,8 @@ def test_views_and_the_release_always_differ_by_a_cohort() -> None:
         for _ in range(500):
             n += int(rng.integers(0, 30))
             steps = advance(steps, tally(n), minimum_cohort=cohort)
-            if steps is not None and steps.shown is not None and steps.shown.n not in shown:
-                shown.append(steps.shown.n)
+            if steps is not None and steps.published is not None and steps.published.n not in shown:
+                shown.append(steps.published.n)
             views = [0, *shown, n]  # n: were the round sealed now
             if shown:
                 assert min(b - a for a, b in itertools.pairwise(views)) >= cohort
@@ -258,7 +258,7 @@ def test_views_and_the_release_always_differ_by_a_cohort() -> None:
 
 def test_provisional_document_says_that_it_is_not_sealed() -> None:
     counts = np.array([100, 50, 25, 25, 0], dtype=np.int64)
-    shown = Release(HEALTH, 0, "provisional", Tally({0: 4}, counts, 200), Accounting(300, 300))
+    shown = Release(HEALTH, 0, "provisional", AcceptedCounts({0: 4}, counts, 200), VerdictCounts(300, 300))
     found = shown.document()
     assert (found["sealed"], found["devices"], found["accounting"]["accepted"]) == (False, 200, 300)
 

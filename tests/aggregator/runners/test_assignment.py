@@ -50,47 +50,47 @@ def expected() -> PartitionState:
 
 def test_groups_are_saved_and_loaded_again(setting: Setting) -> None:
     assert setting.assignment.load([0, 1]) == {0: 0, 1: 0}
-    assert setting.assignment.take(0, RECORDS[:10]) is None
+    assert setting.assignment.process(0, RECORDS[:10]) is None
     assert setting.store.load(0).offset == 10
     other = setting.another()
     assert other.load([0]) == {0: 10}
-    assert other.take(0, RECORDS[10:]) is None
+    assert other.process(0, RECORDS[10:]) is None
     assert counted(setting.store.load(0)) == counted(expected())
 
 
 def test_repeats_and_overlaps_change_nothing(setting: Setting) -> None:
     setting.assignment.load([0])
     for low, high in ((0, 5), (0, 5), (3, 9), (0, 9), (8, 31), (30, 31)):
-        assert setting.assignment.take(0, RECORDS[low:high]) is None
-    assert setting.assignment.take(0, [*RECORDS[:4], *RECORDS]) is None
+        assert setting.assignment.process(0, RECORDS[low:high]) is None
+    assert setting.assignment.process(0, [*RECORDS[:4], *RECORDS]) is None
     assert counted(setting.store.load(0)) == counted(expected())
 
 
 def test_missing_record_is_asked_for_once_and_its_coming_heals(setting: Setting) -> None:
     setting.assignment.load([0])
-    assert setting.assignment.take(0, [*RECORDS[:5], *RECORDS[7:9]]) == SeekTo(5)
-    assert setting.assignment.take(0, RECORDS[9:12]) is None
+    assert setting.assignment.process(0, [*RECORDS[:5], *RECORDS[7:9]]) == SeekTo(5)
+    assert setting.assignment.process(0, RECORDS[9:12]) is None
     setting.now_s = GAP_PATIENCE_S
-    assert setting.assignment.take(0, RECORDS[12:14]) is None
-    assert setting.assignment.take(0, RECORDS[5:20]) is None
+    assert setting.assignment.process(0, RECORDS[12:14]) is None
+    assert setting.assignment.process(0, RECORDS[5:20]) is None
     setting.now_s = 5 * GAP_PATIENCE_S
-    assert setting.assignment.take(0, RECORDS[25:]) == SeekTo(20)
-    assert setting.assignment.take(0, RECORDS[20:]) is None
+    assert setting.assignment.process(0, RECORDS[25:]) == SeekTo(20)
+    assert setting.assignment.process(0, RECORDS[20:]) is None
     assert counted(setting.store.load(0)) == counted(expected())
 
 
 def test_record_that_never_comes_is_a_gap(setting: Setting) -> None:
     setting.assignment.load([0])
-    assert setting.assignment.take(0, RECORDS[3:5]) == SeekTo(0)
+    assert setting.assignment.process(0, RECORDS[3:5]) == SeekTo(0)
     setting.now_s = GAP_PATIENCE_S + 0.1
     with pytest.raises(Gap, match=r"offset 0 must come next, got 3 .* --partition 0 --from 3`"):
-        setting.assignment.take(0, RECORDS[5:6])
+        setting.assignment.process(0, RECORDS[5:6])
     assert setting.store.load(0).offset == 0
 
 
 def test_record_that_never_comes_is_a_gap_even_if_nothing_else_comes(setting: Setting) -> None:
     setting.assignment.load([0])
-    setting.assignment.take(0, RECORDS[3:5])
+    setting.assignment.process(0, RECORDS[3:5])
     setting.now_s = GAP_PATIENCE_S
     setting.assignment.verify()
     setting.now_s += 0.1
@@ -100,7 +100,7 @@ def test_record_that_never_comes_is_a_gap_even_if_nothing_else_comes(setting: Se
 
 def test_log_that_is_cut_while_it_is_counted_is_noticed(setting: Setting) -> None:
     setting.assignment.load([0, 1])
-    setting.assignment.take(0, RECORDS)
+    setting.assignment.process(0, RECORDS)
     setting.assignment.verify()
     setting.ends[0] = 3
     with pytest.raises(Ahead, match="at most the log's 3, got 31"):
@@ -109,11 +109,11 @@ def test_log_that_is_cut_while_it_is_counted_is_noticed(setting: Setting) -> Non
 
 def test_partition_that_was_let_go_is_left_to_others(setting: Setting) -> None:
     setting.assignment.load([0, 1])
-    setting.assignment.let_go()
-    assert setting.assignment.take(0, RECORDS) is None
+    setting.assignment.revoke()
+    assert setting.assignment.process(0, RECORDS) is None
     assert setting.store.load(0).offset == 0
     setting.assignment.load([1])
-    assert setting.assignment.take(0, RECORDS) is None
+    assert setting.assignment.process(0, RECORDS) is None
     assert setting.store.load(0).offset == 0
 
 
@@ -121,15 +121,15 @@ def test_two_who_count_one_partition_are_a_conflict(setting: Setting) -> None:
     other = setting.another()
     setting.assignment.load([0])
     other.load([0])
-    setting.assignment.take(0, RECORDS[:10])
+    setting.assignment.process(0, RECORDS[:10])
     with pytest.raises(StoreConflict):
-        other.take(0, RECORDS[:11])
+        other.process(0, RECORDS[:11])
     assert setting.store.load(0).offset == 10
 
 
 def test_store_ahead_of_the_log_is_refused(setting: Setting) -> None:
     setting.assignment.load([0])
-    setting.assignment.take(0, RECORDS)
+    setting.assignment.process(0, RECORDS)
     setting.ends[0] = 30
     with pytest.raises(Ahead, match="at most the log's 30, got 31"):
         setting.another().load([0])
@@ -154,11 +154,11 @@ def test_worker_with_a_store_keeps_of_sealed_rounds_the_seal(setting: Setting) -
             keep=keep,  # type: ignore[arg-type]  # both of its words
         )
         assignment.load([0])
-        assignment.take(0, records[:32])
-        assignment.take(0, records[32:])
+        assignment.process(0, records[:32])
+        assignment.process(0, records[32:])
         assert assignment._states[0].rounds[HEALTH.digest, 0].counts.sum() == kept
         stored = setting.store.load(0).rounds[HEALTH.digest, 0]
-        assert (stored.accounting.accepted, stored.afterwards.late, stored.sealed_at) == (30, 1, 31)
+        assert (stored.verdicts.accepted, stored.after_seal.late, stored.sealed_at) == (30, 1, 31)
 
 
 MAPPED = """
@@ -229,7 +229,7 @@ def test_load_that_a_newer_one_overtakes_takes_nothing_over(
     setting.store = store = SlowStore(1)
     store.fails = fails
     assignment, ended = setting.another(), list[Exception]()
-    older = assignment.let_go()
+    older = assignment.revoke()
 
     def load() -> None:
         try:
@@ -241,35 +241,35 @@ def test_load_that_a_newer_one_overtakes_takes_nothing_over(
     thread.start()
     assert store.entered.wait(PATIENCE_S)
     # A rebalance leaves this worker partition 0 alone; it must not wait for the load that is of no use now.
-    newer = threading.Thread(target=lambda: assignment.load([0], assignment.let_go()), daemon=True)
+    newer = threading.Thread(target=lambda: assignment.load([0], assignment.revoke()), daemon=True)
     newer.start()
     newer.join(PATIENCE_S)
     assert not newer.is_alive()
     store.go_on.set()
     thread.join(PATIENCE_S)
     assert [type(error) for error in ended] == [Superseded]
-    assert assignment.take(1, [(0, RECORDS[0][1])]) is None
-    assert assignment.take(0, RECORDS[:10]) is None
+    assert assignment.process(1, [(0, RECORDS[0][1])]) is None
+    assert assignment.process(0, RECORDS[:10]) is None
     assert (store.load(0).offset, store.load(1).offset) == (10, 0)
 
 
 def test_load_that_begins_after_its_partitions_were_revoked_reads_nothing(setting: Setting) -> None:
-    older = setting.assignment.let_go()
-    setting.assignment.let_go()
+    older = setting.assignment.revoke()
+    setting.assignment.revoke()
     with pytest.raises(Superseded, match="generation 2, got 1"):
         setting.assignment.load([0], older)
-    assert setting.assignment.take(0, RECORDS) is None
+    assert setting.assignment.process(0, RECORDS) is None
     assert setting.store.load(0).offset == 0
 
 
 def test_log_that_is_cut_after_a_partition_was_let_go_of_is_left_to_others(setting: Setting) -> None:
     setting.assignment.load([0])
-    setting.assignment.take(0, RECORDS)
+    setting.assignment.process(0, RECORDS)
 
     def end(partition: int) -> int:
-        setting.assignment.let_go()
+        setting.assignment.revoke()
         return 3
 
     setting.assignment._end = end
     setting.assignment.verify()
-    assert setting.assignment.take(0, RECORDS) is None
+    assert setting.assignment.process(0, RECORDS) is None

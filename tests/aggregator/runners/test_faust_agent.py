@@ -25,7 +25,7 @@ from faust.types import TP
 from surveys import LABELS
 
 from hubbub.survey.survey import Survey
-from hubbub.wire.partition_map import Layout, Span
+from hubbub.wire.partition_map import PartitionMap, TopicPeriod
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.runners import faust_runner
@@ -34,7 +34,7 @@ from hubbub_aggregator.runners.faust_runner import create_app
 HEALTH = Survey.parse(LABELS)
 RECORDS = [announcement(HEALTH), *(batch(segment(HEALTH, 0, [(report_id(i), i % 5)])) for i in range(30))]
 # Partition 1 is the first one of a second topic, for rounds to come.
-LAYOUT = Layout.of(1, topic="reports").grown(Span(HEALTH.round_start_s(1), "reports.2", 1, ""))
+LAYOUT = PartitionMap.of(1, topic="reports").grown(TopicPeriod(HEALTH.round_start_s(1), "reports.2", 1, ""))
 
 
 # Far more than a group takes; a test that hangs should say where.
@@ -89,7 +89,7 @@ class Worker:
 @asynccontextmanager
 async def working() -> AsyncIterator[Worker]:
     log, store = MemoryLog(), MemoryStore()
-    log.layout = LAYOUT
+    log.partition_map = LAYOUT
     log.append(dict.fromkeys((0, 1), RECORDS))
     worker = Worker(log, store)
     try:
@@ -142,7 +142,7 @@ def test_topics_of_a_layout_are_partitions_of_one_log(run: Run) -> None:
         await worker.feed(range(31), topic="reports.2")
         assert (worker.store.load(0).offset, worker.store.load(1).offset) == (0, 31)
         # Reports of the first round do not belong to the second topic.
-        assert all(known.accounting.accepted == 0 for known in worker.store.load(1).rounds.values())
+        assert all(known.verdicts.accepted == 0 for known in worker.store.load(1).rounds.values())
 
     run(scenario)
 

@@ -13,10 +13,10 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey, RoundState
 from hubbub_aggregator.errors import ArchiveError, LeaseLost, StoreError
-from hubbub_aggregator.release.provisional import Steps
+from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.runners.embedded import Worker
-from hubbub_aggregator.runners.publisher import Watcher
+from hubbub_aggregator.runners.publisher import Publisher
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.web.view import LiveView
 
@@ -51,11 +51,11 @@ class WatchedStore:
     def verify(self) -> None:
         """Has nothing to do."""
 
-    def load_steps(self) -> dict[RoundKey, Steps]:
-        return self._store.load_steps()
+    def load_gates(self) -> dict[RoundKey, PublicationGate]:
+        return self._store.load_gates()
 
-    def save_steps(self, changed: Mapping[RoundKey, Steps | None]) -> None:
-        self._store.save_steps(changed)
+    def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
+        self._store.save_gates(changed)
 
 
 class Setting:
@@ -65,8 +65,8 @@ class Setting:
         self.now_s = float(HEALTH.start_s)
         self.log.everywhere(announcement(HEALTH))
 
-    def watcher(self) -> Watcher:
-        return Watcher(
+    def watcher(self) -> Publisher:
+        return Publisher(
             self.log,
             WatchedStore(self.store),
             archive=self.archive,
@@ -78,7 +78,7 @@ class Setting:
         """What the workers would do by now."""
         assignment = Assignment(self.store, end=self.log.end, clock=lambda: 0.0)
         for partition, offset in assignment.load(partitions).items():
-            assignment.take(partition, self.log.read(partition, offset, 10_000))
+            assignment.process(partition, self.log.read(partition, offset, 10_000))
 
     def write(self, start: int, n: int) -> None:
         for i in range(start, start + n):
@@ -174,8 +174,10 @@ def test_archived_rounds_are_let_go_of_once_their_release_is_kept(setting: Setti
     setting.count(0, 1)
     watched = WatchedStore(setting.store)
 
-    def watcher() -> Watcher:
-        return Watcher(setting.log, watched, archive=setting.archive, view=setting.view, clock=lambda: DUE_S)
+    def watcher() -> Publisher:
+        return Publisher(
+            setting.log, watched, archive=setting.archive, view=setting.view, clock=lambda: DUE_S
+        )
 
     first = watcher()
     first.step()

@@ -197,7 +197,7 @@ def test_provisional_estimates_step_by_cohorts_and_end_with_the_seal(setting: Se
     worker.seal([(HEALTH.digest, 0)])
     drain(worker)
     assert setting.shown()["as_of"] == 400
-    assert setting.store.load_steps() == {}
+    assert setting.store.load_gates() == {}
 
 
 def test_steps_survive_a_restart(setting: Setting) -> None:

@@ -136,7 +136,7 @@ def test_ids_are_deleted_when_their_round_seals(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         assert db.execute("SELECT count(*) FROM ids").fetchone() == (0,)
     db.close()
-    assert load(path).rounds[HEALTH.digest, 0].accounting.accepted == 100
+    assert load(path).rounds[HEALTH.digest, 0].verdicts.accepted == 100
 
 
 def test_one_save_writes_the_new_ids_only(tmp_path: Path) -> None:

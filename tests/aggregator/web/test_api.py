@@ -568,7 +568,7 @@ def test_a_round_is_rendered_once_for_all_who_ask_until_it_changes(monkeypatch) 
 
 
 def test_an_edition_keeps_a_bounded_number_of_bodies() -> None:
-    edition = documents.Edition("x", snapshot_of())
+    edition = documents.RenderedSnapshot("x", snapshot_of())
     for key in range(3 * documents.RENDERED):
         assert edition.body(key, lambda key=key: b"%d" % key) == b"%d" % key
         assert edition.body(0, lambda: b"0") == b"0"  # used all the time, so it stays

@@ -33,15 +33,15 @@ from hubbub_client import (
     AttributeRefused,
     BudgetFixed,
     ClientError,
-    CollectorError,
     LedgerCorrupt,
     LedgerError,
     LedgerLocked,
     Limits,
     Policy,
+    TransportError,
 )
 from hubbub_client.agent import background as background_module
-from hubbub_client.surveys.schedule import PINNED
+from hubbub_client.surveys.schedule import MEMOISED
 from hubbub_client.upload.transport import HttpTransport, Response
 
 
@@ -162,7 +162,7 @@ def test_a_static_answer_is_drawn_once_and_sent_again_at_no_cost(open_agent, col
     assert [report.round for report in collector.received] == list(range(9))
     assert len({report.symbol for report in collector.received}) == 1
     assert len({report.id for report in collector.received}) == 9
-    assert [row.slot for row in agent._ledger.transcript() if row.kind == "record"] == [PINNED]
+    assert [row.slot for row in agent._ledger.transcript() if row.kind == "record"] == [MEMOISED]
 
 
 def test_two_surveys_on_one_pinned_value_cost_less_than_their_sum(open_agent, clock) -> None:
@@ -173,7 +173,7 @@ def test_two_surveys_on_one_pinned_value_cost_less_than_their_sum(open_agent, cl
     agent.answer()
     status = agent.status()
     columns = [
-        survey.channel.log_likelihood(agent._book.recorded[survey.digest, PINNED])[survey.mapping]
+        survey.channel.log_likelihood(agent._filter_state.recorded[survey.digest, MEMOISED])[survey.mapping]
         for survey in (VISITS_SURVEY, second)
     ]
     total = columns[0] + columns[1]
@@ -200,9 +200,9 @@ def test_a_static_value_is_pinned_by_its_first_answer(open_agent) -> None:
 class Watched(Agent):
     """Keeps the readings that were perturbed."""
 
-    def _perturb(self, survey, readings):
-        self.__dict__.setdefault("readings", []).extend(readings)
-        return super()._perturb(survey, readings)
+    def _perturb(self, survey, encoded):
+        self.__dict__.setdefault("readings", []).extend(encoded)
+        return super()._perturb(survey, encoded)
 
 
 def test_a_missing_value_is_answered_as_missing_and_pinned_as_such(tmp_path, clock, collector) -> None:
@@ -319,7 +319,9 @@ def test_a_clock_that_jumps_answers_no_round_twice_and_loses_none(open_agent, cl
 
 
 def _visits_loss(agent: Agent) -> float:
-    column = VISITS_SURVEY.channel.log_likelihood(agent._book.recorded[VISITS_SURVEY.digest, PINNED])
+    column = VISITS_SURVEY.channel.log_likelihood(
+        agent._filter_state.recorded[VISITS_SURVEY.digest, MEMOISED]
+    )
     return column.max() - column.min()
 
 
@@ -353,9 +355,9 @@ def test_a_restart_rebuilds_the_filter_to_the_last_quantum(open_agent, clock) ->
         agent = open_agent()
         assert agent.status() == before
         assert (
-            agent._book.open.keys()
+            agent._filter_state.open.keys()
             == {(row.digest, row.slot) for row in agent._ledger.transcript() if row.kind == "reserve"}
-            - agent._book.recorded.keys()
+            - agent._filter_state.recorded.keys()
         )
         clock.now_s += DAY_S
 
@@ -430,7 +432,7 @@ def test_after_a_failed_write_nothing_is_answered_until_reopened(open_agent, clo
 
 def test_surveys_are_fetched_and_unreadable_ones_left_out(open_agent, collector) -> None:
     agent = open_agent()
-    with pytest.raises(CollectorError):
+    with pytest.raises(TransportError):
         agent.fetch_surveys()
     collector.surveys = Response(
         200, wire.encode_surveys([HEALTH_SURVEY.canonical, b"?", VISITS_SURVEY.canonical])
@@ -438,7 +440,7 @@ def test_surveys_are_fetched_and_unreadable_ones_left_out(open_agent, collector)
     assert agent.fetch_surveys() == (HEALTH_SURVEY, VISITS_SURVEY)
     for bad in (Response(200, b"<html>"), Response(500, b""), Response(302, b"")):
         collector.surveys = bad
-        with pytest.raises(CollectorError):
+        with pytest.raises(TransportError):
             agent.fetch_surveys()
 
 
@@ -517,7 +519,7 @@ def test_a_value_is_in_no_error_no_log_and_no_representation(tmp_path, clock, co
         except AttributeRefused:
             told.append(traceback.format_exc())
     agent.upload()
-    told += [repr(agent), str(agent), repr(agent.status()), repr(agent._book), caplog.text]
+    told += [repr(agent), str(agent), repr(agent.status()), repr(agent._filter_state), caplog.text]
     agent.close()
     assert len(told) == 10
     assert not any(str(VALUE)[:8] in text or "77654321" in text for text in told)
@@ -603,7 +605,7 @@ def test_closing_does_not_wait_for_a_collector_that_never_answers(
     "url", ["", "collector:8080", "ftp://c", "http://", "file:///etc/passwd", "http://[", "http://c:x"]
 )
 def test_a_collector_address_must_be_http(url: str) -> None:
-    with pytest.raises(CollectorError, match="must be http"):
+    with pytest.raises(TransportError, match="must be http"):
         HttpTransport(url)
 
 

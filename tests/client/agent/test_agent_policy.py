@@ -179,9 +179,9 @@ def test_random_jumps_never_spend_twice(open_agent, clock, collector, seed) -> N
 class Watched(Agent):
     """Keeps the readings that were perturbed."""
 
-    def _perturb(self, survey, readings):
-        self.__dict__.setdefault("read", []).extend(readings)
-        return super()._perturb(survey, readings)
+    def _perturb(self, survey, encoded):
+        self.__dict__.setdefault("read", []).extend(encoded)
+        return super()._perturb(survey, encoded)
 
 
 def watched(tmp_path: Path, clock: Clock, collector: Collector) -> Watched:
@@ -201,7 +201,7 @@ def test_a_value_set_for_an_open_round_survives_a_restart_until_it_is_answered(
     with watched(tmp_path, clock, collector) as agent:
         assert len(agent.answer()) == 1
         assert agent.read == [1]
-        assert agent._ledger.readings() == []  # its round is answered: no longer on disk
+        assert agent._ledger.kept_values() == []  # its round is answered: no longer on disk
         clock.now_s += DAY_S
     with watched(tmp_path, clock, collector) as agent:
         agent.answer()
@@ -224,7 +224,7 @@ def test_a_value_that_no_round_waits_for_is_not_written_down(open_agent) -> None
     agent.enrol(HEALTH_SURVEY)
     agent.answer()
     agent.set("health", "good")
-    assert agent._ledger.readings() == []
+    assert agent._ledger.kept_values() == []
 
 
 def test_a_retry_that_comes_late_is_not_told_as_an_answer_that_was_not_counted(

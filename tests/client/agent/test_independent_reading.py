@@ -16,7 +16,7 @@ from independent_reading import column, question
 from hubbub import Survey
 from hubbub.survey.domain import LabelDomain
 from hubbub.survey.score import Score
-from hubbub_client.agent.encoded_value import read
+from hubbub_client.agent.encoded_value import encode
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 RAW = (None, math.nan, math.inf, -math.inf, -(10**9), 0.5, 1e300, "x", b"x", True, [])
@@ -102,7 +102,7 @@ def _place(attribute, value: object) -> float:
 
 def _law(survey: Survey, raw: list[object], symbol: int | bytes) -> Fraction:
     """The weight of a symbol by the device's own reading, over both sides of a rounding coin."""
-    readings = [read(attribute, value) for attribute, value in zip(survey.attributes, raw, strict=True)]
+    readings = [encode(attribute, value) for attribute, value in zip(survey.attributes, raw, strict=True)]
     weights = survey.channel.column(symbol).tolist()
     if survey.mapping is not None:
         return Fraction(weights[int(survey.mapping[tuple(readings)])])

@@ -13,13 +13,13 @@ import pytest
 from hubbub_client.errors import BudgetFixed, LedgerCorrupt, LedgerError, LedgerLocked, LedgerTooNew
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.ledger.stored import StoredEnrolment
-from hubbub_client.ledger.transcript import Row
-from hubbub_client.upload.uploader import Pace, Pending
+from hubbub_client.ledger.transcript import TranscriptEntry
+from hubbub_client.upload.uploader import BackoffState, Pending
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 DIGEST, ID = b"d" * 16, b"i" * 16
-RESERVE = [Row("reserve", 0, DIGEST, 0, 0), Row("reserve", 1, DIGEST, 1, 0)]
-RECORD = Row("record", 0, DIGEST, 0, 0, 3)
+RESERVE = [TranscriptEntry("reserve", 0, DIGEST, 0, 0), TranscriptEntry("reserve", 1, DIGEST, 1, 0)]
+RECORD = TranscriptEntry("record", 0, DIGEST, 0, 0, 3)
 
 
 @pytest.fixture
@@ -52,13 +52,13 @@ def test_what_was_written_is_there_at_the_next_open(path: Path) -> None:
     assert ledger.outbox(9) == [Pending(ID, b"bytes")]
     assert [(a.digest, a.round, a.id, a.outcome) for a in ledger.answers()] == [(DIGEST, 0, ID, None)]
     assert [e.high_water for e in ledger.enrolments()] == [0]
-    assert [a.pinned for a in ledger.attributes()] == [b"\x05"]
-    ledger.settle([(ID, "accepted")], Pace(0, 7.5))
+    assert [a.memoised for a in ledger.attributes()] == [b"\x05"]
+    ledger.store_outcomes([(ID, "accepted")], BackoffState(0, 7.5))
     ledger.close()
     ledger = Ledger(path, budget=1.0)
     assert ledger.waiting() == 0
     assert [a.outcome for a in ledger.answers()] == ["accepted"]
-    assert ledger.pace() == Pace(0, 7.5)
+    assert ledger.backoff() == BackoffState(0, 7.5)
     ledger.close()
 
 
@@ -180,10 +180,10 @@ def test_a_ledger_of_version_1_is_migrated_and_nothing_of_it_is_lost(path: Path)
             ("record", 3, -1, 10),
             ("record", 1, 1, 0),
         ]
-        assert [(e.floor, e.high_water, e.state) for e in ledger.enrolments()] == [(1, 1, "active")] * 2
+        assert [(e.last_closed, e.high_water, e.state) for e in ledger.enrolments()] == [(1, 1, "active")] * 2
         assert [(a.round, a.outcome) for a in ledger.answers()] == [(0, "accepted"), (1, None)] * 2
         assert len(ledger.outbox(9)) == 2
-        assert [a.id for a in ledger.attributes() if a.pinned is not None] == ["visits"]
+        assert [a.id for a in ledger.attributes() if a.memoised is not None] == ["visits"]
         ledger.close()
 
 
@@ -195,7 +195,7 @@ def test_a_ledger_of_version_2_is_migrated_and_nothing_of_it_is_lost(path: Path)
         assert [row.kind for row in ledger.transcript()].count("record") == 4
         assert [(e.high_water, e.state) for e in ledger.enrolments()] == [(1, "left"), (1, "active")]
         assert [a.outcome for a in ledger.answers()] == ["accepted", "withdrawn", "accepted", None]
-        assert [(a.id, a.generation) for a in ledger.attributes()] == [("health", 0), ("visits", 1)]
+        assert [(a.id, a.pin_version) for a in ledger.attributes()] == [("health", 0), ("visits", 1)]
         assert (
             ledger.paused() and ledger.refusals() == [] and ledger.consents() == {"attribute:health": False}
         )
@@ -209,7 +209,7 @@ def test_numbering_goes_on_above_what_was_closed_before_a_migration(path: Path) 
     ledger = Ledger(path, budget=20.0)
     digest = ledger.enrolments()[0].digest
     stored = ledger.enrolments()[0]
-    ledger.add_enrolment(stored, [Row("reserve", 0, digest, 1, 1)])
+    ledger.add_enrolment(stored, [TranscriptEntry("reserve", 0, digest, 1, 1)])
     ledger.close()
     db = sqlite3.connect(path)
     closed, first = db.execute("SELECT closed, (SELECT min(seq) FROM transcript) FROM device").fetchone()
@@ -298,7 +298,7 @@ def test_the_file_lets_a_value_be_pinned_anew_only_as_a_new_generation(path: Pat
     filled(path)
     tamper(path, "UPDATE attribute SET pinned = NULL, generation = 1", "UPDATE attribute SET pinned = x'07'")
     ledger = Ledger(path, budget=1.0)
-    assert [(a.generation, a.pinned) for a in ledger.attributes()] == [(1, b"\x07")]
+    assert [(a.pin_version, a.memoised) for a in ledger.attributes()] == [(1, b"\x07")]
     ledger.close()
 
 

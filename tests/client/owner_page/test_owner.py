@@ -59,7 +59,7 @@ def whole(account: Account, agent: Agent) -> None:
 def test_what_waits_counts_at_its_worst_and_says_nothing(open_agent, collector) -> None:
     """Whatever the answer will be, an owner who looks before it is sent sees the same account."""
     losses, accounts = set(), set()
-    for said in range(LEVELS.channel.cells):
+    for said in range(LEVELS.channel.bins):
         folder_agent = open_agent()
         folder_agent._perturb = lambda *_, said=said: said
         folder_agent.enrol(LEVELS)

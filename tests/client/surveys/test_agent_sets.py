@@ -11,7 +11,7 @@ from hubbub.filter import BayesianFilter
 from hubbub.survey.survey import Survey
 from hubbub.wire import report as wire
 from hubbub_client.owner_page import descriptions
-from hubbub_client.surveys.schedule import PINNED, slot_query
+from hubbub_client.surveys.schedule import MEMOISED, scheduled_query
 
 PBGRR = 'name = "pbgrr"\nboost_epsilon = 2.0'
 EVOLVING = {
@@ -114,7 +114,7 @@ def test_sets_on_one_pinned_value_share_a_coordinate_and_cost_less_than_their_su
     total = 0.0
     for asked in agent.account().surveys:
         (report,) = asked.sent
-        (ticket,) = accountant.reserve_all([slot_query(asked.survey, PINNED, generation=0)])
+        (ticket,) = accountant.reserve_all([scheduled_query(asked.survey, MEMOISED, pin_version=0)])
         accountant.record(ticket, report.symbol)
         total += float(np.ptp(asked.survey.channel.log_likelihood(report.symbol)))
     assert agent.status().loss == pytest.approx(accountant.loss, abs=1e-9)

@@ -19,7 +19,7 @@ from hubbub.survey.canonical import MAX_ELEMENTS
 from hubbub.survey.signed_list import DOMAIN, MAGIC, open_signed, public_key, public_text, read_unverified
 from hubbub.wire import packing
 from hubbub.wire.frames import check_elements
-from hubbub_client.surveys.schedule import readable
+from hubbub_client.surveys.schedule import decode_listed_surveys
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PINNED = public_key(public_text(KEY))
@@ -71,7 +71,7 @@ def peak_of(data: bytes, keys: tuple[bytes, ...]) -> tuple[int, str]:
         if keys:
             open_signed(data, keys)
         else:
-            readable(read_unverified(data)[1])
+            decode_listed_surveys(read_unverified(data)[1])
     except ListError as error:
         said = error.reason
     finally:

@@ -5,7 +5,7 @@ import tracemalloc
 from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
-from hubbub_client.surveys.schedule import LEAST_LISTED, MAX_LISTED, UNREADABLE, readable
+from hubbub_client.surveys.schedule import LEAST_LISTED, MAX_LISTED, UNREADABLE, decode_listed_surveys
 
 SMALL = Survey.parse(LABELS)
 
@@ -18,14 +18,14 @@ def huge(version: int) -> bytes:
 
 
 def test_surveys_that_cannot_be_read_are_left_out() -> None:
-    assert readable([b"?", SMALL.canonical, b"", SMALL.canonical[:-1]]) == (SMALL,)
+    assert decode_listed_surveys([b"?", SMALL.canonical, b"", SMALL.canonical[:-1]]) == (SMALL,)
 
 
 def test_a_short_list_of_huge_surveys_is_not_read_to_its_end() -> None:
     listed = [huge(version) for version in range(1, 21)]
     assert len(b"".join(listed)) < 4096
     tracemalloc.start()
-    found = readable([*listed, SMALL.canonical])
+    found = decode_listed_surveys([*listed, SMALL.canonical])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert [survey.version for survey in found] == list(range(1, 1 + MAX_LISTED // 131_071))
@@ -34,12 +34,12 @@ def test_a_short_list_of_huge_surveys_is_not_read_to_its_end() -> None:
 
 def test_a_list_of_rubbish_is_not_read_to_its_end() -> None:
     rubbish = [b"?"] * (MAX_LISTED // UNREADABLE)
-    assert readable([*rubbish[1:], SMALL.canonical]) == (SMALL,)
-    assert readable([*rubbish, b"?", SMALL.canonical]) == ()
+    assert decode_listed_surveys([*rubbish[1:], SMALL.canonical]) == (SMALL,)
+    assert decode_listed_surveys([*rubbish, b"?", SMALL.canonical]) == ()
 
 
 def test_a_list_of_very_many_small_surveys_is_read_so_far(monkeypatch) -> None:
     """32 MiB hold 180,000 of them, whose reading would take minutes."""
     monkeypatch.setattr("hubbub_client.surveys.schedule.MAX_LISTED", 20 * LEAST_LISTED)
     assert SMALL.channel.inputs < LEAST_LISTED
-    assert readable([SMALL.canonical] * 1000) == (SMALL,) * 20
+    assert decode_listed_surveys([SMALL.canonical] * 1000) == (SMALL,) * 20

@@ -15,8 +15,8 @@ from devices import FAST, HEALTH, HEALTH_SURVEY, SETUP, VISIT_COUNT, Clock, Coll
 from surveys import START_S
 
 from hubbub.wire import report as wire
-from hubbub_client import Agent, CollectorError, LedgerError, Limits
-from hubbub_client.upload.timed_request import Exchanges
+from hubbub_client import Agent, LedgerError, Limits, TransportError
+from hubbub_client.upload.timed_request import TimedRequests
 from hubbub_client.upload.transport import HttpTransport
 
 LONG_S = 20.0
@@ -95,7 +95,7 @@ WAYS = {
 def test_an_answer_drawn_out_byte_by_byte_is_given_up(dribble, way: str) -> None:
     server = dribble(*WAYS[way])
     http = HttpTransport(server.url, timeout_s=SHORT_S)
-    with pytest.raises(CollectorError, match="cannot be reached"):
+    with pytest.raises(TransportError, match="cannot be reached"):
         http.post("/v1/reports", b"reports")
     assert server.gone.wait(10)  # and nothing of the exchange goes on behind the caller's back
     http.close()
@@ -106,7 +106,7 @@ def test_a_kept_connection_is_cut_as_well(dribble) -> None:
     http = HttpTransport(server.url, timeout_s=SHORT_S)
     assert http.post("/v1/reports", b"").body == b"x"
     server.drip = b"H"
-    with pytest.raises(CollectorError):
+    with pytest.raises(TransportError):
         http.post("/v1/reports", b"")
     assert server.gone.wait(10)
     http.close()
@@ -116,7 +116,7 @@ def test_a_handshake_drawn_out_is_given_up(dribble) -> None:
     """A TLS record of handshake bytes, announced as long and sent one by one."""
     server = dribble(b"\x16\x03\x03\x3f\xff\x02\x00\x3f\xfb", b"\0")
     http = HttpTransport(server.url.replace("http", "https"), timeout_s=SHORT_S)
-    with pytest.raises(CollectorError):
+    with pytest.raises(TransportError):
         http.get("/v1/surveys")
     assert server.gone.wait(10)
     http.close()
@@ -132,7 +132,7 @@ def test_a_name_that_is_looked_up_for_ever_is_given_up(monkeypatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     http = HttpTransport("http://collect.example.org", timeout_s=SHORT_S)
-    with pytest.raises(CollectorError):
+    with pytest.raises(TransportError):
         http.post("/v1/reports", b"")
     assert not ended.is_set()
     released.set()
@@ -142,7 +142,7 @@ def test_a_name_that_is_looked_up_for_ever_is_given_up(monkeypatch) -> None:
 def test_what_was_given_up_before_it_was_connected_sends_nothing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(10)
-        exchanges = Exchanges()
+        exchanges = TimedRequests()
         given_up, ended = threading.Event(), threading.Event()
 
         def late(pool: urllib3.PoolManager) -> None:
@@ -179,8 +179,8 @@ def test_closing_ends_a_request_under_way(dribble) -> None:
     assert server.asked.wait(10)
     http.close()
     asking.join(10)
-    assert [type(error) for error in errors] == [CollectorError]
-    with pytest.raises(CollectorError):
+    assert [type(error) for error in errors] == [TransportError]
+    with pytest.raises(TransportError):
         http.post("/v1/reports", b"")
 
 

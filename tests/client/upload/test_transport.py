@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import hubbub_client
-from hubbub_client import CollectorError
+from hubbub_client import TransportError
 from hubbub_client.upload import transport
 from hubbub_client.upload.transport import HttpTransport, Response
 
@@ -103,20 +103,20 @@ def test_an_answer_that_is_too_large_is_refused(server: Server, http: HttpTransp
     server.body = bytes(transport.MAX_OUTCOMES_BYTES)
     assert len(http.post("/v1/reports", b"").body) == transport.MAX_OUTCOMES_BYTES
     server.body += b"\0"
-    with pytest.raises(CollectorError, match="at most"):
+    with pytest.raises(TransportError, match="at most"):
         http.post("/v1/reports", b"")
     assert len(http.get("/v1/surveys").body) == len(server.body)
 
 
 def test_an_answer_that_is_cut_short_is_no_answer(server: Server, http: HttpTransport) -> None:
     server.short = 5
-    with pytest.raises(CollectorError, match="cannot be reached"):
+    with pytest.raises(TransportError, match="cannot be reached"):
         http.post("/v1/reports", b"")
 
 
 def test_a_collector_that_is_not_there_cannot_be_reached(server: Server) -> None:
     nobody = HttpTransport("http://127.0.0.1:1", timeout_s=5)
-    with pytest.raises(CollectorError, match="cannot be reached"):
+    with pytest.raises(TransportError, match="cannot be reached"):
         nobody.get("/v1/surveys")
     nobody.close()
 
@@ -132,7 +132,6 @@ def test_the_public_names_of_the_client_are_these() -> None:
         "AttributeRefused",
         "BudgetFixed",
         "ClientError",
-        "CollectorError",
         "Correction",
         "Counter",
         "Enrolment",
@@ -151,6 +150,7 @@ def test_the_public_names_of_the_client_are_these() -> None:
         "Refused",
         "SentReport",
         "Status",
+        "TransportError",
         "UploadOutcome",
     ]
     assert all(hasattr(hubbub_client, name) for name in hubbub_client.__all__)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub import mechanisms as m
-from hubbub.channels import QUANTA_PER_NAT, QUANTUM, BlockDivergence, divergence, fixed_up, log_floor
+from hubbub.channels import UNIT, UNITS_PER_NAT, BlockDivergence, divergence, fixed_up, log_floor
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
 
@@ -18,9 +18,9 @@ BIG = 2**63 - 1
 def is_ceiling(quanta: int, ratio: Fraction) -> bool:
     """Whether (quanta - 1) < 2^40 ln(ratio) <= quanta, decided by exponentials."""
     return (
-        exp_bounds(Fraction(quanta - 1, QUANTA_PER_NAT))[1]
+        exp_bounds(Fraction(quanta - 1, UNITS_PER_NAT))[1]
         < ratio
-        <= exp_bounds(Fraction(quanta, QUANTA_PER_NAT))[0]
+        <= exp_bounds(Fraction(quanta, UNITS_PER_NAT))[0]
     )
 
 
@@ -90,19 +90,19 @@ def test_fixed_up_refuses_what_is_not_a_ratio_of_weights(pair):
 def test_log_floor_is_the_exact_floor_of_the_logarithm(weights):
     floors = log_floor(np.array(weights, dtype=np.int64))
     for weight, quanta in zip(weights, floors.tolist(), strict=True):
-        assert exp_bounds(Fraction(quanta, QUANTA_PER_NAT))[0] <= weight
-        assert weight < exp_bounds(Fraction(quanta + 1, QUANTA_PER_NAT))[1]
+        assert exp_bounds(Fraction(quanta, UNITS_PER_NAT))[0] <= weight
+        assert weight < exp_bounds(Fraction(quanta + 1, UNITS_PER_NAT))[1]
 
 
 def test_log_floor_is_exact_where_a_float_logarithm_cannot_tell():
     # Weights on either side of e^(n/2^40): their logarithms are within 2^-19 of the whole quantum n.
     weights, expected = [], []
-    for n in range(43 * QUANTA_PER_NAT, 43 * QUANTA_PER_NAT + 50):
-        below = math.floor(exp_bounds(Fraction(n, QUANTA_PER_NAT))[0])
+    for n in range(43 * UNITS_PER_NAT, 43 * UNITS_PER_NAT + 50):
+        below = math.floor(exp_bounds(Fraction(n, UNITS_PER_NAT))[0])
         weights += [below, below + 1]
         expected += [n - 1, n]
     np.testing.assert_array_equal(log_floor(np.array(weights)), expected)
-    naive = np.floor(np.log(np.array(weights)) * QUANTA_PER_NAT)
+    naive = np.floor(np.log(np.array(weights)) * UNITS_PER_NAT)
     assert (naive != expected).any()  # so the decimal decision is needed
 
 
@@ -193,8 +193,8 @@ def test_dense_divergence_is_at_most_two_quanta_above_the_truth(data):
             if row == other:
                 assert quanta[x, y] == 0
                 continue
-            assert worst <= exp_bounds(Fraction(int(quanta[x, y]), QUANTA_PER_NAT))[0]
-            assert worst > exp_bounds(Fraction(int(quanta[x, y]) - 2, QUANTA_PER_NAT))[1]
+            assert worst <= exp_bounds(Fraction(int(quanta[x, y]), UNITS_PER_NAT))[0]
+            assert worst > exp_bounds(Fraction(int(quanta[x, y]) - 2, UNITS_PER_NAT))[1]
 
 
 CHANNELS = {
@@ -222,7 +222,7 @@ def test_no_symbol_tells_a_pair_apart_by_more_than_its_divergence(name):
 @pytest.mark.parametrize("name", CHANNELS)
 def test_divergence_is_at_most_two_quanta_above_the_certified_epsilon(name):
     channel = CHANNELS[name]()
-    assert channel.blocks().largest * QUANTUM <= channel.epsilon + 2 * QUANTUM
+    assert channel.blocks().largest * UNIT <= channel.epsilon + 2 * UNIT
 
 
 def test_blocks_without_inputs_are_dropped():

@@ -13,11 +13,11 @@ import surveys
 
 from hubbub import Survey
 from hubbub import mechanisms as m
-from hubbub.design import Objective, Question, accuracy, boost_curve, choose, compare, foresee
+from hubbub.design import Objective, Workload, accuracy, boost_curve, choose, compare, expected_error
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimator, estimator_for
 from hubbub_deploy.cli import main
-from hubbub_deploy.commands.design import Design
+from hubbub_deploy.commands.design import SurveyDesign
 
 DEVICES = 10_000
 
@@ -27,7 +27,7 @@ def asked(sizes, epsilon=2.0, objective="value", prior=None, points=None):
     category_of = np.repeat(np.arange(len(sizes) + 1), [*sizes, 1])
     if prior is None:
         prior = np.append(np.full(sum(sizes), 1 / sum(sizes)), 0.0)
-    return Question(
+    return Workload(
         kind="labels",
         epsilon=epsilon,
         category_of=category_of,
@@ -68,7 +68,7 @@ def test_errors_are_those_of_the_whole_covariance(name):
     prior = np.append(np.random.default_rng(1).dirichlet(np.ones(12)), 0.0)
     question = asked(sizes, objective="cdf", prior=prior, points=points)
     channel = CHANNELS[name]([*sizes, 1])
-    known, weighed = foresee(channel, question), accuracy(channel, question)
+    known, weighed = expected_error(channel, question), accuracy(channel, question)
     assert weighed.errors == known
     covariance, value, category, b = brute_force(channel, question)
     assert known.value == pytest.approx(value, rel=1e-6)
@@ -86,7 +86,7 @@ def test_value_error_of_grr_is_the_textbook_formula():
     e, k = math.e, 11
     p, q = e / (e + k - 1), 1 / (e + k - 1)
     variance = (0.1 * p * (1 - p) + 0.9 * q * (1 - q)) / (p - q) ** 2 / DEVICES
-    found = foresee(m.grr(11, epsilon=1.0), question).value
+    found = expected_error(m.grr(11, epsilon=1.0), question).value
     assert found == pytest.approx(math.sqrt(variance), rel=1e-5)
 
 
@@ -103,7 +103,7 @@ def test_foreseen_errors_are_those_of_simulated_crowds():
     channel = m.pbgrr([*sizes, 1], epsilon=1.5, boost_epsilon=1.0)
     rng = np.random.default_rng(6)
     shares = np.array([0.4, 0.1, 0.2, 0.1, 0.1, 0.05, 0.05])
-    foreseen = Estimator(channel).foresee(shares, n)
+    foreseen = Estimator(channel).expected_estimate(shares, n)
     rows = channel.weights() / channel.total
     held = np.rint(shares * n).astype(int)
     estimator = Estimator(channel)
@@ -118,7 +118,7 @@ def test_foreseen_errors_are_those_of_simulated_crowds():
 
 def test_foreseen_shares_are_the_given_ones():
     shares = np.array([0.5, 0.3, 0.2])
-    np.testing.assert_allclose(Estimator(m.grr(3, epsilon=1.0)).foresee(shares, 10).values, shares)
+    np.testing.assert_allclose(Estimator(m.grr(3, epsilon=1.0)).expected_estimate(shares, 10).values, shares)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_foreseen_shares_are_the_given_ones():
 )
 def test_shares_that_are_no_crowd_are_refused(shares, n):
     with pytest.raises(ParameterError):
-        Estimator(m.grr(3, epsilon=1.0)).foresee(np.array(shares), n)
+        Estimator(m.grr(3, epsilon=1.0)).expected_estimate(np.array(shares), n)
 
 
 @pytest.mark.parametrize("objective", ["value", "category", "both", "cdf", "mean"])
@@ -163,11 +163,11 @@ def test_leverage_of_a_set_is_what_the_worst_of_all_sets_adds(name):
     for k, level in enumerate(tree.levels):
         if level.share == 0:
             continue
-        p, q = level.support.held, level.support.other
-        for bits in product([0, 1], repeat=level.cells):
-            if name != "unary" and sum(bits) != round(p + (level.cells - 1) * q):
+        p, q = level.support.p, level.support.q
+        for bits in product([0, 1], repeat=level.bins):
+            if name != "unary" and sum(bits) != round(p + (level.bins - 1) * q):
                 continue
-            direct = [np.zeros(other.cells) for other in tree.levels]
+            direct = [np.zeros(other.bins) for other in tree.levels]
             direct[k] = np.array([float((bit - q) / (p - q) / level.share) for bit in bits])
             worst = max(worst, np.abs(tree.join(direct)[-1]).max())
     assert accuracy(channel, question).leverage == pytest.approx(worst, rel=1e-9)
@@ -182,7 +182,7 @@ def test_large_reports_are_listed_with_a_reason_and_not_measured():
 
 def test_very_many_values_are_hashed_in_a_report_of_a_few_bytes():
     """At K = 20,000 a set takes 2,500 bytes, and randomised response has over a thousand times the error."""
-    asked = Question.uniform(
+    asked = Workload.uniform(
         kind="labels",
         epsilon=1.0,
         category_of=np.append(np.zeros(20_000, dtype=np.intp), 1),
@@ -214,7 +214,7 @@ def test_very_many_categories_are_hashed_where_a_set_of_them_does_not_fit_a_repo
 
 
 def test_numbers_are_compared_with_what_knows_no_order_of_them():
-    asked = Question.uniform(
+    asked = Workload.uniform(
         kind="grid",
         epsilon=1.0,
         category_of=np.append(np.zeros(9, dtype=np.intp), 1),
@@ -242,7 +242,7 @@ def test_labels_without_categories_are_asked_by_randomised_response():
 
 def test_total_weighs_every_one_of_many_values():
     question = asked([10] * 9, epsilon=5.0)
-    known = foresee(m.pbgrr([*[10] * 9, 1], epsilon=5.0, boost_epsilon=3.0), question)
+    known = expected_error(m.pbgrr([*[10] * 9, 1], epsilon=5.0, boost_epsilon=3.0), question)
     means = known.cost(replace(question, objective=Objective("both", 0.25)))
     totals = known.cost(replace(question, objective=Objective("both", 0.25, "totals")))
     assert means == pytest.approx(0.75 * known.value**2 + 0.25 * known.category**2)
@@ -279,7 +279,7 @@ def test_design_prints_what_a_program_needs(name, tmp_path, capsys):
     assert found["bytes_per_report"] == 37
     assert found["leverage"] > 1
     assert set(found["standard_error"]) == {"value", "category", "mean"}
-    foreseen = survey.estimator().foresee(Question.of_survey(survey).prior, survey.planned_devices)
+    foreseen = survey.estimator().expected_estimate(Workload.of_survey(survey).prior, survey.planned_devices)
     assert found["standard_error"]["value"] == pytest.approx(
         math.sqrt(np.mean(foreseen.value_errors[:-1] ** 2))
     )
@@ -294,8 +294,8 @@ def test_survey_read_by_category_is_compared_with_asking_for_values(tmp_path):
     file = tmp_path / "survey.toml"
     old = 'name = "pbgrr"\nboost_epsilon = 2.0'
     file.write_text(surveys.VISITS.replace(old, 'name = "grr"\nreading = "category"'))
-    design = Design.of(Survey.load(file), file, None)
-    assert design.question.inputs == 22
+    design = SurveyDesign.of(Survey.load(file), file, None)
+    assert design.workload.inputs == 22
     assert math.isinf(design.own.accuracy.errors.value)
     assert design.own.channel == design.survey.channel
     assert "a category's share is known to" in design.sentence()
@@ -304,7 +304,7 @@ def test_survey_read_by_category_is_compared_with_asking_for_values(tmp_path):
     assert design.why(design.own).startswith("does not answer the objective")
     assert sum(why.startswith("fits: the least cost") for why in said.values()) >= 1
     assert any(why.startswith("fits: 1.") and "times the least cost" in why for why in said.values())
-    advice = Design.of(design.survey, file, "category").advice()
+    advice = SurveyDesign.of(design.survey, file, "category").advice()
     assert advice.startswith("No other mechanism compared does better")
 
 
@@ -346,7 +346,7 @@ def test_auto_compiles_to_the_best_and_can_be_written_down(text, keys, tmp_path,
 def test_objective_asked_for_later_judges_what_auto_once_chose(tmp_path):
     file = tmp_path / "auto.toml"
     file.write_text(AUTO.replace('"auto"', '"auto"\nobjective = "value"'))
-    design = Design.of(Survey.load(file), file, "category")
+    design = SurveyDesign.of(Survey.load(file), file, "category")
     assert design.own.channel == design.survey.channel
     assert design.own.mechanism == "grr"
     assert "would do better" in design.advice()
@@ -357,7 +357,7 @@ def test_sentence_says_what_the_survey_buys(tmp_path, capsys):
     file.write_text(surveys.VISITS)
     assert main(["survey", "design", str(file)]) == 0
     said = capsys.readouterr().out
-    known = Design.of(Survey.load(file), file, None).own.accuracy.errors
+    known = SurveyDesign.of(Survey.load(file), file, None).own.accuracy.errors
     half = 1.96 * 100 * known.category
     assert f"With 20,000 devices, a category's share is known to ±{half:.2g} points" in said
 

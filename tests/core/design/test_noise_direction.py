@@ -30,7 +30,7 @@ def test_three_directions_agree(kernel):
     design, region = NoiseDesign(kernel, DELTA, 1.0), AbsoluteRegion(0.5)
     most = design.most_confidence(region, 2.0)
     assert most.profile.delta(2.0) <= DELTA
-    assert most.profile.law.hit_rate(0.0) == most.confidence
+    assert most.profile.law.confidence(0.0) == most.confidence
     least = design.least_epsilon(region, most.confidence)
     assert least.epsilon == pytest.approx(2.0, rel=1e-3)
     assert least.profile.delta(least.epsilon) <= DELTA
@@ -49,7 +49,7 @@ def test_no_scale_and_boost_of_a_dense_scan_is_better(kernel):
         wide = scaled(kernel, factor)
         boost = largest_boost(wide, region, sensitivity=1.0, epsilon=2.0, delta=DELTA)
         if boost is not None:
-            best = max(best, BoostedNoise(wide, region, boost).hit_rate(0.0))
+            best = max(best, BoostedNoise(wide, region, boost).confidence(0.0))
     assert best * (1 - 1e-9) <= found <= best * 1.01
 
 
@@ -80,7 +80,7 @@ def test_a_relative_region_is_as_good_as_brute_force_over_pairs_scales_and_boost
             low, high = (boost, high) if fits else (low, boost)
         law = BoostedNoise(Gaussian(sigma), region, low)
         if low > 0.0:
-            best = max(best, law.hit_rate(0.0))
+            best = max(best, law.confidence(0.0))
     assert 0.99 * best <= found.confidence <= 1.03 * best
     least = design.least_epsilon(region, found.confidence)
     assert least.epsilon == pytest.approx(3.0, rel=5e-3)

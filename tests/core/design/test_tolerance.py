@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hubbub import mechanisms as m
-from hubbub.design import Objective, Question, compare
+from hubbub.design import Objective, Workload, compare
 from hubbub.design.shape import shape_error
-from hubbub.design.tolerance import hit_rate
+from hubbub.design.tolerance import tolerance_accuracy
 from hubbub.errors import ParameterError
 
 POINTS = 17
@@ -18,7 +18,7 @@ GRID = np.append(np.linspace(-1.0, 1.0, POINTS), np.nan)
 
 
 def asked(epsilon, objective, devices=10_000):
-    return Question.uniform(
+    return Workload.uniform(
         kind="grid",
         epsilon=epsilon,
         category_of=np.append(np.zeros(POINTS, dtype=np.intp), 1),
@@ -32,17 +32,17 @@ def test_hits_are_counted_from_the_rows():
     """GRR on 18 inputs: within one step of 1/8, three symbols hit in the middle, two at an end."""
     channel = m.grr(POINTS + 1, epsilon=2.0)
     p, q = channel.weights()[0, 0] / channel.total, channel.weights()[0, 1] / channel.total
-    assert hit_rate(channel, GRID, 0.125) == pytest.approx(p + q)
-    assert hit_rate(channel, GRID, 0.12) == pytest.approx(p)
-    boosted = m.boosted(POINTS, epsilon=2.0, region=m.Absolute(2.0), missing="input", aim="hits")
+    assert tolerance_accuracy(channel, GRID, 0.125) == pytest.approx(p + q)
+    assert tolerance_accuracy(channel, GRID, 0.12) == pytest.approx(p)
+    boosted = m.boosted(POINTS, epsilon=2.0, region=m.Absolute(2.0), missing="input", objective="hits")
     whole = boosted.weights()[:POINTS, :-1] / boosted.total
     places = np.arange(whole.shape[1]) - boosted.design.margin
     near = np.abs(places - np.arange(POINTS)[:, None]) <= 2
-    assert hit_rate(boosted, GRID, 0.25) == pytest.approx(float((whole * near).sum(axis=1).min()))
+    assert tolerance_accuracy(boosted, GRID, 0.25) == pytest.approx(float((whole * near).sum(axis=1).min()))
     duchi = m.duchi(POINTS, epsilon=2.0, missing="input")
-    assert hit_rate(duchi, GRID, 0.1) == 0.0
-    assert hit_rate(duchi, GRID, 10.0) == pytest.approx(1.0 - 1.0 / (1.0 + math.e**2 / 2), abs=0.2)
-    assert hit_rate(m.unary(POINTS + 1, epsilon=1.0), GRID, 10.0) == 0.0
+    assert tolerance_accuracy(duchi, GRID, 0.1) == 0.0
+    assert tolerance_accuracy(duchi, GRID, 10.0) == pytest.approx(1.0 - 1.0 / (1.0 + math.e**2 / 2), abs=0.2)
+    assert tolerance_accuracy(m.unary(POINTS + 1, epsilon=1.0), GRID, 10.0) == 0.0
 
 
 @pytest.mark.parametrize(("epsilon", "within"), [(1.0, 0.4), (4.0, 0.125)])
@@ -61,9 +61,9 @@ def test_auto_hits_at_least_as_often_as_every_mechanism_and_a_scan_of_splits(eps
                 kernel_epsilon=share * epsilon,
                 missing="input",
             )
-            assert 1.0 - chosen.cost >= hit_rate(other, GRID, within) * 0.999
+            assert 1.0 - chosen.cost >= tolerance_accuracy(other, GRID, within) * 0.999
     assert all(chosen.cost <= other.cost * 1.001 for other in found)
-    assert chosen.cost == pytest.approx(1.0 - hit_rate(chosen.channel, GRID, within))
+    assert chosen.cost == pytest.approx(1.0 - tolerance_accuracy(chosen.channel, GRID, within))
     assert chosen.channel.epsilon <= epsilon
 
 
@@ -111,7 +111,7 @@ def test_bad_objectives_name_the_rule(build, words):
 @pytest.mark.parametrize("quantity", ["hit", "shape"])
 def test_labels_have_neither(quantity):
     with pytest.raises(ParameterError, match=f"objective {quantity} must be asked of numbers"):
-        Question.uniform(
+        Workload.uniform(
             kind="labels",
             epsilon=1.0,
             category_of=np.array([0, 0, 0, 1]),

@@ -54,7 +54,7 @@ def test_coefficients_of_every_input_add_up_to_the_input(channel):
 def test_estimates_are_what_the_coefficients_make_of_the_direct_ones(channel):
     tree = Tree(channel.levels)
     rng = np.random.default_rng(3)
-    direct = [rng.normal(size=level.cells) for level in tree.levels]
+    direct = [rng.normal(size=level.bins) for level in tree.levels]
     coefficients = tree.coefficients(np.eye(channel.inputs))
     expected = sum(h.T @ y for h, y in zip(coefficients, direct, strict=True))
     np.testing.assert_allclose(tree.join(direct)[-1], expected, atol=1e-12)
@@ -73,7 +73,7 @@ def test_errors_are_those_of_the_covariance_and_of_single_functionals(channel):
     crowd, shares = crowd_of(channel, 5000)
     estimator = estimator_for(channel)
     counts = counts_of(channel, channel.perturb(crowd, source=seeded(1)))
-    for estimate in (estimator.foresee(shares, 700), estimator(counts, crowd.size)):
+    for estimate in (estimator.expected_estimate(shares, 700), estimator(counts, crowd.size)):
         covariance = estimate.covariance()
         np.testing.assert_allclose(np.sqrt(covariance.diagonal()), estimate.value_errors, rtol=1e-9)
         np.testing.assert_allclose(covariance, covariance.T, atol=1e-15)
@@ -94,7 +94,7 @@ def test_errors_are_those_of_the_covariance_and_of_single_functionals(channel):
 )
 def test_errors_are_the_exact_ones_of_the_law(channel, law):
     shares = [Fraction(s, 40) for s in (20, 0, 5, 1, 4, 10)]
-    p, q = channel.levels[0].support.held, channel.levels[0].support.other
+    p, q = channel.levels[0].support.p, channel.levels[0].support.q
     values, groups = [Fraction(0)] * 6, [Fraction(0)] * 3
     for x, share in enumerate(shares):
         found = law(channel, x)
@@ -111,7 +111,7 @@ def test_errors_are_the_exact_ones_of_the_law(channel, law):
                 totals[cell] += share * (second - first**2)
     n = 500
     estimator = TreeEstimator(channel, category_of=GROUPS)
-    estimate = estimator.foresee(np.array([float(s) for s in shares]), n)
+    estimate = estimator.expected_estimate(np.array([float(s) for s in shares]), n)
     np.testing.assert_allclose(estimate.value_errors**2 * n, [float(v) for v in values], rtol=1e-9)
     np.testing.assert_allclose(
         estimate.category_errors**2 * n, [float(v) for v in groups], rtol=1e-9, atol=1e-12
@@ -129,7 +129,7 @@ def test_estimates_are_unbiased_and_as_exact_as_they_say(channel):
     """
     crowd, shares = crowd_of(channel, 3000)
     estimator = estimator_for(channel)
-    foreseen = estimator.foresee(shares, crowd.size)
+    foreseen = estimator.expected_estimate(shares, crowd.size)
     source = seeded(30)
     scores = []
     for _ in range(600):
@@ -149,7 +149,7 @@ def test_levels_by_grr_agree_with_least_squares_on_the_whole_matrix():
     _, shares = crowd_of(channel)
     uniform = np.full(15, 1 / 15)
     mine, theirs = (
-        build(channel, category_of=channel.levels[0].labels).foresee(uniform, 1000)
+        build(channel, category_of=channel.levels[0].labels).expected_estimate(uniform, 1000)
         for build in (TreeEstimator, Estimator)
     )
     # The tree's weights take cells for independent: hardly worse than the best linear estimate.
@@ -160,20 +160,20 @@ def test_levels_by_grr_agree_with_least_squares_on_the_whole_matrix():
         assert (best <= ours * (1 + 1e-9)).all()
         assert (ours <= best * 1.015).all()
     # Where shares are far from uniform, knowing how many reports each level got helps.
-    mine, theirs = (build(channel).foresee(shares, 1000) for build in (TreeEstimator, Estimator))
+    mine, theirs = (build(channel).expected_estimate(shares, 1000) for build in (TreeEstimator, Estimator))
     assert (mine.value_errors <= theirs.value_errors * 1.01).all()
 
 
 def test_a_channel_of_one_level_takes_any_categories():
     channel = subset_selection(6, epsilon=1.0)
     crowd, shares = crowd_of(channel, 4000)
-    estimate = TreeEstimator(channel, category_of=GROUPS).foresee(shares, crowd.size)
+    estimate = TreeEstimator(channel, category_of=GROUPS).expected_estimate(shares, crowd.size)
     np.testing.assert_allclose(estimate.categories, np.bincount(GROUPS, weights=shares), atol=1e-12)
 
 
 def test_the_share_of_everybody_is_known_exactly_by_sets_of_one_size():
     estimate = TreeEstimator(subset_selection(6, epsilon=1.0), category_of=np.zeros(6, dtype=int))
-    assert estimate.foresee(np.full(6, 1 / 6), 10).category_errors[0] < 1e-7
+    assert estimate.expected_estimate(np.full(6, 1 / 6), 10).category_errors[0] < 1e-7
 
 
 def test_categories_that_are_no_level_of_a_channel_with_levels_are_refused():
@@ -182,7 +182,7 @@ def test_categories_that_are_no_level_of_a_channel_with_levels_are_refused():
     middle = TreeEstimator(
         levels(THREE, epsilon=1.0), category_of=levels(THREE, epsilon=1.0).levels[1].labels
     )
-    assert len(middle.foresee(np.full(15, 1 / 15), 9).categories) == 6
+    assert len(middle.expected_estimate(np.full(15, 1 / 15), 9).categories) == 6
 
 
 def test_tree_of_levels_that_do_not_nest_is_refused():
@@ -202,12 +202,12 @@ def test_mean_is_that_of_the_estimated_shares_without_the_missing(channel):
     estimate = estimator(counts, crowd.size)
     kept = estimate.values[:last]
     assert estimate.mean == pytest.approx((kept * points[:last]).sum() / kept.sum(), rel=1e-9)
-    foreseen = estimator.foresee(shares, crowd.size)
+    foreseen = estimator.expected_estimate(shares, crowd.size)
     influence = np.append((points[:last] - foreseen.mean) / (1 - shares[last]), 0.0)
     variance = influence @ foreseen.covariance() @ influence
     assert foreseen.mean_error == pytest.approx(math.sqrt(variance), rel=1e-6)
     rounded = estimator_for(channel, points=points, missing=last, rounding="stochastic")
-    extra = rounded.foresee(shares, crowd.size).mean_error ** 2 - foreseen.mean_error**2
+    extra = rounded.expected_estimate(shares, crowd.size).mean_error ** 2 - foreseen.mean_error**2
     assert extra == pytest.approx(9 / 4 / ((1 - shares[last]) * crowd.size), rel=1e-6)
 
 

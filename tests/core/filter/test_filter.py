@@ -5,7 +5,7 @@ import pytest
 
 from hubbub import filter as accounting
 from hubbub import mechanisms as m
-from hubbub.channels import QUANTUM, BlockDivergence
+from hubbub.channels import UNIT, BlockDivergence
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import BudgetError, ParameterError
 from hubbub.filter import MAX_BUDGET, BayesianFilter, Joint, Query
@@ -182,7 +182,7 @@ def test_values_that_a_survey_reads_as_one_are_not_told_apart_by_it():
     accountant = BayesianFilter(1.0)
     channel = DenseChannel(np.array([[2, 2, 4], [4, 2, 2], [2, 4, 2]]))
     accountant.record(accountant.reserve("age", channel, mapping=np.array([2, 2, 2])), 0)
-    assert accountant.loss == QUANTUM  # a domain that maps to one input has nothing to lose but the rounding
+    assert accountant.loss == UNIT  # a domain that maps to one input has nothing to lose but the rounding
 
 
 # Tickets.
@@ -335,36 +335,32 @@ def test_the_budget_is_kept_to_the_last_quantum():
     cost = channel.blocks().largest + 1
     for queries in (1, 2, 3):
         schedule = [Query("age", channel)] * queries
-        assert BayesianFilter(queries * cost * QUANTUM).reserve_all(schedule) is not None
-        assert BayesianFilter((queries * cost - 1) * QUANTUM).reserve_all(schedule) is None
-        exact = BayesianFilter(queries * cost * QUANTUM)
+        assert BayesianFilter(queries * cost * UNIT).reserve_all(schedule) is not None
+        assert BayesianFilter((queries * cost - 1) * UNIT).reserve_all(schedule) is None
+        exact = BayesianFilter(queries * cost * UNIT)
         for _ in schedule:  # one after the other it is the same, if every answer is the same
             exact.record(exact.reserve("age", channel), 0)
-        assert exact.loss > exact.budget - 2 * queries * QUANTUM
-        short = BayesianFilter(exact.loss - QUANTUM)
+        assert exact.loss > exact.budget - 2 * queries * UNIT
+        short = BayesianFilter(exact.loss - UNIT)
         for _ in schedule[1:]:
             short.record(short.reserve("age", channel), 0)
         assert short.reserve("age", channel) is None
 
 
-def test_public_names_of_accounting_are_these():
+def test_public_names_of_the_filter_are_these():
     assert set(accounting.__all__) == {
         "MAX_BUDGET",
         "MAX_CELLS",
-        "QUANTA_PER_NAT",
-        "QUANTUM",
+        "MAX_NUMBERS",
+        "TOTAL",
         "ApproximateFilter",
         "BayesianFilter",
         "Box",
-        "BlockDivergence",
         "Joint",
         "Likelihood",
         "Odometer",
         "Query",
         "Regression",
         "SimplifiedFilter",
-        "SparseColumn",
-        "fixed_up",
-        "log_floor",
     }
     assert all(hasattr(accounting, name) for name in accounting.__all__)

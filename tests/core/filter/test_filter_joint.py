@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub import mechanisms as m
-from hubbub.channels import QUANTA_PER_NAT
+from hubbub.channels import UNITS_PER_NAT
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import BudgetError, ParameterError
 from hubbub.filter import MAX_CELLS, BayesianFilter, Joint, Query, component
 
-SLACK = Fraction(4, QUANTA_PER_NAT)
+SLACK = Fraction(4, UNITS_PER_NAT)
 SIZES = {"a": 3, "b": 2, "c": 2}
 RECORDS = [dict(zip(SIZES, values, strict=True)) for values in itertools.product(*map(range, SIZES.values()))]
 
@@ -300,5 +300,5 @@ def test_a_lifetime_of_answers_after_a_closed_round_understates_nothing(monkeypa
 
     loss, committed = lived()
     assert loss >= math.log(3)  # of the closed round alone: row 2 against row 0
-    monkeypatch.setattr(component, "TOP", 60 * QUANTA_PER_NAT)
+    monkeypatch.setattr(component, "TOP", 60 * UNITS_PER_NAT)
     assert lived() == (loss, committed)

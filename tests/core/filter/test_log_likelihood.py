@@ -8,7 +8,7 @@ from hubbub.channels import BlockDivergence
 from hubbub.channels.finite import DenseChannel
 from hubbub.channels.partition import CHUNK, Partition
 from hubbub.filter import Query
-from hubbub.filter.log_likelihood import Scores
+from hubbub.filter.log_likelihood import LogLikelihoodSum
 from hubbub.filter.query import Model
 
 
@@ -16,7 +16,7 @@ def dense(model: Model, symbol: int) -> np.ndarray:
     return model.log_likelihood(symbol)
 
 
-def check(scores: Scores, expected: np.ndarray) -> None:
+def check(scores: LogLikelihoodSum, expected: np.ndarray) -> None:
     values = scores.values()
     np.testing.assert_array_equal(values - values.max(), expected - expected.max())
     high, low = scores.partition.extremes(values)
@@ -40,7 +40,7 @@ def test_what_is_kept_block_by_block_is_the_sum_over_every_value(size):
         ]
     ]
     assert [model.sparse for model in models] == [True] * 4 + [False]
-    scores, total = Scores(models[1].divergence.partition), np.zeros(size, dtype=np.int64)
+    scores, total = LogLikelihoodSum(models[1].divergence.partition), np.zeros(size, dtype=np.int64)
     matrices = [model.divergence.matrix() for model in models]
     for _ in range(120):
         asked = rng.integers(len(models))
@@ -65,7 +65,7 @@ def test_what_is_kept_block_by_block_is_the_sum_over_every_value(size):
 @pytest.mark.parametrize("sizes", [[4] * 6, [1, 7, 2, 9, 5], [3] * 30])
 def test_answers_taken_back_in_any_order_leave_the_worst_pair_exact(sizes):
     model = Model.of(Query("x", m.pbgrr(sizes, epsilon=0.6, boost_epsilon=0.2)))
-    scores, rng = Scores(model.divergence.partition), np.random.default_rng(len(sizes))
+    scores, rng = LogLikelihoodSum(model.divergence.partition), np.random.default_rng(len(sizes))
     said: list[int] = []
     matrix = model.divergence.matrix()
     for _ in range(400):
@@ -83,7 +83,7 @@ def test_answers_taken_back_in_any_order_leave_the_worst_pair_exact(sizes):
 
 def test_a_copy_goes_its_own_way():
     model = Model.of(Query("x", m.pbgrr([3, 4], epsilon=0.6, boost_epsilon=0.2)))
-    scores = Scores(model.divergence.partition)
+    scores = LogLikelihoodSum(model.divergence.partition)
     scores.add(model, 5)
     other, before = copy.deepcopy(scores), scores.values()
     other.add(model, 1)
@@ -94,7 +94,7 @@ def test_a_copy_goes_its_own_way():
 
 def test_a_shift_changes_no_difference():
     model = Model.of(Query("x", m.pbgrr([3, 4], epsilon=0.6, boost_epsilon=0.2)))
-    scores = Scores(model.divergence.partition)
+    scores = LogLikelihoodSum(model.divergence.partition)
     for symbol in (0, 3, 3, 6):
         scores.add(model, symbol)
     before = scores.values()

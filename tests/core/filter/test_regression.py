@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub import mechanisms as m
-from hubbub.channels import QUANTA_PER_NAT
+from hubbub.channels import UNITS_PER_NAT
 from hubbub.errors import BudgetError, ParameterError
 from hubbub.filter import BayesianFilter, Box, Query, Regression
 from hubbub.filter.regression import component, concave
-from hubbub.filter.regression.branching import Search
-from hubbub.filter.regression.component import Numbers
+from hubbub.filter.regression.branching import BranchAndBound
+from hubbub.filter.regression.component import RegressionComponent
 from hubbub.filter.regression.concave import Corners, largest
 from hubbub.filter.regression.regression import TOTAL, curves_of
 from hubbub.testing import seeded
@@ -177,7 +177,7 @@ def test_a_bound_is_above_every_point_and_soon_close_to_one(answers):
     curves = curves_of(answers)
     low, high = np.array(SQUARE.low), np.array(SQUARE.high)
     for sign, each in ((1, curves), (-1, curves.mirrored())):
-        search = Search(each, low, high)
+        search = BranchAndBound(each, low, high)
         for _ in range(40):
             assert search.bound >= (sign * sums).max() - 1e-9
             at_point = sign * log_likelihood(answers, search.point[None, :])[0]
@@ -212,7 +212,7 @@ def test_every_split_brings_the_proof_closer(answers):
     sums = log_likelihood(answers, points)
     curves = curves_of(answers)
     for sign, each in ((1, curves), (-1, curves.mirrored())):
-        search = Search(each, np.array(SQUARE.low), np.array(SQUARE.high))
+        search = BranchAndBound(each, np.array(SQUARE.low), np.array(SQUARE.high))
         for _ in range(25):
             search.step()
             assert search.bound >= (sign * sums).max() - 1e-9
@@ -259,23 +259,23 @@ def test_a_step_of_a_search_that_is_cut_short_still_gives_a_bound(monkeypatch):
 def test_no_questions_make_a_decision_or_an_answer_look_longer_than_its_allowance(monkeypatch):
     """Twenty answers that cut nine numbers at random took 10,551 looks; a decision shares one allowance."""
     looks = 0
-    lifted = Search._lifted
+    lifted = BranchAndBound._concave_above
 
     def counted(self, *arguments):
         nonlocal looks
         looks += 1
         return lifted(self, *arguments)
 
-    monkeypatch.setattr(Search, "_lifted", counted)
-    monkeypatch.setattr(component, "MAX_LOOKS", 60.0)
-    monkeypatch.setattr("hubbub.filter.bayesian.MAX_LOOKS", 60.0)
+    monkeypatch.setattr(BranchAndBound, "_concave_above", counted)
+    monkeypatch.setattr(component, "MAX_EVALUATIONS", 60.0)
+    monkeypatch.setattr("hubbub.filter.bayesian.MAX_EVALUATIONS", 60.0)
     rng = np.random.default_rng(3)
     box = Box((-1.0,) * 9, (1.0,) * 9)
 
     def asked():
         return Regression("truncated", box, tuple(3 * rng.normal(size=9)), 0.0, 0.1)
 
-    crowd = Numbers(("x",), box)
+    crowd = RegressionComponent(("x",), box)
     for _ in range(20):
         crowd.answers.append((asked(), int(rng.integers(2))))
     crowd.reserve([0], [last := asked()], last.worst)
@@ -293,7 +293,7 @@ def test_no_questions_make_a_decision_or_an_answer_look_longer_than_its_allowanc
     schedule = [Query(number, each) for number in range(45) for each in flat]
     assert accountant.reserve_all(schedule) is None
     assert 60 <= looks <= 60 + 30 + 2 * 8
-    monkeypatch.setattr("hubbub.filter.bayesian.MAX_LOOKS", 1e6)
+    monkeypatch.setattr("hubbub.filter.bayesian.MAX_EVALUATIONS", 1e6)
     assert accountant.reserve_all(schedule) is not None
 
 
@@ -306,13 +306,15 @@ def test_one_answer_alone_is_bounded_without_a_search_and_as_tightly(made, seed)
     points = [*points, *itertools.product(*zip(query.box.low, query.box.high, strict=True))]
     weights = [abs(TOTAL * (1 - symbol) - query.weight(point)) for point in points]
     bound = query.loss_of(symbol)
-    assert Fraction(max(weights), min(weights)) <= exp_bounds(Fraction(bound, QUANTA_PER_NAT))[0]
-    with mock.patch.object(Search, "__init__", side_effect=AssertionError("nothing is searched")):
+    assert Fraction(max(weights), min(weights)) <= exp_bounds(Fraction(bound, UNITS_PER_NAT))[0]
+    with mock.patch.object(BranchAndBound, "__init__", side_effect=AssertionError("nothing is searched")):
         accountant = BayesianFilter(100.0)
         accountant.record(accountant.reserve("x", query), symbol)
-    assert accountant.loss <= bound / QUANTA_PER_NAT + 1e-9
-    searched = Numbers(("x",), query.box)._searched([(query, symbol)], 0.0, component.Effort(4_000.0))
-    assert bound / QUANTA_PER_NAT == pytest.approx(searched, abs=1e-5)
+    assert accountant.loss <= bound / UNITS_PER_NAT + 1e-9
+    searched = RegressionComponent(("x",), query.box)._searched(
+        [(query, symbol)], 0.0, component.WorkBudget(4_000.0)
+    )
+    assert bound / UNITS_PER_NAT == pytest.approx(searched, abs=1e-5)
 
 
 def test_more_answers_than_are_searched_count_their_epsilons(monkeypatch):
@@ -364,7 +366,7 @@ def test_the_sixteen_losses_of_the_health_survey():
         found = proved = 0.0
         slow = symbols == (1, 0, 0, 1)
         for sign, each in ((1, curves), (-1, curves.mirrored())):
-            search = Search(each, low, high, CHECKUP.whole)
+            search = BranchAndBound(each, low, high, CHECKUP.whole)
             while search.gap > (3e-6 if slow else 4e-7) and search.nodes < 400:
                 search.step()
             found += sign * log_likelihood(answers, search.point[None, :])[0]
@@ -458,13 +460,13 @@ def test_opposite_answers_to_one_question_cost_less_than_two():
 def test_an_account_that_is_repeated_is_searched_once_and_never_below_the_truth(monkeypatch, searched, kinds):
     monkeypatch.setattr(component, "MAX_SEARCHED", searched)
     rng, searches = np.random.default_rng(searched), []
-    whole = Search.__init__
+    whole = BranchAndBound.__init__
 
     def counted(self, *args, **keys):
         searches.append(self)
         whole(self, *args, **keys)
 
-    monkeypatch.setattr(Search, "__init__", counted)
+    monkeypatch.setattr(BranchAndBound, "__init__", counted)
     points = grid(SQUARE, 41)
     answers = []
     for _ in range(7):
@@ -476,16 +478,16 @@ def test_an_account_that_is_repeated_is_searched_once_and_never_below_the_truth(
         answers.append((query, int(rng.integers(2))))
     lived, repeated = BayesianFilter(1.5), BayesianFilter(1.5)
     for number, (query, symbol) in enumerate(answers):
-        assert lived.repeat_all([Query("numbers", query)]) == (number,)
+        assert lived.reapply_all([Query("numbers", query)]) == (number,)
         lived.record(number, symbol)
     searches.clear()
     for number, (query, symbol) in enumerate(answers):
-        assert repeated.repeat_all([Query("numbers", query)]) == (number,)
-        repeated.repeat(number, symbol)
+        assert repeated.reapply_all([Query("numbers", query)]) == (number,)
+        repeated.reapply(number, symbol)
     assert not searches
     assert repeated.loss == pytest.approx(7 * 0.3, abs=1e-9)
-    repeated.settle()
-    repeated.settle()
+    repeated.tighten()
+    repeated.tighten()
     assert len(searches) == (2 if kinds == "mixed" else 0)
     log = log_likelihood(answers, points)
     assert log.max() - log.min() - 1e-9 <= repeated.loss <= 7 * 0.3 + 1e-9
@@ -499,11 +501,11 @@ def test_numbers_that_are_closed_while_repeated_keep_their_bound_and_forfeit_wha
     flat = Regression("linear", SQUARE, (0.2, 0.1), 0.0, 0.5, -1.0, 1.0)
     queries = [Query("numbers", flat), Query("numbers", linear(-0.1, 0.3, 0.1))]
     for accountant in (lived, repeated):
-        assert accountant.repeat_all(queries) == (0, 1)
-    lived.record(0, 1), repeated.repeat(0, 1)
+        assert accountant.reapply_all(queries) == (0, 1)
+    lived.record(0, 1), repeated.reapply(0, 1)
     for accountant in (lived, repeated):
         accountant.close("numbers")
-        accountant.settle()
+        accountant.tighten()
         assert accountant.pending == ()
     assert 0.1 < repeated.loss < 0.2
     assert repeated.loss == pytest.approx(lived.loss, abs=1e-9)
@@ -526,13 +528,13 @@ def test_answered_numbers_are_closed_while_others_still_count_more_than_the_budg
     lived.record(lived.reserve("a round", last), 1)
     lived.close("a round")
     for ticket in range(6):
-        assert repeated.repeat_all([Query("numbers", many)]) == (ticket,)
-        repeated.repeat(ticket, ticket % 2)
-    assert repeated.repeat_all([Query("a round", last)]) == (6,)
-    repeated.repeat(6, 1)
+        assert repeated.reapply_all([Query("numbers", many)]) == (ticket,)
+        repeated.reapply(ticket, ticket % 2)
+    assert repeated.reapply_all([Query("a round", last)]) == (6,)
+    repeated.reapply(6, 1)
     assert repeated.committed > 2.0 > lived.budget
     repeated.close("a round")
-    repeated.settle()
+    repeated.tighten()
     assert (repeated.loss, repeated.committed) == pytest.approx((lived.loss, lived.committed), abs=1e-5)
     assert repeated.committed <= repeated.budget
 
@@ -546,14 +548,14 @@ def test_pending_regressions_are_tried_together_again_once_an_account_is_repeate
     lived.record(0, 1)
     assert lived.reserve_all([falling]) is None
     repeated = BayesianFilter(1.2)
-    assert repeated.repeat_all([rising]) == (0,)
-    assert repeated.repeat_all([rising]) == (1,)
-    repeated.repeat(0, 1)
+    assert repeated.reapply_all([rising]) == (0,)
+    assert repeated.reapply_all([rising]) == (1,)
+    repeated.reapply(0, 1)
     assert repeated.committed > repeated.budget
     assert repeated.reserve_all([Query("other", m.grr(2, epsilon=0.1))]) is None
     repeated.cancel(1)
-    repeated.settle()
+    repeated.tighten()
     assert repeated.loss == pytest.approx(lived.loss, abs=1e-6)
     assert repeated.reserve_all([falling]) is None
     with pytest.raises(ParameterError, match="within 0 to 1, got 2"):
-        repeated.repeat_all([rising]), repeated.repeat(2, 2)
+        repeated.reapply_all([rising]), repeated.reapply(2, 2)

@@ -115,7 +115,7 @@ def test_boosting_a_region_in_the_middle_is_free():
 
 
 def test_boost_raises_the_hit_rate():
-    rates = [boosted(9, epsilon=1.0, region=Fixed(2, 6), boost=q).design.hit_rate for q in (0.0, 0.5, 0.9)]
+    rates = [boosted(9, epsilon=1.0, region=Fixed(2, 6), boost=q).design.confidence for q in (0.0, 0.5, 0.9)]
     assert rates == sorted(rates)
     assert rates[2] > 2 * rates[0]
 

@@ -12,7 +12,7 @@ from mechanism_contract import Case, MechanismContract
 from hubbub import mechanisms as m
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.boosted.grid import grid_of
-from hubbub.mechanisms.boosted.kernels import Kernel
+from hubbub.mechanisms.boosted.kernels import GridKernel
 from hubbub.mechanisms.boosted.scale_laws import Gamma, TwoPoint
 
 LAW = TwoPoint(fast=5.0, slow=1.0, share=0.3)
@@ -109,7 +109,7 @@ def test_rows_follow_the_kernel_and_the_boost(kernel):
 @pytest.mark.parametrize("kernel", ["laplace", "r2dp", "staircase"])
 def test_kernel_epsilon_is_the_kernels_epsilon_when_its_tails_are_long(kernel):
     spread = 2.0
-    found = Kernel(kernel, KERNELS[kernel].get("law"))
+    found = GridKernel(kernel, KERNELS[kernel].get("law"))
     assert found.epsilon_of(found.spread_of(spread)) == pytest.approx(spread, abs=1e-9)
     weights = found.weights(8, 400, found.spread_of(spread))
     both = np.r_[weights[:0:-1], weights]
@@ -120,7 +120,7 @@ def test_kernel_epsilon_is_the_kernels_epsilon_when_its_tails_are_long(kernel):
 def test_gaussian_is_of_finite_epsilon_because_it_is_cut():
     """The log-ratio is largest at the far end: spread ((1 + margin)^2 - margin^2), but for the rows' sums."""
     for margin in (0, 4, 8):
-        rows = grid_of(9, Kernel("gaussian"), m.Absolute(0), margin).rows(1.0, 0.0)
+        rows = grid_of(9, GridKernel("gaussian"), m.Absolute(0), margin).rows(1.0, 0.0)
         share = margin / 8
         sums = math.log(rows[4].max() / rows[0].max())
         epsilon = np.log(rows.max(axis=0) / rows.min(axis=0)).max()
@@ -128,9 +128,9 @@ def test_gaussian_is_of_finite_epsilon_because_it_is_cut():
 
 
 def test_relative_region_widens_with_the_value():
-    inside = grid_of(9, Kernel("laplace"), m.Relative(0.5, 1.0, origin=4.0), None).inside
+    inside = grid_of(9, GridKernel("laplace"), m.Relative(0.5, 1.0, origin=4.0), None).inside
     assert inside.sum(axis=1).tolist() == [7, 5, 5, 3, 3, 3, 5, 5, 7]
-    assert grid_of(9, Kernel("laplace"), m.Relative(0.5, 1.0, origin=4.0), None).margin == 3
+    assert grid_of(9, GridKernel("laplace"), m.Relative(0.5, 1.0, origin=4.0), None).margin == 3
 
 
 @pytest.mark.parametrize("kernel", ["laplace", "gaussian", "staircase"])
@@ -138,7 +138,7 @@ def test_recycling_noise_until_it_is_released_has_the_boosted_law(kernel):
     """The recycler as a chain: draw; inside, release; outside, release with 1 - q, else draw again."""
     channel = m.brdp(9, epsilon=2.0, half_width=2, kernel=kernel, kernel_epsilon=0.7, margin=5)
     q = channel.design.boost
-    grid = grid_of(9, Kernel(kernel), m.Absolute(2), 5)
+    grid = grid_of(9, GridKernel(kernel), m.Absolute(2), 5)
     drawn = grid.rows(0.7, 0.0)
     released, pending = np.zeros_like(drawn), np.ones((9, 1))
     for _ in range(300):
@@ -151,9 +151,9 @@ def test_recycling_noise_until_it_is_released_has_the_boosted_law(kernel):
 def test_recycled_outputs_are_acceptable_as_often_as_the_design_says():
     channel = m.brdp(21, epsilon=3.0, half_width=3, recycling=0.8)
     rows = channel.weights() / channel.total
-    inside = grid_of(21, Kernel("laplace"), m.Absolute(3), 3).inside
-    assert (rows * inside).sum(axis=1).min() == pytest.approx(channel.design.hit_rate, abs=1e-6)
-    assert channel.design.hit_rate > m.brdp(21, epsilon=3.0, half_width=3, recycling=0.0).design.hit_rate
+    inside = grid_of(21, GridKernel("laplace"), m.Absolute(3), 3).inside
+    assert (rows * inside).sum(axis=1).min() == pytest.approx(channel.design.confidence, abs=1e-6)
+    assert channel.design.confidence > m.brdp(21, epsilon=3.0, half_width=3, recycling=0.0).design.confidence
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from mechanism_contract import Case, MechanismContract
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Levels, SetLevels, grr, levels
-from hubbub.mechanisms.levels.hierarchy import Nesting
+from hubbub.mechanisms.levels.hierarchy import Hierarchy
 
 TENS = [10] * 9 + [1]
 
@@ -26,12 +26,12 @@ class TestLevels(MechanismContract):
             "d7fb1c4552d2f7cfde91de855eeface108c5bb0c1ff7cc4b17b741b5d23a590c",
         ),
         "unlike epsilons": Case(
-            lambda: Levels(Nesting.of([[3, 1], [2, 4]]), [90, 70, 50], [30, 30, 30]),
+            lambda: Levels(Hierarchy.of([[3, 1], [2, 4]]), [90, 70, 50], [30, 30, 30]),
             1.0986122887,
             "c995d734640102feff96ee8d2425f8ed11c7e8fd83f8d6e6b13cda5278074665",
         ),
         "eight bytes a draw": Case(
-            lambda: Levels(Nesting.of([3, 2]), [3 * 10**17, 5 * 10**17], [10**17, 2 * 10**17]),
+            lambda: Levels(Hierarchy.of([3, 2]), [3 * 10**17, 5 * 10**17], [10**17, 2 * 10**17]),
             1.0986122887,
             "5b443f98f5f8e9f64b0a47e4e2f5c9e9aee0978692159fc3ca1b5004f8df6bdb",
         ),
@@ -57,12 +57,12 @@ def test_each_level_is_its_oracle():
     channel = levels(TENS, epsilon=1.0, oracles="grr")
     for level, cells in zip(channel.levels, (10, 91), strict=True):
         alone = grr(cells, epsilon=1.0)
-        assert float(level.support.held) == pytest.approx(alone.t / alone.total, rel=1e-6)
-        assert float(level.support.other) == pytest.approx(alone.u / alone.total, rel=1e-6)
+        assert float(level.support.p) == pytest.approx(alone.t / alone.total, rel=1e-6)
+        assert float(level.support.q) == pytest.approx(alone.u / alone.total, rel=1e-6)
 
 
 def test_values_of_one_category_are_only_told_apart_by_value_reports():
-    channel = Levels(Nesting.of([3, 2]), [9, 4], [3, 2])
+    channel = Levels(Hierarchy.of([3, 2]), [9, 4], [3, 2])
     quanta = channel.blocks()
     assert quanta.between(0, 1) < quanta.between(0, 3)
     assert channel.divergence()[0, 1] == pytest.approx(np.log(2))
@@ -70,11 +70,11 @@ def test_values_of_one_category_are_only_told_apart_by_value_reports():
 
 
 def test_nested_sizes_become_levels():
-    nesting = Nesting.of([[3, 1], 2, [2, [2, 4]]])
+    nesting = Hierarchy.of([[3, 1], 2, [2, [2, 4]]])
     assert [sizes.tolist() for sizes in nesting.sizes] == [[4, 2, 8], [3, 1, 2, 2, 6], [3, 1, 2, 2, 2, 4]]
-    assert nesting.cells == [3, 5, 6, 14]
+    assert nesting.bins == [3, 5, 6, 14]
     assert nesting.labels[1].tolist() == [0, 0, 0, 1, 2, 2, 3, 3, 4, 4, 4, 4, 4, 4]
-    again = Nesting.joined(nesting.inputs, nesting.flat)
+    again = Hierarchy.joined(nesting.inputs, nesting.concatenated)
     assert [sizes.tolist() for sizes in again.sizes] == [sizes.tolist() for sizes in nesting.sizes]
 
 
@@ -119,11 +119,11 @@ def test_oracle_that_nobody_knows_is_refused():
 )
 def test_integers_that_are_no_levels_are_refused(sizes, t, u):
     with pytest.raises(ParameterError):
-        Levels(Nesting(5, sizes), t, u)
+        Levels(Hierarchy(5, sizes), t, u)
 
 
 def test_more_levels_than_anyone_needs_are_refused():
     halves = [[2**j] + [1] * (2**17 - 2**j) for j in range(16, 0, -1)]
-    assert len(Nesting(2**17, halves[-3:]).cells) == 4
+    assert len(Hierarchy(2**17, halves[-3:]).bins) == 4
     with pytest.raises(ParameterError, match="levels must be two to 16, got 17"):
-        Nesting(2**17, halves)
+        Hierarchy(2**17, halves)

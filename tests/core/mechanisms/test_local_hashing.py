@@ -53,7 +53,7 @@ POOLS = [(10, 3), (9, 3), (30, 4), (64, 8), (20, 5), (7, 7), (5, 8), (40, 16), (
 
 
 def cells(pool: HashPool) -> np.ndarray:
-    return pool.cell(np.arange(pool.seeds)[:, None], np.arange(pool.inputs))
+    return pool.bucket(np.arange(pool.seeds)[:, None], np.arange(pool.inputs))
 
 
 @pytest.mark.parametrize(("inputs", "buckets"), POOLS)
@@ -72,7 +72,7 @@ def test_every_pair_shares_a_cell_under_equally_many_seeds(inputs, buckets):
 def test_inputs_that_follow_each_other_are_scattered_over_all_cells(inputs, buckets, most):
     """A third of all inputs in a row; with a stride of 1 a cell would hold .77, .42 and .37 of them."""
     pool = HashPool(inputs, buckets)
-    held = pool.held((np.arange(inputs) < inputs // 3).astype(float))
+    held = pool.sums_by_bucket((np.arange(inputs) < inputs // 3).astype(float))
     assert held.max() <= most * (inputs // 3)
 
 
@@ -91,7 +91,7 @@ def test_transforms_are_the_sums_that_they_stand_for(inputs, buckets):
     counts, numbers = rng.integers(1000, size=pool.symbols).astype(float), rng.random(inputs)
     np.testing.assert_allclose(pool.supports(counts), counts[symbols].sum(axis=0), rtol=1e-12)
     summed = np.bincount(symbols.ravel(), np.tile(numbers, pool.seeds), minlength=pool.symbols)
-    np.testing.assert_allclose(pool.held(numbers), summed, atol=1e-12)
+    np.testing.assert_allclose(pool.sums_by_bucket(numbers), summed, atol=1e-12)
 
 
 def test_each_field_of_a_power_of_two_has_the_least_irreducible_polynomial():
@@ -133,7 +133,7 @@ def test_a_pool_stays_within_its_bound():
 def test_default_buckets_have_the_least_exact_error(inputs, epsilon):
     def error(channel: m.LocalHashing) -> float:
         shares = np.full(inputs, 1.0 / inputs)
-        return float((Estimator(channel).foresee(shares, 1).value_errors ** 2).mean())
+        return float((Estimator(channel).expected_estimate(shares, 1).value_errors ** 2).mean())
 
     best = error(m.local_hashing(inputs, epsilon=epsilon))
     for buckets in field_orders(2 * inputs)[:12].tolist():
@@ -147,7 +147,7 @@ def test_where_all_points_are_inputs_it_is_as_exact_as_subsets_of_its_cells_size
         m.subset_selection(64, epsilon=1.0, size=16),
     )
     shares = np.full(64, 1 / 64)
-    mine, other = (estimator_for(channel).foresee(shares, 1) for channel in (hashed, subsets))
+    mine, other = (estimator_for(channel).expected_estimate(shares, 1) for channel in (hashed, subsets))
     np.testing.assert_allclose(mine.value_errors, other.value_errors, rtol=1e-6)
 
 
@@ -206,4 +206,4 @@ def test_members_of_cells_are_the_same_by_hashes_and_by_transforms(inputs, bucke
         chosen = np.random.default_rng(count).choice(inputs, count, replace=False)
         marked = np.zeros(inputs)
         marked[chosen] = 1.0
-        np.testing.assert_array_equal(pool.members(chosen), np.rint(pool.held(marked)))
+        np.testing.assert_array_equal(pool.members(chosen), np.rint(pool.sums_by_bucket(marked)))

@@ -95,7 +95,7 @@ def test_estimates_are_unbiased_and_their_error_is_the_one_promised(arguments):
     for x in range(6):
         found = estimator(channel.row(x), channel.total).values
         np.testing.assert_allclose(found, np.eye(6)[x], atol=1e-9)
-    foreseen = estimator.foresee(np.full(6, 1 / 6), 5000).value_errors
+    foreseen = estimator.expected_estimate(np.full(6, 1 / 6), 5000).value_errors
     assert channel.standard_error == pytest.approx(foreseen.max(), rel=1e-5)
     assert channel.condition == pytest.approx(np.linalg.cond(channel.weights() / channel.total), rel=1e-5)
 

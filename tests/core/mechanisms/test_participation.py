@@ -15,7 +15,7 @@ from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError, SurveyError
 from hubbub.estimation import estimator_for
 from hubbub.filter import BayesianFilter
-from hubbub.mechanisms.participation import with_cover
+from hubbub.mechanisms.participation import with_dummy_reports
 from hubbub.mechanisms.registry import channel_from_spec
 from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
@@ -39,7 +39,7 @@ def even_subsets(channel: m.SubsetSelection) -> Law:
 
 def bits_at_the_other_rate(channel: m.Unary) -> Law:
     """Unary encoding of a value that is none of the K."""
-    other = Fraction(channel.other, 2**31)
+    other = Fraction(channel.q_draws, 2**31)
     return {
         symbol: other ** int.from_bytes(symbol, "little").bit_count()
         * (1 - other) ** (channel.inputs - int.from_bytes(symbol, "little").bit_count())
@@ -69,7 +69,7 @@ SHARES = [Fraction(1, 1000), Fraction(1, 4), Fraction(4, 5), Fraction(999, 1000)
 @pytest.mark.parametrize("name", PLAIN)
 def test_every_entry_is_the_mixture_to_the_last_integer(name: str, share: Fraction) -> None:
     plain = PLAIN[name]
-    mixed = with_cover(plain, participation=share)
+    mixed = with_dummy_reports(plain, participation=share)
     for x in range(plain.inputs):
         for y in range(plain.outputs):
             expected = share * Fraction(plain.weight(x, y), plain.total) + (1 - share) / plain.outputs
@@ -79,14 +79,14 @@ def test_every_entry_is_the_mixture_to_the_last_integer(name: str, share: Fracti
 
 @pytest.mark.parametrize("name", [name for name in PLAIN if name != "boosted"])
 def test_a_structured_channel_keeps_its_structure(name: str) -> None:
-    mixed = with_cover(PLAIN[name], participation=Fraction(1, 2))
+    mixed = with_dummy_reports(PLAIN[name], participation=Fraction(1, 2))
     assert type(mixed) is type(PLAIN[name])
     assert channel_from_spec(mixed.to_spec()) == mixed
 
 
 def test_all_draws_of_a_small_channel_give_the_mixture() -> None:
     """3 inputs, weights 3 and 1 of 5; at p = 1/2 they are 7 and 4 of 15, counted over all fifteen draws."""
-    mixed = with_cover(m.GRR(3, 3, 1), participation=Fraction(1, 2))
+    mixed = with_dummy_reports(m.GRR(3, 3, 1), participation=Fraction(1, 2))
     assert mixed.total == 15
     for value in range(3):
         counts = Counter(mixed.select(value, draw) for draw in range(15))
@@ -96,7 +96,7 @@ def test_all_draws_of_a_small_channel_give_the_mixture() -> None:
 @pytest.mark.parametrize("name", PLAIN)
 def test_the_filter_reserves_and_records_what_is_seen(name: str) -> None:
     plain = PLAIN[name]
-    mixed = with_cover(plain, participation=Fraction(1, 2))
+    mixed = with_dummy_reports(plain, participation=Fraction(1, 2))
     budget = BayesianFilter(10.0)
     ticket = budget.reserve("a", mixed)
     assert ticket is not None
@@ -110,7 +110,7 @@ def test_the_filter_reserves_and_records_what_is_seen(name: str) -> None:
 @pytest.mark.parametrize("name", PLAIN)
 def test_estimates_are_of_the_people_not_of_the_coin(name: str) -> None:
     """Fed with exact expectations, the estimator returns the exact shares, whatever the coin's."""
-    mixed = with_cover(PLAIN[name], participation=Fraction(3, 4))
+    mixed = with_dummy_reports(PLAIN[name], participation=Fraction(3, 4))
     sizes = [3, 4, 1] if mixed.inputs == 8 else [mixed.inputs - 1, 1]
     category_of = np.repeat(np.arange(len(sizes)), sizes)
     shares = np.arange(1.0, mixed.inputs + 1)
@@ -123,19 +123,19 @@ def test_estimates_are_of_the_people_not_of_the_coin(name: str) -> None:
 
 
 def test_certain_participation_changes_nothing() -> None:
-    assert with_cover(PLAIN["grr"], participation=Fraction(1)) is PLAIN["grr"]
+    assert with_dummy_reports(PLAIN["grr"], participation=Fraction(1)) is PLAIN["grr"]
 
 
 @pytest.mark.parametrize("share", [Fraction(0), Fraction(-1, 2), Fraction(3, 2), Fraction(1, 3)])
 def test_a_share_that_is_none_is_refused(share: Fraction) -> None:
     with pytest.raises(ParameterError, match="participation must be thousandths"):
-        with_cover(PLAIN["grr"], participation=share)
+        with_dummy_reports(PLAIN["grr"], participation=share)
 
 
 def test_a_total_with_no_room_is_refused() -> None:
     wide = DenseChannel(np.array([[2**61, 2**60], [2**60, 2**61]]))
     with pytest.raises(ParameterError, match="below 2\\^63"):
-        with_cover(wide, participation=Fraction(1, 2))
+        with_dummy_reports(wide, participation=Fraction(1, 2))
 
 
 def survey(share: object, text: str = VISITS) -> Survey:
@@ -144,7 +144,7 @@ def survey(share: object, text: str = VISITS) -> Survey:
 
 def test_a_survey_with_a_coin_is_a_plain_survey_with_another_channel() -> None:
     plain, coined = Survey.parse(VISITS), survey(0.5)
-    assert coined.channel == with_cover(plain.channel, participation=Fraction(1, 2))
+    assert coined.channel == with_dummy_reports(plain.channel, participation=Fraction(1, 2))
     assert coined.epsilon == plain.epsilon > coined.channel.epsilon
     assert Survey.from_canonical(coined.canonical) == coined
     assert survey(1) == plain and survey(1).digest == plain.digest
@@ -160,7 +160,7 @@ def test_a_survey_whose_share_is_none_is_refused(share: object) -> None:
 def test_a_survey_of_any_mechanism_may_have_a_coin(mechanism: str) -> None:
     plain, coined = (survey(share, LABELS.replace('"grr"', f'"{mechanism}"')) for share in (1, 0.5))
     assert type(coined.channel) is type(plain.channel)
-    assert coined.channel == with_cover(plain.channel, participation=Fraction(1, 2))
+    assert coined.channel == with_dummy_reports(plain.channel, participation=Fraction(1, 2))
     assert Survey.from_canonical(coined.canonical) == coined
 
 
@@ -171,7 +171,7 @@ def test_a_set_is_an_answer_or_cover_and_answers_come_as_often_as_declared(
 ) -> None:
     """The whole law of the mixture is q M + (1 - q) C for one q, below p by less than a step of the coin."""
     plain, law_of, cover_of = SETS[name]
-    mixed = with_cover(plain, participation=share)
+    mixed = with_dummy_reports(plain, participation=share)
     assert type(mixed) is type(plain)
     assert channel_from_spec(mixed.to_spec()) == mixed
     assert mixed.epsilon < plain.epsilon
@@ -191,16 +191,16 @@ def test_a_set_is_an_answer_or_cover_and_answers_come_as_often_as_declared(
 @pytest.mark.parametrize("name", SETS)
 def test_sets_are_estimated_through_the_coin(name: str) -> None:
     plain = SETS[name][0]
-    mixed = with_cover(plain, participation=Fraction(3, 4))
+    mixed = with_dummy_reports(plain, participation=Fraction(3, 4))
     shares = np.arange(1.0, mixed.inputs + 1) / sum(range(mixed.inputs + 1))
-    found, sharper = (estimator_for(c).foresee(shares, 1000) for c in (mixed, plain))
+    found, sharper = (estimator_for(c).expected_estimate(shares, 1000) for c in (mixed, plain))
     np.testing.assert_allclose(found.values, shares, atol=1e-12)
     assert (found.value_errors > sharper.value_errors).all()
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_the_filter_charges_for_the_set_that_was_seen(name: str) -> None:
-    mixed = with_cover(SETS[name][0], participation=Fraction(1, 2))
+    mixed = with_dummy_reports(SETS[name][0], participation=Fraction(1, 2))
     budget = BayesianFilter(10.0)
     ticket = budget.reserve("a", mixed)
     assert ticket is not None
@@ -214,7 +214,7 @@ def test_the_filter_charges_for_the_set_that_was_seen(name: str) -> None:
 def test_a_coin_that_leaves_nothing_to_tell_is_refused() -> None:
     for channel in (m.SubsetSelection(10, 3, 1288490190), m.Unary(10, 1001, 1000)):
         with pytest.raises(ParameterError, match="participation must leave"):
-            with_cover(channel, participation=Fraction(1, 1000))
+            with_dummy_reports(channel, participation=Fraction(1, 1000))
 
 
 def test_an_agent_memoises_the_coin_with_the_symbol_and_pays_for_what_is_seen(tmp_path) -> None:
@@ -296,7 +296,7 @@ def ordinary(seed: int, count: int) -> list[m.PBGRR]:
 def test_ordinary_channels_take_a_coin_whatever_their_total(share: Fraction) -> None:
     """63 of 200 were refused: their totals near 2^63 left no room. The mixture is checked entry by entry."""
     for channel in ordinary(7, 200):
-        mixed = with_cover(channel, participation=share)
+        mixed = with_dummy_reports(channel, participation=share)
         assert mixed.total < 2**63
         even = (1 - share) / channel.outputs
         for x in {0, channel.inputs // 2, channel.inputs - 1}:
@@ -326,7 +326,7 @@ def test_a_channel_of_any_kind_with_a_wide_total_takes_a_coin(name: str) -> None
         }
     )
     assert wide.total > 2**61
-    mixed = with_cover(wide, participation=Fraction(1, 2))
-    expected = with_cover(plain, participation=Fraction(1, 2))
-    assert mixed.epsilon <= with_cover(plain, participation=Fraction(1, 2)).epsilon + 1e-9
+    mixed = with_dummy_reports(wide, participation=Fraction(1, 2))
+    expected = with_dummy_reports(plain, participation=Fraction(1, 2))
+    assert mixed.epsilon <= with_dummy_reports(plain, participation=Fraction(1, 2)).epsilon + 1e-9
     assert mixed.epsilon == pytest.approx(expected.epsilon, rel=1e-9)

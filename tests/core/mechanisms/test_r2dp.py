@@ -20,12 +20,12 @@ from hubbub.mechanisms.boosted.r2dp import (
     root_mean_square_noise,
     usefulness,
 )
-from hubbub.mechanisms.boosted.scale_laws import Gamma, TruncatedGaussian, TwoPoint, Uniform
+from hubbub.mechanisms.boosted.scale_laws import Gamma, TruncatedGaussian, TwoPoint, UniformScale
 
 LAWS = {
     "two points": TwoPoint(3.0, 1.0, 0.2),
     "gamma": Gamma(4.0, 0.7),
-    "uniform": Uniform(0.5, 9.0),
+    "uniform": UniformScale(0.5, 9.0),
     "truncated gaussian": TruncatedGaussian(1.0, 0.8, 0.4),
 }
 
@@ -43,7 +43,7 @@ class TestR2DP(MechanismContract):
             "aa7aaf261a6271d24ec96caa80db2431ffe44cbbcc90dfc5f7a7b6ef68c2769d",
         ),
         "uniform, cut": Case(
-            lambda: m.r2dp(10, epsilon=1.0, law=Uniform(0.5, 3.0), within=2.0, margin=2),
+            lambda: m.r2dp(10, epsilon=1.0, law=UniformScale(0.5, 3.0), within=2.0, margin=2),
             1.0,
             "0fffc3c4e15d5fe2500d69cf93451ffc45027ba5fdf7a1aabd91f455ae129607",
         ),
@@ -111,7 +111,7 @@ def test_best_two_atoms_keep_epsilon_and_beat_all_other_laws(epsilon, within):
     rng = np.random.default_rng(2)
     others = [TwoPoint(1.0, float(s), float(p)) for s, p in rng.uniform(0.001, 1.0, (300, 2))]
     others += [Gamma(k, 1.0) for k in (0.5, 1.0, 2.0, 5.0, 20.0)]
-    others += [Uniform(a, 1.0) for a in (0.0, 0.2, 0.6)]
+    others += [UniformScale(a, 1.0) for a in (0.0, 0.2, 0.6)]
     others += [TruncatedGaussian(mean, 1.0, 0.0) for mean in (-2.0, 0.0, 2.0)]
     best = max(usefulness(other.fitted(epsilon, 1.0), within=within) for other in others)
     assert best <= found * (1 + 1e-9)
@@ -128,7 +128,7 @@ def test_law_searched_for_a_metric_beats_all_other_laws_by_it(metric, epsilon):
     rng = np.random.default_rng(7)
     others = [TwoPoint(1.0, float(s), float(p)) for s, p in rng.uniform(0.001, 1.0, (100, 2))]
     others += [Gamma(k, 1.0) for k in (2.5, 4.0, 8.0, 20.0)]
-    others += [Uniform(a, 1.0) for a in (0.1, 0.4, 0.8)]
+    others += [UniformScale(a, 1.0) for a in (0.1, 0.4, 0.8)]
     others += [TruncatedGaussian(mean, 1.0, 0.2) for mean in (-1.0, 1.0, 3.0)]
     found = judge(law)
     assert found <= judge(TwoPoint(epsilon / 2.0, epsilon / 2.0, 1.0)) + 1e-9
@@ -152,13 +152,13 @@ def test_channel_has_the_usefulness_of_its_law(law):
     fitted = design.kernel.law.fitted(design.kernel_epsilon, 64.0)
     promised = usefulness(fitted, within=6.5)
     assert design.kernel_epsilon == pytest.approx(3.0, rel=0.02)
-    assert design.hit_rate == pytest.approx(promised, rel=0.03)
+    assert design.confidence == pytest.approx(promised, rel=0.03)
     assert channel.epsilon <= 3.0
 
 
 def test_searched_law_hits_more_often_than_laplace():
-    laplace = m.boosted(33, epsilon=4.0, region=m.Absolute(2.0), boost=0.0, margin=32).design.hit_rate
-    assert m.r2dp(33, epsilon=4.0, within=2.0).design.hit_rate > 1.05 * laplace
+    laplace = m.boosted(33, epsilon=4.0, region=m.Absolute(2.0), boost=0.0, margin=32).design.confidence
+    assert m.r2dp(33, epsilon=4.0, within=2.0).design.confidence > 1.05 * laplace
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_readings_are_unbiased_and_missing_reads_zero(name, epsilon, missing):
     points = np.linspace(-1.0, 1.0, 33)
     if missing == "input":
         points = np.append(points, 0.0)
-    np.testing.assert_allclose(channel.weights() / channel.total @ channel.readings, points, atol=1e-6)
+    np.testing.assert_allclose(channel.weights() / channel.total @ channel.decoded, points, atol=1e-6)
     assert channel.epsilon == pytest.approx(epsilon, rel=2e-6)
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.boosted.scale_laws import Gamma, TruncatedGaussian, TwoPoint, Uniform
+from hubbub.mechanisms.boosted.scale_laws import Gamma, TruncatedGaussian, TwoPoint, UniformScale
 
 TAIL = TruncatedGaussian(0.5223, 1.5454, 0.5223)
 BOTH = TruncatedGaussian(2.0, 0.5, 1.0, 3.5)
@@ -23,7 +23,7 @@ def cut(law):
 
 
 DENSITIES = {
-    "uniform": (Uniform(0.5, 9.0), lambda u: 1 / 8.5, 0.5, 9.0),
+    "uniform": (UniformScale(0.5, 9.0), lambda u: 1 / 8.5, 0.5, 9.0),
     "gamma": (Gamma(2.5, 0.7), stats.gamma(2.5, scale=0.7).pdf, 0.0, 80.0),
     "gaussian cut below": (TAIL, *cut(TAIL)),
     "gaussian cut on both sides": (BOTH, *cut(BOTH)),
@@ -63,7 +63,7 @@ def test_epsilon_of_gamma_is_the_closed_form():
 def test_epsilon_of_uniform_is_the_closed_form():
     a, b = 0.5 * 1.2, 9.0 * 1.2
     closed = math.log((a**2 - b**2) / (2 * ((1 + b) * math.exp(-b) - (1 + a) * math.exp(-a))))
-    assert Uniform(0.5, 9.0).epsilon(1.2) == pytest.approx(closed, rel=1e-12)
+    assert UniformScale(0.5, 9.0).epsilon(1.2) == pytest.approx(closed, rel=1e-12)
 
 
 @pytest.mark.parametrize("law", [TAIL, BOTH])
@@ -113,7 +113,7 @@ def test_fitted_law_has_the_epsilon_asked_for_and_the_same_shape(name, epsilon):
 
 
 def test_noise_without_a_mean_has_infinite_inverse_moments():
-    for law in (Uniform(0.0, 1.0), TruncatedGaussian(1.0, 1.0, 0.0), Gamma(0.9, 1.0)):
+    for law in (UniformScale(0.0, 1.0), TruncatedGaussian(1.0, 1.0, 0.0), Gamma(0.9, 1.0)):
         assert law.inverse_moment(1) == law.inverse_moment(2) == math.inf
     assert math.isfinite(Gamma(1.5, 1.0).inverse_moment(1))
     assert Gamma(1.5, 1.0).inverse_moment(2) == math.inf
@@ -128,9 +128,9 @@ def test_noise_without_a_mean_has_infinite_inverse_moments():
         (lambda: TwoPoint(2.0, 1.0, 1.5), r"share must be within \[0, 1\], got 1.5"),
         (lambda: Gamma(-1.0, 1.0), "shape must be a finite number above 0"),
         (lambda: Gamma(1.0, math.nan), "scale must be a finite number above 0"),
-        (lambda: Uniform(-1.0, 1.0), "low must be a finite number of at least 0"),
-        (lambda: Uniform(1.0, 1.0), "high must be above low"),
-        (lambda: Uniform(1.0, math.inf), "high must be finite"),
+        (lambda: UniformScale(-1.0, 1.0), "low must be a finite number of at least 0"),
+        (lambda: UniformScale(1.0, 1.0), "high must be above low"),
+        (lambda: UniformScale(1.0, math.inf), "high must be finite"),
         (lambda: TruncatedGaussian(math.nan, 1.0, 0.0), "mean must be finite"),
         (lambda: TruncatedGaussian(1.0, 0.0, 0.0), "sigma must be a finite number above 0"),
         (lambda: TruncatedGaussian(1.0, 1.0, 2.0, 1.0), "high must be above low"),

@@ -10,13 +10,13 @@ from set_contract import SetCase, SetContract, levels_law, subset_law, unary_law
 from hubbub.errors import ParameterError
 from hubbub.filter import BayesianFilter
 from hubbub.mechanisms import SetLevels, SubsetSelection, Unary, grr, levels, subset_selection, unary
-from hubbub.mechanisms.levels.hierarchy import Nesting
+from hubbub.mechanisms.levels.hierarchy import Hierarchy
 from hubbub.testing import seeded
 
 
 def unlike_levels():
     """Levels of 3, 2.4 and 1.5 to one."""
-    nesting = Nesting.of([[2, 1], [2, 2]])
+    nesting = Hierarchy.of([[2, 1], [2, 2]])
     held = [3 * 2**30, 12 * 2**32 // 22, 2**31]
     return SetLevels(nesting, [2**30, 2**30, 2**31], [1, 2, 3], held)
 
@@ -115,7 +115,7 @@ class TestSetLevels(SetContract):
 def test_subset_size_is_the_one_of_least_variance(inputs, epsilon):
     def variance(size):
         support = subset_selection(inputs, epsilon=epsilon, size=size).levels[0].support
-        p, q = float(support.held), float(support.other)
+        p, q = float(support.p), float(support.q)
         return (p * (1 - p) + (inputs - 1) * q * (1 - q)) / (p - q) ** 2
 
     chosen = subset_selection(inputs, epsilon=epsilon).size
@@ -126,20 +126,20 @@ def test_subset_size_is_the_one_of_least_variance(inputs, epsilon):
 def test_subsets_of_one_are_randomised_response():
     sets, numbers = subset_selection(9, epsilon=1.5, size=1), grr(9, epsilon=1.5)
     support = sets.levels[0].support
-    assert float(support.held) == pytest.approx(numbers.t / numbers.total, rel=1e-6)
-    assert float(support.other) == pytest.approx(numbers.u / numbers.total, rel=1e-6)
-    assert support.other_pair == 0
+    assert float(support.p) == pytest.approx(numbers.t / numbers.total, rel=1e-6)
+    assert float(support.q) == pytest.approx(numbers.u / numbers.total, rel=1e-6)
+    assert support.q_pair == 0
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 12.0])
 def test_unary_bits_are_the_papers(epsilon):
     optimised = unary(10, epsilon=epsilon).levels[0].support
-    assert optimised.held == 0.5
-    assert float(optimised.other) == pytest.approx(1 / (math.exp(epsilon) + 1), rel=1e-3)
+    assert optimised.p == 0.5
+    assert float(optimised.q) == pytest.approx(1 / (math.exp(epsilon) + 1), rel=1e-3)
     symmetric = unary(10, epsilon=epsilon, variant="symmetric").levels[0].support
-    assert symmetric.held + symmetric.other == 1
+    assert symmetric.p + symmetric.q == 1
     half = math.exp(epsilon / 2)
-    assert float(symmetric.held) == pytest.approx(half / (half + 1), rel=1e-6)
+    assert float(symmetric.p) == pytest.approx(half / (half + 1), rel=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [24.0, 30.0, 40.0])
@@ -182,9 +182,9 @@ def test_inputs_that_no_channel_can_have_are_refused(bad):
         lambda: Unary(5, 7, 7),
         lambda: Unary(5, 2**31, 7),
         lambda: Unary(5, 7, 0),
-        lambda: SetLevels(Nesting(5, [[3, 2]]), [2**31, 2**31 - 1], [1, 2], [2**32 - 99] * 2),
-        lambda: SetLevels(Nesting(5, [[3, 2]]), [2**32, 0], [1, 2], [2**32 - 99] * 2),
-        lambda: SetLevels(Nesting(5, [[3, 2]]), [2**32], [1], [2**32 - 99]),
+        lambda: SetLevels(Hierarchy(5, [[3, 2]]), [2**31, 2**31 - 1], [1, 2], [2**32 - 99] * 2),
+        lambda: SetLevels(Hierarchy(5, [[3, 2]]), [2**32, 0], [1, 2], [2**32 - 99] * 2),
+        lambda: SetLevels(Hierarchy(5, [[3, 2]]), [2**32], [1], [2**32 - 99]),
     ],
 )
 def test_integers_that_are_no_such_channel_are_refused(build):

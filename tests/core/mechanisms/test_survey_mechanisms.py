@@ -8,7 +8,7 @@ import surveys
 
 from hubbub import Survey
 from hubbub import mechanisms as m
-from hubbub.mechanisms.boosted.kernels import Kernel
+from hubbub.mechanisms.boosted.kernels import GridKernel
 
 NUMBER = surveys.DISEASES.split("[mechanism]")[0]
 NUMBERS = {
@@ -33,7 +33,7 @@ BOOSTED = {
 LAWS = {
     "two points": ('{ name = "two_point", slow = 1, fast = 3.0, share = 0.2 }', m.TwoPoint(3.0, 1.0, 0.2)),
     "gamma": ('{ name = "gamma", shape = 3 }', m.Gamma(3.0, 1.0)),
-    "uniform": ('{ name = "uniform", slow = 0, fast = 2 }', m.Uniform(0.0, 2.0)),
+    "uniform": ('{ name = "uniform", slow = 0, fast = 2 }', m.UniformScale(0.0, 2.0)),
     "truncated gaussian": (
         '{ name = "truncated_gaussian", mean = 2, sigma = 1, slow = 0.5, fast = 9 }',
         m.TruncatedGaussian(2.0, 1.0, 0.5, 9.0),
@@ -76,7 +76,7 @@ def test_survey_compiles_travels_and_estimates_its_mean_without_bias(name):
     assert survey.channel.epsilon == pytest.approx(survey.epsilon, rel=3e-6)
     assert Survey.from_canonical(survey.canonical) == survey
     shares = np.random.default_rng(4).dirichlet(np.ones(survey.channel.inputs))
-    found = survey.estimator().foresee(shares, survey.planned_devices)
+    found = survey.estimator().expected_estimate(shares, survey.planned_devices)
     seen = ~np.isnan(found.values)
     np.testing.assert_allclose(found.values[seen], shares[seen], atol=1e-6)
     if survey.points is not None:
@@ -93,7 +93,7 @@ def test_budget_recycling_is_the_boosted_law_of_an_absolute_region():
 @pytest.mark.parametrize("name", LAWS)
 def test_law_of_a_random_scale_is_the_one_described(name):
     survey = Survey.parse(TEXTS[f"r2dp, {name}"])
-    assert survey.channel.design.kernel == Kernel("r2dp", LAWS[name][1])
+    assert survey.channel.design.kernel == GridKernel("r2dp", LAWS[name][1])
     assert survey.channel == m.r2dp(9, epsilon=survey.epsilon, law=LAWS[name][1], missing="input")
 
 

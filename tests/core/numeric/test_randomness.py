@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from hubbub.errors import ParameterError
 from hubbub.numeric import randomness
-from hubbub.numeric.randomness import SYSTEM, SystemSource, Uniform, below, below_many, bernoulli
+from hubbub.numeric.randomness import SYSTEM, SystemSource, UniformInteger, below, below_many, bernoulli
 from hubbub.testing import RecordedSource, seeded
 
 TOTALS = [1, 2, 3, 91, 2**16, 2**31 + 1, 2**32 - 1, 2**32, 2**32 + 1, 10**12, 2**62, 2**62 + 1, 2**63 - 1]
@@ -24,7 +24,7 @@ def words(*values, width=4):
 
 @pytest.mark.parametrize("total", TOTALS)
 def test_kept_words_are_a_whole_multiple_of_the_total(total):
-    law = Uniform(total)
+    law = UniformInteger(total)
     span = 2 ** (8 * law.word_bytes)
     assert law.limit % total == 0
     assert span - total < law.limit <= span
@@ -32,7 +32,7 @@ def test_kept_words_are_a_whole_multiple_of_the_total(total):
 
 @pytest.mark.parametrize("total", TOTALS)
 def test_words_at_the_limit_are_dropped_and_the_one_before_is_kept(total):
-    law = Uniform(total)
+    law = UniformInteger(total)
     width = law.word_bytes
     top = 2 ** (8 * width) - 1
     dropped = [law.limit, top] if law.limit <= top else []

@@ -23,7 +23,7 @@ from hubbub.privacy_profile.profile import (
     PairLoss,
     Profile,
     RelativeRegion,
-    Uniform,
+    UniformNoise,
     gaussian_sigma,
 )
 
@@ -233,7 +233,7 @@ def test_a_thousand_reports_are_composed_in_under_a_second():
 
 
 def test_noise_without_overlap_has_no_epsilon_below_its_missing_mass():
-    profile = Profile(BoostedNoise(Uniform(1e6)), 1.0)
+    profile = Profile(BoostedNoise(UniformNoise(1e6)), 1.0)
     assert math.isinf(Composition([(profile, 1000)]).epsilon(1e-5))
     assert Composition([(profile, 1000)]).epsilon(1e-3) == 0.0
     assert Composition([(profile, 1000)]).delta(3.0) == pytest.approx(1 - (1 - 5e-7) ** 1000, rel=1e-6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hubbub.mechanisms.boosted.scale_laws import TruncatedGaussian, Uniform
+from hubbub.mechanisms.boosted.scale_laws import TruncatedGaussian, UniformScale
 from hubbub.privacy_profile.interpolant import Interpolant
 from hubbub.privacy_profile.random_scale import RandomScale
 
@@ -15,8 +15,8 @@ WHERE = np.concatenate([[0.0], np.geomspace(1e-9, 1e12, 4001)])
 @pytest.mark.parametrize(
     "law",
     [
-        Uniform(0.3, 2.5),
-        Uniform(0.0, 1e-6),
+        UniformScale(0.3, 2.5),
+        UniformScale(0.0, 1e-6),
         TruncatedGaussian(0.9, 0.7, 0.2, 4.0),
         TruncatedGaussian(-1.0, 0.8, 0.3),
         TruncatedGaussian(5.0, 0.1, 0.0),

@@ -26,7 +26,7 @@ from hubbub.privacy_profile.profile import (
     Profile,
     RandomScale,
     RelativeRegion,
-    Uniform,
+    UniformNoise,
     boost_for,
     gaussian_sigma,
     largest_boost,
@@ -36,12 +36,12 @@ from hubbub.privacy_profile.profile import (
 KERNELS = [
     Laplace(1.3),
     Gaussian(1.7),
-    Uniform(4.0),
+    UniformNoise(4.0),
     LaplaceMixture((0.5, 3.0), (0.7, 0.3)),
     GammaLaplace(4.0, 0.4),
 ]
 RANDOM_SCALES = [
-    RandomScale(scale_laws.Uniform(0.3, 2.5)),
+    RandomScale(scale_laws.UniformScale(0.3, 2.5)),
     RandomScale(scale_laws.TruncatedGaussian(0.9, 0.7, 0.2, 4.0)),
     RandomScale(scale_laws.TruncatedGaussian(-1.0, 0.8, 0.3)),
 ]
@@ -56,7 +56,7 @@ def plain_density(kernel, w):
         return math.exp(-w / kernel.scale) / (2 * kernel.scale)
     if isinstance(kernel, Gaussian):
         return math.exp(-((w / kernel.sigma) ** 2) / 2) / (kernel.sigma * math.sqrt(2 * math.pi))
-    if isinstance(kernel, Uniform):
+    if isinstance(kernel, UniformNoise):
         return (w <= kernel.half_width) / (2 * kernel.half_width)
     if isinstance(kernel, RandomScale):
         return plain_mixture(kernel.law, w)
@@ -69,7 +69,7 @@ def plain_density(kernel, w):
 @cache
 def rates_of(law):
     """Many nodes of u, and their weights times its density: 24 panels of 12 nodes."""
-    high = law.high if isinstance(law, scale_laws.Uniform) else min(law.high, law.mean + 14 * law.sigma)
+    high = law.high if isinstance(law, scale_laws.UniformScale) else min(law.high, law.mean + 14 * law.sigma)
     ends = np.linspace(law.low, high, 25)
     nodes, weights = np.polynomial.legendre.leggauss(12)
     half = np.diff(ends)[:, None] / 2
@@ -89,7 +89,7 @@ def plain_mixture(law, w):
 def plain_law(kernel, region, boost, x):
     """The boosted density as a function of y, its normaliser by quadrature, and where it jumps or bends."""
     low, high = region.around(x)
-    corners = {x, low, high, *((x - 4.0, x + 4.0) if isinstance(kernel, Uniform) else ())}
+    corners = {x, low, high, *((x - 4.0, x + 4.0) if isinstance(kernel, UniformNoise) else ())}
 
     def raw(y):
         return plain_density(kernel, y - x) * (1.0 if low <= y <= high else 1.0 - boost)
@@ -169,7 +169,7 @@ def test_many_epsilons_of_a_random_scale_give_what_each_gives_alone(kernel):
     np.testing.assert_allclose(pair.deltas(epsilons), alone, rtol=1e-9, atol=1e-14)
 
 
-@pytest.mark.parametrize("law", [scale_laws.Uniform(0.0, 2.0), *(k.law for k in RANDOM_SCALES)])
+@pytest.mark.parametrize("law", [scale_laws.UniformScale(0.0, 2.0), *(k.law for k in RANDOM_SCALES)])
 def test_pure_epsilon_of_a_random_scale_is_the_laws_own(law):
     for sensitivity in (0.01, 1.0, 30.0):
         assert Profile(BoostedNoise(noise_of(law)), sensitivity).largest == pytest.approx(
@@ -179,7 +179,7 @@ def test_pure_epsilon_of_a_random_scale_is_the_laws_own(law):
 
 def test_a_random_scale_of_next_to_no_width_is_laplace_noise():
     plain = Profile(BoostedNoise(Laplace(0.5), AbsoluteRegion(1.0), 0.5), 1.0)
-    for law in (scale_laws.Uniform(2 - 1e-9, 2 + 1e-9), scale_laws.TruncatedGaussian(2.0, 1e-9, 1.0)):
+    for law in (scale_laws.UniformScale(2 - 1e-9, 2 + 1e-9), scale_laws.TruncatedGaussian(2.0, 1e-9, 1.0)):
         found = Profile(BoostedNoise(noise_of(law), AbsoluteRegion(1.0), 0.5), 1.0)
         assert found.delta(1.2) == pytest.approx(plain.delta(1.2), rel=1e-6)
         assert found.renyi(3.0) == pytest.approx(plain.renyi(3.0), rel=1e-6)
@@ -187,7 +187,7 @@ def test_a_random_scale_of_next_to_no_width_is_laplace_noise():
 
 def test_tails_far_beyond_where_densities_underflow_keep_their_ratio():
     """All that is left at w is the least rate's exponential, for a Gaussian times w: a ratio of its own."""
-    for law in (scale_laws.Uniform(0.5, 3.0), scale_laws.TruncatedGaussian(3.0, 0.2, 0.5)):
+    for law in (scale_laws.UniformScale(0.5, 3.0), scale_laws.TruncatedGaussian(3.0, 0.2, 0.5)):
         kernel = noise_of(law)
         assert kernel.log_ratio(1e6, 2.0) == pytest.approx(-2.0 * law.low, rel=1e-5)
         assert kernel.log_ratio(-1e6, 2.0) == pytest.approx(2.0 * law.low, rel=1e-5)
@@ -215,7 +215,7 @@ def test_every_law_of_r2dp_is_a_kernel():
 @pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")
 @pytest.mark.parametrize("order", [1.5, 4.0])
 @pytest.mark.parametrize(
-    "kernel", [k for k in KERNELS if not isinstance(k, Uniform)], ids=lambda k: type(k).__name__
+    "kernel", [k for k in KERNELS if not isinstance(k, UniformNoise)], ids=lambda k: type(k).__name__
 )
 def test_renyi_is_brute_force_quadrature_to_a_billionth(kernel, order):
     for region in REGIONS:
@@ -401,9 +401,9 @@ def test_the_least_boost_reaches_the_confidence_everywhere_and_no_more():
         ):
             boost = boost_for(kernel, region, 0.9, domain)
             law = BoostedNoise(kernel, region, boost)
-            assert min(law.hit_rate(x) for x in hardest(region, domain)) == pytest.approx(0.9, rel=1e-12)
+            assert min(law.confidence(x) for x in hardest(region, domain)) == pytest.approx(0.9, rel=1e-12)
             values = np.linspace(*(domain or (0.0, 1.0)), 50)
-            assert min(law.hit_rate(float(x)) for x in values) >= 0.9 - 1e-12
+            assert min(law.confidence(float(x)) for x in values) >= 0.9 - 1e-12
     assert boost_for(Laplace(0.1), AbsoluteRegion(2.0), 0.9) == 0.0
 
 
@@ -426,7 +426,7 @@ def test_density_integrates_to_one_and_hit_rate_to_the_region():
         }
         assert sum(pieces.values()) == pytest.approx(1.0, abs=1e-7)
         inside = sum(mass for (a, b), mass in pieces.items() if a >= low and b <= high)
-        assert law.hit_rate(0.8) == pytest.approx(inside, rel=1e-7)
+        assert law.confidence(0.8) == pytest.approx(inside, rel=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -434,7 +434,7 @@ def test_density_integrates_to_one_and_hit_rate_to_the_region():
     [
         (lambda: Laplace(0.0), "scale of a Laplace kernel must be a positive finite number, got 0.0"),
         (lambda: Gaussian(math.nan), "sigma of a Gaussian kernel"),
-        (lambda: Uniform(-1.0), "half_width of a uniform kernel"),
+        (lambda: UniformNoise(-1.0), "half_width of a uniform kernel"),
         (lambda: LaplaceMixture((1.0,), (0.5, 0.5)), "rates and weights"),
         (lambda: LaplaceMixture((1.0, 2.0), (0.5, -0.5)), "a weight of a Laplace mixture"),
         (lambda: GammaLaplace(2.0, math.inf), "rate_scale of a Gamma-Laplace kernel"),
@@ -456,7 +456,7 @@ def test_density_integrates_to_one_and_hit_rate_to_the_region():
         (lambda: boost_for(Laplace(1.0), FixedRegion(0.0, 1.0), 0.9), "domain must be given for FixedRegion"),
         (lambda: gaussian_sigma(0.0, 1e-5, 1.0), "a Gaussian needs epsilon > 0"),
         (
-            lambda: BoostedNoise(Uniform(1.0), FixedRegion(5.0, 6.0), 1.0).normaliser(0.0),
+            lambda: BoostedNoise(UniformNoise(1.0), FixedRegion(5.0, 6.0), 1.0).normaliser(0.0),
             "the kernel must reach the region",
         ),
     ],

@@ -9,18 +9,22 @@ from surveys import LABELS
 from hubbub.errors import ParameterError
 from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
-from hubbub.wire.partition_map import Layout, Span
+from hubbub.wire.partition_map import PartitionMap, TopicPeriod
 from hubbub.wire.record import NO_ROUND
 from hubbub.wire.report import Report
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.counting.verdict_counts import Accounting
+from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_collector.admission import Verdict
 from hubbub_collector.batcher import Batch, partition_of
 
 HEALTH = Survey.parse(LABELS)
 SECOND_S = HEALTH.round_start_s(1)
-GROWN = Layout.of(2, topic="a").grown(Span(SECOND_S, "b", 4, "")).grown(Span(SECOND_S + 10**6, "c", 3, ""))
+GROWN = (
+    PartitionMap.of(2, topic="a")
+    .grown(TopicPeriod(SECOND_S, "b", 4, ""))
+    .grown(TopicPeriod(SECOND_S + 10**6, "c", 3, ""))
+)
 
 
 def test_rounds_lie_where_the_span_at_their_start_says() -> None:
@@ -51,14 +55,18 @@ def test_places_and_windows_of_all_partitions() -> None:
 
 
 def test_layout_only_grows_at_its_end() -> None:
-    assert GROWN.continues(Layout.of(2, topic="a"))
-    assert not GROWN.continues(Layout.of(3, topic="a"))
-    assert not Layout.of(2, topic="a").continues(GROWN)
-    for span in (Span(SECOND_S, "d", 1, ""), Span(SECOND_S + 10**6, "d", 1, ""), Span(10**12, "d", 0, "")):
+    assert GROWN.continues(PartitionMap.of(2, topic="a"))
+    assert not GROWN.continues(PartitionMap.of(3, topic="a"))
+    assert not PartitionMap.of(2, topic="a").continues(GROWN)
+    for span in (
+        TopicPeriod(SECOND_S, "d", 1, ""),
+        TopicPeriod(SECOND_S + 10**6, "d", 1, ""),
+        TopicPeriod(10**12, "d", 0, ""),
+    ):
         with pytest.raises(ParameterError):
             GROWN.grown(span)
     with pytest.raises(ParameterError, match="begin at 0"):
-        Layout((Span(5, "a", 1, ""),))
+        PartitionMap((TopicPeriod(5, "a", 1, ""),))
 
 
 def test_batch_puts_both_copies_of_a_report_where_its_round_lives() -> None:
@@ -87,6 +95,6 @@ def test_report_of_a_round_that_lies_elsewhere_is_invalid_here_and_in_no_release
     stray = batch(segment(HEALTH, 1, [(report_id(1), 1)], late=2), minute=SECOND_S // 60)
     sound = batch(segment(HEALTH, 0, [(report_id(1), 1)]))
     state.commit(apply_many(state, enumerate([announcement(HEALTH), stray, sound])))
-    assert state.rounds[HEALTH.digest, NO_ROUND].accounting == Accounting(attempts=3, invalid=1, late=2)
-    assert state.rounds[HEALTH.digest, 0].accounting.accepted == 1
+    assert state.rounds[HEALTH.digest, NO_ROUND].verdicts == VerdictCounts(attempts=3, invalid=1, late=2)
+    assert state.rounds[HEALTH.digest, 0].verdicts.accepted == 1
     assert (HEALTH.digest, 1) not in state.rounds

@@ -63,7 +63,7 @@ def test_sets_quoted_on_the_page_are_drawn_from_its_words(name):
         if hasattr(channel, key):
             assert f"{'d' if key == 'size' else key} = {getattr(channel, key)}" in quoted[:200]
     if name == "survey-levels":
-        assert f"there are {channel.cells} cells" in quoted[:60]
+        assert f"there are {channel.bins} cells" in quoted[:60]
 
 
 @pytest.mark.parametrize("name", ["survey-labels", "survey-visits", "survey-scattered", "survey-diseases"])

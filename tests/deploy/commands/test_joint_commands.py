@@ -59,7 +59,7 @@ def test_a_design_says_what_a_survey_buys(files, capsys, name, sentence) -> None
     survey = {"table": TABLE, "score": SCORE}[name]
     inputs = survey.channel.inputs
     assert (found["outputs"], found["bytes_per_report"]) == (inputs, 37)
-    expected = survey.estimator().foresee(np.full(inputs, 1 / inputs), 20_000)
+    expected = survey.estimator().expected_estimate(np.full(inputs, 1 / inputs), 20_000)
     if name == "score":
         assert found["standard_error"] == {"value": None, "category": None, "mean": expected.mean_error}
         ratio = math.exp(survey.channel.epsilon)

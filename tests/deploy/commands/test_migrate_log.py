@@ -50,7 +50,7 @@ def test_copy_that_fails_half_way_says_what_to_do(
     monkeypatch.setattr(migrate_log, "make_topic", lambda *_, **__: None)
     monkeypatch.setattr(migrate_log, "KafkaLog", lambda *_, **__: topic)
     with pytest.raises(DeployError, match=f"name another topic or delete it, and copy again; .*{why}"):
-        migrate_log.move(tmp_path, SETTINGS, replication=1)
+        migrate_log.migrate(tmp_path, SETTINGS, replication=1)
 
 
 def test_whole_copy_says_how_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,4 +58,4 @@ def test_whole_copy_says_how_many_records(tmp_path: Path, monkeypatch: pytest.Mo
         log.append({0: [b"record"] * 40})
     monkeypatch.setattr(migrate_log, "make_topic", lambda *_, **__: None)
     monkeypatch.setattr(migrate_log, "KafkaLog", lambda *_, **__: Topic(9, 0))
-    assert migrate_log.move(tmp_path, SETTINGS, replication=1) == 40
+    assert migrate_log.migrate(tmp_path, SETTINGS, replication=1) == 40

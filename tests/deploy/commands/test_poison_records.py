@@ -128,5 +128,5 @@ def test_seal_before_its_survey_of_a_round_that_there_is_not_releases_nothing(
     assert [each["round"] for each in shown["rounds"]] == [0]
     state = PartitionState()
     state.commit(apply_many(state, enumerate(records)))
-    replayed = releases({0: state}, {HEALTH.digest: HEALTH}, node.log.layout)
+    replayed = releases({0: state}, {HEALTH.digest: HEALTH}, node.log.partition_map)
     assert replayed == {(HEALTH.digest, 0): released}

@@ -22,10 +22,10 @@ from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.errors import CorruptStore
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.stores.store import check
-from hubbub_collector.admission import Admission, Terms
+from hubbub_collector.admission import Admission, AdmissionRules
 from hubbub_collector.batcher import Batch
 from hubbub_deploy.commands.replay import replay
-from hubbub_deploy.simulation import Fleet
+from hubbub_deploy.simulation import DeviceSimulator
 
 REGIONS = LABELS.replace(
     '["excellent", "good", "fair", "poor"]', str([f"region {i}" for i in range(20)]).replace("'", '"')
@@ -61,7 +61,7 @@ def survey(request) -> Survey:
 def test_survey_file_names_the_mechanism():
     channel = Survey.parse(mechanism(LABELS, "unary", 'variant = "symmetric"')).channel
     assert isinstance(channel, Unary)
-    assert channel.held + channel.other == 2**31
+    assert channel.p_draws + channel.q_draws == 2**31
     assert isinstance(Survey.parse(TEXTS["subset"]).channel, SubsetSelection)
     levels = Survey.parse(TEXTS["levels"]).channel
     assert isinstance(levels, SetLevels)
@@ -121,7 +121,7 @@ def judged(survey: Survey, symbols) -> tuple[list[str], ReportsRecord]:
     )
     reports = decode_upload(body, max_reports=len(symbols))
     assert not any(isinstance(report, Malformed) for report in reports)
-    verdicts = Admission({survey.digest: Terms.of(survey)}).judge(reports, START_S + 60.0)
+    verdicts = Admission({survey.digest: AdmissionRules.of(survey)}).judge(reports, START_S + 60.0)
     batch = Batch(1)
     batch.add(reports, verdicts, START_S + 60.0)
     return [verdict.outcome for verdict in verdicts], batch.records(SYSTEM)[0]
@@ -131,10 +131,10 @@ def strangers(survey: Survey) -> list[bytes | int]:
     """Symbols that the survey's channel cannot send, with the reason in their making."""
     channel = survey.channel
     good = channel.perturb(0)
-    spare = int.from_bytes(good, "little") | 1 << channel.cells
+    spare = int.from_bytes(good, "little") | 1 << channel.bins
     found: list[bytes | int] = [0, good + b"\0", good[:-1], spare.to_bytes(channel.width, "little")]
     if not isinstance(channel, Unary):
-        found += [bytes(channel.width), ((1 << channel.cells) - 1).to_bytes(channel.width, "little")]
+        found += [bytes(channel.width), ((1 << channel.bins) - 1).to_bytes(channel.width, "little")]
     if isinstance(channel, SetLevels):
         about_values = next(s for s in iter(lambda: channel.perturb(3), None) if s[0] & 3 == 2)
         both = int.from_bytes(about_values, "little") ^ 3  # names the other level
@@ -171,9 +171,9 @@ def test_counting_takes_valid_sets_from_any_log_and_counts_supports(survey):
     state.commit(apply_many(state, enumerate(log)))
     known = state.rounds[survey.digest, 0]
     assert known.counts.tolist() == channel.tally(sets).tolist()
-    assert (known.accounting.accepted, known.accounting.duplicate) == (300, 40)
-    assert (known.accounting.invalid, known.accounting.early) == (len(wrong) + 7, 2)
-    assert known.accounting.holds
+    assert (known.verdicts.accepted, known.verdicts.duplicate) == (300, 40)
+    assert (known.verdicts.invalid, known.verdicts.early) == (len(wrong) + 7, 2)
+    assert known.verdicts.holds
     assert count_only(survey, log[1:2]).tolist() == known.counts.tolist()
     singly = PartitionState()
     for offset, data in enumerate(log):
@@ -192,7 +192,7 @@ def test_sets_are_not_numbers_and_a_survey_of_numbers_takes_none():
     state = PartitionState()
     sets = Segment(survey.digest, 0, report_id(1), np.ones((1, 1), dtype=np.uint8), 1)
     state.commit(apply_many(state, enumerate([announcement(survey), record_of(sets)])))
-    assert state.rounds[survey.digest, 0].accounting.invalid == 1
+    assert state.rounds[survey.digest, 0].verdicts.invalid == 1
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
@@ -240,7 +240,7 @@ def test_agent_answers_with_a_set_and_keeps_the_same_for_a_pinned_value(tmp_path
 
 
 def test_fleet_reports_sets_as_an_agent_would(survey):
-    fleet = Fleet(30, budget=10.0, source=seeded(3))
+    fleet = DeviceSimulator(30, budget=10.0, source=seeded(3))
     fleet.register(survey.attribute)
     attribute = survey.attribute
     fleet.set(attribute.id, [None if i % 5 == 0 else i % 20 for i in range(30)])

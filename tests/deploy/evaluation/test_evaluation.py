@@ -11,7 +11,7 @@ from surveys import DISEASES, LABELS, VISITS
 
 from hubbub import Survey
 from hubbub.testing import seeded
-from hubbub_deploy.evaluation.evaluation import Row, Truth, rows_of, truth_of
+from hubbub_deploy.evaluation.evaluation import EvaluationRow, Truth, rows_of, truth_of
 
 HEALTH, VISITED, ILL = Survey.parse(LABELS), Survey.parse(VISITS), Survey.parse(DISEASES)
 GRID_STEP = 2.0  # 31 points from 0 to 60
@@ -108,7 +108,7 @@ def test_rows_set_the_truth_beside_each_entry_in_its_place() -> None:
         ("value", "a", 0.25, 0.2),  # b is not identifiable: no row
         ("mean", "mean", 3.5, 3.0),
     ]
-    assert [row.hit for row in rows] == [False, True, True]
+    assert [row.covers_truth for row in rows] == [False, True, True]
     assert [row.kind for row in rows_of(release | {"mean": None}, truth)] == ["category", "value"]
 
 
@@ -121,4 +121,4 @@ def test_a_release_of_another_length_than_the_truth_is_a_mistake() -> None:
     ("truth", "hit"), [(0.0999, False), (0.1, True), (0.2, True), (0.3, True), (0.31, False)]
 )
 def test_an_interval_holds_its_ends(truth: float, hit: bool) -> None:
-    assert Row("value", "a", truth, 0.2, 0.05, 0.1, 0.3).hit is hit
+    assert EvaluationRow("value", "a", truth, 0.2, 0.05, 0.1, 0.3).covers_truth is hit

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surveys import LABELS, START_S, VISITS
 
-from hubbub.channels import QUANTA_PER_NAT
+from hubbub.channels import UNITS_PER_NAT
 from hubbub.filter import BayesianFilter
 from hubbub.survey.survey import Survey
 from hubbub_client import Agent, ClientError, Policy
 from hubbub_client.agent.rounds import rounds_fit
-from hubbub_client.surveys.schedule import slot_query, slots
-from hubbub_deploy.simulation.device_simulator import Fleet
+from hubbub_client.surveys.schedule import scheduled_answers, scheduled_query
+from hubbub_deploy.simulation.device_simulator import DeviceSimulator
 
 
 @pytest.fixture
@@ -119,10 +119,10 @@ def test_the_refusal_is_the_filters_own_at_every_margin(
 ) -> None:
     """Budgets within three quanta of what the rounds take, after other answers: both say the same."""
     survey = ROUNDS[name]
-    wanted = slots(survey, 49 - count)
+    wanted = scheduled_answers(survey, 49 - count)
     probe = BayesianFilter(4000.0)
-    assert probe.reserve_all([slot_query(survey, wanted[0], generation=0)]) is not None
-    each = int(probe.committed * QUANTA_PER_NAT)
+    assert probe.reserve_all([scheduled_query(survey, wanted[0], pin_version=0)]) is not None
+    each = int(probe.committed * UNITS_PER_NAT)
     before = BayesianFilter(4000.0)
 
     def prepare(account: BayesianFilter) -> None:
@@ -132,18 +132,18 @@ def test_the_refusal_is_the_filters_own_at_every_margin(
             account.record(ticket, symbol)
 
     prepare(before)
-    budget = (int(before.committed * QUANTA_PER_NAT) + count * each + spare) / QUANTA_PER_NAT
+    budget = (int(before.committed * UNITS_PER_NAT) + count * each + spare) / UNITS_PER_NAT
     account = BayesianFilter(budget + 2.0)  # room for the answers' own reservations
     prepare(account)
-    assert account.restrict(int(budget * QUANTA_PER_NAT))
-    queries = [slot_query(survey, slot, generation=0) for slot in wanted]
+    assert account.restrict(int(budget * UNITS_PER_NAT))
+    queries = [scheduled_query(survey, slot, pin_version=0) for slot in wanted]
     fits = rounds_fit(queries[0], count, account.headroom)
     assert fits == (spare >= 0)
     assert fits == (account.reserve_all(queries) is not None)
 
 
 def test_a_fleet_refuses_as_its_agents_do() -> None:
-    fleet = Fleet(3, budget=10.0)
+    fleet = DeviceSimulator(3, budget=10.0)
     fleet.register(HEALTH)
     begun = time.process_time()
     for survey, reason in ((many(100_000), "too_large"), (many(5000, epsilon="0.01"), "over_budget")):

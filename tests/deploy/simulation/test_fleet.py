@@ -16,8 +16,8 @@ from hubbub.survey.domain import Attribute
 from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
 from hubbub.wire import report as wire
-from hubbub_client import AttributeRefused, CollectorError, Limits
-from hubbub_deploy.simulation import Fleet
+from hubbub_client import AttributeRefused, Limits, TransportError
+from hubbub_deploy.simulation import DeviceSimulator
 
 HEALTH, VISITS_SURVEY, DISEASES_SURVEY = (Survey.parse(text) for text in (LABELS, VISITS, DISEASES))
 DAY_S = 86_400
@@ -25,8 +25,10 @@ NOW_S = START_S + 10.0
 PATIENT = Limits(gap_s=0.0, base_s=0.001, cap_s=0.002, retry_after_cap_s=0.01)
 
 
-def fleet_of(devices: int, *surveys: Survey, budget: float = 20.0, seed: int = 7, **settings) -> Fleet:
-    fleet = Fleet(devices, budget=budget, source=seeded(seed), **settings)
+def fleet_of(
+    devices: int, *surveys: Survey, budget: float = 20.0, seed: int = 7, **settings
+) -> DeviceSimulator:
+    fleet = DeviceSimulator(devices, budget=budget, source=seeded(seed), **settings)
     for survey in surveys:
         fleet.register(survey.attribute)
         assert fleet.enrol(survey, now_s=NOW_S).accepted.all()
@@ -89,7 +91,7 @@ def test_a_round_that_went_by_stays_reserved() -> None:
     ],
 )
 def test_enrolment_is_refused_with_the_agents_reasons(survey, settings, reason) -> None:
-    fleet = Fleet(3, **{"budget": 9.0, **settings})
+    fleet = DeviceSimulator(3, **{"budget": 9.0, **settings})
     fleet.register(HEALTH.attribute)
     enrolment = fleet.enrol(survey, now_s=NOW_S)
     assert (enrolment.reason, enrolment.accepted.tolist()) == (reason, [False] * 3)
@@ -131,7 +133,11 @@ def test_static_values_are_pinned_by_the_first_answer() -> None:
 
 def test_a_seed_repeats_a_run_and_the_system_does_not() -> None:
     def run(seed: int | None) -> bytes:
-        fleet = Fleet(50, budget=9.0) if seed is None else Fleet(50, budget=9.0, source=seeded(seed))
+        fleet = (
+            DeviceSimulator(50, budget=9.0)
+            if seed is None
+            else DeviceSimulator(50, budget=9.0, source=seeded(seed))
+        )
         fleet.register(HEALTH.attribute)
         fleet.enrol(HEALTH, now_s=NOW_S)
         (column,) = fleet.answer(now_s=NOW_S)
@@ -143,9 +149,9 @@ def test_a_seed_repeats_a_run_and_the_system_does_not() -> None:
 
 def test_wrong_use_is_refused() -> None:
     with pytest.raises(ParameterError, match="at least one device"):
-        Fleet(0, budget=1.0)
+        DeviceSimulator(0, budget=1.0)
     with pytest.raises(ParameterError, match="budget"):
-        Fleet(1, budget=-1.0)
+        DeviceSimulator(1, budget=-1.0)
     fleet = fleet_of(3, HEALTH)
     with pytest.raises(ParameterError, match="one per device"):
         fleet.set("health", ["good"])
@@ -153,7 +159,7 @@ def test_wrong_use_is_refused() -> None:
         fleet.set("height", [1, 2, 3])
     with pytest.raises(AttributeRefused, match="first registered"):
         fleet.register(Attribute.integer("health", 0, 3))
-    with pytest.raises(CollectorError, match="must be http"):
+    with pytest.raises(TransportError, match="must be http"):
         fleet.upload("collector:80")
 
 

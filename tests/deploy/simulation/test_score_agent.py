@@ -10,12 +10,12 @@ from surveys import ACTIVITY, START_S, VISITS
 
 from hubbub import Survey
 from hubbub.filter import BayesianFilter, Box, Query, Regression
-from hubbub.filter.regression.component import Numbers
+from hubbub.filter.regression.component import RegressionComponent
 from hubbub.testing import seeded
 from hubbub_client import Agent
 from hubbub_client.owner_page import descriptions
-from hubbub_client.surveys.schedule import PINNED
-from hubbub_deploy.simulation.device_simulator import Fleet
+from hubbub_client.surveys.schedule import MEMOISED
+from hubbub_deploy.simulation.device_simulator import DeviceSimulator
 
 SCORE = Survey.parse(ACTIVITY)
 WEIGHT, AGE = (next(a for a in SCORE.attributes if a.id == name) for name in ("weight", "age"))
@@ -128,7 +128,7 @@ def test_scores_of_the_same_numbers_share_an_account_and_never_cost_more_than_th
     assert agent.status().committed == pytest.approx(2.0, abs=1e-6)
     agent.answer()
     loss = agent.status().loss
-    symbols = {agent._book.recorded[survey.digest, PINNED] for survey in (SCORE, version(2))}
+    symbols = {agent._filter_state.recorded[survey.digest, MEMOISED] for survey in (SCORE, version(2))}
     if len(symbols) == 2:  # the same question answered yes and no tells next to nothing
         assert loss < 0.2
     else:
@@ -207,25 +207,27 @@ def test_a_ledger_repeats_what_was_granted_even_if_a_bound_comes_out_higher(monk
     queries = [Query("numbers", Regression("logistic", box, (8.0,), -4.0, 1.0)) for _ in range(3)]
     accountant, again = BayesianFilter(2.0), BayesianFilter(2.0)
     for query in queries[:2]:
-        assert accountant.reserve_all([query]) == again.repeat_all([query]) is not None
+        assert accountant.reserve_all([query]) == again.reapply_all([query]) is not None
     accountant.record(0, 1), accountant.record(1, 0)
     again.record(0, 1), again.record(1, 0)
     assert accountant.reserve_all([queries[2]]) == (2,)
-    higher = Numbers.worst_with
-    monkeypatch.setattr(Numbers, "worst_with", lambda *args, **keys: higher(*args, **keys) + 2 * 2**40)
+    higher = RegressionComponent.worst_with
+    monkeypatch.setattr(
+        RegressionComponent, "worst_with", lambda *args, **keys: higher(*args, **keys) + 2 * 2**40
+    )
     assert again.reserve_all([queries[2]]) is None
-    assert again.repeat_all([queries[2]]) == (2,)
+    assert again.reapply_all([queries[2]]) == (2,)
     assert again.committed > again.budget
     monkeypatch.undo()
     assert again.reserve_all([Query("other", queries[0].channel)]) is None
     # Without numbers a repeated decision is made again: what does not fit was never granted.
     finite = BayesianFilter(1.0)
-    assert finite.repeat_all([Query("age", AGE_ALONE.channel, AGE_ALONE.mapping)]) is None
+    assert finite.reapply_all([Query("age", AGE_ALONE.channel, AGE_ALONE.mapping)]) is None
 
 
 def test_a_fleet_answers_scores_by_the_same_law(open_agent) -> None:
     """4,000 devices, half of them at either end: each answers the truth but for e^-14."""
-    fleet = Fleet(4000, budget=15.0, source=seeded(5))
+    fleet = DeviceSimulator(4000, budget=15.0, source=seeded(5))
     for attribute in (AGE, WEIGHT):
         fleet.register(attribute)
     fleet.set("age", [[10, 19, None, 99][i % 4] for i in range(4000)])

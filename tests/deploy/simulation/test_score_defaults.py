@@ -16,8 +16,8 @@ from hubbub.survey.score import Score
 from hubbub.testing import seeded
 from hubbub_client import Agent
 from hubbub_client.agent.device import Device
-from hubbub_client.surveys.schedule import PINNED, slot_query
-from hubbub_deploy.simulation.device_simulator import Fleet
+from hubbub_client.surveys.schedule import MEMOISED, scheduled_query
+from hubbub_deploy.simulation.device_simulator import DeviceSimulator
 
 
 def truth(answers: list[tuple[Survey, int]]) -> float:
@@ -81,14 +81,14 @@ def test_scores_of_one_default_go_on_taking_each_other_back(open_agent, ones) ->
 def test_one_other_default_among_several_numbers_is_another_coordinate() -> None:
     """Of two numbers both scores read the first one's gap alike, and the second one's differently."""
     texts = [ACTIVITY, ACTIVITY.replace("default = 70.0", "default = 71.0"), ACTIVITY.replace("0.5", "0.6")]
-    places = [slot_query(Survey.parse(text), PINNED, generation=0).coordinate for text in texts]
+    places = [scheduled_query(Survey.parse(text), MEMOISED, pin_version=0).coordinate for text in texts]
     assert places[0] != places[1]
     assert places[0] == places[2]
 
 
 def test_a_fleet_adds_what_an_agent_adds(open_agent, ones) -> None:
     surveys = in_turn(0.5, 5)
-    fleet = Fleet(50, budget=10.0, source=seeded(3))
+    fleet = DeviceSimulator(50, budget=10.0, source=seeded(3))
     fleet.register(X)
     agent = open_agent(10.0)
     said = []

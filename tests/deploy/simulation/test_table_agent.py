@@ -14,8 +14,8 @@ from hubbub import Survey
 from hubbub.survey.domain import Attribute
 from hubbub.testing import seeded
 from hubbub_client import Agent, LedgerError, Policy
-from hubbub_client.surveys.schedule import PINNED, generation_of, generations_of
-from hubbub_deploy.simulation.device_simulator import Fleet
+from hubbub_client.surveys.schedule import MEMOISED, joined_pin_versions, split_pin_versions
+from hubbub_deploy.simulation.device_simulator import DeviceSimulator
 
 TABLE = Survey.parse(AGE_BY_SEX)
 AGE, SEX = TABLE.attributes
@@ -139,11 +139,11 @@ def test_a_table_and_a_survey_of_one_of_its_attributes_share_one_account(open_ag
     agent.set("age", 12)
     agent.answer()
     assert agent.status().loss == pytest.approx(2.0, abs=1e-6)
-    symbol = agent._book.recorded[TABLE.digest, -1]
+    symbol = agent._filter_state.recorded[TABLE.digest, -1]
     agent.close()
     agent = open_agent(None)  # replayed
     assert agent.status().loss == pytest.approx(2.0, abs=1e-6)
-    assert agent._book.recorded[TABLE.digest, -1] == symbol
+    assert agent._filter_state.recorded[TABLE.digest, -1] == symbol
 
 
 def test_realised_losses_of_a_table_and_one_attribute_merge_as_their_rows_say(open_agent, clock) -> None:
@@ -152,7 +152,7 @@ def test_realised_losses_of_a_table_and_one_attribute_merge_as_their_rows_say(op
     agent.set("sex", "m")
     assert agent.enrol(TABLE).accepted and agent.enrol(AGE_ALONE).accepted
     agent.answer()
-    first, second = (agent._book.recorded[survey.digest, -1] for survey in (TABLE, AGE_ALONE))
+    first, second = (agent._filter_state.recorded[survey.digest, -1] for survey in (TABLE, AGE_ALONE))
     assert TABLE.mapping is not None and AGE_ALONE.mapping is not None
     both = (
         np.log(TABLE.channel.column(first)[TABLE.mapping])
@@ -202,7 +202,7 @@ def test_static_and_evolving_together_are_asked_anew_every_round(open_agent, clo
     agent.upload()
     assert {report.round for report in collector.received} == {0, 1}
     assert agent.status().loss == pytest.approx(4.0, abs=1e-6)
-    assert agent._ledger.readings() == []
+    assert agent._ledger.kept_values() == []
 
 
 def test_corrections_leave_no_combinations_behind_and_lose_nothing(open_agent, clock) -> None:
@@ -218,7 +218,7 @@ def test_corrections_leave_no_combinations_behind_and_lose_nothing(open_agent, c
     said: list[int] = []
     for age in (18, 10, 15, None):
         agent.answer()
-        said.append(agent._book.recorded[survey.digest, PINNED])
+        said.append(agent._filter_state.recorded[survey.digest, MEMOISED])
         if age is not None:
             assert agent.correct("age", age).status == "corrected"
             clock.now_s += DAY_S
@@ -229,7 +229,7 @@ def test_corrections_leave_no_combinations_behind_and_lose_nothing(open_agent, c
     expected = float(most.max() - least.min())
     for _ in range(2):
         assert agent.status().loss == pytest.approx(expected, abs=1e-9)
-        component = agent._book.filter._components["pinned", "sex", 0]
+        component = agent._filter_state.filter._components["pinned", "sex", 0]
         assert sorted(component.shape) == [3, 11]
         agent.close()
         agent = open_agent(None)
@@ -244,7 +244,7 @@ def test_a_round_that_is_answered_leaves_its_cost_alone_behind(open_agent, clock
         for _ in range(2):
             assert agent.status().loss == pytest.approx(day + 1.0, abs=1e-6)
             assert agent.status().committed == pytest.approx(3.0, abs=1e-6)
-            assert len(agent._book.filter._components) == 2 - day
+            assert len(agent._filter_state.filter._components) == 2 - day
             agent.close()
             agent = open_agent(None)
 
@@ -266,17 +266,17 @@ def test_forget_ends_a_table_and_its_values(open_agent) -> None:
 
 def test_generations_of_several_attributes_are_one_number_and_come_back() -> None:
     for generations in ([3], [0, 0], [5, 0, 7], [0, 1] * 5, [63] * 10, [2**31 - 1, 2**31 - 1]):
-        joined = generation_of(TABLE, generations)
+        joined = joined_pin_versions(TABLE, generations)
         assert 0 <= joined < 2**63
-        assert generations_of(joined, len(generations)) == tuple(generations)
-    assert generation_of(TABLE, [41]) == 41
+        assert split_pin_versions(joined, len(generations)) == tuple(generations)
+    assert joined_pin_versions(TABLE, [41]) == 41
     with pytest.raises(LedgerError, match="fewer than 64 times"):
-        generation_of(TABLE, [0] * 9 + [64])
+        joined_pin_versions(TABLE, [0] * 9 + [64])
 
 
 def test_a_fleet_decides_and_pays_as_an_agent_does(open_agent) -> None:
     """The same answers: an agent's ledger is fed what a device of the fleet drew."""
-    fleet = Fleet(40, budget=4.9, source=seeded(5))
+    fleet = DeviceSimulator(40, budget=4.9, source=seeded(5))
     for attribute in (AGE, SEX):
         fleet.register(attribute)
     fleet.set("age", [10 + i % 10 for i in range(40)])

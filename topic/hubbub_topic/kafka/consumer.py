@@ -11,14 +11,14 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from hubbub_topic.errors import LogError
-from hubbub_topic.kafka.errors import PASSING, PATIENCE_S, POLL_S, code_of
+from hubbub_topic.kafka.errors import PATIENCE_S, POLL_S, TRANSIENT, code_of
 from hubbub_topic.kafka.topic import MAX_RECORD_BYTES
 
 RECONNECT_MS: Final = 1000  # a broker that is back should be found before devices give up on the gateway
 _CHUNK: Final = 64
 # Also while a partition is made, or a broker that has just started does not know its topics yet. Nobody reads
 # before they are known to be made.
-_PASSING: Final = PASSING | {
+_TRANSIENT: Final = TRANSIENT | {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_PARTITION,
     KafkaError._UNKNOWN_TOPIC,
@@ -35,7 +35,7 @@ class Reader:
         self._next: int | None = None
 
     def messages(self, offset: int, count: int, max_bytes: int) -> list[Message]:
-        """Exactly `count` messages, which the topic is known to have, or fewer past `max_bytes`.
+        """Return exactly `count` messages, which the topic is known to have, or fewer past `max_bytes`.
 
         Raises:
             LogError: If they cannot be had.
@@ -51,7 +51,7 @@ class Reader:
                     chunk = self._consumer.consume(min(_CHUNK, count - len(found)), POLL_S)
                     errors = [error for message in chunk if (error := message.error()) is not None]
                     for error in errors:
-                        if error.code() not in _PASSING or time.monotonic() > deadline:
+                        if error.code() not in _TRANSIENT or time.monotonic() > deadline:
                             raise KafkaException(error)
                     fresh = [message for message in chunk if message.error() is None]
                     size += sum(len(message.value() or b"") for message in fresh)
@@ -68,12 +68,12 @@ class Reader:
         return found
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         self._consumer.close()
 
 
 def consumer(bootstrap: str) -> Consumer:
-    """A consumer that is in no group, commits nothing and never moves to another offset by itself."""
+    """Return a consumer that is in no group, commits nothing and never moves to another offset by itself."""
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -95,14 +95,14 @@ def consumer(bootstrap: str) -> Consumer:
     )
 
 
-def ends(asker: Consumer, topic: str, partition: int) -> tuple[int, int]:
-    """The first offset that is kept, and the next that will be written; a change of leader is waited for."""
+def end_offsets(asker: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """Return the first kept offset and the next to be written; a change of leader is waited for."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             found = asker.get_watermark_offsets(TopicPartition(topic, partition), timeout=PATIENCE_S)
         except KafkaException as error:
-            if code_of(error) not in _PASSING or time.monotonic() > deadline:
+            if code_of(error) not in _TRANSIENT or time.monotonic() > deadline:
                 raise LogError(f"topic {topic}, partition {partition}: {error}") from error
             time.sleep(POLL_S)
         except RuntimeError as error:  # the consumer was closed meanwhile
@@ -114,7 +114,7 @@ def ends(asker: Consumer, topic: str, partition: int) -> tuple[int, int]:
 
 
 def offset_of(message: Message) -> int:
-    """Where a message lies.
+    """Return the offset of a message.
 
     Raises:
         LogError: If it does not say.

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from hubbub_topic.kafka.consumer import Reader, consumer, ends
-from hubbub_topic.kafka.producer import DELIVERY_TIMEOUT_S, Sender
+from hubbub_topic.kafka.consumer import Reader, consumer, end_offsets
+from hubbub_topic.kafka.producer import DELIVERY_TIMEOUT_S, RecordProducer
 from hubbub_topic.kafka.topic import dead_topic, describe_topic
 
 
 class KafkaDeadTopic:
-    """Keeps, of each key, the last value; any number of processes write at once.
+    """A dead-letter topic in Kafka that keeps the last value of each key; any process may write.
 
     Repeats of a key lie beside each other until retention ends them; who reads takes the last.
 
@@ -28,10 +28,10 @@ class KafkaDeadTopic:
     def __init__(self, bootstrap: str, topic: str, *, clock: Callable[[], float] = time.time) -> None:
         self._bootstrap, self._topic, self._clock = bootstrap, dead_topic(topic), clock
         describe_topic(bootstrap, self._topic)
-        self._sender = Sender(bootstrap, DELIVERY_TIMEOUT_S)
+        self._sender = RecordProducer(bootstrap, DELIVERY_TIMEOUT_S)
 
     def put(self, records: Sequence[tuple[bytes, bytes]]) -> None:
-        """Keeps (key, value) pairs, durable on return.
+        """Keep (key, value) pairs, durable on return.
 
         Raises:
             LogError: If one of them is not known to be stored.
@@ -40,14 +40,14 @@ class KafkaDeadTopic:
         self._sender.send(placed, minute_ms=60_000 * int(self._clock() // 60))
 
     def records(self) -> dict[bytes, bytes]:
-        """Every key and its last value.
+        """Return every key and its last value.
 
         Raises:
             LogError: If they cannot be read.
         """
         asker = consumer(self._bootstrap)
         try:
-            begin, end = ends(asker, self._topic, 0)
+            begin, end = end_offsets(asker, self._topic, 0)
         finally:
             asker.close()
         reader, found = Reader(self._bootstrap, self._topic, 0), {}
@@ -61,7 +61,7 @@ class KafkaDeadTopic:
         return found
 
     def close(self) -> None:
-        """Waits for what is under way, then closes the connection."""
+        """Wait for what is under way, then closes the connection."""
         self._sender.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What brokers say in passing: while they start, end, or hand partitions on to each other."""
+"""Transient errors of brokers: while they start, end, or hand partitions on to each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNKNOWN_S: Final = 3.0
 POLL_S: Final = 0.1
 # One broker that does not answer must leave time to ask another.
 _ATTEMPT_S: Final = 5.0
-PASSING: Final = frozenset(
+TRANSIENT: Final = frozenset(
     {
         KafkaError._TRANSPORT,
         KafkaError._TIMED_OUT,
@@ -39,13 +39,13 @@ T = TypeVar("T")
 
 
 def code_of(error: KafkaException) -> int:
-    """Which error it is."""
+    """Return the code of an error."""
     code: int = error.args[0].code()
     return code
 
 
 def ask(what: str, question: Callable[[float], T]) -> T:
-    """The answer to a question, which is asked again for PATIENCE_S while the error is one that passes.
+    """Return the answer to a question, asked again for PATIENCE_S while its errors are transient.
 
     Args:
         what: What has failed if there is no answer, for the message.
@@ -61,7 +61,7 @@ def ask(what: str, question: Callable[[float], T]) -> T:
             return question(max(POLL_S, min(left, _ATTEMPT_S)))
         except (KafkaException, TimeoutError) as error:
             passed = time.monotonic() - began
-            if not isinstance(error, KafkaException) or code_of(error) in PASSING:
+            if not isinstance(error, KafkaException) or code_of(error) in TRANSIENT:
                 goes_on = passed < PATIENCE_S
             else:
                 goes_on = code_of(error) == KafkaError.UNKNOWN_TOPIC_OR_PART and passed < UNKNOWN_S

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from typing import Any, Final, Literal, Self
 
 from hubbub.errors import HubbubError
-from hubbub.wire import Layout, Span
+from hubbub.wire import PartitionMap, TopicPeriod
 from hubbub_topic.errors import LogError
 from hubbub_topic.kafka.log import DEFAULT_IDENTITY_S, KafkaLog
 from hubbub_topic.kafka.producer import DELIVERY_TIMEOUT_S
@@ -59,11 +59,11 @@ class GrowingLog:
         self._lock = threading.Lock()
         try:
             noted = self._noted()
-            if noted is not None and noted.spans[0].identity == first.identity:
-                first.keep_to(noted.spans[0].partitions)
+            if noted is not None and noted.periods[0].identity == first.identity:
+                first.keep_to(noted.periods[0].partitions)
             elif noted is None and note == "write":
-                first.note(_NOTE, _encoded(first.layout))
-            self._layout = first.layout
+                first.note(_NOTE, _encoded(first.partition_map))
+            self._partition_map = first.partition_map
             self._look()
         except BaseException:
             self.close()
@@ -75,36 +75,38 @@ class GrowingLog:
         return self._logs[0].identity
 
     @property
-    def layout(self) -> Layout:
+    def partition_map(self) -> PartitionMap:
         """The topics as they are known now."""
-        return self._layout
+        return self._partition_map
 
     @property
     def partitions(self) -> int:
-        """How many partitions there are, in all topics; it may grow."""
-        return self._layout.partitions
+        """The number of partitions in all topics; it may grow."""
+        return self._partition_map.partitions
 
     def _look(self) -> None:
-        """Takes up topics that were added.
+        """Take up topics that were added.
 
         Raises:
             LogError: If nobody can say, or what was known is not the beginning of what is noted.
         """
-        layout = self._noted()
+        partition_map = self._noted()
         self._looked = time.monotonic()
-        if layout is None:
+        if partition_map is None:
             return
-        if not layout.continues(self._layout):
-            raise LogError(f"the layout must continue {self._layout.spans}, got {layout.spans}")
-        for span in layout.spans[len(self._logs) :]:
-            log = self._opened(span)
+        if not partition_map.continues(self._partition_map):
+            raise LogError(
+                f"the layout must continue {self._partition_map.periods}, got {partition_map.periods}"
+            )
+        for period in partition_map.periods[len(self._logs) :]:
+            log = self._opened(period)
             # Surveys that this process announced while the other one wrote the note.
             for key, record in self._announced.items():
-                log.announce(key, record)
+                log.publish_survey(key, record)
             self._logs.append(log)
-        self._layout = layout
+        self._partition_map = partition_map
 
-    def _noted(self) -> Layout | None:
+    def _noted(self) -> PartitionMap | None:
         """Return the layout that is noted, or None.
 
         Raises:
@@ -114,21 +116,21 @@ class GrowingLog:
         if noted is None:
             return None
         try:
-            return Layout(tuple(Span(**span) for span in json.loads(noted)))
+            return PartitionMap(tuple(TopicPeriod(**period) for period in json.loads(noted)))
         except (HubbubError, ValueError, TypeError) as error:
             raise LogError(f"the note of a layout must be one: {error}") from error
 
-    def _opened(self, span: Span) -> KafkaLog:
+    def _opened(self, period: TopicPeriod) -> KafkaLog:
         """Return the log of a span's topic, with the partitions that were noted.
 
         Raises:
             LogError: If it is another topic, or has fewer.
         """
-        log = KafkaLog(self._bootstrap, span.topic, **self._options)
+        log = KafkaLog(self._bootstrap, period.topic, **self._options)
         try:
-            if log.identity != span.identity:
-                raise LogError(f"topic {span.topic} must be {span.identity}, got {log.identity}")
-            log.keep_to(span.partitions)
+            if log.identity != period.identity:
+                raise LogError(f"topic {period.topic} must be {period.identity}, got {log.identity}")
+            log.keep_to(period.partitions)
         except LogError:
             log.close()
             raise
@@ -140,7 +142,7 @@ class GrowingLog:
                 self._look()
 
     def append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
-        """Produces all records, and waits until all copies in sync have them; see Log.append."""
+        """Produce all records, and wait until all copies in sync have them; see Log.append."""
         self._look_again()
         parts: dict[int, dict[int, Sequence[bytes]]] = {}
         for partition, records in batches.items():
@@ -148,67 +150,67 @@ class GrowingLog:
             parts.setdefault(number, {})[local] = records
         stored = {}
         for number, part in parts.items():
-            first = self._layout.partitions_at(self._layout.spans[number].from_s).start
+            first = self._partition_map.partitions_at(self._partition_map.periods[number].from_s).start
             for local, offset in self._logs[number].append(part).items():
                 stored[first + local] = offset
         return stored
 
-    def announce(self, key: bytes, record: bytes) -> bool:
-        """Appends `record` to every partition of every topic that does not have it; see Log.announce."""
+    def publish_survey(self, key: bytes, record: bytes) -> bool:
+        """Append `record` to every partition of every topic that does not have it; see Log.announce."""
         self._look_again()
         with self._lock:
             self._announced[key] = record
-            return sum(log.announce(key, record) for log in self._logs) > 0
+            return sum(log.publish_survey(key, record) for log in self._logs) > 0
 
-    def announced(self) -> list[bytes]:
-        """Every record that was announced, whatever retention has taken."""
-        return self._logs[0].announced()
+    def published_surveys(self) -> list[bytes]:
+        """Return every record that was announced, whatever retention has taken."""
+        return self._logs[0].published_surveys()
 
     def read(self, partition: int, offset: int, limit: int) -> list[tuple[int, bytes]]:
-        """Up to `limit` records from `offset` on; see Log.read."""
+        """Return up to `limit` records from `offset` on; see Log.read."""
         number, local = self._place(partition)
         return self._logs[number].read(local, offset, limit)
 
     def begin(self, partition: int) -> int:
-        """The first offset that retention has left; the end where it has left none."""
+        """Return the first offset that retention has left; the end where it has left none."""
         number, local = self._place(partition)
         return self._logs[number].begin(local)
 
     def end(self, partition: int) -> int:
-        """The offset after the last record that all copies in sync have."""
+        """Return the offset after the last record that all copies in sync have."""
         self._look_again()
         number, local = self._place(partition)
         return self._logs[number].end(local)
 
     def _place(self, partition: int) -> tuple[int, int]:
         try:
-            return self._layout.place(partition)
+            return self._partition_map.place(partition)
         except HubbubError as error:
             raise LogError(str(error)) from error
 
-    def grow(self, log: KafkaLog, *, from_s: int) -> Layout:
-        """Notes that rounds which start at or after `from_s` lie in `log`, and announces every survey there.
+    def grow(self, log: KafkaLog, *, from_s: int) -> PartitionMap:
+        """Note that rounds which start at or after `from_s` lie in `log`, and publish every survey there.
 
         Who calls it sees to it that `from_s` is far enough ahead.
 
         Raises:
             LogError: If the note cannot be written, or `from_s` is not after the last span's.
         """
-        span = Span(from_s, log.layout.spans[0].topic, log.partitions, log.identity)
+        period = TopicPeriod(from_s, log.partition_map.periods[0].topic, log.partitions, log.identity)
         with self._lock:
             self._look()
             try:
-                layout = self._layout.grown(span)
+                partition_map = self._partition_map.grown(period)
             except HubbubError as error:
                 raise LogError(str(error)) from error
-            for key, record in self._logs[0].announcements().items():
-                log.announce(key, record)
-            self._logs[0].note(_NOTE, _encoded(layout))
+            for key, record in self._logs[0].surveys_by_key().items():
+                log.publish_survey(key, record)
+            self._logs[0].note(_NOTE, _encoded(partition_map))
             self._look()
-        return self._layout
+        return self._partition_map
 
     def close(self) -> None:
-        """Waits for appends under way, then closes every connection; closing twice is harmless."""
+        """Wait for appends under way, then closes every connection; closing twice is harmless."""
         for log in self._logs:
             log.close()
 
@@ -219,12 +221,12 @@ class GrowingLog:
         self.close()
 
 
-def _encoded(layout: Layout) -> bytes:
-    return json.dumps([asdict(span) for span in layout.spans]).encode()
+def _encoded(partition_map: PartitionMap) -> bytes:
+    return json.dumps([asdict(period) for period in partition_map.periods]).encode()
 
 
 def least_start(now_s: Callable[[], float], skew_s: float) -> int:
-    """The earliest moment, seconds since 1970, from which a new topic may be in force.
+    """Return the earliest moment, seconds since 1970, from which a new topic may be in force.
 
     Args:
         now_s: The time.

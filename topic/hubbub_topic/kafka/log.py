@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, Self
 
-from hubbub.wire import Layout
+from hubbub.wire import PartitionMap
 from hubbub_topic.errors import LogError
-from hubbub_topic.kafka.consumer import Reader, consumer, ends, offset_of
-from hubbub_topic.kafka.producer import DELIVERY_TIMEOUT_S, Sender
-from hubbub_topic.kafka.topic import Topic, check_topic, companion, describe_topic
+from hubbub_topic.kafka.consumer import Reader, consumer, end_offsets, offset_of
+from hubbub_topic.kafka.producer import DELIVERY_TIMEOUT_S, RecordProducer
+from hubbub_topic.kafka.topic import Topic, check_topic, describe_topic, metadata_topic
 
 _LOG = logging.getLogger("hubbub.collector")
 
@@ -28,7 +28,7 @@ DEFAULT_REBUILD_S: Final = 7 * 86_400
 DEFAULT_IDENTITY_S: Final = 10.0
 # One read returns at most this much (and at least one record), so that a reader's memory is bounded.
 MAX_READ_BYTES: Final = 8 * 2**20
-# What keys in the companion topic begin with, after the identity.
+# What keys in the metadata topic begin with, after the identity.
 _SURVEY: Final = b"survey/"
 _OTHER: Final = b"note/"
 _MAX_OFFSET: Final = 2**63
@@ -84,7 +84,7 @@ class KafkaLog:
         # The companion may have served a topic of this name before.
         self._prefix = self._identity.encode() + b"/"
         self._identity_s, self._identified = identity_s, time.monotonic()
-        self._sender = Sender(bootstrap, delivery_timeout_s)
+        self._sender = RecordProducer(bootstrap, delivery_timeout_s)
         self._lock = threading.Lock()
         self._readers: dict[int, Reader] = {}
         # Its questions go through a connection of their own: a broker answers one connection's requests in
@@ -97,7 +97,7 @@ class KafkaLog:
         self._closed = False
 
     def keep_to(self, partitions: int) -> None:
-        """Uses the topic's first `partitions` alone: those that it had when reports were first placed there.
+        """Set the used partitions: the topic's first ones, which it had when reports were first placed there.
 
         Reports are placed by their id modulo that number. With another one the copies of a report would meet
         in no partition, and partitions that were added later hold no survey.
@@ -109,7 +109,7 @@ class KafkaLog:
         self._check_partitions(found)
 
     def _check_partitions(self, found: int) -> None:
-        """Warns once of partitions that were added.
+        """Log a warning once of partitions that were added.
 
         Raises:
             LogError: If there are too few.
@@ -133,16 +133,16 @@ class KafkaLog:
 
     @property
     def partitions(self) -> int:
-        """How many partitions of the topic are used."""
+        """The number of the used partitions of the topic."""
         return self._partitions
 
     @property
-    def layout(self) -> Layout:
+    def partition_map(self) -> PartitionMap:
         """This topic alone."""
-        return Layout.of(self._partitions, topic=self._topic, identity=self._identity)
+        return PartitionMap.of(self._partitions, topic=self._topic, identity=self._identity)
 
     def append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
-        """Produces all records, once each, and waits until all copies in sync have them; see Log.append.
+        """Produce all records, once each, and wait until all copies in sync have them; see Log.append.
 
         A failure between brokers may leave some partitions with their records and others without.
         """
@@ -158,27 +158,27 @@ class KafkaLog:
             stored.setdefault(partition, offset)
         return stored
 
-    def announce(self, key: bytes, record: bytes) -> bool:
-        """Appends `record` to every partition unless the companion topic holds `key`; see Log.announce.
+    def publish_survey(self, key: bytes, record: bytes) -> bool:
+        """Append `record` to every partition unless the metadata topic holds `key`; see Log.announce.
 
         A crash between the two, or two processes at once, repeat the record.
         """
-        if key in self.announcements():
+        if key in self.surveys_by_key():
             return False
         self.append(dict.fromkeys(range(self._partitions), (record,)))
         self._note(_SURVEY + key, record)
         return True
 
-    def announced(self) -> list[bytes]:
-        """Every record that was announced in this topic, whatever its retention has taken.
+    def published_surveys(self) -> list[bytes]:
+        """Return every record that was announced in this topic, whatever its retention has taken.
 
         Raises:
             LogError: If they cannot be read.
         """
-        return list(self.announcements().values())
+        return list(self.surveys_by_key().values())
 
-    def announcements(self) -> dict[bytes, bytes]:
-        """The same by key."""
+    def surveys_by_key(self) -> dict[bytes, bytes]:
+        """Return the records of published surveys by key."""
         return {
             key.removeprefix(_SURVEY): value
             for key, value in self._notes().items()
@@ -186,7 +186,7 @@ class KafkaLog:
         }
 
     def note(self, key: bytes, value: bytes) -> None:
-        """Keeps `value` in the companion topic for good; the last one of a key counts.
+        """Keep `value` in the metadata topic for good; the last one of a key counts.
 
         Raises:
             LogError: If it is not known to be stored.
@@ -194,7 +194,7 @@ class KafkaLog:
         self._note(_OTHER + key, value)
 
     def notes(self) -> dict[bytes, bytes]:
-        """What `note` has kept.
+        """Return the values that `note` has kept.
 
         Raises:
             LogError: If it cannot be read.
@@ -204,7 +204,7 @@ class KafkaLog:
         }
 
     def _note(self, key: bytes, value: bytes) -> None:
-        self._send([(companion(self._topic), 0, self._prefix + key, value)])
+        self._send([(metadata_topic(self._topic), 0, self._prefix + key, value)])
 
     def _send(self, records: Sequence[tuple[str, int, bytes | None, bytes]]) -> list[int]:
         self._check_open()
@@ -212,11 +212,14 @@ class KafkaLog:
         return self._sender.send(records, minute_ms=60_000 * int(self._clock() // 60))
 
     def _notes(self) -> dict[bytes, bytes]:
-        """The last value of every key of this topic in its companion; only what is new there is read."""
+        """Return the last value of every key of this topic in its metadata topic.
+
+        Only what is new there is read.
+        """
         self._check_open()
-        name = companion(self._topic)
+        name = metadata_topic(self._topic)
         with self._noting:
-            begin, end = ends(self._asker, name, 0)
+            begin, end = end_offsets(self._asker, name, 0)
             start = max(begin, self._noted_to)
             if start < end:
                 if self._companion is None:
@@ -229,7 +232,9 @@ class KafkaLog:
             return dict(self._noted)
 
     def read(self, partition: int, offset: int, limit: int) -> list[tuple[int, bytes]]:
-        """Up to `limit` records, and no more than about MAX_READ_BYTES, from `offset` on; see Log.read.
+        """Return up to `limit` records, and no more than about MAX_READ_BYTES, from `offset` on.
+
+        See Log.read.
 
         Raises:
             LogError: Also if records from `offset` on were there once and retention has taken them.
@@ -249,20 +254,20 @@ class KafkaLog:
         return [(offset_of(message), message.value() or b"") for message in found]
 
     def begin(self, partition: int) -> int:
-        """The first offset that retention has left; the end where it has left none."""
+        """Return the first offset that retention has left; the end where it has left none."""
         self._check_partition(partition)
         self._check_open()
-        return ends(self._asker, self._topic, partition)[0]
+        return end_offsets(self._asker, self._topic, partition)[0]
 
     def end(self, partition: int) -> int:
-        """The offset after the last record that all copies in sync have."""
+        """Return the offset after the last record that all copies in sync have."""
         self._check_partition(partition)
         self._check_open()
         self._check_identity()
-        return ends(self._asker, self._topic, partition)[1]
+        return end_offsets(self._asker, self._topic, partition)[1]
 
     def close(self) -> None:
-        """Waits for appends under way, then closes every connection; closing twice is harmless."""
+        """Wait for appends under way, then closes every connection; closing twice is harmless."""
         with self._lock:
             if self._closed:
                 return
@@ -286,7 +291,7 @@ class KafkaLog:
             raise LogError(f"partition must be in [0, {self._partitions}), got {partition}")
 
     def _check_identity(self) -> None:
-        """Asks now and then whether the topic is still the one that this log was opened on."""
+        """Ask now and then whether the topic is still the one that this log was opened on."""
         if time.monotonic() - self._identified < self._identity_s:
             return
         found = self._describe(self._bootstrap, self._topic)

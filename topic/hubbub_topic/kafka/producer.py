@@ -19,7 +19,7 @@ _FLUSH_TIMEOUT_S: Final = 10.0
 
 
 class _Sent:
-    """Records on their way, and where they came to lie."""
+    """A group of records on their way, and their offsets once delivered."""
 
     def __init__(self, count: int) -> None:
         self.offsets = [-1] * count
@@ -27,7 +27,7 @@ class _Sent:
         self.done = threading.Event()
         self._left = count
 
-    def settle(self, place: int, error: KafkaError | None, message: Message) -> None:
+    def delivered(self, place: int, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self.error = error
         else:
@@ -37,7 +37,7 @@ class _Sent:
             self.done.set()
 
 
-class Sender:
+class RecordProducer:
     """An idempotent producer: what it retries by itself is stored once, in order.
 
     Its delivery reports come in a thread of its own, one for every record, at the latest at the delivery
@@ -70,7 +70,7 @@ class Sender:
             self._producer.poll(_POLL_S)
 
     def send(self, records: Sequence[tuple[str, int, bytes | None, bytes]], *, minute_ms: int) -> list[int]:
-        """Stores (topic, partition, key, body) records, in this order within a partition; their offsets.
+        """Store (topic, partition, key, body) records, in this order within a partition; their offsets.
 
         Raises:
             LogError: If one of them is not known to be stored.
@@ -105,11 +105,11 @@ class Sender:
         return sent.offsets
 
     def close(self) -> None:
-        """Waits for what is under way, then ends the thread."""
+        """Wait for what is under way, then ends the thread."""
         self._producer.flush(_FLUSH_TIMEOUT_S)
         self._stop.set()
         self._thread.join()
 
 
 def _report_to(sent: _Sent, place: int) -> Callable[[KafkaError | None, Message], None]:
-    return lambda error, message: sent.settle(place, error, message)
+    return lambda error, message: sent.delivered(place, error, message)

@@ -16,7 +16,7 @@ import confluent_kafka.admin
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from hubbub_topic.errors import LogError
-from hubbub_topic.kafka.errors import PASSING, POLL_S, ask, code_of
+from hubbub_topic.kafka.errors import POLL_S, TRANSIENT, ask, code_of
 
 # A linger of 32,768 reports that all fall into one partition stays below 1 MiB; the rest is room to grow.
 MAX_RECORD_BYTES: Final = 2 * 2**20
@@ -33,7 +33,7 @@ _ADMIN: Final[Any] = confluent_kafka.admin
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a topic is, as the broker says.
+    """The broker's description of a topic.
 
     Attributes:
         identity: Its id, drawn by the broker when it was made: a topic that was deleted and made again under
@@ -55,7 +55,7 @@ def create_topic(
     replication: int = 1,
     retention_s: int = DEFAULT_RETENTION_S,
 ) -> Topic:
-    """Makes the topic of reports and those beside it, with the settings that `check_topic` asks for.
+    """Make the topic of reports and those beside it, with the settings that `check_topic` asks for.
 
     Args:
         bootstrap: Brokers, as host:port,host:port.
@@ -83,7 +83,7 @@ def create_topic(
     make = [
         _ADMIN.NewTopic(topic, num_partitions=count, replication_factor=replication, config=config)
         for topic, count, config in (
-            (companion(name), 1, settings | {"retention.ms": "-1"}),
+            (metadata_topic(name), 1, settings | {"retention.ms": "-1"}),
             (dead_topic(name), 1, settings | {"max.message.bytes": str(_MAX_LETTER_BYTES)}),
             (name, partitions, settings),
         )
@@ -106,7 +106,7 @@ def _create(
     may_exist: bool = False,
     is_trial: bool = False,
 ) -> None:
-    """Makes a topic, or asks whether it could be made; again while what is said will pass."""
+    """Make a topic, or ask whether it could be made; again while what is said will pass."""
     while True:
         try:
             asked = client.create_topics(
@@ -118,7 +118,7 @@ def _create(
             if code == KafkaError.TOPIC_ALREADY_EXISTS and may_exist:
                 return
             # Too few brokers for its copies: others may be about to join.
-            may_pass = code in PASSING or code == KafkaError.INVALID_REPLICATION_FACTOR
+            may_pass = code in TRANSIENT or code == KafkaError.INVALID_REPLICATION_FACTOR
             if not may_pass or time.monotonic() > deadline:
                 raise LogError(f"topic {topic.topic} could not be made: {error}") from error
             may_exist = not is_trial
@@ -128,7 +128,7 @@ def _create(
 
 
 def _wait_known(client: confluent_kafka.admin.AdminClient, name: str, deadline: float) -> None:
-    """Waits until every broker of the cluster knows a topic that was made.
+    """Wait until every broker of the cluster knows a topic that was made.
 
     They learn of topics one after another, each of all topics in the same order; a client that asks one that
     has not heard yet would be told that there is no such topic.
@@ -148,7 +148,7 @@ def _wait_known(client: confluent_kafka.admin.AdminClient, name: str, deadline: 
                 found[resource].result(_ATTEMPT_S + 1)
         except (KafkaException, TimeoutError) as error:
             may_pass = not isinstance(error, KafkaException) or (
-                code_of(error) in PASSING | {KafkaError.UNKNOWN_TOPIC_OR_PART}
+                code_of(error) in TRANSIENT | {KafkaError.UNKNOWN_TOPIC_OR_PART}
             )
             if not may_pass or time.monotonic() > deadline:
                 raise LogError(f"topic {name} was made, but {said}: {error}") from error
@@ -157,18 +157,18 @@ def _wait_known(client: confluent_kafka.admin.AdminClient, name: str, deadline: 
             return
 
 
-def companion(name: str) -> str:
-    """The name of the topic that remembers which surveys were announced."""
+def metadata_topic(name: str) -> str:
+    """Return the name of the topic that remembers which surveys were announced."""
     return f"{name}.announced"
 
 
 def dead_topic(name: str) -> str:
-    """The name of the topic that keeps the letters about records that could not be counted."""
+    """Return the name of the topic that keeps the letters about records that could not be counted."""
     return f"{name}.dead"
 
 
 def describe_topic(bootstrap: str, name: str) -> Topic:
-    """What the broker says of a topic.
+    """Return the broker's description of a topic.
 
     Raises:
         LogError: If there is no such topic, or no broker answers.
@@ -186,7 +186,7 @@ def describe_topic(bootstrap: str, name: str) -> Topic:
 
 
 def check_topic(bootstrap: str, name: str, *, rebuild_s: int) -> Topic:
-    """What the topic is, if its settings lose nothing that is still needed.
+    """Return the topic's description, if its settings lose nothing that is still needed.
 
     Args:
         bootstrap: Brokers.
@@ -204,12 +204,12 @@ def check_topic(bootstrap: str, name: str, *, rebuild_s: int) -> Topic:
         return client.describe_configs([resource], request_timeout=timeout_s)[resource].result(timeout_s + 1)  # type: ignore[no-any-return]  # see _ADMIN
 
     entries = ask(f"the settings of topic {name} could not be read", settings)
-    judge_settings(name, {key: str(entry.value) for key, entry in entries.items()}, topic, rebuild_s)
+    check_settings(name, {key: str(entry.value) for key, entry in entries.items()}, topic, rebuild_s)
     return topic
 
 
-def judge_settings(name: str, settings: Mapping[str, str], topic: Topic, rebuild_s: int) -> None:
-    """Refuses settings of a topic of reports; reads nothing but its arguments.
+def check_settings(name: str, settings: Mapping[str, str], topic: Topic, rebuild_s: int) -> None:
+    """Refuse settings of a topic of reports; reads nothing but its arguments.
 
     Raises:
         LogError: With the name of the first setting that will not do.

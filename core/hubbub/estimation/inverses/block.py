@@ -134,14 +134,14 @@ class BlockInverse:
         )
 
     def pull_back(self, functional: Numbers) -> Numbers:
-        """Give functional @ B, shape (M,), in O(K)."""
+        """Return functional @ B, shape (M,), in O(K)."""
         blocks = np.add.reduceat(functional, self._starts)
         everywhere = (self._gamma * blocks).sum()
         near = np.repeat(self._beta * blocks, self._sizes)
         return np.asarray(self._delta_each * functional + near + everywhere)
 
     def reach(self) -> Reach:
-        """Give the least and the largest that one report can add to every value and category, in O(K)."""
+        """Return the least and the largest that one report can add to every value and category, in O(K)."""
         hit = self._delta + self._beta + self._gamma
         near = np.where(self._sizes == 1, hit, self._beta + self._gamma)
         far = self._gamma if len(self._sizes) > 1 else hit
@@ -158,7 +158,7 @@ class BlockInverse:
         )
 
     def matrix(self) -> Numbers:
-        """Give B, shape (K, K)."""
+        """Return B, shape (K, K)."""
         block_of = np.repeat(np.arange(len(self._sizes)), self._sizes)
         near = (block_of[:, None] == block_of[None, :]) * self._beta[block_of][:, None]
         table = near + self._gamma[block_of][:, None]
@@ -237,7 +237,7 @@ class CollapsedInverse:
         return categories
 
     def reach(self) -> Reach:
-        """Give the least and the largest that one report can add to what is identifiable; nan elsewhere."""
+        """Return the least and the largest that one report can add to what is identifiable; nan elsewhere."""
         inner = self._inner.reach()
         return Reach(
             self._by_value(inner.values_low, np.nan),
@@ -247,14 +247,17 @@ class CollapsedInverse:
         )
 
     def pull_back(self, functional: Numbers) -> Numbers | None:
-        """Give the symbol weights of a functional that is constant within categories; None for any other."""
+        """Return the symbol weights of a functional that is constant within categories.
+
+        None for any other.
+        """
         per_block = functional[self._starts]
         if not np.array_equal(np.repeat(per_block, self._sizes), functional):
             return None
         return self._inner.pull_back(per_block)
 
     def matrix(self) -> Numbers:
-        """Give B, shape (K, M); rows of hidden values are nan."""
+        """Return B, shape (K, M); rows of hidden values are nan."""
         table = np.repeat(self._inner.matrix(), self._sizes, axis=0)
         table[self._hidden] = np.nan
         return table

@@ -76,7 +76,7 @@ class DenseInverse:
         return Solution(*self._values.solve(counts), *self._groups.solve(counts))
 
     def pull_back(self, functional: Numbers) -> Numbers | None:
-        """Give functional @ B, shape (M,), or None when the channel hides the functional."""
+        """Return functional @ B, shape (M,), or None when the channel hides the functional."""
         weights = functional @ self._b
         gap = np.abs(self._rows @ weights - functional).max()
         return (
@@ -84,18 +84,18 @@ class DenseInverse:
         )
 
     def reach(self) -> Reach:
-        """Give the least and the largest that one report can add to every value and category."""
+        """Return the least and the largest that one report can add to every value and category."""
         return Reach(*self._values.extremes(), *self._groups.extremes())
 
     def matrix(self) -> Numbers:
-        """Give B, shape (K, M); rows of hidden values are nan."""
+        """Return B, shape (K, M); rows of hidden values are nan."""
         table: Numbers = self._b.copy()
         table[self._values.hidden] = np.nan
         return table
 
 
 def _solve(scaled: Numbers) -> Numbers:
-    """Give the left inverse, shape (K, M), of an (M, K) matrix; its pseudo-inverse without full rank."""
+    """Return the left inverse, shape (K, M), of an (M, K) matrix; its pseudo-inverse without full rank."""
     if scaled.shape[0] >= scaled.shape[1]:
         # QR costs a tenth of the decomposition below, which only a matrix without full rank needs.
         q, r = np.linalg.qr(scaled)

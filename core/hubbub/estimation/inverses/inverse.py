@@ -1,4 +1,4 @@
-"""What every linear inverse of a channel offers to the estimator.
+"""The contract of a channel's linear inverse, as the estimator uses it.
 
 Reports are counted per symbol, C of shape (M,). A left inverse B of shape (K, M) satisfies B @ P.T = I for
 the channel's row probabilities P of shape (K, M), so B @ C is an unbiased estimate of how many devices hold
@@ -24,7 +24,7 @@ Arithmetic = Literal["float64", "fractions"]
 
 @dataclass(frozen=True)
 class Solution:
-    """Estimates from one vector of counts, in devices (not yet divided by n).
+    """The estimates from one vector of counts, in devices (not yet divided by n).
 
     Attributes:
         values: Devices per input, shape (K,); nan where the channel hides it.
@@ -54,17 +54,17 @@ class Inverse(Protocol):
         """Estimate values and categories, with variances, from counts of shape (M,)."""
 
     def pull_back(self, functional: Numbers) -> Numbers | None:
-        """Give symbol weights g, shape (M,), with P g = functional, shape (K,); None if there are none."""
+        """Return symbol weights g, shape (M,), with P g = functional, shape (K,); None if there are none."""
 
     def reach(self) -> Reach:
-        """Give the least and the largest that one report can add to every value and category."""
+        """Return the least and the largest that one report can add to every value and category."""
 
     def matrix(self) -> Numbers:
-        """Give B, shape (K, M); rows that the channel hides are nan."""
+        """Return B, shape (K, M); rows that the channel hides are nan."""
 
 
 def excess(coefficients: Numbers) -> Numbers:
-    """Give b^2 - b, what one report at coefficient b adds to the estimated variance of its cell.
+    """Return b^2 - b, what one report at coefficient b adds to the estimated variance of its cell.
 
     A 0/1 cell is estimated by summing b over the reports. Over the randomisation of a device whose cell holds
     v in {0, 1}, E[b] = v = v^2 = E[b]^2, hence Var[b] = E[b^2 - b]: the sum over reports is unbiased for

@@ -1,4 +1,4 @@
-"""Which left inverse fits which channel."""
+"""The choice of a left inverse for a channel."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Invertible(Protocol):
     def inverse(
         self, *, category_of: NDArray[Any] | None = None, arithmetic: Arithmetic = "float64"
     ) -> Inverse:
-        """Give the left inverse of the channel; see `invert`."""
+        """Return the left inverse of the channel; see `invert`."""
 
 
 def own_categories(channel: FiniteChannel) -> NDArray[np.intp]:
-    """Give the category of every input, shape (K,): the channel's own, or else one per input."""
+    """Return the category of every input, shape (K,): the channel's own, or else one per input."""
     own: NDArray[np.intp] | None = getattr(channel, "category_of", None)
     return np.arange(channel.inputs) if own is None else own
 
@@ -32,7 +32,7 @@ def own_categories(channel: FiniteChannel) -> NDArray[np.intp]:
 def invert(
     channel: FiniteChannel, *, category_of: NDArray[Any] | None = None, arithmetic: Arithmetic = "float64"
 ) -> Inverse:
-    """Give the left inverse of a channel's integers, without a matrix where the channel has structure.
+    """Return the left inverse of a channel's integers, without a matrix where the channel has structure.
 
     Args:
         channel: The channel whose symbols will be counted.

@@ -5,27 +5,27 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
-    from hubbub.filter.regression.branching import Effort
-    from hubbub.filter.regression.component import MAX_LOOKS, Numbers
+    from hubbub.filter.regression.branching import WorkBudget
+    from hubbub.filter.regression.component import MAX_EVALUATIONS, RegressionComponent
     from hubbub.filter.regression.regression import MAX_NUMBERS, TOTAL, Box, Regression
 
 __all__ = [
-    "MAX_LOOKS",
+    "MAX_EVALUATIONS",
     "MAX_NUMBERS",
     "TOTAL",
     "Box",
-    "Effort",
-    "Numbers",
     "Regression",
+    "RegressionComponent",
+    "WorkBudget",
 ]
 
 attach(
     __name__,
     {
-        "hubbub.filter.regression.branching": ("Effort",),
+        "hubbub.filter.regression.branching": ("WorkBudget",),
         "hubbub.filter.regression.component": (
-            "MAX_LOOKS",
-            "Numbers",
+            "MAX_EVALUATIONS",
+            "RegressionComponent",
         ),
         "hubbub.filter.regression.regression": (
             "Box",

@@ -43,18 +43,18 @@ _WIDER: Final = 2.0**-40
 
 
 @dataclass(slots=True)
-class Effort:
-    """How much searches may still do together; one that has used it up keeps the bound that it has.
+class WorkBudget:
+    """The work budget that searches share; one that has used it up keeps the bound that it has.
 
     Attributes:
         looks: Looks at all curves at one point, a fifth of a millisecond each; less than none once used up.
     """
 
-    looks: float
+    evaluations: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Node:
+class _BoundedBox:
     centre: Floats
     reach: Floats
     start: Floats
@@ -65,7 +65,7 @@ class _Node:
     bound: float
 
 
-class Search:
+class BranchAndBound:
     """The search for the largest sum, one node at a time, so that its user stops when it knows enough.
 
     Attributes:
@@ -82,22 +82,22 @@ class Search:
         high: Floats,
         discrete: tuple[int, ...] = (),
         *,
-        effort: Effort | None = None,
+        work: WorkBudget | None = None,
     ) -> None:
-        """Begins with the whole box.
+        """Begin with the whole box.
 
         Args:
             curves: n curves over d coordinates.
             low: The least value of every coordinate, shape (d,).
             high: The largest, shape (d,).
             discrete: Coordinates that hold whole numbers only; every combination becomes a first node.
-            effort: What may be done; without it, as much as is asked. A node takes one look at least.
+            work: What may be done; without it, as much as is asked. A node takes one look at least.
         """
-        self._effort = Effort(np.inf) if effort is None else effort
-        self._look = 1.0 + _FLOPS * curves.slopes.size * low.size
+        self._work = WorkBudget(np.inf) if work is None else work
+        self._evaluation = 1.0 + _FLOPS * curves.slopes.size * low.size
         self._curves = curves
         self.best, self.point, self.nodes = -np.inf, 0.5 * (low + high), 0
-        self._heap: list[tuple[float, int, _Node, Floats]] = []
+        self._heap: list[tuple[float, int, _BoundedBox, Floats]] = []
         self._bends = np.array(curves.bends)
         self._steep = float(10.0 * (curves.rise / curves.low).sum())
         self._parallel = _parallel(curves, np.maximum(np.abs(low), np.abs(high)))
@@ -114,17 +114,17 @@ class Search:
 
     @property
     def gap(self) -> float:
-        """How far apart the proof and the point still are."""
+        """The distance between the proved bound and the best point."""
         return self.bound - float(self.best)
 
     def offer(self, point: Floats) -> None:
-        """Tries a point of the box that may be good."""
+        """Try a point of the box that may be good."""
         value = float(self._curves.values(self._curves.slopes @ point + self._curves.offsets).sum())
         if value > self.best:
             self.best, self.point = value, point
 
     def step(self) -> None:
-        """Splits the node with the largest bound."""
+        """Split the node with the largest bound."""
         if not self._heap:
             return
         _, _, node, point = heapq.heappop(self._heap)
@@ -150,10 +150,12 @@ class Search:
                 tangents[j] = curves.tangent(j, float(start[j]), float(stop[j]))
             cut[touched] = True
             lines = self._lines(start, tangents)
-            self._bound(_Node(node.centre, node.reach, start, stop, tangents, lines, cut, node.bound), point)
+            self._bound(
+                _BoundedBox(node.centre, node.reach, start, stop, tangents, lines, cut, node.bound), point
+            )
 
     def _confine(self, i: int, at: float, left: bool, start: Floats, stop: Floats) -> list[int]:
-        """Cuts with score i every score that is a multiple of it, a little wider; answers which were cut.
+        """Cut with score i every score that is a multiple of it, a little wider; answers which were cut.
 
         Without it two questions about one direction would be split without knowing of each other, and their
         bounds would close very slowly.
@@ -185,40 +187,44 @@ class Search:
         )
         cut = np.zeros(start.size, dtype=np.bool_)
         lines = self._lines(start, tangents)
-        self._bound(_Node(centre, reach, start, stop, tangents, lines, cut, np.inf), centre)
+        self._bound(_BoundedBox(centre, reach, start, stop, tangents, lines, cut, np.inf), centre)
 
     def _lines(self, start: Floats, tangents: Floats) -> tuple[Floats, Floats]:
-        """Where the first line of every curve begins, and its slope."""
+        """Return where the first line of every curve begins, and its slope."""
         foot, top = self._curves.values(start), self._curves.values(tangents)
         width = tangents - start
         return foot, np.where(width > 0.0, (top - foot) / np.where(width > 0.0, width, 1.0), 0.0)
 
-    def _bound(self, node: _Node, near: Floats) -> None:
+    def _bound(self, node: _BoundedBox, near: Floats) -> None:
         self.nodes += 1
         value = node.bound
-        for point, prices, doubt in self._relax(node, near):
+        for point, multipliers, doubt in self._relax(node, near):
             self.offer(point)
-            value = min(value, self._dual(node, prices))
+            value = min(value, self._dual(node, multipliers))
             if value <= self.best or value - self.best > doubt:
                 break  # a sharper price could not close the node: to split it is worth more
         if value > self.best:
             heapq.heappush(self._heap, (-value, self.nodes, replace(node, bound=value), point))
 
-    def _dual(self, node: _Node, prices: Floats) -> float:
+    def _dual(self, node: _BoundedBox, multipliers: Floats) -> float:
         curves = self._curves
-        tops = curves.conjugate(prices, node.start, node.stop)
-        weights = curves.slopes.T @ prices
-        fixed, centre, reach = prices * curves.offsets, weights * node.centre, np.abs(weights) * node.reach
-        size = np.abs(tops).sum() + np.abs(fixed).sum() + np.abs(prices * node.stop).sum()
-        size += (np.abs(curves.slopes).T @ np.abs(prices)) @ (np.abs(node.centre) + node.reach)
+        tops = curves.conjugate(multipliers, node.start, node.stop)
+        weights = curves.slopes.T @ multipliers
+        fixed, centre, reach = (
+            multipliers * curves.offsets,
+            weights * node.centre,
+            np.abs(weights) * node.reach,
+        )
+        size = np.abs(tops).sum() + np.abs(fixed).sum() + np.abs(multipliers * node.stop).sum()
+        size += (np.abs(curves.slopes).T @ np.abs(multipliers)) @ (np.abs(node.centre) + node.reach)
         slack = _ROUNDING * (1.0 + size)
         return float(tops.sum() + fixed.sum() + centre.sum() + reach.sum() + slack)
 
-    def _above(self, node: _Node, t: Floats) -> Floats:
-        return self._lifted(node, t, 1e-9)[0]
+    def _above(self, node: _BoundedBox, t: Floats) -> Floats:
+        return self._concave_above(node, t, 1e-9)[0]
 
-    def _lifted(self, node: _Node, t: Floats, width: float) -> tuple[Floats, Floats, Floats]:
-        """The least concave curves above, on the intervals of a node: value, slope and bend."""
+    def _concave_above(self, node: _BoundedBox, t: Floats, width: float) -> tuple[Floats, Floats, Floats]:
+        """Return the least concave curves above, on the intervals of a node: value, slope and bend."""
         curves = self._curves
         bent = curves.kinks < node.stop - 1e-9
         kinked = bool(bent.any())
@@ -243,8 +249,8 @@ class Search:
             slope = slope * first
         return value, slope, bend
 
-    def _relax(self, node: _Node, near: Floats) -> Iterator[tuple[Floats, Floats, float]]:
-        """Ever better points of the concave problem, the slopes there, and what smoothing may still cost."""
+    def _relax(self, node: _BoundedBox, near: Floats) -> Iterator[tuple[Floats, Floats, float]]:
+        """Return better and better points of the concave problem, their slopes, and the cost of smoothing."""
         curves = self._curves
         free = np.flatnonzero(node.reach > 0.0)
         inside = np.where(
@@ -255,20 +261,20 @@ class Search:
         base = curves.slopes @ node.centre + curves.offsets
         scale = float(curves.rise.max()) + 1e-12
         for weight in _SMOOTH:
-            z, prices = self._climb(node, z, slopes, base, weight * scale)
+            z, multipliers = self._climb(node, z, slopes, base, weight * scale)
             point = node.centre.copy()
             point[free] += node.reach[free] * z
-            yield point, prices, 2.0 * weight * scale * (free.size + self._steep * int(node.cut.sum()))
-            if self._effort.looks <= 0.0:
+            yield point, multipliers, 2.0 * weight * scale * (free.size + self._steep * int(node.cut.sum()))
+            if self._work.evaluations <= 0.0:
                 return
 
     def _climb(
-        self, node: _Node, z: Floats, slopes: Floats, base: Floats, weight: float
+        self, node: _BoundedBox, z: Floats, slopes: Floats, base: Floats, weight: float
     ) -> tuple[Floats, Floats]:
         def look(z: Floats) -> tuple[float, Floats, Floats]:
-            self._effort.looks -= self._look
+            self._work.evaluations -= self._evaluation
             t = base + slopes @ z
-            value, slope, bend = self._lifted(node, t, weight)
+            value, slope, bend = self._concave_above(node, t, weight)
             if node.cut.any():
                 extra = self._walls(node, t, weight)
                 value, slope, bend = value + extra[0], slope + extra[1], bend + extra[2]
@@ -277,7 +283,7 @@ class Search:
 
         value, slope, bend = look(z)
         for _ in range(_NEWTON):
-            if self._effort.looks <= 0.0:
+            if self._work.evaluations <= 0.0:
                 break
             gradient = slope @ slopes + weight * (1.0 / (1.0 + z) - 1.0 / (1.0 - z))
             curvature = (slopes.T * -bend) @ slopes
@@ -292,20 +298,20 @@ class Search:
                 room = np.where(step > 0.0, (1.0 - z) / step, np.where(step < 0.0, (-1.0 - z) / step, np.inf))
             length = min(1.0, 0.995 * float(room.min(initial=np.inf)))
             for _ in range(30):
-                trial = z + length * step
-                found = look(trial)
+                proposal = z + length * step
+                found = look(proposal)
                 if found[0] >= value + 1e-4 * length * gain:
                     break
                 length *= 0.5
             else:
                 break
-            z, (value, slope, bend) = trial, found
+            z, (value, slope, bend) = proposal, found
             if gain < 3e-2 * weight:
                 break
         return z, slope
 
-    def _walls(self, node: _Node, t: Floats, weight: float) -> tuple[Floats, Floats, Floats]:
-        """What keeps scores within the intervals that were cut: steep slopes outside, rounded at the foot."""
+    def _walls(self, node: _BoundedBox, t: Floats, weight: float) -> tuple[Floats, Floats, Floats]:
+        """Return the walls that keep scores within their intervals: steep outside, rounded at the foot."""
         steep = np.where(node.cut, self._steep, 0.0)
         value, slope, bend = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
         for outside, side in ((t - node.stop, 1.0), (node.start - t, -1.0)):
@@ -317,7 +323,7 @@ class Search:
 
 
 def _parallel(curves: Curves, far: Floats) -> list[list[tuple[int, float, float, float]]]:
-    """For every score i the others j that are nearly a multiple of it: j, ratio, shift and slack.
+    """Return for every score i the others j that are nearly a multiple of it: j, ratio, shift and slack.
 
     Where no coordinate is larger than `far`, score j is within `slack` of ratio * (score i) + shift.
     """

@@ -16,10 +16,10 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.channels.divergence import QUANTA_PER_NAT, Detail
+from hubbub.channels.divergence import UNITS_PER_NAT, Detail
 from hubbub.channels.symbols import Symbol
 from hubbub.errors import ParameterError
-from hubbub.filter.regression.branching import Effort, Search
+from hubbub.filter.regression.branching import BranchAndBound, WorkBudget
 from hubbub.filter.regression.concave import Corners, largest
 from hubbub.filter.regression.curves import Floats
 from hubbub.filter.regression.regression import Box, Regression, curves_of
@@ -30,9 +30,10 @@ MAX_CORNERS: Final = 12
 MAX_NODES: Final = 64
 """Boxes looked at for one bound, a few milliseconds each; what is not proved by then counts as lost."""
 
-MAX_LOOKS: Final = 4000.0
-"""Looks of the searches of one decision, or of one answer, a fifth of a millisecond each (`Effort`): about a
-second, which no choice of questions makes longer. Four in five of them were never needed by nine numbers."""
+MAX_EVALUATIONS: Final = 4000.0
+"""Looks of the searches of one decision, or of one answer, a fifth of a millisecond each (`WorkBudget`):
+about a second, which no choice of questions makes longer. Four in five of them were never needed by nine
+numbers."""
 
 MAX_SEARCHED: Final = 512
 """Answers about one box that are searched; with more, a further one counts its epsilon."""
@@ -47,7 +48,7 @@ Answers = Sequence[tuple[Regression, int]]
 
 
 @dataclass(slots=True)
-class Numbers:
+class RegressionComponent:
     """The state of one box of numbers, in the place of a component of coordinates with finite domains.
 
     Attributes:
@@ -55,8 +56,8 @@ class Numbers:
         box: Their domain.
         pending: Its pending regressions by ticket.
         answers: Those answered, and how.
-        loss: An upper bound of the realised loss, quanta.
-        worst: An upper bound of the loss if every pending one gets its worst answer, quanta.
+        loss: An upper bound of the realised loss, units.
+        worst: An upper bound of the loss if every pending one gets its worst answer, units.
     """
 
     keys: tuple[Hashable, ...]
@@ -79,27 +80,27 @@ class Numbers:
         goal: int,
         *,
         detail: Detail = "pairs",
-        effort: Effort | None = None,
+        work: WorkBudget | None = None,
     ) -> int:
-        """An upper bound of the worst loss with more queries, quanta; exact enough to compare with the goal.
+        """Return an upper bound of the worst loss with more queries, in units, to compare with the goal.
 
         Args:
             queries: What would be asked beside all that is pending.
-            goal: What it must not exceed, quanta: a search stops once it knows on which side the loss is.
+            goal: What it must not exceed, units: a search stops once it knows on which side the loss is.
             detail: "largest" adds every query's epsilon and searches nothing.
-            effort: What the decision may still do; MAX_LOOKS, if None. Once it is used up, epsilons add.
+            work: What the decision may still do; MAX_LOOKS, if None. Once it is used up, epsilons add.
         """
         simple = self.worst + sum(query.worst for query in queries)
-        effort = Effort(MAX_LOOKS) if effort is None else effort
+        work = WorkBudget(MAX_EVALUATIONS) if work is None else work
         waiting = [*self.pending.values(), *queries]
-        if not waiting or simple <= goal or detail == "largest" or effort.looks <= 0.0:
+        if not waiting or simple <= goal or detail == "largest" or work.evaluations <= 0.0:
             return simple  # where nothing waits, the worst case is the loss, which is bounded already
         added = sum(query.worst for query in waiting[MAX_COMBINED:])
         bound = 0
         known: dict[int, int] = {}
         for symbols in product((1, 0), repeat=min(len(waiting), MAX_COMBINED)):
             tried = list(zip(waiting, symbols, strict=False))
-            each = self._bound(tried, goal - added, effort)
+            each = self._bound(tried, goal - added, work)
             known[symbols[0]] = each
             bound = max(bound, added + each)
             if bound > goal:
@@ -108,12 +109,12 @@ class Numbers:
         return min(simple, bound)
 
     def reserve(self, tickets: Sequence[int], queries: Sequence[Regression], worst: int) -> None:
-        """Takes in queries for which `worst_with` gave this number."""
+        """Take in queries for which `worst_with` gave this number."""
         self.pending.update(zip(tickets, queries, strict=True))
         self.worst = worst
 
     def record(self, ticket: int, symbol: Symbol) -> None:
-        """Replaces a pending query by its answer; `worst` falls or stays.
+        """Replace a pending query by its answer; `worst` falls or stays.
 
         Raises:
             ParameterError: The answer is not 0 or 1; nothing has changed.
@@ -122,12 +123,12 @@ class Numbers:
         query, symbol = answer = self._answered(ticket, symbol)
         known = self._known[1].get(symbol) if self._known is not None and self._known[0] is query else None
         if known is None or self._linear is None or query.kind != "linear":
-            known = self._bound([answer], 0, Effort(MAX_LOOKS))
+            known = self._bound([answer], 0, WorkBudget(MAX_EVALUATIONS))
         self._take(answer)
         self._lower(min(known, before + query.worst))
 
-    def repeat(self, ticket: int, symbol: Symbol) -> None:
-        """Takes an answer in without a search: its epsilon counts in full until `settle`.
+    def reapply(self, ticket: int, symbol: Symbol) -> None:
+        """Take an answer in without a search: its epsilon counts in full until `tighten`.
 
         Raises:
             ParameterError: As `record`.
@@ -137,8 +138,8 @@ class Numbers:
         self.loss += answer[0].worst
         self._unbounded = True
 
-    def settle(self, goal: int) -> None:
-        """Bounds the loss of all that was repeated, in one search; `loss` and `worst` fall or stay.
+    def tighten(self, goal: int) -> None:
+        """Bound the loss of all that was repeated, in one search; `loss` and `worst` fall or stay.
 
         *It is at least the true loss.* That is max l - min l, of the sum l of all answers' log-likelihoods: a
         function of the answers, not of when anybody bounded them. The search bounds it from above as
@@ -150,16 +151,16 @@ class Numbers:
         first life, what was refused then may fit now: it does fit. Where it ends higher, more is refused.
 
         Args:
-            goal: What the worst case must not exceed for more to be granted, quanta, as in `worst_with`.
+            goal: What the worst case must not exceed for more to be granted, units, as in `worst_with`.
         """
         if not self._unbounded:
             return
         self._unbounded = False
         count = len(self.answers) if self._is_linear(self.answers) else MAX_SEARCHED
-        effort = Effort(MAX_LOOKS)
-        found = self._bound([], 0, effort, count=count)
+        work = WorkBudget(MAX_EVALUATIONS)
+        found = self._bound([], 0, work, count=count)
         self._lower(min(self.loss, found + sum(query.worst for query, _ in self.answers[count:])))
-        self.worst = self.worst_with([], goal, effort=effort)
+        self.worst = self.worst_with([], goal, work=work)
 
     def _answered(self, ticket: int, symbol: Symbol) -> tuple[Regression, int]:
         if not isinstance(symbol, int) or symbol not in (0, 1):
@@ -177,7 +178,7 @@ class Numbers:
         self.loss = min(loss, self.worst)
 
     def cancel(self, ticket: int) -> None:
-        """Takes out a pending query that will never be answered; `worst` falls or stays.
+        """Take out a pending query that will never be answered; `worst` falls or stays.
 
         What the others could reach together was searched with it; without it, the lesser of that and of the
         sum of their epsilons is an upper bound still.
@@ -189,8 +190,8 @@ class Numbers:
     def _is_linear(self, answers: Answers) -> bool:
         return self._linear is not None and all(query.kind == "linear" for query, _ in answers)
 
-    def _bound(self, tried: Answers, goal: int, effort: Effort, *, count: int | None = None) -> int:
-        """An upper bound of the loss of all answers, or the first `count`, and some more, quanta.
+    def _bound(self, tried: Answers, goal: int, work: WorkBudget, *, count: int | None = None) -> int:
+        """Return an upper bound of the loss of all answers, or the first `count`, and some more, units.
 
         It is on its side of the goal. Linear answers are always bounded together, `count` must be all.
         """
@@ -204,28 +205,28 @@ class Numbers:
         elif len(answers) > MAX_SEARCHED:
             spread = math.inf
         else:
-            spread = self._searched(answers, (goal - slack) / QUANTA_PER_NAT, effort)
+            spread = self._searched(answers, (goal - slack) / UNITS_PER_NAT, work)
         if not math.isfinite(spread):  # arithmetic that failed proves nothing: every answer counts in full
             return sum(query.worst for query, _ in answers)
-        return math.ceil(max(spread, 0.0) * QUANTA_PER_NAT) + slack
+        return math.ceil(max(spread, 0.0) * UNITS_PER_NAT) + slack
 
-    def _searched(self, answers: Answers, target: float, effort: Effort) -> float:
+    def _searched(self, answers: Answers, target: float, work: WorkBudget) -> float:
         curves = curves_of(answers)
         low, high = np.array(self.box.low), np.array(self.box.high)
-        upper = Search(curves, low, high, self.box.whole, effort=effort)
-        lower = Search(curves.mirrored(), low, high, self.box.whole, effort=effort)
+        upper = BranchAndBound(curves, low, high, self.box.whole, work=work)
+        lower = BranchAndBound(curves.mirrored(), low, high, self.box.whole, work=work)
         while True:
             bound = upper.bound + lower.bound
             refused = 0.0 < target < upper.best + lower.best
             done = upper.gap + lower.gap <= _GAP or upper.nodes + lower.nodes >= MAX_NODES
-            if bound <= target or refused or done or effort.looks <= 0.0:
+            if bound <= target or refused or done or work.evaluations <= 0.0:
                 return bound
             (upper if upper.gap >= lower.gap else lower).step()
 
 
 @dataclass(slots=True)
 class _Linear:
-    """Linear answers as logarithms of affine functions of z in [-1, 1]^d."""
+    """The linear answers as logarithms of affine functions of z in [-1, 1]^d."""
 
     centre: Floats
     reach: Floats
@@ -248,7 +249,7 @@ class _Linear:
         )
 
     def terms(self, answers: Answers) -> tuple[Floats, Floats]:
-        """Slopes and offsets of the probabilities of answers, shapes (n, d) and (n,)."""
+        """Return slopes and offsets of the probabilities of answers, shapes (n, d) and (n,)."""
         curves = curves_of(answers)
         rise = curves.rise[:, None]
         offsets = curves.low + curves.rise * (curves.slopes @ self.centre + curves.offsets)
@@ -260,7 +261,7 @@ class _Linear:
         self.corners.add(slopes[0], float(offsets[0]))
 
     def spread(self, tried: Answers) -> float:
-        """An upper bound of the largest sum less the smallest."""
+        """Return an upper bound of the largest sum less the smallest."""
         slopes, offsets = self.terms(tried) if tried else (self.slopes[:0], self.offsets[:0])
         sums = self.corners.sums
         for slope, offset in zip(slopes, offsets.tolist(), strict=True):

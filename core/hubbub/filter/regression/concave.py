@@ -30,7 +30,7 @@ _ROUNDING: Final = 2.0**-52
 
 
 def largest(slopes: Floats, offsets: Floats, start: Floats) -> tuple[float, Floats]:
-    """An upper bound of the maximum over [-1, 1]^d of sum_i ln(slopes_i.z + offsets_i), and a point near.
+    """Return an upper bound of the maximum over [-1, 1]^d of sum_i ln(slopes_i.z + offsets_i), and a point.
 
     A concave function lies below its tangent plane, whose maximum over the box is in closed form, so any
     point gives a bound, and the bound is as good as the point: no grouping, no approximation. The points are
@@ -74,7 +74,7 @@ def largest(slopes: Floats, offsets: Floats, start: Floats) -> tuple[float, Floa
 
 
 def _parabola(curvature: Floats, rising: Floats, z: Floats) -> Floats:
-    """The point x of the box that is best for rising.(x - z) - (x - z).curvature.(x - z)/2.
+    """Return the point x of the box that is best for rising.(x - z) - (x - z).curvature.(x - z)/2.
 
     Coordinates that point out of the box at its face are held there; the others go to where the parabola
     has its top, or until one more meets its face. One that is held wrongly is let go, one at a time, so every
@@ -118,7 +118,7 @@ class Corners:
     """
 
     def __init__(self, numbers: int) -> None:
-        """All zero.
+        """Return all zero.
 
         Args:
             numbers: d.
@@ -128,11 +128,11 @@ class Corners:
         self._terms = 0
 
     def add(self, slope: Floats, offset: float) -> None:
-        """Adds a term ln(slope.z + offset) for good."""
+        """Add a term ln(slope.z + offset) for good."""
         self.sums = self.sums + np.log(self.points @ slope + offset)
         self._terms += 1
 
     def least(self, sums: Floats) -> float:
-        """A lower bound of the least of sums, which have a few terms more than were added."""
+        """Return a lower bound of the least of sums, which have a few terms more than were added."""
         value = float(sums.min())
         return value - 8.0 * _ROUNDING * (self._terms + 8) * (1.0 + float(np.abs(sums).max()))

@@ -27,7 +27,7 @@ _HALVINGS: Final = 60
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """n curves, and the scores that they are of.
+    """A set of n curves, and the scores that they are of.
 
     Attributes:
         slopes: a of every curve, shape (n, d), float64.
@@ -46,11 +46,11 @@ class Curves:
     sign: int = 1
 
     def mirrored(self) -> Curves:
-        """The same answers, for the other search."""
+        """Return the answers mirrored, for the other search."""
         return Curves(-self.slopes, -self.offsets, self.low, self.rise, self.logistic, -self.sign)
 
     def parts(self, t: Floats) -> tuple[Floats, Floats, Floats]:
-        """f, f' and f'' of every curve at its own t, each of shape (n,)."""
+        """Return f, f' and f'' of every curve at its own t, each of shape (n,)."""
         s = self.sign * t
         phi, first, second = self._phi(s)
         p = self.low + self.rise * phi
@@ -59,7 +59,7 @@ class Curves:
         return self.sign * np.log(p), slope, bend
 
     def values(self, t: Floats) -> Floats:
-        """F of every curve, for t of shape (..., n)."""
+        """Return F of every curve, for t of shape (..., n)."""
         s = self.sign * t
         sharp = np.where(self.logistic, sigmoid(s), np.clip(s, 0.0, 1.0))
         values: Floats = self.sign * np.log(self.low + self.rise * sharp)
@@ -76,7 +76,7 @@ class Curves:
         )
 
     def tangent(self, i: int, start: float, stop: float) -> float:
-        """Where the least concave curve above f_i on [start, stop] ends its first line, or start."""
+        """Return the first line's end of the least concave curve above f_i on [start, stop], or start."""
         bend = self.bends[i]
         if start >= bend - _NEAR:
             return start
@@ -98,12 +98,12 @@ class Curves:
 
     @cached_property
     def kinks(self) -> Floats:
-        """Where a ramp stops rising, shape (n,); infinity for the others."""
+        """The points at which ramps stop rising, shape (n,); infinity for the others."""
         return np.where(self.logistic, np.inf, 1.0 if self.sign > 0 else 0.0)
 
     @cached_property
     def bends(self) -> list[float]:
-        """Where each curve turns from convex to concave."""
+        """The points at which curves turn from convex to concave."""
         # ln(low + rise sigma) bends where rise sigma^2 + 2 low sigma = low; a ramp's logarithm at its foot.
         sigma = (np.sqrt(self.low * (self.low + self.rise)) - self.low) / self.rise
         turn = np.where(self.logistic, np.log(sigma) - np.log1p(-sigma), 0.0)
@@ -122,29 +122,29 @@ class Curves:
         p = low + rise * phi
         return self.sign * math.log(p), rise * first / p
 
-    def conjugate(self, prices: Floats, start: Floats, stop: Floats) -> Floats:
-        """The largest f(t) - price * t on [start, stop] of every curve, shape (n,).
+    def conjugate(self, multipliers: Floats, start: Floats, stop: Floats) -> Floats:
+        """Return the largest f(t) - price * t on [start, stop] of every curve, shape (n,).
 
         It is at an end, at a kink of a ramp, or where f' equals the price, which is a quadratic equation in
         the logistic function and a linear one on the ramp.
         """
         rise, low, sign = self.rise, self.low, self.sign
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            half = 0.5 * (1.0 - prices)
-            root = np.sqrt(half * half - prices * low / rise)
+            half = 0.5 * (1.0 - multipliers)
+            root = np.sqrt(half * half - multipliers * low / rise)
             sigmas = np.clip(np.stack([half - root, half + root]), 0.0, 1.0)
             bent = np.log(sigmas) - np.log1p(-sigmas)
-            ramp = 1.0 / prices - low / rise
+            ramp = 1.0 / multipliers - low / rise
         kinks = np.zeros_like(ramp), np.ones_like(ramp)
         special = np.where(self.logistic, bent, np.stack(kinks))
         still = np.stack([start, stop, *(sign * special), sign * np.where(self.logistic, special[0], ramp)])
         still = np.where(np.isfinite(still), still, start)
         still = np.clip(still, start, stop)
-        best: Floats = (self.values(still) - prices * still).max(axis=0)
+        best: Floats = (self.values(still) - multipliers * still).max(axis=0)
         return best
 
 
 def sigmoid(s: Floats) -> Floats:
-    """1 / (1 + e^-s), without overflow."""
+    """Return 1 / (1 + e^-s), without overflow."""
     small = np.exp(-np.abs(s))
     return np.where(s >= 0.0, 1.0, small) / (1.0 + small)

@@ -16,14 +16,14 @@ from typing import Final, Literal
 
 import numpy as np
 
-from hubbub.channels.divergence import QUANTA_PER_NAT, fixed_up
+from hubbub.channels.divergence import UNITS_PER_NAT, fixed_up
 from hubbub.errors import ParameterError
 from hubbub.filter.regression.curves import Curves
 from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below
 from hubbub.numeric.randomness import SYSTEM, Source, bernoulli
 
 TOTAL: Final = 1 << 62
-"""Weights of both answers together: rounding g to one changes no likelihood by more than a quantum."""
+"""Weights of both answers together: rounding g to one changes no likelihood by more than a unit."""
 
 MAX_NUMBERS: Final = 64
 """Numbers in a box; a device evaluates them in microseconds."""
@@ -134,16 +134,19 @@ class Regression:
 
     @cached_property
     def worst(self) -> int:
-        """The largest log-ratio of two records' probabilities of an answer, quanta, rounded up."""
+        """The largest log-ratio of two records' probabilities of an answer, units, rounded up."""
         return fixed_up(TOTAL - self.least, self.least)
 
     @cached_property
     def slack(self) -> int:
-        """By how many quanta a likelihood may differ from that of exact arithmetic."""
-        return math.ceil(self._slack_nats * QUANTA_PER_NAT)
+        """By how many units a likelihood may differ from that of exact arithmetic."""
+        return math.ceil(self._slack_nats * UNITS_PER_NAT)
 
     def place(self, numbers: Sequence[float]) -> float:
-        """g: where between its ends the output lies, in [0, 1]. Numbers outside the box are moved into it."""
+        """Return g, the place of the output between its ends, in [0, 1].
+
+        Numbers outside the box are moved into it.
+        """
         inside = [
             min(max(float(x), low), high)
             for x, low, high in zip(numbers, self.box.low, self.box.high, strict=True)
@@ -155,12 +158,12 @@ class Regression:
         return min(1.0, max(0.0, (score - self.low) / (self.high - self.low)))
 
     def weight(self, numbers: Sequence[float]) -> int:
-        """How many of TOTAL equally likely draws answer 1."""
+        """Return the number of the TOTAL equally likely draws that answer 1."""
         numerator, denominator = self.place(numbers).as_integer_ratio()
         return self.least + (numerator * (TOTAL - 2 * self.least) + denominator // 2) // denominator
 
     def loss_of(self, symbol: int) -> int:
-        """An upper bound of what one answer alone can tell two records apart by, quanta.
+        """Return an upper bound of what one answer alone can tell two records apart by, units.
 
         The output never falls with the score, which is largest and least at a corner of the box each. Every
         likelihood is within `slack` of that of exact arithmetic: twice for the pair that is told apart, and
@@ -173,11 +176,11 @@ class Regression:
         return max(0, fixed_up(likely, unlikely)) + 4 * self.slack
 
     def perturb(self, numbers: Sequence[float], *, source: Source = SYSTEM) -> int:
-        """One freshly drawn answer, 0 or 1; private for the whole box at `epsilon`."""
+        """Return one freshly drawn answer, 0 or 1; private for the whole box at `epsilon`."""
         return int(bernoulli(self.weight(numbers), TOTAL, source))
 
     def mean(self, share: float) -> float:
-        """The mean output of a crowd from its share of answers 1, without bias.
+        """Return the mean output of a population from its share of answers 1, without bias.
 
         Pan, eq. 9, with the factor that it lacks: low + (high - low) ((e^eps + 1) share - 1)/(e^eps - 1).
         """
@@ -211,7 +214,7 @@ class Regression:
 
 
 def curves_of(answers: Sequence[tuple[Regression, int]]) -> Curves:
-    """The log-likelihoods of answers, as the search for their largest sum takes them.
+    """Return the log-likelihoods of answers, as the search for their largest sum takes them.
 
     Args:
         answers: Regressions over one box, each with its answer, 0 or 1; one or more.

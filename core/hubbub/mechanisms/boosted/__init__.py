@@ -9,8 +9,14 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.boosted.grid import Region
     from hubbub.mechanisms.boosted.kernels import KernelName
     from hubbub.mechanisms.boosted.r2dp import METRICS, Metric, r2dp
-    from hubbub.mechanisms.boosted.scalar import OneNumber, duchi, hybrid, piecewise, square_wave
-    from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, TwoPoint, Uniform
+    from hubbub.mechanisms.boosted.scalar import ScalarChannel, duchi, hybrid, piecewise, square_wave
+    from hubbub.mechanisms.boosted.scale_laws import (
+        Gamma,
+        ScaleLaw,
+        TruncatedGaussian,
+        TwoPoint,
+        UniformScale,
+    )
     from hubbub.mechanisms.boosted.search import largest, least
 
 __all__ = [
@@ -21,13 +27,13 @@ __all__ = [
     "Gamma",
     "KernelName",
     "Metric",
-    "OneNumber",
     "Region",
     "Relative",
+    "ScalarChannel",
     "ScaleLaw",
     "TruncatedGaussian",
     "TwoPoint",
-    "Uniform",
+    "UniformScale",
     "boosted",
     "brdp",
     "duchi",
@@ -58,7 +64,7 @@ attach(
             "r2dp",
         ),
         "hubbub.mechanisms.boosted.scalar": (
-            "OneNumber",
+            "ScalarChannel",
             "duchi",
             "hybrid",
             "piecewise",
@@ -69,7 +75,7 @@ attach(
             "ScaleLaw",
             "TruncatedGaussian",
             "TwoPoint",
-            "Uniform",
+            "UniformScale",
         ),
         "hubbub.mechanisms.boosted.search": (
             "largest",

@@ -28,20 +28,20 @@ from hubbub.channels.channel import MAX_WEIGHTS
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.boosted.grid import Absolute, Fixed, Region, Relative, mean_variance
-from hubbub.mechanisms.boosted.kernels import Kernel, KernelName
+from hubbub.mechanisms.boosted.kernels import GridKernel, KernelName
 from hubbub.mechanisms.boosted.scale_laws import ScaleLaw
-from hubbub.mechanisms.boosted.search import NOTHING, Search
+from hubbub.mechanisms.boosted.search import NOTHING, ParameterSearch
 from hubbub.mechanisms.integers import column_epsilon, integer_rows
 from hubbub.numeric.exact import checked_epsilon
 
-__all__ = ["Absolute", "Boosted", "Design", "Fixed", "Kernel", "Relative", "boosted", "brdp"]
+__all__ = ["Absolute", "Boosted", "BoostedDesign", "Fixed", "GridKernel", "Relative", "boosted", "brdp"]
 
 SEARCHED: Final = Absolute()
 """An absolute region whose half width is left open."""
 
 
 @dataclass(frozen=True)
-class Design:
+class BoostedDesign:
     """The parameters that a boosted channel was compiled from, searched or given.
 
     Attributes:
@@ -58,23 +58,23 @@ class Design:
     """
 
     points: int
-    kernel: Kernel
+    kernel: GridKernel
     region: Region
     kernel_epsilon: float
     boost: float
     margin: int
-    hit_rate: float
+    confidence: float
     mean_variance: float
 
 
 class Boosted(DenseChannel):
-    """A dense channel that remembers its design. Its description on the wire is that of any dense channel.
+    """A dense channel that remembers its design; on the wire it is any dense channel.
 
     Attributes:
         design: What was compiled.
     """
 
-    def __init__(self, weights: NDArray[np.int64], design: Design) -> None:
+    def __init__(self, weights: NDArray[np.int64], design: BoostedDesign) -> None:
         super().__init__(weights)
         self.design = design
 
@@ -90,13 +90,14 @@ def boosted(
     boost: float | None = None,
     margin: int | None = None,
     missing: Literal["none", "input"] = "none",
-    aim: Literal["mean", "hits"] = "mean",
+    objective: Literal["mean", "hits"] = "mean",
 ) -> Boosted:
-    """Gives a boosted-noise channel on a grid, of at most the declared epsilon per report.
+    """Return a boosted-noise channel on a grid, of at most the declared epsilon per report.
 
     Kernel and boost share the epsilon. Give one of kernel_epsilon and boost, and the other is made as large
     as epsilon allows; give neither, and the split (with an open half_width, that too) is the one that lets
-    the mean of a uniform crowd be estimated with the least variance; give both, and they are only checked.
+    the mean of a uniform population be estimated with the least variance; give both, and they are only
+    checked.
     That mean is no judge of a fixed region: boosting one brings outputs into the region and always costs
     the mean, so state how much boost is wanted. About the middle of the grid any boost costs no epsilon.
 
@@ -115,8 +116,8 @@ def boosted(
             hold it (cutting the kernel at the ends of the grid instead multiplies the mean's variance by 5
             at epsilon 1).
         missing: "input" adds the input K and the last symbol, for devices without a value.
-        aim: What an open split is searched for: "mean" as above, or "hits", the largest probability, at the
-            input where it is least, that the output lies in the region (which must be given).
+        objective: What an open split is searched for: "mean" as above, or "hits", the largest probability, at
+            the input where it is least, that the output lies in the region (which must be given).
 
     Returns:
         A channel of K inputs (K + 1 with missing) and K + 2 margin outputs (one more with missing).
@@ -125,12 +126,12 @@ def boosted(
         ParameterError: A parameter breaks its rule or leaves nothing to learn; where the rule depends on
             epsilon, the message names the nearest value that epsilon allows.
     """
-    shape = Kernel(kernel, law)
+    shape = GridKernel(kernel, law)
     if kernel == "uniform" and kernel_epsilon not in (None, 0, 0.0):
         raise ParameterError(
             f"kernel_epsilon must be 0 or left open for a uniform kernel, got {kernel_epsilon!r}"
         )
-    search = Search(
+    search = ParameterSearch(
         points=_whole(inputs, "inputs", 2),
         kernel=shape,
         target=checked_epsilon(epsilon),
@@ -148,11 +149,11 @@ def boosted(
             f"region must meet the values, 0 to {last}, got {region.low!r} to {region.high!r}"
         )
     if isinstance(region, Absolute) and region.half_width is None:
-        if aim == "hits":
+        if objective == "hits":
             raise ParameterError("half_width must be given where hits are aimed at, got None")
         region = search.search_region(spread, push)
-    if _choice(aim, "aim", ("mean", "hits")) == "hits" and spread is None and push is None:
-        spread, push = search.most_hits(region)
+    if _choice(objective, "aim", ("mean", "hits")) == "hits" and spread is None and push is None:
+        spread, push = search.most_confident(region)
     spread, push = search.split(region, spread, push)
     grid = search.grid(region)
     rows = grid.rows(spread, push)
@@ -163,14 +164,14 @@ def boosted(
     design = search.extended(rows)
     return Boosted(
         integer_rows(design, epsilon=epsilon),
-        Design(
+        BoostedDesign(
             points=search.points,
             kernel=shape,
             region=region,
             kernel_epsilon=shape.epsilon_of(spread),
             boost=-math.expm1(-push),
             margin=grid.margin,
-            hit_rate=grid.hit_rate(design[: search.points, : rows.shape[1]]),
+            confidence=grid.confidence(design[: search.points, : rows.shape[1]]),
             mean_variance=mean_variance(design, search.points),
         ),
     )
@@ -187,7 +188,7 @@ def brdp(
     margin: int | None = None,
     missing: Literal["none", "input"] = "none",
 ) -> Boosted:
-    """Gives budget recycling (BR-DP): draw noise; if it exceeds half_width, with probability q draw anew.
+    """Return budget recycling (BR-DP): draw noise; if it exceeds half_width, with probability q draw anew.
 
     The recycler is rejection sampling of the boosted law with an absolute region (budget-recycling-dp,
     section 3.2): after any number of rounds an acceptable output has its kernel probability times the same

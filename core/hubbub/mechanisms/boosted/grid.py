@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels.channel import MAX_WEIGHTS
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.boosted.kernels import Kernel
+from hubbub.mechanisms.boosted.kernels import GridKernel
 
 _REPRODUCED: Final = 1e-7
 """Symbol weights count as unbiased when they give every point back to this accuracy."""
@@ -19,7 +19,7 @@ _REPRODUCED: Final = 1e-7
 
 @dataclass(frozen=True)
 class Absolute:
-    """Outputs are wanted within half_width grid steps of the input.
+    """A region of outputs within half_width grid steps of the input.
 
     Attributes:
         half_width: In grid steps, >= 0; None: searched for the least variance of the mean.
@@ -35,13 +35,13 @@ class Absolute:
         return self.half_width
 
     def scaled(self, factor: float) -> Absolute:
-        """The same region on a grid of factor times the steps, in whole steps."""
+        """Return the region on a grid of factor times the steps, in whole steps."""
         return Absolute(float(round(self.width * factor)))
 
 
 @dataclass(frozen=True)
 class Relative:
-    """Outputs are wanted within share |x| + half_width grid steps of the input, x counted from an origin.
+    """A region of outputs within share |x| + half_width grid steps of the input, x counted from an origin.
 
     Attributes:
         share: theta >= 0, per unit of |x|.
@@ -54,13 +54,13 @@ class Relative:
     origin: float = 0.0
 
     def scaled(self, factor: float) -> Relative:
-        """The same region on a grid of factor times the steps."""
+        """Return the region on a grid of factor times the steps."""
         return Relative(self.share, self.half_width * factor, self.origin * factor)
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Outputs are wanted within one and the same range, whatever the input.
+    """A region of outputs that is one range, whatever the input.
 
     Attributes:
         low: First wanted grid position, in grid steps from the first input.
@@ -71,7 +71,7 @@ class Fixed:
     high: float
 
     def scaled(self, factor: float) -> Fixed:
-        """The same region on a grid of factor times the steps."""
+        """Return the region on a grid of factor times the steps."""
         return Fixed(self.low * factor, self.high * factor)
 
 
@@ -80,7 +80,7 @@ Region: TypeAlias = Absolute | Relative | Fixed
 
 @dataclass(frozen=True)
 class Grid:
-    """Distances and region of one grid, from which rows follow for any spread and boost of its kernel.
+    """The distances and the region of one grid, which give rows for any spread and boost of its kernel.
 
     Attributes:
         kernel: The noise kernel.
@@ -89,25 +89,25 @@ class Grid:
         margin: Outputs beyond each end of the inputs.
     """
 
-    kernel: Kernel
+    kernel: GridKernel
     steps: NDArray[np.intp]
     inside: NDArray[np.bool_]
     margin: int
 
     def rows(self, spread: float, push: float) -> NDArray[np.float64]:
-        """Rows for a kernel epsilon and a boost ln(1/(1-q)), shape (K, M)."""
+        """Return rows for a kernel epsilon and a boost ln(1/(1-q)), shape (K, M)."""
         last = len(self.steps) - 1
         weights = self.kernel.weights(last, last + self.margin, spread)[self.steps]
         weights[~self.inside] *= math.exp(-push)
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
-    def hit_rate(self, rows: NDArray[np.float64]) -> float:
-        """The least probability, over the inputs, that the output lies in the region."""
+    def confidence(self, rows: NDArray[np.float64]) -> float:
+        """Return the least probability, over the inputs, that the output lies in the region."""
         return float(np.where(self.inside, rows, 0.0).sum(axis=1).min())
 
 
-def grid_of(points: int, kernel: Kernel, region: Region, margin: int | None) -> Grid:
-    """Gives the grid of a kernel and a region; without a margin, the default that `boosted` documents.
+def grid_of(points: int, kernel: GridKernel, region: Region, margin: int | None) -> Grid:
+    """Return the grid of a kernel and a region; without a margin, the default that `boosted` documents.
 
     Raises:
         ParameterError: If the region holds no output, or inputs times outputs exceed MAX_WEIGHTS.
@@ -144,7 +144,7 @@ def grid_of(points: int, kernel: Kernel, region: Region, margin: int | None) -> 
 
 
 def mean_variance(rows: NDArray[np.float64], points: int) -> float:
-    """Gives the variance per report of the best linear unbiased estimate of a uniform crowd's mean.
+    """Return the variance per report of the best linear unbiased estimate of a uniform population's mean.
 
     With prior pi = mean row, the weights g minimise sum_y pi_y g_y^2 subject to sum_y f(y|x) g_y = a_x, the
     points; the variance given the values is that minimum less the mean of a_x^2.

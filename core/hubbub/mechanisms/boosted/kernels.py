@@ -23,7 +23,7 @@ KERNELS: Final[tuple[KernelName, ...]] = get_args(KernelName)
 
 
 @dataclass(frozen=True)
-class Kernel:
+class GridKernel:
     """One kernel.
 
         laplace     exp(-spread d)
@@ -48,7 +48,7 @@ class Kernel:
             raise ParameterError(f"law must be a scale law for kernel r2dp, and only there, got {self.law!r}")
 
     def weights(self, last: int, reach: int, spread: float) -> NDArray[np.float64]:
-        """Gives the weight of every distance 0..reach in grid steps, 1 at 0, shape (reach + 1,), float64.
+        """Return the weight of every distance 0..reach in grid steps, 1 at 0, shape (reach + 1,), float64.
 
         Args:
             last: Length of the grid in steps, >= 1.
@@ -70,13 +70,13 @@ class Kernel:
         return np.asarray(density / density[0])
 
     def spread_of(self, kernel_epsilon: float) -> float:
-        """Gives the spread of a kernel epsilon; they differ for r2dp only."""
+        """Return the spread of a kernel epsilon; they differ for r2dp only."""
         if self.law is None or kernel_epsilon == 0.0:
             return kernel_epsilon
         return self.law.fitted(kernel_epsilon, 1.0).moment(1)
 
     def epsilon_of(self, spread: float) -> float:
-        """Gives the kernel epsilon of a spread."""
+        """Return the kernel epsilon of a spread."""
         if self.law is None or spread == 0.0:
             return spread
         return self.law.scaled(spread / self._mean_rate).epsilon(1.0)

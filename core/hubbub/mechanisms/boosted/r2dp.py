@@ -41,7 +41,7 @@ _PANELS: Final = 1400
 
 
 def usefulness(law: ScaleLaw, *, within: float) -> float:
-    """Gives Pr(|N| <= within) (r2dp, Corollary 4.1).
+    """Return Pr(|N| <= within) (r2dp, Corollary 4.1).
 
     Args:
         law: The law of the inverse scale.
@@ -56,17 +56,17 @@ def usefulness(law: ScaleLaw, *, within: float) -> float:
 
 
 def mean_absolute_noise(law: ScaleLaw) -> float:
-    """Gives E|N|, inf where it does not exist."""
+    """Return E|N|, inf where it does not exist."""
     return law.inverse_moment(1)
 
 
 def root_mean_square_noise(law: ScaleLaw) -> float:
-    """Gives the square root of E N^2, inf where it does not exist."""
+    """Return the square root of E N^2, inf where it does not exist."""
     return math.sqrt(2.0 * law.inverse_moment(2))
 
 
 def entropy(law: ScaleLaw) -> float:
-    """Gives the differential entropy of N in nats, by quadrature in ln x."""
+    """Return the differential entropy of N in nats, by quadrature in ln x."""
     rate = law.moment(1)
     total = math.log(2.0 / rate)
     for panel in range(_PANELS):
@@ -87,7 +87,7 @@ def entropy(law: ScaleLaw) -> float:
 def best_two_point(
     *, epsilon: float, sensitivity: float, within: float | None = None, metric: Metric = "usefulness"
 ) -> TwoPoint:
-    """Gives the law of the inverse scale whose noise is the best by a metric at an exact epsilon.
+    """Return the law of the inverse scale whose noise is the best by a metric at an exact epsilon.
 
     With h(u) = u (e^(-u Delta) - e^-eps) the epsilon is kept iff E[h(u)] >= 0. What is to be made small,
     E[e^(-u gamma)], E[1/u] or E[1/u^2], is linear in the law, and the entropy is concave in it: so some best
@@ -136,7 +136,7 @@ def best_two_point(
 
 
 def _cost(metric: Metric, fast: Floats, slow: Floats, share: Floats, gamma: float) -> Floats:
-    """What a metric makes small, of laws with two atoms whose shapes broadcast."""
+    """Return the cost that a metric minimises, for laws with two atoms whose shapes broadcast."""
     if metric == "usefulness":
         return np.asarray(share * np.exp(-fast * gamma) + (1.0 - share) * np.exp(-slow * gamma))
     if metric == "entropy":
@@ -146,7 +146,7 @@ def _cost(metric: Metric, fast: Floats, slow: Floats, share: Floats, gamma: floa
 
 
 def _two_point_entropy(fast: Floats, slow: Floats, share: Floats) -> Floats:
-    """`entropy` of laws with two atoms at once, by the trapezoidal rule in ln w, which is exact to rounding.
+    """Return `entropy` of laws with two atoms at once, by the trapezoidal rule in ln w.
 
     With g the density of |N|, it is ln 2 minus the integral of g ln g; in ln w the integrand falls like w
     below, and doubly exponentially above, so that a smooth sum over an even grid converges geometrically.
@@ -171,7 +171,7 @@ def r2dp(
     margin: int | None = None,
     missing: Literal["none", "input"] = "none",
 ) -> Boosted:
-    """Gives Laplace noise of a random scale on a grid, of at most the declared epsilon per report.
+    """Return Laplace noise of a random scale on a grid, of at most the declared epsilon per report.
 
     The law's shape is kept and its scale made as tight as epsilon allows, by bisection on the epsilon of the
     rows; no theorem is trusted, and what is enforced comes from the integers. `design.hit_rate` is the least

@@ -27,8 +27,8 @@ Missing = Literal["none", "input"]
 Floats = NDArray[np.float64]
 
 
-class OneNumber(DenseChannel):
-    """A dense channel with its own unbiased readings. On the wire it is any dense channel.
+class ScalarChannel(DenseChannel):
+    """A dense channel whose outputs decode without bias; on the wire it is any dense channel.
 
     Attributes:
         readings: The number that each symbol stands for, shape (M,), float64, 0 for the missing one:
@@ -37,15 +37,15 @@ class OneNumber(DenseChannel):
         variances: The variance of the reading of one report, per grid point, shape (points,), float64.
     """
 
-    def __init__(self, weights: NDArray[np.int64], readings: Floats, points: int) -> None:
+    def __init__(self, weights: NDArray[np.int64], decoded: Floats, points: int) -> None:
         super().__init__(weights)
-        self.readings = readings
+        self.decoded = decoded
         rows = weights[:points] / self.total
-        self.variances = np.asarray(rows @ readings**2 - (rows @ readings) ** 2)
+        self.variances = np.asarray(rows @ decoded**2 - (rows @ decoded) ** 2)
 
 
-def duchi(inputs: int, *, epsilon: float, missing: Missing = "none") -> OneNumber:
-    """Gives Duchi's one bit: +-c, plus with probability 1/2 + x/(2 c), c = (e^eps + 1)/(e^eps - 1).
+def duchi(inputs: int, *, epsilon: float, missing: Missing = "none") -> ScalarChannel:
+    """Return Duchi's one bit: +-c, plus with probability 1/2 + x/(2 c), c = (e^eps + 1)/(e^eps - 1).
 
     The variance is c^2 - x^2. Values are hidden; only the mean can be estimated.
 
@@ -58,11 +58,11 @@ def duchi(inputs: int, *, epsilon: float, missing: Missing = "none") -> OneNumbe
         ParameterError: If a parameter is out of range.
     """
     target = _checked(inputs, epsilon)
-    return _compiled(_duchi_rows(inputs, target), _duchi_readings(target), inputs, epsilon, missing)
+    return _compiled(_duchi_rows(inputs, target), _duchi_decoded(target), inputs, epsilon, missing)
 
 
-def piecewise(inputs: int, *, epsilon: float, missing: Missing = "none") -> OneNumber:
-    """Gives the Piecewise mechanism: a window of likelier outputs that moves with the value.
+def piecewise(inputs: int, *, epsilon: float, missing: Missing = "none") -> ScalarChannel:
+    """Return the Piecewise mechanism: a window of likelier outputs that moves with the value.
 
     The window has the share (C - 1)/(2 C) of all outputs, C = (e^(eps/2) + 1)/(e^(eps/2) - 1), and inside it
     an output is e^eps times as likely. On a grid it holds a whole number of outputs, the one of the two next
@@ -77,12 +77,12 @@ def piecewise(inputs: int, *, epsilon: float, missing: Missing = "none") -> OneN
     Raises:
         ParameterError: If a parameter is out of range.
     """
-    rows, readings = _piecewise(inputs, _checked(inputs, epsilon))
-    return _compiled(rows, readings, inputs, epsilon, missing)
+    rows, decoded = _piecewise(inputs, _checked(inputs, epsilon))
+    return _compiled(rows, decoded, inputs, epsilon, missing)
 
 
-def hybrid(inputs: int, *, epsilon: float, missing: Missing = "none") -> OneNumber:
-    """Gives the Hybrid mechanism: Piecewise with probability 1 - e^(-eps/2) above epsilon 0.61, else Duchi's.
+def hybrid(inputs: int, *, epsilon: float, missing: Missing = "none") -> ScalarChannel:
+    """Return the Hybrid mechanism: a coin between Piecewise and Duchi's, above epsilon 0.61.
 
     Which of the two was drawn can be seen from the symbol: that is free, both have the same epsilon.
 
@@ -97,15 +97,15 @@ def hybrid(inputs: int, *, epsilon: float, missing: Missing = "none") -> OneNumb
     target = _checked(inputs, epsilon)
     if target <= HYBRID_FROM:
         return duchi(inputs, epsilon=epsilon, missing=missing)
-    rows, readings = _piecewise(inputs, target)
+    rows, decoded = _piecewise(inputs, target)
     share = -math.expm1(-target / 2.0)
     rows = np.hstack([share * rows, (1.0 - share) * _duchi_rows(inputs, target)])
-    readings = np.concatenate([readings, _duchi_readings(target)])
-    return _compiled(rows, readings, inputs, epsilon, missing)
+    decoded = np.concatenate([decoded, _duchi_decoded(target)])
+    return _compiled(rows, decoded, inputs, epsilon, missing)
 
 
 def square_wave(inputs: int, *, epsilon: float, missing: Missing = "none") -> Boosted:
-    """Gives the Square Wave mechanism: uniform noise with an absolute bump of its own half width.
+    """Return the Square Wave mechanism: uniform noise with an absolute bump of its own half width.
 
     The half width is (eps e^eps - e^eps + 1)/(2 e^eps (e^eps - 1 - eps)) of the grid's length (Li et al.
     2020, section 5.3). `boosted` with kernel "uniform" searches it instead.
@@ -139,20 +139,20 @@ def _duchi_rows(inputs: int, epsilon: float) -> Floats:
     return np.stack([0.5 - lean, 0.5 + lean], axis=1)
 
 
-def _duchi_readings(epsilon: float) -> Floats:
+def _duchi_decoded(epsilon: float) -> Floats:
     size = 1.0 / math.tanh(epsilon / 2.0)
     return np.array([-size, size])
 
 
 def _piecewise(inputs: int, epsilon: float) -> tuple[Floats, Floats]:
-    """The better of the two whole windows next to the share that the continuous mechanism has."""
+    """Return the better of the two whole windows next to the share that the continuous mechanism has."""
     window = (inputs - 1) * math.exp(-epsilon / 2.0)
     tried = [_windowed(inputs, max(w, 1), epsilon) for w in (math.floor(window), math.ceil(window))]
     return min(tried, key=lambda one: float((one[0] @ one[1] ** 2).max()))
 
 
 def _windowed(inputs: int, window: int, epsilon: float) -> tuple[Floats, Floats]:
-    """Rows with `window` likelier outputs from x on, and readings, unbiased by symmetry and linearity."""
+    """Return rows with `window` likelier outputs from x on, and their unbiased decoded values."""
     outputs = inputs - 1 + window
     first = np.arange(inputs)[:, None]
     place = np.arange(outputs)
@@ -164,12 +164,12 @@ def _windowed(inputs: int, window: int, epsilon: float) -> tuple[Floats, Floats]
     return rows / whole, np.asarray((place - (outputs - 1) / 2.0) * (2.0 / travel), dtype=np.float64)
 
 
-def _compiled(rows: Floats, readings: Floats, points: int, epsilon: float, missing: Missing) -> OneNumber:
+def _compiled(rows: Floats, decoded: Floats, points: int, epsilon: float, missing: Missing) -> ScalarChannel:
     if missing not in ("none", "input"):
         raise ParameterError(f"missing must be one of none, input, got {missing!r}")
     if missing == "input":
         target = checked_epsilon(epsilon)
         extended = with_missing(rows, epsilon=target)
         kept = 1.0 - float(extended[0, -1])
-        rows, readings = extended, np.append(readings / kept, 0.0)
-    return OneNumber(integer_rows(rows, epsilon=epsilon), readings, points)
+        rows, decoded = extended, np.append(decoded / kept, 0.0)
+    return ScalarChannel(integer_rows(rows, epsilon=epsilon), decoded, points)

@@ -36,22 +36,22 @@ class ScaleLaw(ABC):
 
     @abstractmethod
     def tilted(self, power: int, w: Floats) -> Floats:
-        """Gives E[u^power e^(-u w)] for every w >= 0, shape (n,), and power 0, 1 or 2."""
+        """Return E[u^power e^(-u w)] for every w >= 0, shape (n,), and power 0, 1 or 2."""
 
     @abstractmethod
     def inverse_moment(self, power: int) -> float:
-        """Gives E[u^-power] for power 1 or 2; inf where it does not exist."""
+        """Return E[u^-power] for power 1 or 2; inf where it does not exist."""
 
     @abstractmethod
     def scaled(self, factor: float) -> Self:
-        """Gives the law of factor times u."""
+        """Return the law of factor times u."""
 
     def moment(self, power: int, w: float = 0.0) -> float:
-        """Gives E[u^power e^(-u w)] for one w."""
+        """Return E[u^power e^(-u w)] for one w."""
         return float(self.tilted(power, np.array([w]))[0])
 
     def epsilon(self, sensitivity: float) -> float:
-        """Gives the exact epsilon ln[E(u) / M'(-sensitivity)] of this noise (r2dp, Corollary 3.3).
+        """Return the exact epsilon ln[E(u) / M'(-sensitivity)] of this noise (r2dp, Corollary 3.3).
 
         It holds for every law: the density is a mixture of exponentials, log-convex on each side of 0, so
         its largest log-ratio over a shift is taken at 0. In floats: for design, not for proof.
@@ -62,7 +62,7 @@ class ScaleLaw(ABC):
         return math.log(self.moment(1)) - math.log(self.moment(1, _positive(sensitivity, "sensitivity")))
 
     def fitted(self, epsilon: float, sensitivity: float) -> Self:
-        """Gives this law rescaled so that its epsilon at a sensitivity is the one asked for.
+        """Return this law rescaled so that its epsilon at a sensitivity is the one asked for.
 
         Raises:
             ParameterError: If epsilon or sensitivity is not positive.
@@ -90,7 +90,7 @@ class ScaleLaw(ABC):
 
 @dataclass(frozen=True)
 class TwoPoint(ScaleLaw):
-    """Inverse scale `fast` with probability `share`, else `slow` (r2dp section IV-B, the Bernoulli law).
+    """A law of inverse scale `fast` with probability `share`, else `slow` (r2dp section IV-B, Bernoulli).
 
     r2dp's Theorem 4.4 claims ln[p e^(Delta fast) + (1-p) e^(Delta slow)] for it, which is not its epsilon:
     for {1, 3}, p = 1/2 and Delta = 0.1 it claims .20499 where the truth is .24613.
@@ -125,7 +125,7 @@ class TwoPoint(ScaleLaw):
 
 @dataclass(frozen=True)
 class Gamma(ScaleLaw):
-    """Inverse scale by a Gamma law; epsilon = (shape + 1) ln(1 + scale Delta) (r2dp, Theorem 4.5).
+    """A Gamma law of the inverse scale; epsilon = (shape + 1) ln(1 + scale Delta) (r2dp, Theorem 4.5).
 
     Attributes:
         shape: k > 0. The noise has a mean only for k > 1, a variance only for k > 2.
@@ -153,8 +153,8 @@ class Gamma(ScaleLaw):
 
 
 @dataclass(frozen=True)
-class Uniform(ScaleLaw):
-    """Inverse scale uniform on [low, high] (r2dp, Theorem 4.7).
+class UniformScale(ScaleLaw):
+    """A uniform law of the inverse scale on [low, high] (r2dp, Theorem 4.7).
 
     Attributes:
         low: >= 0. At 0 the noise has no mean.
@@ -175,7 +175,7 @@ class Uniform(ScaleLaw):
         return np.asarray(np.exp(-self.low * w) * inner / (self.high - self.low))
 
     def factored(self, w: Floats) -> tuple[Floats, Floats, Floats]:
-        """Gives E[e^(-u w)] and E[u e^(-u w)], each less a common factor, and the factor's logarithm.
+        """Return E[e^(-u w)] and E[u e^(-u w)], each less a common factor, and the factor's logarithm.
 
         For w so large that the two underflow; the factor is e^(-low w).
         """
@@ -198,7 +198,7 @@ class Uniform(ScaleLaw):
 
 @dataclass(frozen=True)
 class TruncatedGaussian(ScaleLaw):
-    """Inverse scale by a Gaussian law cut to [low, high] (r2dp, Theorem 4.9).
+    """A Gaussian law of the inverse scale, cut to [low, high] (r2dp, Theorem 4.9).
 
     Attributes:
         mean: Of the Gaussian before it is cut.
@@ -219,7 +219,7 @@ class TruncatedGaussian(ScaleLaw):
         _check_range(self.low, self.high)
 
     def tilted(self, power: int, w: Floats) -> Floats:
-        """Gives E[u^power e^(-u w)] by quadrature about the tilted law's peak, where all of it is."""
+        """Return E[u^power e^(-u w)] by quadrature about the tilted law's peak, where all of it is."""
         start, end = self._window(w)
         # Integrands are taken relative to their value at the peak, which alone may underflow.
         peak = np.clip(self.mean - self.sigma**2 * w, self.low, self.high)
@@ -232,7 +232,7 @@ class TruncatedGaussian(ScaleLaw):
         return np.asarray(inner * np.exp(self._norm - self._exponent(peak, w)))
 
     def factored(self, w: Floats) -> tuple[Floats, Floats, Floats]:
-        """Gives E[e^(-u w)] and E[u e^(-u w)], each less a common factor, and the factor's logarithm.
+        """Return E[e^(-u w)] and E[u e^(-u w)], each less a common factor, and the factor's logarithm.
 
         For w so large that the two underflow; the factor is the tilted density's peak.
         """
@@ -274,7 +274,7 @@ class TruncatedGaussian(ScaleLaw):
         return np.asarray(((u - self.mean) / self.sigma) ** 2 / 2.0 + u * w)
 
     def _window(self, w: Floats) -> tuple[Floats, Floats]:
-        """Where the tilted density is within e^-_REACH of its peak, per w."""
+        """Return the range where the tilted density is within e^-_REACH of its peak, per w."""
         centre = self.mean - self.sigma**2 * w
         peak = np.clip(centre, self.low, self.high)
         away = np.abs(peak - centre)
@@ -287,7 +287,7 @@ class TruncatedGaussian(ScaleLaw):
 
 
 def _integral(density: Callable[[Floats], Floats], start: Floats, end: Floats) -> Floats:
-    """Integrals over the intervals [start, end], shape (n,), of a density on points of shape (n, nodes)."""
+    """Return integrals over [start, end], shape (n,), of a density on points of shape (n, nodes)."""
     half = ((end - start) / 2.0)[:, None]
     points = start[:, None] + half * (_NODES + 1.0)
     return np.asarray((density(points) * _WEIGHTS).sum(axis=1) * half[:, 0])

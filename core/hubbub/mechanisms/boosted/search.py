@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.boosted.grid import Absolute, Fixed, Grid, Region, grid_of, mean_variance
-from hubbub.mechanisms.boosted.kernels import Kernel
+from hubbub.mechanisms.boosted.kernels import GridKernel
 from hubbub.mechanisms.integers import column_epsilon
 from hubbub.mechanisms.missing import with_missing
 
@@ -41,25 +41,25 @@ _DIGITS: Final = 30
 
 
 @dataclass(frozen=True)
-class Search:
-    """What the caller fixed; finds the rest."""
+class ParameterSearch:
+    """A search for the parameters that the caller leaves open."""
 
     points: int
-    kernel: Kernel
+    kernel: GridKernel
     target: float
     missing: bool
     margin: int | None
 
     def grid(self, region: Region) -> Grid:
-        """The grid of a region with this search's margin."""
+        """Return the grid of a region with this search's margin."""
         return grid_of(self.points, self.kernel, region, self.margin)
 
     def extended(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The rows with the missing input, where there is one; it spends the epsilon in full."""
+        """Return the rows with the missing input, where there is one; it spends the epsilon in full."""
         return with_missing(rows, epsilon=self.target) if self.missing else rows
 
     def split(self, region: Region, spread: float | None, push: float | None) -> tuple[float, float]:
-        """Kernel epsilon and boost ln(1/(1-q)): the given ones checked, the open ones found."""
+        """Return kernel epsilon and boost ln(1/(1-q)): the given ones checked, the open ones found."""
         shape = self.grid(region)
         if spread is not None and push is not None:
             self._check(shape, spread, push)
@@ -72,12 +72,12 @@ class Search:
             return self._most_spread(shape, push), push
         return self._best_split(region, shape)
 
-    def most_hits(self, region: Region) -> tuple[float, float]:
-        """Kernel epsilon and boost ln(1/(1-q)) with which outputs lie in their region most surely."""
+    def most_confident(self, region: Region) -> tuple[float, float]:
+        """Return kernel epsilon and boost ln(1/(1-q)) with which outputs lie in their region most surely."""
         shape = self.grid(region)
 
         def misses(spread: float, push: float) -> float:
-            return 1.0 - shape.hit_rate(shape.rows(spread, push))
+            return 1.0 - shape.confidence(shape.rows(spread, push))
 
         if isinstance(region, Fixed):
             highest = self._most_push(shape, 0.0)
@@ -88,7 +88,7 @@ class Search:
         return spread, self._most_push(shape, spread)
 
     def search_region(self, spread: float | None, push: float | None) -> Absolute:
-        """The half width that lets the mean be estimated best; scanned coarsely, then step by step."""
+        """Return the half width that lets the mean be estimated best; scanned coarsely, then step by step."""
         small = self._small()
         cost: dict[int, float] = {}
 
@@ -164,7 +164,7 @@ class Search:
         return not self._over(shape, spread, push) <= 0.0
 
     def _over(self, shape: Grid, spread: float, push: float) -> float:
-        """The epsilon of the rows less what is allowed."""
+        """Return the epsilon of the rows less what is allowed."""
         return column_epsilon(shape.rows(spread, push)) - self.target * (1.0 + ROUNDING)
 
     def _check(self, shape: Grid, spread: float, push: float) -> None:
@@ -180,17 +180,17 @@ class Search:
         most = -math.expm1(-self._most_push(shape, 0.0))
         raise ParameterError(f"boost must be at most {most:.6g} to keep within epsilon, got {boost:.6g}")
 
-    def _small(self) -> Search:
+    def _small(self) -> ParameterSearch:
         if self.points <= SEARCH_POINTS:
             return self
         margin = self.margin
         if margin is not None:
             margin = round(margin * (SEARCH_POINTS - 1) / (self.points - 1))
-        return Search(SEARCH_POINTS, self.kernel, self.target, self.missing, margin)
+        return ParameterSearch(SEARCH_POINTS, self.kernel, self.target, self.missing, margin)
 
 
 def largest(over: Callable[[float], float], start: float, limit: float) -> float:
-    """The largest number up to the limit of which `over` is at most 0; 0 is taken to be such a one.
+    """Return the largest number up to the limit of which `over` is at most 0; 0 is taken to be such a one.
 
     By doubling, then by the chord (its kept end's value halved, as the Illinois rule has it) with a bisection
     every third time. Where what is allowed is not one interval from 0, the result is still allowed, though
@@ -221,7 +221,7 @@ def largest(over: Callable[[float], float], start: float, limit: float) -> float
 
 
 def least(cost: Callable[[float], float], low: float, high: float) -> float:
-    """Where the cost is least: a coarse scan, for it need not have one valley, then golden section."""
+    """Return where the cost is least, by a coarse scan for several valleys, then golden section."""
     marks = np.linspace(low, high, 13).tolist()
     costs = [cost(mark) for mark in marks]
     best = int(np.argmin(costs))

@@ -70,7 +70,7 @@ class HashPool:
     """
 
     def __init__(self, inputs: int, buckets: int) -> None:
-        """Sets the sizes.
+        """Set the sizes.
 
         Raises:
             ParameterError: If there is no field of so many elements here, or the pool is too large.
@@ -96,11 +96,11 @@ class HashPool:
 
     @property
     def symbols(self) -> int:
-        """How many pairs of a seed and a cell there are: cell y of seed s is the symbol s q + y."""
+        """The number of pairs of a seed and a bucket: bucket y of seed s is the symbol s q + y."""
         return self.seeds * self.buckets
 
-    def cell(self, seeds: Any, values: Any) -> Integers:  # noqa: ANN401 - whatever broadcasts as integers
-        """Gives the cell of values under seeds, both broadcast against each other, int64.
+    def bucket(self, seeds: Any, values: Any) -> Integers:  # noqa: ANN401 - whatever broadcasts as integers
+        """Return the cell of values under seeds, both broadcast against each other, int64.
 
         Args:
             seeds: 0..S-1, in the order of their directions read as numbers in base q.
@@ -109,7 +109,7 @@ class HashPool:
         return self._hashed(seeds, np.asarray(values, dtype=np.int64) * self.stride % self.points)
 
     def _hashed(self, seeds: Any, point: Any) -> Integers:  # noqa: ANN401 - the same
-        """The cell of points under seeds."""
+        """Return the cell of points under seeds."""
         q, direction = self.buckets, self._directions[np.asarray(seeds)]
         point = np.asarray(point, dtype=np.int64)
         found = np.zeros(np.broadcast_shapes(direction.shape, point.shape), dtype=np.int64)
@@ -119,8 +119,8 @@ class HashPool:
             direction, point = direction // q, point // q
         return found
 
-    def held(self, numbers: Floats) -> Floats:
-        """Gives the sum of numbers over the inputs of every cell, shape (S q,), from shape (K,)."""
+    def sums_by_bucket(self, numbers: Floats) -> Floats:
+        """Return the sum of numbers over the inputs of every cell, shape (S q,), from shape (K,)."""
         space = np.zeros(self.points)
         space[self._places] = numbers
         spectrum = np.fft.fftn(space.reshape(self._shape(self.points))).ravel()[self._characters]
@@ -128,7 +128,7 @@ class HashPool:
         return np.ascontiguousarray(cells.real).reshape(self.symbols)
 
     def members(self, inputs: Integers) -> Integers:
-        """Gives how many of a few inputs every cell holds, shape (S q,), by their hashes one by one.
+        """Return how many of a few inputs every cell holds, shape (S q,), by their hashes one by one.
 
         Args:
             inputs: 0..K - 1, each once, shape (n,).
@@ -144,7 +144,7 @@ class HashPool:
         return found
 
     def supports(self, counts: Floats) -> Floats:
-        """Gives the sum of counts over the cells that hold every input, shape (K,), from shape (S q,)."""
+        """Return the sum of counts over the cells that hold every input, shape (K,), from shape (S q,)."""
         cells = np.asarray(counts, dtype=np.float64).reshape(self.seeds, *self._shape(self.buckets))
         spectrum = np.fft.fftn(cells, axes=self._axes).reshape(self.seeds, self.buckets)
         space = np.zeros(self.points, dtype=np.complex128)
@@ -178,7 +178,7 @@ class HashPool:
 
     @cached_property
     def _characters(self) -> Integers:
-        """Which character of the space each character of each seed's cells is, shape (S, q)."""
+        """The character of the space for each character of each seed's buckets, shape (S, q)."""
         cells = np.arange(self.buckets)
         found = np.zeros((self.seeds, self.buckets), dtype=np.int64)
         place = 1
@@ -188,13 +188,13 @@ class HashPool:
         return found
 
     def _phase(self, one: Integers, other: Integers) -> Integers:
-        """What character `one` of a cell's additive group makes of cell `other`, in turns of 1/base."""
+        """Return character `one` of a bucket's additive group at bucket `other`, in turns of 1/base."""
         if self._modulus is None:
             return np.asarray(one * other % self.buckets)
         return np.asarray(np.bitwise_count(one & other).astype(np.int64) & 1)
 
     def _shape(self, size: int) -> tuple[int, ...]:
-        """The additive group of the field or the space, as that many places of the same base."""
+        """Return the additive group of the field or the space, as that many places of the same base."""
         places = 0
         while self._base**places < size:
             places += 1
@@ -205,7 +205,7 @@ class HashPool:
         return tuple(range(1, len(self._shape(self.buckets)) + 1))
 
     def _times(self, one: Integers, other: Integers) -> Integers:
-        """The product in the field."""
+        """Return the product in the field."""
         if self._modulus is None:
             return one * other % self.buckets
         product = np.zeros(np.broadcast_shapes(one.shape, other.shape), dtype=np.int64)
@@ -217,7 +217,7 @@ class HashPool:
 
 
 def _stride(points: int, buckets: int) -> int:
-    """The least number with no factor in common with q that is at least 0.618 q^d."""
+    """Return the least number with no factor in common with q that is at least 0.618 q^d."""
     stride = -(-points * 618 // 1000)
     while math.gcd(stride, buckets) > 1:
         stride += 1
@@ -225,7 +225,7 @@ def _stride(points: int, buckets: int) -> int:
 
 
 def field_orders(limit: int) -> Integers:
-    """Gives the sizes of the fields that pools are built over, up to a limit >= 4, in order, shape (n,)."""
+    """Return the sizes of the fields that pools are built over, up to a limit >= 4, in order, shape (n,)."""
     prime = np.ones(limit + 1, dtype=np.bool_)
     prime[:2] = False
     for divisor in range(2, math.isqrt(limit) + 1):

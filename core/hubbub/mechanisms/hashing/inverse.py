@@ -84,12 +84,12 @@ class HashInverse:
         return Solution(values, near * support + far * (n - support), categories, variances)
 
     def pull_back(self, functional: Numbers) -> Numbers:
-        """Give functional @ B, shape (M,)."""
-        held = functional @ self._hits() if self._exact else self._pool.held(functional)
+        """Return functional @ B, shape (M,)."""
+        held = functional @ self._hits() if self._exact else self._pool.sums_by_bucket(functional)
         return np.asarray(self._gain * held + self._base * functional.sum())
 
     def reach(self) -> Reach:
-        """Give the least and the largest that one report can add to every value and category."""
+        """Return the least and the largest that one report can add to every value and category."""
         low, high = np.zeros(len(self._sizes)), np.ones(len(self._sizes))
         for category, members in self._members():
             low[category], high[category] = members.min(), members.max()
@@ -102,7 +102,7 @@ class HashInverse:
         )
 
     def matrix(self) -> Numbers:
-        """Give B, shape (K, M).
+        """Return B, shape (K, M).
 
         Raises:
             ParameterError: It would have more than MAX_WEIGHTS entries.
@@ -110,18 +110,18 @@ class HashInverse:
         return np.asarray(self._gain * self._hits() + self._base)
 
     def _hits(self) -> NDArray[np.int64]:
-        """Which cells hold which inputs, shape (K, M), 0 or 1."""
+        """Return which bins hold which inputs, shape (K, M), 0 or 1."""
         if self.inputs * self.outputs > MAX_WEIGHTS:
             raise ParameterError(
                 f"a matrix must have at most {MAX_WEIGHTS} entries, got {self.inputs} x {self.outputs}"
             )
         seeds, inputs = np.arange(self._pool.seeds), np.arange(self.inputs)[:, None]
         hits = np.zeros((self.inputs, self.outputs), dtype=np.int64)
-        hits[inputs, seeds * self._pool.buckets + self._pool.cell(seeds, inputs)] = 1
+        hits[inputs, seeds * self._pool.buckets + self._pool.bucket(seeds, inputs)] = 1
         return hits
 
     def _members(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Each category of several inputs, and how many of them every cell holds, shape (M,)."""
+        """Return each category of several inputs, and how many of them every cell holds, shape (M,)."""
         if self._table is None and len(self._several) * self.outputs <= _KEPT:
             self._table = np.array([self._held(category) for category in self._several.tolist()])
         for row, category in enumerate(self._several.tolist()):
@@ -130,5 +130,5 @@ class HashInverse:
     def _held(self, category: int) -> NDArray[np.int64]:
         if self._sizes[category] <= _FEW:
             return self._pool.members(np.flatnonzero(self._category_of == category))
-        held = self._pool.held((self._category_of == category).astype(np.float64))
+        held = self._pool.sums_by_bucket((self._category_of == category).astype(np.float64))
         return np.rint(held).astype(np.int64)

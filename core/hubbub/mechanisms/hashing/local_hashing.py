@@ -53,7 +53,7 @@ class LocalHashing(FiniteChannel):
     kind = "local_hashing"
 
     def __init__(self, inputs: int, buckets: int, t: int, u: int) -> None:
-        """Sets the channel from its integers.
+        """Set the channel from its integers.
 
         Raises:
             ParameterError: If the integers do not make a channel that tells inputs apart.
@@ -73,25 +73,25 @@ class LocalHashing(FiniteChannel):
     def weight(self, x: int, y: int) -> int:  # noqa: D102 - inherited
         value = self._checked_input(x)
         seed, cell = divmod(self._checked_symbol(y), self.pool.buckets)
-        return self.t if self.pool.cell(seed, value) == cell else self.u
+        return self.t if self.pool.bucket(seed, value) == cell else self.u
 
     def row(self, x: int) -> NDArray[np.int64]:  # noqa: D102 - inherited
         seeds = np.arange(self.pool.seeds)
         weights = np.full(self.outputs, self.u, dtype=np.int64)
-        weights[seeds * self.pool.buckets + self.pool.cell(seeds, self._checked_input(x))] = self.t
+        weights[seeds * self.pool.buckets + self.pool.bucket(seeds, self._checked_input(x))] = self.t
         return weights
 
     def column(self, symbol: int) -> NDArray[np.int64]:  # noqa: D102 - inherited
         seed, cell = divmod(self._checked_symbol(symbol), self.pool.buckets)
-        own = self.pool.cell(seed, np.arange(self.inputs)) == cell
+        own = self.pool.bucket(seed, np.arange(self.inputs)) == cell
         return np.where(own, np.int64(self.t), np.int64(self.u))
 
     def select(self, value: int, draw: int) -> int:
-        """Gives the draw's seed, and within it what randomised response over the cells would."""
+        """Return the draw's seed, and within it what randomised response over the cells would."""
         seed, rest = divmod(draw, self.seed_total)
         cell = rest // self.u
         if cell >= self.pool.buckets:
-            cell = int(self.pool.cell(seed, value))
+            cell = int(self.pool.bucket(seed, value))
         return seed * self.pool.buckets + cell
 
     def select_many(self, values: NDArray[np.integer[Any]], draws: Words, out: Symbols) -> None:  # noqa: D102
@@ -99,18 +99,18 @@ class LocalHashing(FiniteChannel):
         seeds = draws // word(self.seed_total)
         cells = ((draws - seeds * word(self.seed_total)) // word(self.u)).astype(np.int64)
         true = np.flatnonzero(cells >= buckets)
-        cells[true] = self.pool.cell(seeds[true].astype(np.intp), values[true])
+        cells[true] = self.pool.bucket(seeds[true].astype(np.intp), values[true])
         np.copyto(out, seeds.astype(np.int64) * buckets + cells, casting="unsafe")
 
-    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        crowd = self.pool.held(shares)
-        return np.asarray((self.u * shares.sum() + (self.t - self.u) * crowd) / self.total)
+    def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        crowd = self.pool.sums_by_bucket(frequencies)
+        return np.asarray((self.u * frequencies.sum() + (self.t - self.u) * crowd) / self.total)
 
     def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
         return self._constant_divergence(self.t, self.u)
 
     def blocks(self) -> BlockDivergence:
-        """Gives one block: under some seed any two inputs have cells of their own."""
+        """Return one block: under some seed any two inputs have cells of their own."""
         return BlockDivergence.constant(self.inputs, fixed_up(self.t, self.u))
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
@@ -130,12 +130,12 @@ class LocalHashing(FiniteChannel):
     def inverse(
         self, *, category_of: NDArray[Any] | None = None, arithmetic: estimation.Arithmetic = "float64"
     ) -> estimation.Inverse:
-        """Give the left inverse of the channel; see `hubbub.estimation.inverses.inversion.invert`."""
+        """Return the left inverse of the channel; see `hubbub.estimation.inverses.inversion.invert`."""
         return hashing.HashInverse(self, category_of=category_of, arithmetic=arithmetic)
 
 
 def local_hashing(inputs: int, *, epsilon: float, buckets: int | None = None) -> LocalHashing:
-    """Gives local hashing of K inputs with the public pool of its number of cells.
+    """Return local hashing of K inputs with the public pool of its number of cells.
 
     Args:
         inputs: K, 2 to MAX_INPUTS.
@@ -169,7 +169,7 @@ def local_hashing(inputs: int, *, epsilon: float, buckets: int | None = None) ->
 
 
 def _possible(inputs: int) -> NDArray[np.int64]:
-    """The numbers of buckets that a pool can have, up to the first that one seed is enough for."""
+    """Return the numbers of buckets that a pool can have, up to the first that one seed is enough for."""
     orders = field_orders(max(2 * inputs, 4))  # there is a prime between K and 2 K
     orders = orders[: np.searchsorted(orders, inputs) + 1]
     return orders[orders * (_points(inputs, orders) - 1) // (orders - 1) <= MAX_SYMBOLS]
@@ -192,7 +192,7 @@ def _mean_variances(inputs: int, orders: NDArray[np.int64], ratio: float) -> NDA
 
 
 def _weights(pool: HashPool, ceiling: Fraction) -> tuple[int, int]:
-    """The weights t and u under each seed, as `symmetric_weights` has them for one."""
+    """Return the weights t and u under each seed, as `symmetric_weights` has them for one."""
     aim = math.log(ceiling)
     for limit in TOTALS:
         u = math.floor(Fraction(limit, pool.seeds) / (ceiling + pool.buckets - 1))

@@ -20,8 +20,8 @@ Sizes: TypeAlias = "Sequence[int | Sizes]"
 """Categories: each is its number of values, or the categories that it consists of."""
 
 
-class Nesting:
-    """Nested groupings of the inputs 0..K-1, every cell contiguous; the last level has one cell per input.
+class Hierarchy:
+    """A hierarchy of groupings of the inputs 0..K-1, every cell contiguous; the last has one cell per input.
 
     Attributes:
         inputs: K.
@@ -30,7 +30,7 @@ class Nesting:
     """
 
     def __init__(self, inputs: int, sizes: Sequence[Sequence[int]]) -> None:
-        """Sets the groupings.
+        """Set the groupings.
 
         Raises:
             ParameterError: If a level's sizes do not add up to K, or a level does not split the one before.
@@ -65,8 +65,8 @@ class Nesting:
             array.setflags(write=False)
 
     @classmethod
-    def of(cls, sizes: Sizes) -> Nesting:
-        """Gives the nesting of categories of categories; where a branch ends early its value repeats.
+    def of(cls, sizes: Sizes) -> Hierarchy:
+        """Return the nesting of categories of categories; where a branch ends early its value repeats.
 
         Raises:
             ParameterError: If it is no such tree, or has one level only.
@@ -84,8 +84,8 @@ class Nesting:
         return cls(sum(levels[0]), levels)
 
     @classmethod
-    def joined(cls, inputs: int, sizes: Sequence[int]) -> Nesting:
-        """Gives the nesting whose levels' sizes stand one after another, each level summing to K.
+    def joined(cls, inputs: int, sizes: Sequence[int]) -> Hierarchy:
+        """Return the nesting whose levels' sizes stand one after another, each level summing to K.
 
         Raises:
             ParameterError: If they do not.
@@ -103,17 +103,17 @@ class Nesting:
         return cls(inputs, levels)
 
     @property
-    def flat(self) -> list[int]:
+    def concatenated(self) -> list[int]:
         """The sizes of all levels one after another, as `joined` reads them."""
         return [int(size) for level in self.sizes for size in level]
 
     @property
-    def cells(self) -> list[int]:
-        """How many cells each level has, the last one included."""
+    def bins(self) -> list[int]:
+        """The number of cells of each level, the last one included."""
         return [*(level.size for level in self.sizes), self.inputs]
 
     def farthest(self, odds: Sequence[tuple[int, int]]) -> list[Fraction]:
-        """Gives, per level, the largest ratio for two inputs that differ at it and all below.
+        """Return, per level, the largest ratio for two inputs that differ at it and all below.
 
         Args:
             odds: Per level the largest ratio of a symbol about it.
@@ -122,7 +122,7 @@ class Nesting:
         return [max(ratios[k:]) for k in range(len(ratios))]
 
     def blocks(self, odds: Sequence[tuple[int, int]]) -> BlockDivergence:
-        """Gives the max-divergence in quanta: the largest over the levels at which two inputs differ."""
+        """Return the max-divergence in units: the largest over the levels at which two inputs differ."""
         quanta = [fixed_up(ratio.numerator, ratio.denominator) for ratio in self.farthest(odds)]
         count = self.sizes[-1].size
         if count > MAX_BLOCKS or len(set(quanta)) == 1:
@@ -135,7 +135,7 @@ class Nesting:
         return BlockDivergence(self.labels[-2], across, np.full(count, quanta[-1], dtype=np.int64))
 
     def divergence(self, odds: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
-        """Gives the max-divergence in nats, shape (K, K)."""
+        """Return the max-divergence in nats, shape (K, K)."""
         logs = np.array([*(np.log(float(ratio)) for ratio in self.farthest(odds)), 0.0])
         common = np.zeros((self.inputs, self.inputs), dtype=np.intp)
         for labels in self.labels:
@@ -153,7 +153,7 @@ def _listed(sizes: object) -> list[int | Sizes]:
 
 
 def _count(node: object) -> int:
-    """How many inputs a category has."""
+    """Return the number of inputs of a category."""
     if type(node) is int and node > 0:  # nearly all are, and there may be thousands
         return node
     if isinstance(node, int | np.integer) and not isinstance(node, bool):

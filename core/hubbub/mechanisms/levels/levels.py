@@ -1,9 +1,9 @@
 """Level sampling: a public coin picks a level of a tree of categories; the report is about that level alone.
 
-Half the crowd may tell its category and half its value, each at the full epsilon by the best mechanism for so
-many cells, instead of everybody telling both at once. The level is part of the symbol, so the channel's row
-for an input joins the levels' rows, each times the level's share; its epsilon is the largest of theirs, and
-D(x, x') the largest over the levels at which x and x' differ. The coin knows no value.
+Half the population may tell its category and half its value, each at the full epsilon by the best mechanism
+for so many cells, instead of everybody telling both at once. The level is part of the symbol, so the
+channel's row for an input joins the levels' rows, each times the level's share; its epsilon is the largest of
+theirs, and D(x, x') the largest over the levels at which x and x' differ. The coin knows no value.
 
 Level and symbol are one draw: who memoises an answer memoises both.
 """
@@ -26,7 +26,7 @@ from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets, Suppor
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.grr import NARROW_LOSS, TOTALS
-from hubbub.mechanisms.levels.hierarchy import Nesting, Sizes
+from hubbub.mechanisms.levels.hierarchy import Hierarchy, Sizes
 from hubbub.mechanisms.subset import SubsetSelection, subset_selection
 from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
 from hubbub.numeric.randomness import Words
@@ -46,21 +46,21 @@ class Levels(FiniteChannel):
 
     kind = "levels"
 
-    def __init__(self, nesting: Nesting, t: Sequence[int], u: Sequence[int]) -> None:
-        """Sets the channel from its integers, one per level in t and in u.
+    def __init__(self, hierarchy: Hierarchy, t: Sequence[int], u: Sequence[int]) -> None:
+        """Set the channel from its integers, one per level in t and in u.
 
         Raises:
             ParameterError: If the integers do not make a channel that tells cells apart.
         """
-        counts = nesting.cells
+        counts = hierarchy.bins
         if not len(t) == len(u) == len(counts):
             raise ParameterError(f"levels must have two weights each, got {len(t)} for {len(counts)} levels")
         for true, other in zip(t, u, strict=True):
             if not 1 <= other < true:
                 raise ParameterError(f"levels' weights must satisfy t > u >= 1, got {true} and {other}")
-        self.nesting, self.t, self.u = nesting, tuple(t), tuple(u)
+        self.hierarchy, self.t, self.u = hierarchy, tuple(t), tuple(u)
         totals = [true + (cells - 1) * other for true, other, cells in zip(t, u, counts, strict=True)]
-        super().__init__(nesting.inputs, sum(counts), sum(totals))
+        super().__init__(hierarchy.inputs, sum(counts), sum(totals))
         self._totals, self._counts = totals, counts
         self._first_draws = [sum(totals[:k]) for k in range(len(totals))]
         self._first_symbols = [sum(counts[:k]) for k in range(len(counts))]
@@ -71,34 +71,34 @@ class Levels(FiniteChannel):
 
     @cached_property
     def epsilon(self) -> float:  # noqa: D102 - inherited
-        worst = self.nesting.farthest(self._odds)[0]
+        worst = self.hierarchy.farthest(self._odds)[0]
         return log_above(worst.numerator, worst.denominator)
 
     def weight(self, x: int, y: int) -> int:  # noqa: D102 - inherited
         value, symbol = self._checked_input(x), self._checked_symbol(y)
         level = bisect_right(self._first_symbols, symbol) - 1
-        own = self.nesting.labels[level][value] == symbol - self._first_symbols[level]
+        own = self.hierarchy.labels[level][value] == symbol - self._first_symbols[level]
         return self.t[level] if own else self.u[level]
 
     def row(self, x: int) -> NDArray[np.int64]:  # noqa: D102 - inherited
         value = self._checked_input(x)
         weights = np.repeat(np.array(self.u, dtype=np.int64), self._counts)
-        for first, labels, true in zip(self._first_symbols, self.nesting.labels, self.t, strict=True):
+        for first, labels, true in zip(self._first_symbols, self.hierarchy.labels, self.t, strict=True):
             weights[first + labels[value]] = true
         return weights
 
     def column(self, symbol: int) -> NDArray[np.int64]:  # noqa: D102 - inherited
         index = self._checked_symbol(symbol)
         level = bisect_right(self._first_symbols, index) - 1
-        own = self.nesting.labels[level] == index - self._first_symbols[level]
+        own = self.hierarchy.labels[level] == index - self._first_symbols[level]
         return np.where(own, np.int64(self.t[level]), np.int64(self.u[level]))
 
     def select(self, value: int, draw: int) -> int:
-        """Gives the draw's level, and within it what randomised response over its cells would."""
+        """Return the draw's level, and within it what randomised response over its cells would."""
         level = bisect_right(self._first_draws, draw) - 1
         cell = (draw - self._first_draws[level]) // self.u[level]
         if cell >= self._counts[level]:
-            cell = int(self.nesting.labels[level][value])
+            cell = int(self.hierarchy.labels[level][value])
         return self._first_symbols[level] + cell
 
     def select_many(self, values: NDArray[np.integer[Any]], draws: Words, out: Symbols) -> None:  # noqa: D102
@@ -106,26 +106,26 @@ class Levels(FiniteChannel):
         for level, (start, total) in enumerate(zip(self._first_draws, self._totals, strict=True)):
             where = np.flatnonzero((draws >= word(start)) & (draws <= word(start + total - 1)))
             cells = (draws[where] - word(start)) // word(self.u[level])
-            own = self.nesting.labels[level][values[where]]
+            own = self.hierarchy.labels[level][values[where]]
             out[where] = np.where(cells < word(self._counts[level]), cells, own) + self._first_symbols[level]
 
-    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
+    def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
         parts = []
-        for labels, true, other in zip(self.nesting.labels, self.t, self.u, strict=True):
-            crowd = np.bincount(labels, weights=shares)
-            parts.append((other * shares.sum() + (true - other) * crowd) / self.total)
+        for labels, true, other in zip(self.hierarchy.labels, self.t, self.u, strict=True):
+            crowd = np.bincount(labels, weights=frequencies)
+            parts.append((other * frequencies.sum() + (true - other) * crowd) / self.total)
         return np.concatenate(parts)
 
     def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
         self._refuse_above(self.inputs, "divergence")
-        return self.nesting.divergence(self._odds)
+        return self.hierarchy.divergence(self._odds)
 
     def blocks(self) -> BlockDivergence:  # noqa: D102 - inherited
-        return self.nesting.blocks(self._odds)
+        return self.hierarchy.blocks(self._odds)
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """What symbols are about, coarsest level first."""
+        """The levels that symbols are about, coarsest first."""
         return tuple(
             Level(
                 labels,
@@ -133,12 +133,12 @@ class Levels(FiniteChannel):
                 Support(Fraction(true, total), Fraction(other, total), Fraction(0), Fraction(0), 1),
             )
             for labels, total, true, other in zip(
-                self.nesting.labels, self._totals, self.t, self.u, strict=True
+                self.hierarchy.labels, self._totals, self.t, self.u, strict=True
             )
         )
 
     def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:
-        """Gives per level how many reports are about it, and their counts."""
+        """Return per level how many reports are about it, and their counts."""
         del n
         parts = np.split(counts, self._first_symbols[1:])
         return [(float(part.sum()), part) for part in parts]
@@ -147,7 +147,7 @@ class Levels(FiniteChannel):
         return {
             "kind": self.kind,
             "inputs": self.inputs,
-            "sizes": self.nesting.flat,
+            "sizes": self.hierarchy.concatenated,
             "t": list(self.t),
             "u": list(self.u),
         }
@@ -155,8 +155,8 @@ class Levels(FiniteChannel):
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
         check_spec_keys(spec, "inputs", "sizes", "t", "u")
-        nesting = Nesting.joined(spec_int(spec, "inputs"), spec_ints(spec, "sizes"))
-        return cls(nesting, spec_ints(spec, "t"), spec_ints(spec, "u"))
+        hierarchy = Hierarchy.joined(spec_int(spec, "inputs"), spec_ints(spec, "sizes"))
+        return cls(hierarchy, spec_ints(spec, "t"), spec_ints(spec, "u"))
 
 
 class SetLevels(SetChannel):
@@ -175,33 +175,33 @@ class SetLevels(SetChannel):
     kind = "set_levels"
 
     def __init__(
-        self, nesting: Nesting, shares: Sequence[int], sizes: Sequence[int], held: Sequence[int]
+        self, hierarchy: Hierarchy, shares: Sequence[int], sizes: Sequence[int], p_draws: Sequence[int]
     ) -> None:
-        """Sets the channel from its integers, one per level in each of the three.
+        """Set the channel from its integers, one per level in each of the three.
 
         Args:
-            nesting: The groupings.
+            hierarchy: The groupings.
             shares: See above; they sum to 2^32.
             sizes: How many cells a set about each level holds.
-            held: In how many of 2^32 draws the true cell is among them.
+            p_draws: In how many of 2^32 draws the true cell is among them.
 
         Raises:
             ParameterError: If the integers do not make a channel that tells cells apart.
         """
-        depth = len(nesting.cells)
-        if not len(shares) == len(sizes) == len(held) == depth:
+        depth = len(hierarchy.bins)
+        if not len(shares) == len(sizes) == len(p_draws) == depth:
             raise ParameterError(f"each of {depth} levels must have three integers, got {len(shares)}")
         if min(shares) < 1 or sum(shares) != WORD:
             raise ParameterError(
                 f"the shares of levels must be at least 1 and sum to 2^32, got {sum(shares)}"
             )
-        self.nesting, self.shares = nesting, tuple(shares)
+        self.hierarchy, self.shares = hierarchy, tuple(shares)
         self.oracles = tuple(
-            SubsetSelection(*numbers) for numbers in zip(nesting.cells, sizes, held, strict=True)
+            SubsetSelection(*numbers) for numbers in zip(hierarchy.bins, sizes, p_draws, strict=True)
         )
         limits = np.concatenate([[WORD], *(oracle.limits for oracle in self.oracles)])
-        super().__init__(nesting.inputs, depth + sum(nesting.cells), limits)
-        self._cells = _stretches(depth, nesting.cells)
+        super().__init__(hierarchy.inputs, depth + sum(hierarchy.bins), limits)
+        self._cells = _stretches(depth, hierarchy.bins)
         self._words = _stretches(1, [oracle.words for oracle in self.oracles])
 
     @property
@@ -210,49 +210,49 @@ class SetLevels(SetChannel):
 
     @cached_property
     def epsilon(self) -> float:  # noqa: D102 - inherited
-        worst = self.nesting.farthest(self._odds)[0]
+        worst = self.hierarchy.farthest(self._odds)[0]
         return log_above(worst.numerator, worst.denominator)
 
     def column(self, symbol: bytes | Sets) -> NDArray[np.int64]:  # noqa: D102 - inherited
         level, members = self._about(symbol)
         inside, outside = self.oracles[level].odds
-        return np.where(members[self.nesting.labels[level]], np.int64(inside), np.int64(outside))
+        return np.where(members[self.hierarchy.labels[level]], np.int64(inside), np.int64(outside))
 
     def log_likelihood(self, symbol: bytes | Sets) -> NDArray[np.float64]:  # noqa: D102 - inherited
         level, members = self._about(symbol)
         own = self.oracles[level].log_likelihood(np.packbits(members, bitorder="little"))
-        return math.log(self.shares[level] / WORD) + own[self.nesting.labels[level]]
+        return math.log(self.shares[level] / WORD) + own[self.hierarchy.labels[level]]
 
     def _about(self, symbol: bytes | Sets) -> tuple[int, NDArray[np.bool_]]:
-        """A symbol's level, and which of its cells it holds."""
+        """Return a symbol's level, and which of its cells it holds."""
         members = self._members(symbol)
         level = int(np.argmax(members[: len(self.shares)]))
         return level, members[self._cells[level]]
 
     def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
         self._refuse_above(self.inputs, "divergence")
-        return self.nesting.divergence(self._odds)
+        return self.hierarchy.divergence(self._odds)
 
     def blocks(self) -> BlockDivergence:  # noqa: D102 - inherited
-        return self.nesting.blocks(self._odds)
+        return self.hierarchy.blocks(self._odds)
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:  # noqa: D102 - inherited
         return tuple(
             Level(labels, Fraction(share, WORD), oracle.levels[0].support)
-            for labels, share, oracle in zip(self.nesting.labels, self.shares, self.oracles, strict=True)
+            for labels, share, oracle in zip(self.hierarchy.labels, self.shares, self.oracles, strict=True)
         )
 
     def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:  # noqa: D102
         del n
         return [(float(counts[level]), counts[cells]) for level, cells in enumerate(self._cells)]
 
-    def expected(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        picked = np.array(self.shares) / WORD * shares.sum()
-        return np.concatenate([picked, super().expected(shares)])
+    def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        picked = np.array(self.shares) / WORD * frequencies.sum()
+        return np.concatenate([picked, super().expected(frequencies)])
 
     def sends(self, members: int) -> bool:
-        """Whether one level is named, and only cells of it are held, as many as its sets hold."""
+        """Return whether one level is named, and only cells of it are held, as many as its sets hold."""
         depth = len(self.shares)
         named, held = members & ((1 << depth) - 1), members >> depth << depth
         if named.bit_count() != 1:
@@ -263,9 +263,9 @@ class SetLevels(SetChannel):
         return own == held and own.bit_count() == self.oracles[level].size
 
     def contains_sets(self, symbols: Sets) -> NDArray[np.bool_]:
-        """Gives the same for packed sets, shape (n,), bool."""
+        """Return the same for packed sets, shape (n,), bool."""
         valid = self._spare_is_zero(symbols)
-        members = np.unpackbits(symbols, axis=1, count=self.cells, bitorder="little")
+        members = np.unpackbits(symbols, axis=1, count=self.bins, bitorder="little")
         depth = len(self.shares)
         valid &= members[:, :depth].sum(axis=1) == 1
         level = np.argmax(members[:, :depth], axis=1)
@@ -287,7 +287,7 @@ class SetLevels(SetChannel):
         for level, oracle in enumerate(self.oracles):
             where = np.flatnonzero(picked == level)
             members = np.zeros((where.size, oracle.inputs), dtype=np.bool_)
-            own = self.nesting.labels[level][values[where]]
+            own = self.hierarchy.labels[level][values[where]]
             oracle.fill(own, attempts[where, self._words[level]], members)
             out[where, self._cells[level]] = members
 
@@ -295,17 +295,17 @@ class SetLevels(SetChannel):
         return {
             "kind": self.kind,
             "inputs": self.inputs,
-            "sizes": self.nesting.flat,
+            "sizes": self.hierarchy.concatenated,
             "shares": list(self.shares),
             "subset": [oracle.size for oracle in self.oracles],
-            "held": [oracle.held for oracle in self.oracles],
+            "held": [oracle.p_draws for oracle in self.oracles],
         }
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
         check_spec_keys(spec, "inputs", "sizes", "shares", "subset", "held")
-        nesting = Nesting.joined(spec_int(spec, "inputs"), spec_ints(spec, "sizes"))
-        return cls(nesting, *(spec_ints(spec, key) for key in ("shares", "subset", "held")))
+        hierarchy = Hierarchy.joined(spec_int(spec, "inputs"), spec_ints(spec, "sizes"))
+        return cls(hierarchy, *(spec_ints(spec, key) for key in ("shares", "subset", "held")))
 
 
 def levels(
@@ -315,7 +315,7 @@ def levels(
     shares: Sequence[float] | None = None,
     oracles: Literal["best", "grr"] = "best",
 ) -> Levels | SetLevels:
-    """Gives level sampling over a tree of categories.
+    """Return level sampling over a tree of categories.
 
     Args:
         sizes: Values per category, inputs numbered category by category; or, for a category that consists of
@@ -335,19 +335,19 @@ def levels(
     >>> levels([10] * 9, epsilon=1.0).width
     13
     """
-    nesting = Nesting.of(sizes)
+    hierarchy = Hierarchy.of(sizes)
     declared = checked_epsilon(epsilon)
-    parts = _checked_shares(shares, len(nesting.cells))
+    parts = _checked_shares(shares, len(hierarchy.bins))
     if oracles not in ("best", "grr"):
         raise ParameterError(f'oracles must be "best" or "grr", got {oracles!r}')
     if oracles == "best":
-        chosen = [subset_selection(cells, epsilon=declared) for cells in nesting.cells]
+        chosen = [subset_selection(cells, epsilon=declared) for cells in hierarchy.bins]
         if any(oracle.size > 1 for oracle in chosen):
             bounds = [math.floor(sum(parts[: k + 1]) * WORD) for k in range(len(parts) - 1)]
             whole = np.diff([0, *bounds, WORD]).tolist()
-            return SetLevels(nesting, whole, [o.size for o in chosen], [o.held for o in chosen])
-    t, u = _weights(nesting.cells, parts, exp_below(declared - HEADROOM))
-    return Levels(nesting, t, u)
+            return SetLevels(hierarchy, whole, [o.size for o in chosen], [o.p_draws for o in chosen])
+    t, u = _weights(hierarchy.bins, parts, exp_below(declared - HEADROOM))
+    return Levels(hierarchy, t, u)
 
 
 def _checked_shares(shares: Sequence[float] | None, depth: int) -> list[Fraction]:
@@ -363,7 +363,7 @@ def _checked_shares(shares: Sequence[float] | None, depth: int) -> list[Fraction
 def _weights(
     counts: Sequence[int], shares: Sequence[Fraction], ceiling: Fraction
 ) -> tuple[list[int], list[int]]:
-    """Weights t and u per level with t/u at most the ceiling, and totals in proportion to the shares."""
+    """Return weights t and u per level, t/u at most the ceiling, totals in proportion to the shares."""
     aim = math.log(ceiling)
     for limit in TOTALS:
         u = [math.floor(share * limit / (ceiling + n - 1)) for share, n in zip(shares, counts, strict=True)]
@@ -379,5 +379,5 @@ def _weights(
 
 
 def _stretches(start: int, sizes: Sequence[int]) -> list[slice]:
-    """Stretches of these sizes one after another, the first of which begins at start."""
+    """Return stretches of these sizes one after another, the first of which begins at start."""
     return [slice(start + sum(sizes[:k]), start + sum(sizes[: k + 1])) for k in range(len(sizes))]

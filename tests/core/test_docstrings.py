@@ -1,0 +1,72 @@
+"""The check of docstrings catches what it is for."""
+
+from __future__ import annotations
+
+import docstrings
+import pytest
+
+GOOD = {
+    "module": ["The bytes that travel.", "Exact deduplication: 64-bit keys in a table."],
+    "class": ["A device that takes signed lists.", "The error that a lease is lost."],
+    "function": [
+        "Return the digest of a survey.",
+        "Raise LedgerLocked in a fork.",
+        "Return f, f' (eq. 4 of Pan).",
+    ],
+    "property": ["The number of inputs.", "K, how many inputs there are."],
+}
+BAD = [
+    ("module", "What the log holds.", "must not begin with 'What'"),
+    ("class", "Where letters are kept.", "must not begin with 'Where'"),
+    ("property", "How many inputs there are.", "must not begin with 'How'"),
+    ("property", "Whether it is open.", "must not begin with 'Whether'"),
+    ("function", "Whoever asks is told.", "must not begin with 'Whoever'"),
+    ("module", "The same for sets.", "must not begin with 'The same'"),
+    ("function", "Return it", "must end with a full stop"),
+    ("function", "Return it. Nothing changes.", "must be one sentence"),
+    ("function", "Returns the digest.", "must begin with a verb in the imperative, got 'Returns'"),
+    ("function", "The digest of a survey.", "must begin with a verb in the imperative, got 'The'"),
+    ("class", "Keeps the counts.", "must begin with an article, got 'Keeps'"),
+    ("property", "Return the digest.", "must be a noun phrase, got 'Return'"),
+]
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_plain_first_lines_pass(kind: str) -> None:
+    assert [fault for line in GOOD[kind] for fault in docstrings.faults(line, kind)] == []
+
+
+@pytest.mark.parametrize(("kind", "line", "fault"), BAD)
+def test_a_bad_first_line_is_named_with_its_fault(kind: str, line: str, fault: str) -> None:
+    assert fault in list(docstrings.faults(line, kind))
+
+
+def test_every_kind_of_docstring_is_read_with_its_line() -> None:
+    source = (
+        '"""What it is."""\n'
+        "class C:\n"
+        '    """Keeps it."""\n'
+        "    @property\n"
+        "    def p(self):\n"
+        '        """Return it."""\n'
+        "    async def f(self):\n"
+        '        """It is done.\n\n        At length.\n        """\n'
+        "def undocumented(): ...\n"
+    )
+    found = docstrings.check(source)
+    assert [fault.split(":")[0] for fault in found] == ["1", "3", "6", "8"]
+
+
+def test_the_source_has_no_fault_and_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert docstrings.main() == 0, capsys.readouterr().err
+
+
+def test_a_tree_without_source_does_not_pass(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(docstrings, "ROOT", tmp_path)
+    assert docstrings.main() == 1
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core" / "bad.py").write_text('"""What it is."""\n')
+    assert docstrings.main() == 1
+    assert "core/bad.py:1: must not begin with 'What'" in capsys.readouterr().err

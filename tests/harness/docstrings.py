@@ -1,0 +1,245 @@
+"""The rule for the first line of a docstring, held in every source package by `make check`.
+
+A first line is one plain sentence. A function's begins with a verb in the imperative ("Return ...",
+"Raise ..."), a class's with an article, and none with a question word or with "The same".
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = next(
+    folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists()
+)
+PACKAGES: Final = ("core", "client", "topic", "collector", "aggregator", "deploy")
+
+BANNED: Final = ("What", "Whether", "How", "Where", "Whoever", "Who", "Why", "Which", "The same")
+ARTICLES: Final = frozenset({"A", "An", "The", "One", "Two", "Every", "Any", "All", "Some", "Several"})
+VERBS: Final = frozenset(
+    [
+        "Accept",
+        "Give",
+        "Let",
+        "Receive",
+        "Add",
+        "Answer",
+        "Append",
+        "Apply",
+        "Archive",
+        "Ask",
+        "Begin",
+        "Bind",
+        "Bound",
+        "Bring",
+        "Build",
+        "Call",
+        "Change",
+        "Check",
+        "Choose",
+        "Clear",
+        "Climb",
+        "Close",
+        "Collect",
+        "Compare",
+        "Compile",
+        "Compute",
+        "Connect",
+        "Consume",
+        "Convert",
+        "Copy",
+        "Count",
+        "Create",
+        "Cut",
+        "Deal",
+        "Decide",
+        "Declare",
+        "Decode",
+        "Delete",
+        "Discard",
+        "Divide",
+        "Do",
+        "Draw",
+        "Drop",
+        "Encode",
+        "End",
+        "Ensure",
+        "Erase",
+        "Estimate",
+        "Fill",
+        "Find",
+        "Forget",
+        "Format",
+        "Free",
+        "Go",
+        "Grow",
+        "Hand",
+        "Handle",
+        "Have",
+        "Hold",
+        "Judge",
+        "Keep",
+        "Lay",
+        "Let",
+        "Load",
+        "Log",
+        "Look",
+        "Lower",
+        "Make",
+        "Map",
+        "Mark",
+        "Merge",
+        "Migrate",
+        "Move",
+        "Note",
+        "Open",
+        "Pair",
+        "Parse",
+        "Pause",
+        "Pin",
+        "Prepare",
+        "Print",
+        "Process",
+        "Produce",
+        "Project",
+        "Publish",
+        "Put",
+        "Query",
+        "Raise",
+        "Read",
+        "Rebuild",
+        "Record",
+        "Refuse",
+        "Register",
+        "Release",
+        "Remember",
+        "Remove",
+        "Rename",
+        "Render",
+        "Replace",
+        "Replay",
+        "Reserve",
+        "Reset",
+        "Restore",
+        "Return",
+        "Revoke",
+        "Round",
+        "Run",
+        "Sample",
+        "Save",
+        "Say",
+        "Scale",
+        "Seal",
+        "See",
+        "Send",
+        "Serve",
+        "Set",
+        "Settle",
+        "Show",
+        "Skip",
+        "Solve",
+        "Sort",
+        "Split",
+        "Start",
+        "Step",
+        "Stop",
+        "Store",
+        "Sum",
+        "Sync",
+        "Take",
+        "Tell",
+        "Test",
+        "Try",
+        "Turn",
+        "Update",
+        "Use",
+        "Validate",
+        "Verify",
+        "Void",
+        "Wait",
+        "Walk",
+        "Watch",
+        "Work",
+        "Write",
+        "Yield",
+    ]
+)
+"""Verbs that a function's first line may begin with; a new one is added here by whoever needs it."""
+
+_SECOND_SENTENCE: Final = re.compile(r"[a-z0-9)`\]][.!?] +[A-Z`]")
+_ABBREVIATION: Final = re.compile(r"\b(e\.g|i\.e|eq|cf|vs)\. ")
+
+
+def faults(line: str, kind: str) -> Iterator[str]:
+    """Yield what is wrong with the first line of a docstring.
+
+    Args:
+        line: The first line.
+        kind: "module", "class", "property" or "function".
+    """
+    first = line.split(maxsplit=1)[0] if line.strip() else ""
+    for banned in BANNED:
+        if re.match(rf"{banned}\b", line):
+            yield f"must not begin with {banned!r}"
+    if not line.endswith("."):
+        yield "must end with a full stop"
+    if _SECOND_SENTENCE.search(_ABBREVIATION.sub("", line)):
+        yield "must be one sentence"
+    word = first.strip(",:;.")
+    if kind == "function" and word not in VERBS:
+        yield f"must begin with a verb in the imperative, got {first!r}"
+    if kind == "class" and word not in ARTICLES:
+        yield f"must begin with an article, got {first!r}"
+    if kind == "property" and word in VERBS:
+        yield f"must be a noun phrase, got {first!r}"
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """Yield the line number, the first line and the kind of every docstring of a module."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        text = ast.get_docstring(node)
+        if text is None:
+            continue
+        yield node.body[0].lineno, text.split("\n", 1)[0], _kind(node)
+
+
+def _kind(node: ast.AST) -> str:
+    if isinstance(node, ast.Module):
+        return "module"
+    if isinstance(node, ast.ClassDef):
+        return "class"
+    decorators = [ast.unparse(each) for each in getattr(node, "decorator_list", [])]
+    return "property" if any(each.endswith("property") for each in decorators) else "function"
+
+
+def check(source: str) -> list[str]:
+    """Return the faults of a module's docstrings, each with its line."""
+    return [
+        f"{number}: {fault}: {line!r}"
+        for number, line, kind in docstrings(ast.parse(source))
+        for fault in faults(line, kind)
+    ]
+
+
+def main() -> int:
+    """Print every fault in the source packages, and return 1 if there is any."""
+    found = read = 0
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            read += 1
+            for fault in check(path.read_text(encoding="utf-8")):
+                found += 1
+                print(f"{path.relative_to(ROOT)}:{fault}", file=sys.stderr)
+    if not read:
+        print("no source was found to check", file=sys.stderr)
+    return int(bool(found) or not read)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
