@@ -203,13 +203,13 @@ class RoundInLog:
     Attributes:
         counts: Reports that count, per symbol.
         tally: Verdicts up to the seal, in the order of Accounting.
-        afterwards: Verdicts after it.
+        after_seal: Verdicts after it.
         sealed_at: Where the first seal lies.
     """
 
     counts: NDArray[np.int64]
     tally: NDArray[np.int64] = field(default_factory=lambda: np.zeros(7, np.int64))
-    afterwards: NDArray[np.int64] = field(default_factory=lambda: np.zeros(7, np.int64))
+    after_seal: NDArray[np.int64] = field(default_factory=lambda: np.zeros(7, np.int64))
     sealed_at: int | None = None
 
 
@@ -282,7 +282,7 @@ class Audit:
                 if known.sealed_at is None:
                     known.tally += tally
                 else:
-                    known.afterwards += tally
+                    known.after_seal += tally
                 change[:7] += tally
         return change
 

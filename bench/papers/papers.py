@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 import paper_accounting
-from subsampling import Query, acceptance, best_rate, sampled, spendable
+from subsampling import AggregateQuery, acceptance, best_rate, sampled, spendable
 
 from hubbub.filter import Box, Regression
 from hubbub.filter.regression.branching import BranchAndBound
@@ -131,7 +131,7 @@ def budget_recycling() -> Iterator[Figure]:
             (f"{claimed_delta:.3g}"),
             f"{exact_ten.delta(at):.3g}",
         )
-    query = Query("count", 10_000, math.sqrt(0.09), 1.0)
+    query = AggregateQuery("count", 10_000, math.sqrt(0.09), 1.0)
     unscaled = {p: spendable(0.1, DELTA, p) for p in (0.1, 1.0)}
     sigmas = {p: gaussian_sigma(*unscaled[p], 1.0) for p in unscaled}
     yield (

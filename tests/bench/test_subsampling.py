@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import subsampling
 from scipy import integrate, stats
-from subsampling import Query, acceptance, amplified, best_rate, sampled, spendable
+from subsampling import AggregateQuery as Query
+from subsampling import acceptance, amplified, best_rate, sampled, spendable
 
 from hubbub.errors import ParameterError
 from hubbub.privacy_profile.profile import AbsoluteRegion, BoostedNoise, Gaussian, Laplace, Profile
@@ -147,9 +148,15 @@ def test_the_best_rate_is_no_worse_than_any_other():
         (lambda: amplified(1.0, 1e-5, 1.5), "a sampling rate must be a number in [0, 1], got 1.5"),
         (lambda: spendable(-1.0, 1e-5, 0.5), "epsilon must be a number in"),
         (lambda: spendable(1.0, 2.0, 0.5), "delta must be a number in [0, 1], got 2.0"),
-        (lambda: Query("mode", 10, 1.0, 1.0), "kind of a query must be sum, average or count, got 'mode'"),
+        (
+            lambda: Query("mode", 10, 1.0, 1.0),
+            "kind of a query must be sum, average or count, got 'mode'",
+        ),
         (lambda: Query("sum", 0, 1.0, 1.0), "people of a query must be a whole number >= 1, got 0"),
-        (lambda: Query("sum", 10, 0.0, 1.0), "deviation of a query must be a positive finite number"),
+        (
+            lambda: Query("sum", 10, 0.0, 1.0),
+            "deviation of a query must be a positive finite number",
+        ),
         (
             lambda: acceptance(BoostedNoise(Laplace(1.0)), 1.0, 1.0),
             "a Gaussian kernel and an absolute region",

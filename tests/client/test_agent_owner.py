@@ -146,7 +146,7 @@ def test_a_correction_is_another_generation_and_the_earlier_loss_stays(open_agen
     clock.now_s += DAY_S
     agent.answer()
     rows = [row for row in agent._ledger.transcript() if row.slot == MEMOISED and row.kind == "record"]
-    assert (rows[0].generation, rows[0].symbol) == (0, memo)
+    assert (rows[0].pin_version, rows[0].symbol) == (0, memo)
     assert [row.pin_version for row in rows] == [0, 1]
     assert agent.status().loss > spent.loss + 1.0  # a coordinate of its own: losses add
     agent.upload()

@@ -260,10 +260,10 @@ def test_an_account_that_merges_answers_about_two_values_is_caught(tmp_path: Pat
     Eight lives of ten catch it; it is the first of twenty that counts.
     """
     for module in (device, filter_state, account):
-        honest = module.slot_query
+        honest = module.scheduled_query
         monkeypatch.setattr(
             module,
-            "slot_query",
+            "scheduled_query",
             lambda survey, slot, *, pin_version, honest=honest: honest(survey, slot, pin_version=0),
         )
     monkeypatch.setattr(filter_state, "memoised_by", lambda *_: [])

@@ -138,8 +138,8 @@ def test_an_account_with_one_mistake_falls_below_the_bound(name: str, monkeypatc
     change, mechanisms = MUTANTS[name]
     honest = schedule.scheduled_query
 
-    def mistaken(survey: Survey, slot: int, *, generation: int) -> Query:
-        query = honest(survey, slot, pin_version=generation)
+    def mistaken(survey: Survey, slot: int, *, pin_version: int) -> Query:
+        query = honest(survey, slot, pin_version=pin_version)
         joint = not isinstance(query.coordinate, tuple)
         return query if joint and change in _OF_ONE else change(survey, slot, query)
 

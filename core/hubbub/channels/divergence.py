@@ -58,7 +58,7 @@ def fixed_up(numerator: int, denominator: int) -> int:
     Raises:
         ParameterError: One of the two is below 1.
 
-    >>> fixed_up(1, 1), fixed_up(3, 1) * QUANTUM - 1.0986122886681098 < 2 * QUANTUM
+    >>> fixed_up(1, 1), fixed_up(3, 1) * UNIT - 1.0986122886681098 < 2 * UNIT
     (0, True)
     """
     return _log_units(int(numerator), int(denominator), ROUND_CEILING)

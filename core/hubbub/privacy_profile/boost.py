@@ -110,7 +110,7 @@ class BoostedNoise:
 
     >>> from hubbub.privacy_profile.noise import Laplace
     >>> law = BoostedNoise(Laplace(1.0), AbsoluteRegion(1.0), 0.5)
-    >>> round(law.hit_rate(0.0), 4), round(law.density(0.0, 0.0), 4)
+    >>> round(law.confidence(0.0), 4), round(law.density(0.0, 0.0), 4)
     (0.7746, 0.6127)
     """
 

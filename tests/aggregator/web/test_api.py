@@ -296,7 +296,7 @@ def test_every_response_allows_its_own_origin_only(path: str) -> None:
 
 
 def test_the_page_names_no_other_origin_and_never_parses_text_as_html() -> None:
-    for item in (resources.files("hubbub_aggregator") / "page").iterdir():
+    for item in (resources.files("hubbub_aggregator") / "web" / "page").iterdir():
         text = item.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://|//[a-z0-9-]+\.[a-z]|@import|url\((?!#)", text), item.name
         assert not re.search(

@@ -184,7 +184,7 @@ def test_a_process_with_little_memory_outlives_a_hostile_list():
         import resource, struct, sys
         from hubbub.errors import ListError
         from hubbub.survey.signed_list import open_signed, read_unverified
-        from hubbub_client.surveys.schedule import readable
+        from hubbub_client.surveys.schedule import decode_listed_surveys
 
         n = 32 * 2**20 - 64
         empties = b"\\xdd" + struct.pack(">I", n) + b"\\x90" * n
@@ -194,7 +194,7 @@ def test_a_process_with_little_memory_outlives_a_hostile_list():
         for head in (b"\\x93", b"\\x92", b"\\x92\\x01\\x91", b"\\x93\\xb2hubbub-survey-list"):
             data = head + empties
             for read in (lambda: open_signed(data, [bytes(range(32))]),
-                         lambda: readable(read_unverified(data)[1])):
+                         lambda: decode_listed_surveys(read_unverified(data)[1])):
                 try:
                     read()
                 except ListError as error:

@@ -51,7 +51,7 @@ class BoostedDesign:
         kernel_epsilon: The kernel's own ln k(0)/k(K - 1) over the whole grid; 0 for uniform.
         boost: q in [0, 1).
         margin: Outputs beyond each end of the inputs, in grid steps.
-        hit_rate: Least probability, over the inputs, that the output lies in the region.
+        confidence: Least probability, over the inputs, that the output lies in the region.
         mean_variance: Variance that one report adds to the estimated sum of values, on [-1, 1], averaged over
             a uniform choice of the input (missing, counted as 0, included where it is one); the spread of
             the values themselves and rounding are not in it. inf when the channel hides the mean.

@@ -174,8 +174,8 @@ def r2dp(
     """Return Laplace noise of a random scale on a grid, of at most the declared epsilon per report.
 
     The law's shape is kept and its scale made as tight as epsilon allows, by bisection on the epsilon of the
-    rows; no theorem is trusted, and what is enforced comes from the integers. `design.hit_rate` is the least
-    probability that the output is within reach, `design.kernel_epsilon` the law's own epsilon.
+    rows; no theorem is trusted, and what is enforced comes from the integers. `design.confidence` is the
+    least probability that the output is within reach, `design.kernel_epsilon` the law's own epsilon.
 
     Args:
         inputs: Grid points K, >= 2, without the missing input.
