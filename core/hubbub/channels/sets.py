@@ -51,10 +51,10 @@ class Support:
     """The first two moments of a set's cells, as exact probabilities given the true cell v.
 
     Attributes:
-        held: Pr(v in S).
-        other: Pr(x in S), x != v.
-        held_pair: Pr(v in S and x in S), x != v.
-        other_pair: Pr(x in S and y in S), x, y, v all different.
+        p: Pr(v in S).
+        q: Pr(x in S), x != v.
+        p_pair: Pr(v in S and x in S), x != v.
+        q_pair: Pr(x in S and y in S), x, y, v all different.
         size: How many cells every set has; None where sets have any number of them.
     """
 
@@ -175,11 +175,11 @@ class SetChannel(Channel):
         """
         array = self._checked_values(values)
         symbols = np.empty((array.size, self.width), dtype=np.uint8)
-        step = max(1, _CHUNK // max(self.words, self.bins))
+        step = max(1, _CHUNK // max(self.words, self._cell_count))
         flat = array.reshape(-1)
         for start in range(0, flat.size, step):
             chunk = flat[start : start + step]
-            members = np.zeros((chunk.size, self.bins), dtype=np.bool_)
+            members = np.zeros((chunk.size, self._cell_count), dtype=np.bool_)
             self.fill(chunk, self._attempts(chunk.size, source), members)
             symbols[start : start + step] = np.packbits(members, axis=1, bitorder="little")
         return symbols if array.ndim else symbols.tobytes()

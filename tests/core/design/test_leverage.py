@@ -1,0 +1,87 @@
+"""What forged reports can move: published check values, closed forms, and every report of small channels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hubbub import mechanisms
+from hubbub.design.floor import Weights
+from hubbub.design.floor.mixture import best_mixture
+from hubbub.design.leverage import gain, moved
+from hubbub.errors import ParameterError
+from hubbub.mechanisms.levels.levels import levels
+from hubbub.mechanisms.orbits.estimator import OrbitEstimator
+from hubbub.mechanisms.orbits.integers import compiled
+from hubbub.mechanisms.subset import subset_selection
+from hubbub.mechanisms.unary import unary
+
+# PB-GRR, 3 categories of 2, epsilon 1, boost .5: computed apart from explicit matrices.
+KNOWN = {(0,): 5.256371, (0, 1): 2.689900, (0, 2): 4.833896, (0, 2, 4): 4.411421}
+
+
+@pytest.mark.parametrize(("targets", "known"), KNOWN.items(), ids=str)
+def test_gain_of_pbgrr_is_the_published_one(targets, known):
+    assert gain(mechanisms.pbgrr([2, 2, 2], epsilon=1.0, boost_epsilon=0.5), targets) == pytest.approx(
+        known, abs=2e-6
+    )
+
+
+@pytest.mark.parametrize("r", [1, 2, 4])
+def test_gain_follows_the_closed_forms_of_symmetric_channels(r):
+    channel = mechanisms.grr(9, epsilon=1.5)
+    p, q = channel.t / channel.total, channel.u / channel.total
+    assert gain(channel, range(r)) == pytest.approx((1 - r * q) / (p - q), rel=1e-9)
+    for sets, most in ((subset_selection(9, epsilon=1.0), None), (unary(9, epsilon=1.0), r)):
+        support = sets.levels[0].support
+        p, q = float(support.p), float(support.q)
+        top = min(r, sets.size) if most is None else most
+        assert gain(sets, range(r)) == pytest.approx((top - r * q) / (p - q), rel=1e-9)
+
+
+def test_gain_of_levels_is_the_best_report_s():
+    """Every (level, set) of a small channel: its score from a round in which the levels got their shares."""
+    from hubbub.estimation import estimator_for
+
+    channel = levels([4, 4], epsilon=0.5)
+    estimator, targets = estimator_for(channel), [0, 1, 5]
+    prior = np.full(8, 1 / 8)
+    n = 1e9
+    expected = n * channel.expected(prior)
+    every = [k.to_bytes(channel.width, "little") for k in range(2 ** (8 * channel.width))]
+    sent = channel.contains(np.frombuffer(b"".join(every), dtype=np.uint8).reshape(-1, channel.width))
+    start = estimator.expected_estimate(prior, int(n)).values[targets].sum()
+    most = -np.inf
+    for symbol in (s for s, known in zip(every, sent, strict=True) if known):
+        bits = channel.tally(np.frombuffer(symbol, dtype=np.uint8)[None, :])
+        # A millionth forged, all of it with this report.
+        forged = 1e-6 * n
+        after = estimator._estimate(expected + forged * bits, n + forged)
+        most = max(most, (after.values[targets].sum() - start) / 1e-6)
+    assert gain(channel, targets) - 3 / 8 == pytest.approx(most, rel=1e-3)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("targets", [[0], [0, 1], [0, 3], [0, 1, 3], [2, 4, 7]], ids=str)
+def test_gain_of_orbits_is_the_best_report_s(missing, targets):
+    mixture = best_mixture(3, 3, epsilon=1.0, weights=Weights(0.5, 0.5), missing=missing)
+    channel = compiled(3, 3, mixture, epsilon=1.0, missing=missing)
+    estimator = OrbitEstimator(channel)
+    every = np.frombuffer(b"".join(k.to_bytes(2, "little") for k in range(2**16)), dtype=np.uint8).reshape(
+        -1, 2
+    )
+    most = max(
+        estimator(channel.tally(symbol[None, :]), 1).values[targets].sum()
+        for symbol in every[channel.contains(every)]
+    )
+    assert gain(channel, targets) == pytest.approx(most, rel=1e-9)
+
+
+def test_moved_is_linear_in_the_forged_share_and_bad_arguments_are_refused():
+    channel = mechanisms.grr(5, epsilon=1.0)
+    assert moved(channel, [1], forged=0.02, share=0.3) == pytest.approx(0.02 * (gain(channel, [1]) - 0.3))
+    for targets in ([], [0, 0], [-1], [5]):
+        with pytest.raises(ParameterError, match="targets"):
+            gain(channel, targets)
+    with pytest.raises(ParameterError, match="forged"):
+        moved(channel, [0], forged=1.5, share=0.0)
