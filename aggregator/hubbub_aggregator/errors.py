@@ -4,7 +4,7 @@ AggregatorError
 ├── Gap              a record is missing between what was applied and what was read
 ├── Unappliable      applying a record failed: a bug; only an operator may say to skip it
 ├── Lost             the log begins after what was applied: retention took what is in between
-├── LayoutGrown      the log has more partitions than this process knows; another one will know them
+├── PartitionMapGrown the log has more partitions than this process knows; another one will know them
 ├── Superseded       partitions were loaded for an assignment that a later one has replaced
 ├── ClockDoubt       clocks differ by more than they should: nothing is sealed, and everything else goes on
 ├── StoreError       the store cannot be trusted with this state

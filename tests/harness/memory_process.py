@@ -60,7 +60,7 @@ def main(folder: str, rounds: int, reports: int) -> None:
             log.append({0: [encode_record(SealRecord(survey.digest, number))]})
             worker.step()
             state = worker._states[0].rounds[survey.digest, number]
-            assert state.accounting == counting.VerdictCounts(attempts=reports, accepted=reports)
+            assert state.verdicts == counting.VerdictCounts(attempts=reports, accepted=reports)
             print(resident(), flush=True)
 
 

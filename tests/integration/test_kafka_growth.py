@@ -142,7 +142,7 @@ def test_rounds_in_flight_over_growth_are_counted_once(logs: list[GrowingLog], t
         assert again == {key: archive.get(key) for key in archive.rounds()}
         assert len(again) == 2
         archive.close()
-        assert "LayoutGrown: the log has 6 partitions, this worker knew 2" in workers.said()
+        assert "PartitionMapGrown: the log has 6 partitions, this worker knew 2" in workers.said()
     assert [sorted(document["cut"]) for document in released] == [["0", "1"], ["2", "3", "4", "5"]]
     truth = np.bincount([one.symbol for one in early], minlength=5)
     for number in range(2):
