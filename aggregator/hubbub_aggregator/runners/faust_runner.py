@@ -221,11 +221,18 @@ def create_app(
         for period, local in [partition_map.place(number)]
     }
     places = {number: place for place, number in numbers.items()}
+    seeking = asyncio.Lock()
 
     class StoreConsumer(_GroupConsumer):
         """A consumer that reads on from the offset that the store gives."""
 
         async def seek_to_committed(self) -> Mapping[TP, int]:
+            # The recovery after a rebalance and the fetcher both seek. Were one to overtake the other
+            # as a rebalance does, the recovery would wait for an assignment that never comes.
+            async with seeking:
+                return await self._seek_to_stored()
+
+        async def _seek_to_stored(self) -> Mapping[TP, int]:
             generation = assignment.revoke()
             try:
                 assigned = sorted(numbers[tp] for tp in self.assignment() if tp in numbers)

@@ -8,6 +8,7 @@ fetching itself, seeking and rebalances on real brokers.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -338,6 +339,31 @@ def test_rebalance_that_overtakes_the_load_is_left_to_faust(run: Run) -> None:
         with pytest.raises(IllegalStateError, match="rebalance"):
             await consumer.seek_to_committed()
         assert worker.sought == []
+
+    run(scenario)
+
+
+def test_two_seeks_of_one_assignment_do_not_overtake_each_other(run: Run) -> None:
+    """Faust's fetcher seeks by itself where a rebalance stopped the flow, beside the seek of the recovery."""
+
+    async def scenario(worker: Worker) -> None:
+        consumer, load = worker.app.consumer, worker.store.load
+        consumer.assignment = lambda: {PLACE}
+        loading, go_on = threading.Event(), threading.Event()
+
+        def slow(partition: int) -> PartitionState:
+            loading.set()
+            assert go_on.wait(PATIENCE_S)
+            found: PartitionState = load(partition)
+            return found
+
+        worker.store.load = slow
+        seeks = [asyncio.create_task(consumer.seek_to_committed()) for _ in range(2)]
+        assert await asyncio.to_thread(loading.wait, PATIENCE_S)
+        go_on.set()
+        assert await asyncio.gather(*seeks) == [{PLACE: 0}, {PLACE: 0}]
+        await worker.feed(range(4))
+        assert worker.store.load(0).offset == 4
 
     run(scenario)
 
