@@ -23,18 +23,6 @@ _NAMED: Final = 4
 _ROUNDING: Final = 1e-9
 """Nats by which sums of floats may lie above what they stand for."""
 
-_MECHANISMS: Final = {
-    "grr": "The device says your answer or, at random, any other.",
-    "pbgrr": "The device says your answer or, at random, another: one of the same category more often.",
-    "category_grr": "The device says the category of your answer or, at random, any other category.",
-    "dense": "The device says your answer with random noise, from a published table of probabilities.",
-    "local_hashing": "The device groups all answers by a public rule and says your group or any other.",
-    "subset": "The device sends a random set of answers, yours more often among them than any other.",
-    "unary": "The device says yes or no to every answer at random, yes to yours more often.",
-    "levels": "The device says at random either your answer or its category, true or any other.",
-    "set_levels": "The device sends a random set of answers or of categories, yours more often among them.",
-}
-
 _REFUSALS: Final[dict[Refusal, str]] = {
     "unknown_attribute": "it asks for what this device does not hold",
     "domain_mismatch": "it asks for other values than this device registered",
@@ -89,10 +77,9 @@ def mechanism(survey: Survey) -> str:
             "what is missing alike, because what two answers say together is at most the sum of what each "
             "says."
         )
-    how = _MECHANISMS.get(survey.channel.kind, "The device sends a random answer that depends on yours.")
     return (
-        f"{how} No answer is more than {factor(survey.channel.epsilon)} times as likely from one value "
-        "as from another."
+        f"{survey.channel.description} No answer is more than {factor(survey.channel.epsilon)} times as "
+        "likely from one value as from another."
     )
 
 

@@ -1,7 +1,7 @@
 """From what a survey file declares to its form and its channel.
 
-One attribute of integers or labels is compiled by `survey_discrete`, a number's grid by `survey_grid`; what
-"auto" stands for is found by `survey_auto`. Tables and scores are put together here.
+One attribute of integers or labels is compiled by `discrete`, a number's grid by `grid`; what "auto" stands
+for is found by `auto`. Tables and scores are put together here.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Final
 import numpy as np
 
 from hubbub.authoring.auto import chosen_in_table, chosen_mechanism
-from hubbub.authoring.declared import Category, DeclaredAttribute, Mechanism, owners_of
+from hubbub.authoring.declared import Category, DeclaredAttribute, DeclaredMechanism, owners_of
 from hubbub.authoring.discrete import ANSWERED, Plan, discrete_plan
-from hubbub.authoring.grid import GRID_KEYS, grid_channel
-from hubbub.authoring.unordered import UNORDERED, unordered_channel
+from hubbub.authoring.grid import grid_channel
 from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError, SurveyError
 from hubbub.filter.regression.regression import MAX_NUMBERS
+from hubbub.mechanisms.mechanism import POINTS, READING, Request
+from hubbub.mechanisms.registry import mechanisms, mechanisms_for
 from hubbub.survey.choice import Choice
 from hubbub.survey.domain import LabelDomain, NumberDomain
 from hubbub.survey.forms import Form
@@ -30,13 +31,13 @@ from hubbub.survey.table import MAX_ATTRIBUTES, CrossTable, check_size
 # The mechanism that makes a survey a score.
 REGRESSION: Final = "regression"
 # Those that know single inputs only: a table has no categories that partition its inputs.
-TABLE_MECHANISMS: Final = ("grr", "subset", "unary")
+TABLE_MECHANISMS: Final = tuple(mechanisms_for("table"))
 
 
 def compile_survey(
     rules: Rules,
     asked: DeclaredAttribute | Sequence[DeclaredAttribute],
-    mechanism: Mechanism,
+    mechanism: DeclaredMechanism,
     *,
     epsilon: float,
     devices: int,
@@ -81,7 +82,7 @@ def compile_survey(
 def _single(
     rules: Rules,
     asked: DeclaredAttribute,
-    mechanism: Mechanism,
+    mechanism: DeclaredMechanism,
     *,
     epsilon: float,
     devices: int,
@@ -97,14 +98,15 @@ def _single(
             devices=devices,
             participation=rules.real("mechanism.participation", participation, 0.0, 1.0),
         )
-        mechanism = Mechanism(choice.mechanism, choice.parameters)
+        mechanism = DeclaredMechanism(choice.mechanism, choice.parameters)
     if isinstance(attribute.domain, NumberDomain):
         return _grid(rules, attribute.domain, asked.categories, mechanism, epsilon), choice
-    if mechanism.name in GRID_KEYS:
+    entry = mechanisms()[mechanism.name]
+    if "labels" not in entry.takes:
         rules.refuse(
             "attribute.type", f"must be number for {mechanism.name}", type(attribute.domain).__name__
         )
-    return discrete_plan(rules, asked, mechanism, epsilon=epsilon, devices=devices), choice
+    return discrete_plan(rules, asked, mechanism, entry, epsilon=epsilon, devices=devices), choice
 
 
 def _score(
@@ -159,7 +161,7 @@ def _score(
 def _table(
     rules: Rules,
     asked: Sequence[DeclaredAttribute],
-    mechanism: Mechanism,
+    mechanism: DeclaredMechanism,
     *,
     epsilon: float,
     devices: int,
@@ -182,8 +184,9 @@ def _table(
     allowed = ("auto", *TABLE_MECHANISMS)
     if mechanism.name not in allowed:
         rules.refuse("mechanism.name", f"must be one of {', '.join(allowed)} in a table", mechanism.name)
+    own_keys = [] if mechanism.name == "auto" else [key.name for key in mechanisms()[mechanism.name].keys]
     for key, value in mechanism.keys.items():
-        if key != "variant":
+        if key not in own_keys or key in (READING.name, POINTS.name):
             rules.refuse(f"mechanism.{key}", "must be absent in a table", value)
     choice = None
     if mechanism.name == "auto":
@@ -191,32 +194,34 @@ def _table(
         choice = chosen_in_table(
             TABLE_MECHANISMS, form.inputs, epsilon=epsilon, devices=devices, participation=coin
         )
-        mechanism = Mechanism(choice.mechanism, choice.parameters)
-    return form, unordered_channel(rules, mechanism.name, mechanism.keys, form.inputs, epsilon), choice
+        mechanism = DeclaredMechanism(choice.mechanism, choice.parameters)
+    whole = np.append(np.zeros(form.inputs - 1, dtype=np.intp), 1)
+    request = Request(rules, mechanism.keys, form.inputs, epsilon, whole)
+    return form, mechanisms()[mechanism.name].build(request), choice
 
 
 def _grid(
     rules: Rules,
     domain: NumberDomain,
     categories: Sequence[Category],
-    mechanism: Mechanism,
+    mechanism: DeclaredMechanism,
     epsilon: float,
 ) -> Plan:
-    if mechanism.name not in UNORDERED and mechanism.name not in GRID_KEYS:
+    known = mechanisms_for("numbers")
+    if mechanism.name not in known:
         # A grid has no categories, and what a neighbourhood is to labels, boosted noise is to numbers.
         rules.refuse(
             "mechanism.name",
-            f"must be auto, {', '.join((*UNORDERED, *GRID_KEYS))} for an attribute of numbers, which has no "
+            f"must be auto, {', '.join(known)} for an attribute of numbers, which has no "
             "categories and whose near values are those of boosted",
             mechanism.name,
         )
-    if "reading" in mechanism.keys:
-        rules.refuse(
-            "mechanism.reading", "must be absent for an attribute of numbers", mechanism.keys["reading"]
-        )
+    if READING.name in mechanism.keys:
+        rule = "must be absent for an attribute of numbers"
+        rules.refuse(READING.place, rule, mechanism.keys[READING.name])
     if categories:
         rules.refuse("category", "must not be given for an attribute of numbers", categories[0].name)
-    channel = grid_channel(rules, domain, mechanism.name, mechanism.keys, epsilon)
+    channel = grid_channel(rules, domain, known[mechanism.name], mechanism.keys, epsilon)
     category_of = np.zeros(channel.inputs, dtype=np.intp)
     category_of[-1] = 1
     return Plan(channel, None, (ANSWERED, MISSING), category_of)

@@ -30,7 +30,7 @@ class Category:
 
 
 @dataclass(frozen=True, slots=True)
-class Mechanism:
+class DeclaredMechanism:
     """A mechanism as declared: its name, and its keys, unchecked."""
 
     name: str

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final, cast
 
 from hubbub.authoring.compile import REGRESSION, compile_survey
-from hubbub.authoring.declared import Category, DeclaredAttribute, Mechanism
+from hubbub.authoring.declared import Category, DeclaredAttribute, DeclaredMechanism
 from hubbub.authoring.dummy_reports import KEY as COVER_KEY
 from hubbub.authoring.dummy_reports import with_participation
-from hubbub.authoring.grid import GRID_KEYS
 from hubbub.errors import SurveyError
+from hubbub.mechanisms.registry import mechanisms
 from hubbub.survey.canonical import Parts
 from hubbub.survey.choice import Choice
 from hubbub.survey.domain import (
@@ -74,18 +74,8 @@ _TOP: Final = (
 )
 _TERMS: Final = ("coefficient", "default")
 _ENDS: Final = {"integer": ("low", "high"), "number": ("low", "high"), "label": ("labels",)}
-_MECHANISM_KEYS: Final = {
-    "auto": ("objective", "category_weight", "of", "within", "points"),
-    "grr": ("reading", "points"),
-    "pbgrr": ("boost_epsilon",),
-    "subset": ("reading", "points"),
-    "unary": ("reading", "variant", "points"),
-    "local_hashing": ("reading", "buckets", "points"),
-    "levels": ("category_share", "oracles"),
-    "neighbourhood": ("boost_epsilon", "window", "pairs"),
-    REGRESSION: ("score", "intercept", "low", "high"),
-    **GRID_KEYS,
-}
+_AUTO_KEYS: Final = ("objective", "category_weight", "of", "within", "points")
+_SCORE_KEYS: Final = ("score", "intercept", "low", "high")
 
 
 def read(path: str | Path) -> str:
@@ -137,9 +127,9 @@ def parse(text: str, file: str) -> Declared:
     rules = Rules(file)
     top = TomlTable(rules, "", document, _TOP)
     mechanism_table = top.table("mechanism", None)
-    name = rules.choice("mechanism.name", mechanism_table.get("name"), tuple(_MECHANISM_KEYS))
-    mechanism_table.refuse_unknown(("name", COVER_KEY, *_MECHANISM_KEYS[name]))
-    mechanism = Mechanism(
+    name = rules.choice("mechanism.name", mechanism_table.get("name"), tuple(known := mechanism_keys()))
+    mechanism_table.refuse_unknown(("name", COVER_KEY, *known[name]))
+    mechanism = DeclaredMechanism(
         name, {key: mechanism_table.get(key) for key in mechanism_table if key not in ("name", COVER_KEY)}
     )
 
@@ -179,6 +169,13 @@ def parse(text: str, file: str) -> Declared:
             "choice": choice,
         },
     )
+
+
+def mechanism_keys() -> dict[str, tuple[str, ...]]:
+    """Return the keys of every name that [mechanism] may have, beside those that all of them may have."""
+    own = {name: tuple(key.name for key in entry.keys) for name, entry in mechanisms().items()}
+    discrete = [name for name, entry in mechanisms().items() if "labels" in entry.takes]
+    return {"auto": _AUTO_KEYS} | {name: own[name] for name in discrete} | {REGRESSION: _SCORE_KEYS} | own
 
 
 @dataclass(frozen=True, slots=True)

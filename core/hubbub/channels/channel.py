@@ -44,6 +44,9 @@ class Channel(ABC):
     kind: ClassVar[str]
     """The name under which the description of such a channel is known on the wire."""
 
+    description: ClassVar[str] = "The device sends a random answer that depends on yours."
+    """The sentence that the owner of a device reads about such a channel."""
+
     _kinds: ClassVar[dict[str, type[Channel]]] = {}
 
     def __init_subclass__(cls, **kwargs: object) -> None:

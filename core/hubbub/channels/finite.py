@@ -175,6 +175,7 @@ class DenseChannel(FiniteChannel):
     """A channel without structure: a draw is looked up among the partial sums of a row."""
 
     kind = "dense"
+    description = "The device says your answer with random noise, from a published table of probabilities."
 
     def __init__(self, weights: NDArray[np.integer[Any]]) -> None:
         """Keep a copy of the weights.

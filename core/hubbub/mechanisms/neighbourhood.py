@@ -25,6 +25,7 @@ from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.boosted.search import largest
 from hubbub.mechanisms.integers import column_epsilon, integer_rows
+from hubbub.mechanisms.mechanism import IntegerKey, Key, Mechanism, RealKey, Request
 from hubbub.numeric.exact import checked_epsilon
 
 MAX_POINTS: Final = 2048
@@ -188,3 +189,64 @@ def _nearest(near: NDArray[np.bool_], target: float, boost: float, devices: int)
     reachable = target - largest(over, target - boost, target - boost)
     # Rounded up to the digits printed, so that the value named does fit.
     return f"boost_epsilon must be at least {math.ceil(reachable * 1e4) / 1e4:g}, got {boost:g}"
+
+
+_BOOST: Final = RealKey("boost_epsilon", "`boost_epsilon` as for `pbgrr`", required="must be given")
+_WINDOW: Final = IntegerKey("window", "`window` (integers: values that differ by at most so much are near)")
+_PAIRS: Final = Key("pairs", 'or `pairs = [["a", "b"], ...]`: give one of the two')
+
+
+def _of_request(request: Request) -> Neighbourhood:
+    boost = _BOOST.read(request) or 0.0
+    assert request.order is not None  # noqa: S101 - labels have one
+    size, windowed = len(request.order) - 1, _WINDOW.given(request)
+    if windowed and not request.integers:
+        _WINDOW.refuse(request, "must be pairs for an attribute of labels")
+    if windowed == _PAIRS.given(request):
+        request.rules.refuse("mechanism", "must have either window or pairs", sorted(request.keys))
+    order = request.order[:size]
+    near = np.zeros((size, size), dtype=np.bool_)
+    if windowed:
+        window = _WINDOW.read(request, size - 1)
+        steps = np.abs(np.arange(size)[:, None] - np.arange(size))
+        near[np.ix_(order, order)] = steps <= window
+    else:
+        for one, other in _pairs(request):
+            near[order[one], order[other]] = near[order[other], order[one]] = True
+    return neighbourhood(
+        size,
+        epsilon=request.epsilon,
+        boost_epsilon=boost,
+        relation=near,
+        devices=request.devices,
+        missing="input",
+    )
+
+
+def _pairs(request: Request) -> list[tuple[int, int]]:
+    """Return indices of the values that are near each other."""
+    attribute, value, found = request.attribute, request.keys[_PAIRS.name], []
+    assert attribute is not None  # noqa: S101 - a table does not take this mechanism
+    if not isinstance(value, list):
+        _PAIRS.refuse(request, "must be a list of [value, value]")
+    for i, pair in enumerate(value):
+        place = f"{_PAIRS.place}[{i}]"
+        if not isinstance(pair, list) or len(pair) != 2:
+            request.rules.refuse(place, "must be [value, value]", pair)
+        one, other = (attribute.index_of(member) for member in pair)
+        if attribute.size in (one, other):
+            request.rules.refuse(place, "must hold values of the attribute's domain", pair)
+        found.append((one, other))
+    return found
+
+
+ENTRIES: Final = (
+    Mechanism(
+        name="neighbourhood",
+        purpose="values whose near misses are welcome, each with its own neighbours; refused where "
+        "neighbours blur each other so much that `planned_devices` could not tell them apart",
+        keys=(_BOOST, _WINDOW, _PAIRS),
+        takes=frozenset({"labels"}),
+        build=_of_request,
+    ),
+)

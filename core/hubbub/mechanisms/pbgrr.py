@@ -53,6 +53,7 @@ class PBGRR(FiniteChannel):
     """
 
     kind = "pbgrr"
+    description = "The device says your answer or, at random, another: one of the same category more often."
 
     def __init__(self, sizes: Sequence[int], t: Sequence[int], u: Sequence[int], o: Sequence[int]) -> None:
         """Set the channel from its integers, one per category in each of the four.
@@ -252,6 +253,7 @@ class CategoryGRR(PBGRR):
     """
 
     kind = "category_grr"
+    description = "The device says the category of your answer or, at random, any other category."
 
     def __init__(self, sizes: Sequence[int], t: int, o: int) -> None:
         """Set the channel from its sizes and two integers.

@@ -1,6 +1,7 @@
 """What an owner may know: exact where it was sent, silent and at its worst where it waits."""
 
 import math
+from importlib import import_module
 from pathlib import Path
 from typing import get_args
 
@@ -9,6 +10,7 @@ from devices import DAY_S, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, chang
 from surveys import LABELS, START_S, VISITS
 
 from hubbub.channels.channel import Channel
+from hubbub.mechanisms.registry import KINDS
 from hubbub.survey.survey import Survey
 from hubbub.wire import report as wire
 from hubbub_client import Account, Agent
@@ -199,7 +201,12 @@ def test_every_mechanism_has_words_for_itself_and_for_what_it_sends(name: str) -
 
 
 def test_no_mechanism_and_no_refusal_lacks_words() -> None:
-    assert set(descriptions._MECHANISMS) == {*Channel._kinds}
+    for module in KINDS.values():
+        import_module(module)
+    said = {kind: channel.__dict__.get("description", "") for kind, channel in Channel.kinds().items()}
+    assert set(said) == set(KINDS)
+    assert all(sentence.startswith("The device ") for sentence in said.values()), said
+    assert len(set(said.values())) == len(said)
     assert set(descriptions._REFUSALS) == {*get_args(Refusal)}
 
 

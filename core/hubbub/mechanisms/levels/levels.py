@@ -45,6 +45,7 @@ class Levels(FiniteChannel):
     """
 
     kind = "levels"
+    description = "The device says at random either your answer or its category, true or any other."
 
     def __init__(self, hierarchy: Hierarchy, t: Sequence[int], u: Sequence[int]) -> None:
         """Set the channel from its integers, one per level in t and in u.
@@ -173,6 +174,7 @@ class SetLevels(SetChannel):
     """
 
     kind = "set_levels"
+    description = "The device sends a random set of answers or of categories, yours more often among them."
 
     def __init__(
         self, hierarchy: Hierarchy, shares: Sequence[int], sizes: Sequence[int], p_draws: Sequence[int]

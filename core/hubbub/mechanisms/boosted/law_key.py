@@ -6,10 +6,13 @@ Rates are inverse scales. Only their ratios count: epsilon sets the scale that i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, TwoPoint, UniformScale
-from hubbub.survey.rules import Rules
+
+if TYPE_CHECKING:
+    from hubbub.survey.rules import Rules
+
 
 MIN_RATE: Final = 1e-9
 """The least rate or shape that is not 0."""
