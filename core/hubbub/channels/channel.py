@@ -117,6 +117,38 @@ class Channel(ABC):
             ParameterError: If a value is not an integer or out of range; the message does not repeat it.
         """
 
+    # What a design asks of a channel, whatever its type.
+
+    tells_inputs: ClassVar[bool] = True
+    """False if it tells some inputs apart by their category only: a cross table has other margins."""
+
+    @property
+    @abstractmethod
+    def widest_symbol(self) -> Symbol:
+        """A symbol of the most bytes on the wire, which need not be one that the channel sends."""
+
+    def probabilities(self) -> NDArray[np.float64] | None:
+        """Return the probability of every symbol for every input, (K, M); None where symbols are sets."""
+        return None
+
+    def symbol_numbers(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return the number that every symbol reads as, nan for "missing"; None where symbols are no numbers.
+
+        Args:
+            points: The number of every input, shape (K,), equally spaced, nan at missing, which is last.
+        """
+        del points
+        return None
+
+    def category_rule(self, category_of: NDArray[np.intp]) -> str:
+        """Return the rule that a survey's categories break, "" where they fit the channel.
+
+        Args:
+            category_of: Category of every input, shape (K,).
+        """
+        del category_of
+        return ""
+
     # What a server does with reports, whatever their type.
 
     @property

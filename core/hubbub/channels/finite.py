@@ -71,6 +71,16 @@ class FiniteChannel(Channel):
 
     # What follows from it for all of them.
 
+    @property
+    def widest_symbol(self) -> int:  # noqa: D102 - inherited
+        return self.outputs - 1
+
+    def probabilities(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        return np.asarray(self.weights() / self.total)
+
+    def symbol_numbers(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:  # noqa: D102
+        return points if self.outputs == self.inputs == len(points) else None
+
     def weights(self) -> NDArray[np.int64]:
         """Return the whole matrix w, shape (K, M), int64, >= 1, every row summing to T.
 

@@ -116,6 +116,10 @@ class SetChannel(Channel):
             f"epsilon {self.epsilon:.9g}>"
         )
 
+    @property
+    def widest_symbol(self) -> bytes:  # noqa: D102 - inherited
+        return bytes(self.width)
+
     # What each kind of set channel defines.
 
     @property

@@ -18,14 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
-from hubbub.channels.finite import FiniteChannel
-from hubbub.channels.sets import SetChannel
 from hubbub.design.shape import shape_error
 from hubbub.design.tolerance import tolerance_miss_rate
 from hubbub.design.workload import Objective, Workload
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimate, Estimator, TreeEstimator, estimator_for
-from hubbub.mechanisms.unary import Unary
 from hubbub.wire.report import DIGEST_BYTES, ID_BYTES, Report, encode_report
 
 MAX_CURVE: Final = 1024
@@ -108,7 +105,7 @@ def accuracy(channel: Channel, workload: Workload) -> Accuracy:
     estimator = _estimator(channel, workload)
     return Accuracy(
         errors=_errors(channel, estimator, workload),
-        leverage=_of_set(channel, estimator, workload)
+        leverage=_of_set(estimator, workload)
         if isinstance(estimator, TreeEstimator)
         else _of_symbol(estimator),
         bytes_per_report=report_bytes(channel),
@@ -120,11 +117,7 @@ def report_bytes(channel: Channel) -> int:
 
     A packed set takes its bytes and a head of two or three in place of a small number's one.
     """
-    symbol = channel.outputs - 1 if isinstance(channel, FiniteChannel) else 0
-    plain = len(encode_report(Report(bytes(DIGEST_BYTES), 0, bytes(ID_BYTES), symbol)))
-    if isinstance(channel, SetChannel):
-        return plain - 1 + channel.width + (2 if channel.width < 256 else 3)
-    return plain
+    return len(encode_report(Report(bytes(DIGEST_BYTES), 0, bytes(ID_BYTES), channel.widest_symbol)))
 
 
 def _estimator(channel: Channel, workload: Workload) -> Estimator | TreeEstimator:
@@ -174,7 +167,7 @@ def _of_symbol(estimator: Estimator) -> float:
     return float(np.maximum(-reach.values_low, reach.values_high).max())
 
 
-def _of_set(channel: Channel, estimator: TreeEstimator, workload: Workload) -> float:
+def _of_set(estimator: TreeEstimator, workload: Workload) -> float:
     """Return the most that one set or level report can add to the number of devices with some value.
 
     A value's share is a sum over levels of means of h . b over the level's own reports, b being 1/(p - q) for
@@ -194,7 +187,7 @@ def _of_set(channel: Channel, estimator: TreeEstimator, workload: Workload) -> f
             size = round(held + (level.bins - 1) * other)
             low, high = (
                 (ranked[ranked < 0].sum(), ranked[ranked > 0].sum())
-                if isinstance(channel, Unary)
+                if level.support.size is None
                 else (ranked[:size].sum(), ranked[-size:].sum())
             )
             base = other * h.sum()

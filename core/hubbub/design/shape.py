@@ -20,7 +20,6 @@ from typing import Final
 import numpy as np
 
 from hubbub.channels.channel import Channel
-from hubbub.channels.finite import FiniteChannel
 from hubbub.design.workload import Workload
 
 MAX_POINTS: Final = 1024
@@ -41,10 +40,13 @@ def shape_error(channel: Channel, workload: Workload) -> float:
         workload: About numbers, equally spaced, missing last.
     """
     inputs = workload.inputs
-    if workload.points is None or not isinstance(channel, FiniteChannel) or inputs > MAX_POINTS:
+    if workload.points is None or inputs > MAX_POINTS:
+        return math.inf
+    rows = channel.probabilities()
+    if rows is None:
         return math.inf
     order = np.append(np.argsort(workload.points[:-1], kind="stable"), inputs - 1)
-    rows = channel.weights()[order] / channel.total
+    rows = rows[order]
     information = workload.devices * (rows / (workload.prior[order] @ rows)) @ rows.T
     points = inputs - 1
     place = np.arange(points)

@@ -235,6 +235,10 @@ class PBGRR(FiniteChannel):
         check_spec_keys(spec, "sizes", "t", "u", "o")
         return cls(*(spec_ints(spec, key) for key in ("sizes", "t", "u", "o")))
 
+    def category_rule(self, category_of: NDArray[np.intp]) -> str:  # noqa: D102 - inherited
+        same = np.array_equal(self.category_of, category_of)
+        return "" if same else "must be the categories of its pbgrr channel"
+
     def inverse(
         self, *, category_of: NDArray[Any] | None = None, arithmetic: estimation.Arithmetic = "float64"
     ) -> estimation.Inverse:
@@ -253,6 +257,7 @@ class CategoryGRR(PBGRR):
     """
 
     kind = "category_grr"
+    tells_inputs = False
     description = "The device says the category of your answer or, at random, any other category."
 
     def __init__(self, sizes: Sequence[int], t: int, o: int) -> None:

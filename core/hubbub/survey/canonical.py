@@ -68,12 +68,12 @@ class Parts(TypedDict):
 def encode(survey: Survey) -> bytes:
     """Return the canonical bytes of a survey whose parts have been checked."""
     form = survey.form
-    attributes: object
-    if isinstance(form, Single):
-        layout, attributes, asked = SINGLE_LAYOUT, form.attribute.to_spec(), _single(form)
-    else:
-        layout, attributes = FORM_LAYOUT, [each.to_spec() for each in form.attributes]
-        asked = [form.to_spec()]
+    attributes: object = [each.to_spec() for each in form.attributes]
+    asked: list[object] = [form.to_spec()]
+    layout = FORM_LAYOUT
+    if form.alone:
+        # The older layout: the attribute by itself, and mapping and categories as fields of their own.
+        layout, attributes, asked = SINGLE_LAYOUT, form.attributes[0].to_spec(), form.to_spec()
     return packing.pack(
         [
             MAGIC,
@@ -93,18 +93,6 @@ def encode(survey: Survey) -> bytes:
             survey.quota,
         ]
     )
-
-
-def _single(form: Single) -> list[object]:
-    """Return the mapping and the categories of one attribute."""
-    sizes = np.bincount(form.category_of).tolist()
-    mapping = form.mapping
-    # Nil where the order of the domain is the order of the inputs, and for grid points.
-    plain = mapping is None or np.array_equal(mapping, np.arange(len(mapping)))
-    return [
-        None if mapping is None or plain else mapping.tolist(),
-        [[name, size] for name, size in zip(form.category_names, sizes, strict=True)],
-    ]
 
 
 def decode(data: bytes) -> Parts:

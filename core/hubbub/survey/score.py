@@ -57,6 +57,11 @@ class Score:
     high: float
     epsilon: float
 
+    @property
+    def alone(self) -> bool:
+        """False: it is a field of the canonical layout of forms, of one attribute, too."""
+        return False
+
     def check(self, rules: Rules, channel: Channel) -> None:
         """Refuse what does not fit together.
 
@@ -72,14 +77,10 @@ class Score:
                 rules.refuse(f"attribute[{i}].type", "must be integer or number in a score", "label")
             rules.real(f"attribute[{i}].default", default, domain.low, domain.high)
         try:
-            least = self.regression.least
+            own = score_channel(self.regression)
         except ParameterError as error:
             rules.refuse("mechanism", f"must be a score ({error})", self.kind)
-        if not isinstance(channel, mechanisms.GRR) or (channel.inputs, channel.t, channel.u) != (
-            2,
-            TOTAL - least,
-            least,
-        ):
+        if channel != own:
             rules.refuse("mechanism", "must be the randomised response of its epsilon", channel.kind)
 
     @cached_property
@@ -98,6 +99,11 @@ class Score:
         return Regression(
             self.kind, box, self.coefficients, self.intercept, self.epsilon, self.low, self.high
         )
+
+    @property
+    def grid_points(self) -> None:
+        """No grid is asked about."""
+        return
 
     @property
     def mapping(self) -> None:

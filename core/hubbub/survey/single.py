@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub import estimation, mechanisms
+from hubbub import estimation
 from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.rounding import stochastic
@@ -48,6 +48,16 @@ class Single:
         """The attribute, alone."""
         return (self.attribute,)
 
+    @property
+    def grid_points(self) -> int | None:
+        """Points of a number's grid; None for any other attribute."""
+        return self.inputs - 1 if self.mapping is None else None
+
+    @property
+    def alone(self) -> bool:
+        """True: it asks for one attribute, and has the canonical layout of one."""
+        return True
+
     def check(self, rules: Rules, channel: Channel) -> None:
         """Refuse what does not fit together.
 
@@ -77,12 +87,8 @@ class Single:
             rules.refuse(
                 "category", "must partition the inputs in order, missing last and alone", list(names)
             )
-        if isinstance(channel, mechanisms.PBGRR) and not np.array_equal(channel.category_of, category_of):
-            rules.refuse("category", "must be the categories of its pbgrr channel", list(names))
-        if isinstance(channel, mechanisms.Levels | mechanisms.SetLevels) and not any(
-            np.array_equal(level.labels, category_of) for level in channel.levels
-        ):
-            rules.refuse("category", "must be a level of its levels channel", list(names))
+        if rule := channel.category_rule(category_of):
+            rules.refuse("category", rule, list(names))
         check_names(rules, "category", names)
 
     def _check_mapping(self, rules: Rules) -> None:
@@ -107,6 +113,17 @@ class Single:
             rules.refuse(
                 "category", "must be one input where one of its inputs holds several values", attribute.id
             )
+
+    def to_spec(self) -> list[object]:
+        """Return the mapping and the categories as plain values that msgpack carries."""
+        sizes = np.bincount(self.category_of).tolist()
+        mapping = self.mapping
+        # Nil where the order of the domain is the order of the inputs, and for grid points.
+        plain = mapping is None or np.array_equal(mapping, np.arange(len(mapping)))
+        return [
+            None if mapping is None or plain else mapping.tolist(),
+            [[name, size] for name, size in zip(self.category_names, sizes, strict=True)],
+        ]
 
     @cached_property
     def input_labels(self) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from hubbub.numeric.randomness import SYSTEM, Source
 from hubbub.survey import canonical as survey_canonical
 from hubbub.survey.domain import Attribute
 from hubbub.survey.rules import MAX_CANONICAL_BYTES, Rules
-from hubbub.survey.single import Single
 from hubbub.wire.report import DIGEST_BYTES
 
 if TYPE_CHECKING:
@@ -205,8 +204,7 @@ class Survey:
     @property
     def grid_points(self) -> int | None:
         """The number of points of a number survey's grid, else None."""
-        grid = isinstance(self.form, Single) and self.mapping is None
-        return self.channel.inputs - 1 if grid else None
+        return self.form.grid_points
 
     @property
     def input_labels(self) -> tuple[str, ...]:

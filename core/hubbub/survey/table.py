@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub import estimation, mechanisms
+from hubbub import estimation
 from hubbub.channels.channel import MAX_INPUTS, Channel
 from hubbub.errors import WireError
 from hubbub.filter.query import MAX_CELLS
@@ -64,6 +64,11 @@ class CrossTable:
         """K, the number of combinations."""
         return math.prod(self.shape)
 
+    @property
+    def alone(self) -> bool:
+        """False: it is a field of the canonical layout of forms."""
+        return False
+
     def check(self, rules: Rules, channel: Channel) -> None:
         """Refuse what does not fit together.
 
@@ -95,9 +100,7 @@ class CrossTable:
         check_size(rules, self.attributes, self.shape)
         if channel.inputs != self.inputs:
             rules.refuse("attribute", f"must have {channel.inputs} combinations of readings", self.inputs)
-        if isinstance(
-            channel, mechanisms.Levels | mechanisms.SetLevels | mechanisms.CategoryGRR
-        ):  # their categories are not its margins
+        if not channel.tells_inputs:
             rules.refuse("mechanism.name", "must be one that tells single inputs, in a table", channel.kind)
 
     @cached_property
@@ -142,6 +145,11 @@ class CrossTable:
         rows: NDArray[np.intp] = np.stack(encodings) + offsets[:, None]
         rows.setflags(write=False)
         return rows
+
+    @property
+    def grid_points(self) -> None:
+        """No grid is asked about."""
+        return
 
     @property
     def points(self) -> None:

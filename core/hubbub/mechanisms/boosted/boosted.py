@@ -78,6 +78,12 @@ class Boosted(DenseChannel):
         super().__init__(weights)
         self.design = design
 
+    def symbol_numbers(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the places of the symbols on the grid and beyond it; see `Channel.symbol_numbers`."""
+        low, high = points[0], points[-2]
+        places = np.arange(self.outputs - 1) - self.design.margin
+        return np.append(low + places * ((high - low) / (len(points) - 2)), np.nan)
+
 
 def boosted(
     inputs: int,

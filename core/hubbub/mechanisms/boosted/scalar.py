@@ -43,6 +43,11 @@ class ScalarChannel(DenseChannel):
         rows = weights[:points] / self.total
         self.variances = np.asarray(rows @ decoded**2 - (rows @ decoded) ** 2)
 
+    def symbol_numbers(self, points: Floats) -> Floats:
+        """Return the numbers as which the authors read the symbols; see `Channel.symbol_numbers`."""
+        low, high = points[0], points[-2]
+        return np.append((0.5 * (low + high) + 0.5 * (high - low) * self.decoded)[:-1], np.nan)
+
 
 def duchi(inputs: int, *, epsilon: float, missing: Missing = "none") -> ScalarChannel:
     """Return Duchi's one bit: +-c, plus with probability 1/2 + x/(2 c), c = (e^eps + 1)/(e^eps - 1).

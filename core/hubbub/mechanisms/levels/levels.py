@@ -45,6 +45,7 @@ class Levels(FiniteChannel):
     """
 
     kind = "levels"
+    tells_inputs = False
     description = "The device says at random either your answer or its category, true or any other."
 
     def __init__(self, hierarchy: Hierarchy, t: Sequence[int], u: Sequence[int]) -> None:
@@ -153,6 +154,9 @@ class Levels(FiniteChannel):
             "u": list(self.u),
         }
 
+    def category_rule(self, category_of: NDArray[np.intp]) -> str:  # noqa: D102 - inherited
+        return _level_rule(self.levels, category_of)
+
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
         check_spec_keys(spec, "inputs", "sizes", "t", "u")
@@ -174,6 +178,7 @@ class SetLevels(SetChannel):
     """
 
     kind = "set_levels"
+    tells_inputs = False
     description = "The device sends a random set of answers or of categories, yours more often among them."
 
     def __init__(
@@ -303,11 +308,19 @@ class SetLevels(SetChannel):
             "held": [oracle.p_draws for oracle in self.oracles],
         }
 
+    def category_rule(self, category_of: NDArray[np.intp]) -> str:  # noqa: D102 - inherited
+        return _level_rule(self.levels, category_of)
+
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
         check_spec_keys(spec, "inputs", "sizes", "shares", "subset", "held")
         hierarchy = Hierarchy.joined(spec_int(spec, "inputs"), spec_ints(spec, "sizes"))
         return cls(hierarchy, *(spec_ints(spec, key) for key in ("shares", "subset", "held")))
+
+
+def _level_rule(levels: Sequence[Level], category_of: NDArray[np.intp]) -> str:
+    known = any(np.array_equal(level.labels, category_of) for level in levels)
+    return "" if known else "must be a level of its levels channel"
 
 
 def levels(
