@@ -134,7 +134,7 @@ def test_a_changed_sum_of_what_was_closed_is_noticed(open_agent, tmp_path) -> No
 def test_a_correction_is_another_generation_and_the_earlier_loss_stays(open_agent, clock, collector) -> None:
     agent = answered(open_agent)
     spent = agent.status()
-    memo = agent._filter_state.recorded[VISITS_SURVEY.digest, MEMOISED]
+    memo = agent._state.filter_state.recorded[VISITS_SURVEY.digest, MEMOISED]
     done = agent.correct("visits", 12)
     assert (done.status, done.reason) == ("corrected", None)
     after = agent.status()
@@ -188,7 +188,7 @@ def test_a_reservation_on_a_corrected_value_is_forfeited(open_agent) -> None:
     assert agent.correct("visits", 12).status == "corrected"
     # Both surveys are reserved anew on one new coordinate; the old one keeps its worst case for good.
     assert before < agent.status().committed <= before + 6.0 + 1e-9
-    assert agent._filter_state.filter.pending
+    assert agent._state.filter_state.filter.pending
 
 
 def test_what_was_reserved_for_a_corrected_value_is_never_answered(open_agent, clock) -> None:

@@ -24,7 +24,7 @@ from surveys import START_S
 
 from hubbub.filter import BayesianFilter
 from hubbub_client import Agent
-from hubbub_client.agent.device import Device
+from hubbub_client.agent.answerer import Answerer
 from hubbub_client.owner_page.html import document
 from hubbub_deploy.cli import main
 
@@ -204,8 +204,8 @@ def test_nothing_is_drawn_where_giving_up_cannot_be_written(
 ) -> None:
     """The ledger is closed, and the next opening does it."""
     drawn_: list[object] = []
-    honest: Callable = Device._perturb
-    monkeypatch.setattr(Device, "_perturb", lambda self, *args: drawn_.append(args) or honest(self, *args))
+    honest: Callable = Answerer._perturb
+    monkeypatch.setattr(Answerer, "_perturb", lambda self, *args: drawn_.append(args) or honest(self, *args))
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

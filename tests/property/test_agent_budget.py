@@ -18,7 +18,10 @@ from memory_ledger import MemoryLedger
 from hubbub import Survey
 from hubbub.survey.score import Score
 from hubbub_client import Policy
-from hubbub_client.agent.device import Device
+from hubbub_client.agent.answerer import Answerer
+from hubbub_client.agent.device_state import DeviceState
+from hubbub_client.agent.enrolments import Enrolments
+from hubbub_client.agent.values import Values
 
 NOW_S = 1767225610.0
 TERMS = """\
@@ -74,13 +77,23 @@ RECORDS = [dict(zip(ATTRIBUTES, values, strict=True)) for values in product(rang
 """Every record: the index of each attribute's value, 2 for missing."""
 
 
-class Chosen(Device):
-    """A device whose answers the test chooses: whatever its channels may send can come up."""
+class Chosen(Answerer):
+    """Answers that the test chooses: whatever a device's channels may send can come up."""
 
     chosen: dict[bytes, int]
 
     def _perturb(self, asked: Survey, encoded: object) -> int:
         return self.chosen[asked.digest]
+
+
+class Device:
+    """The parts of an agent that decide, on a ledger in memory; nothing is sent."""
+
+    def __init__(self, ledger: MemoryLedger) -> None:
+        self.state = DeviceState(ledger)  # type: ignore[arg-type]
+        self.values = Values(self.state)
+        self.enrolments = Enrolments(self.state, Policy(require_opt_in="no"))
+        self.answerer = Chosen(self.state, self.values)
 
 
 def row(asked: Survey, symbol: int) -> list[int]:
@@ -131,19 +144,20 @@ def explore(budget: float, surveys: tuple[Survey, ...]) -> dict[str, int]:
                 if not {SCORED, OPPOSED} & {*surveys} and len(set(weights)) == 1 and symbols[0]:
                     continue  # the first answer of all: the others are this one with values renamed
                 after, book = weights, ledger.copy()
-                device = Chosen(book, Policy(require_opt_in="no"), lambda: NOW_S)  # type: ignore[arg-type]
-                device.chosen = dict(zip((each.digest for each in pending), symbols, strict=True))
-                assert len(device.answer()) == len(pending)
-                for step in device.chosen.items():
+                device = Device(book)
+                chosen = dict(zip((each.digest for each in pending), symbols, strict=True))
+                device.answerer.chosen = chosen
+                assert len(device.answerer.answer(now_s=NOW_S)) == len(pending)
+                for step in chosen.items():
                     after = [a * b for a, b in zip(after, rows[step], strict=True)]
-                known = said | device.chosen
-                check(after, device._filter_state.loss, known)
+                known = said | chosen
+                check(after, device.state.filter_state.loss, known)
                 play(book, left, (), after, known)
         for asked in left:
             book = ledger.copy()
-            device = Chosen(book, Policy(require_opt_in="no"), lambda: NOW_S)  # type: ignore[arg-type]
+            device = Device(book)
             rest = tuple(each for each in left if each is not asked)
-            if device.enrol(asked).accepted:
+            if device.enrolments.enrol(asked, now_s=NOW_S).accepted:
                 met["all accepted"] += not rest
                 play(book, rest, (*pending, asked), weights, said)
             else:
@@ -151,9 +165,9 @@ def explore(budget: float, surveys: tuple[Survey, ...]) -> dict[str, int]:
                 play(ledger, rest, pending, weights, said) if not pending else None
 
     first = MemoryLedger(budget)
-    device = Chosen(first, Policy(require_opt_in="no"), lambda: NOW_S)  # type: ignore[arg-type]
+    values = Device(first).values
     for attribute in ATTRIBUTES.values():
-        device.register(attribute)
+        values.register(attribute)
     play(first, surveys, (), [1] * len(RECORDS), {})
     return met
 

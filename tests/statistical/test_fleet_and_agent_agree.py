@@ -30,10 +30,11 @@ AGREED = Policy(require_opt_in="no")
 class SeededAgent(Agent):
     """An agent of a test: its symbols come from `source`, its ids still from the operating system."""
 
-    source: Source
-
-    def _perturb(self, survey, encoded):
-        return survey.channel.perturb(channel_input(survey, encoded, source=self.source), source=self.source)
+    def __init__(self, *args, source: Source, **options) -> None:
+        super().__init__(*args, **options)
+        self._answerer._perturb = lambda survey, encoded: survey.channel.perturb(
+            channel_input(survey, encoded, source=source), source=source
+        )
 
 
 class NoCollector:
@@ -68,8 +69,8 @@ def agents(path: Path, count: int, budget: float, source: Source):
                 clock=time,
                 http=NoCollector(),
                 policy=AGREED,
+                source=source,
             )
-            agent.source = source
             made.append(stack.enter_context(agent))
         yield made, time
 
@@ -140,7 +141,7 @@ def test_the_same_bytes_give_the_same_symbols_decisions_and_ledgers(tmp_path: Pa
             assert column.survey == survey
             assert [i for i, answers in enumerate(made) if answers] == column.devices.tolist()
             slot = MEMOISED if survey.attribute.kind == "static" else 0
-            drawn = [devices[i]._filter_state.recorded[survey.digest, slot] for i in column.devices]
+            drawn = [devices[i]._state.filter_state.recorded[survey.digest, slot] for i in column.devices]
             assert [list(s) if isinstance(s, bytes) else s for s in drawn] == column.symbols.tolist()
             assert [agent.status().loss for agent in devices] == fleet.loss.tolist()
             assert [agent.status().committed for agent in devices] == fleet.committed.tolist()
@@ -204,7 +205,7 @@ def test_fleet_and_agent_draw_from_the_law_that_the_survey_publishes(tmp_path: P
         for number in range(rounds):
             time.now_s = float(survey.round_start_s(number))
             assert len(agent.answer()) == 1
-        drawn = np.array(list(agent._filter_state.recorded.values()))
+        drawn = np.array(list(agent._state.filter_state.recorded.values()))
     assert drawn.size == rounds
     assert wrong.channel.outputs == survey.channel.outputs
     fleet = DeviceSimulator(30_000, budget=budget, source=seeded(4))

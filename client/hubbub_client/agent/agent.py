@@ -23,20 +23,25 @@ from random import SystemRandom
 from types import TracebackType
 from typing import Final, Self
 
-from hubbub.survey import Survey
+from hubbub.survey import Attribute, Survey
+from hubbub_client.agent.answerer import Answerer
 from hubbub_client.agent.background import Background
-from hubbub_client.agent.listed_device import ListedDevice
-from hubbub_client.agent.policy import Policy, subject_of
+from hubbub_client.agent.device_state import DeviceState
+from hubbub_client.agent.enrolments import Enrolments
+from hubbub_client.agent.policy import Policy
 from hubbub_client.agent.sender import OutboxUploader
+from hubbub_client.agent.signed_lists import SignedLists
+from hubbub_client.agent.values import Values
 from hubbub_client.errors import TransportError
 from hubbub_client.ledger.file import Counter
 from hubbub_client.ledger.ledger import Ledger
+from hubbub_client.ledger.process_lock import ProcessLock
 from hubbub_client.owner_page.account import Account, account_of
 from hubbub_client.owner_page.history import sent_reports
 from hubbub_client.owner_page.page import OwnerPage
-from hubbub_client.surveys.schedule import asks_for, decode_listed_surveys
+from hubbub_client.surveys.schedule import Enrolment, decode_listed_surveys, trusted
 from hubbub_client.surveys.survey_lists import pinned, unverified
-from hubbub_client.upload.outcomes import EnrolmentStatus, SentReport, Status, UploadOutcome
+from hubbub_client.upload.outcomes import Answer, Correction, SentReport, Status, UploadOutcome
 from hubbub_client.upload.transport import HttpTransport, Transport
 from hubbub_client.upload.uploader import Limits
 
@@ -45,7 +50,7 @@ SURVEYS_PATH: Final = "/v1/surveys"
 JITTER: Final = SystemRandom().random
 
 
-class Agent(ListedDevice):
+class Agent:
     """One device: attributes of its owner, a ledger, an outbox and a way to one collector.
 
     Answers draw from the operating system's generator; there is no way to hand in another. Errors never carry
@@ -96,12 +101,64 @@ class Agent(ListedDevice):
         ledger = Ledger(
             path, budget=None if budget is None else float(budget), device_key=device_key, counter=counter
         )
-        super().__init__(ledger, policy or Policy(), clock)
+        self._ledger, self._clock, self._lock = ledger, clock, ProcessLock()
+        try:
+            self._state = DeviceState(ledger)
+            self._values = Values(self._state)
+            self._enrolments = Enrolments(self._state, policy or Policy())
+            self._answerer = Answerer(self._state, self._values)
+            self._lists = SignedLists(self._state, self._values, self._survey_keys)
+            self._enrolments.give_up_excess(now_s=self._now_s())
+        except BaseException:
+            ledger.close()
+            raise
         self._sender = OutboxUploader(
             ledger, self._lock, self._http, limits=limits or Limits(), clock=clock, jitter=jitter
         )
         self._background = Background(self._step)
         self._page: OwnerPage | None = None
+
+    def _now_s(self) -> float | None:
+        return trusted(self._clock())
+
+    def register(self, attribute: Attribute) -> None:
+        """Declare an attribute that this device may be asked about; the same again does nothing.
+
+        Surveys never declare attributes: what is known about its owner is the host's to say.
+
+        Raises:
+            AttributeRefused: It was registered before with another kind or domain. Budget was reserved for
+                that domain, so it cannot change; give the changed attribute another id.
+        """
+        with self._lock:
+            self._values.register(attribute)
+
+    def set(self, attribute_id: str, value: object) -> None:
+        """Tell the agent the attribute's value from now on.
+
+        None, or anything outside the domain, is "missing". An evolving value stands until it is replaced, in
+        memory; while a round that asks for it is open and not answered, it is kept in the ledger too, so that
+        a restart does not turn it into "missing". A static value is pinned by the first answer that reads it,
+        missing included, and stays until it is corrected.
+
+        Raises:
+            AttributeRefused: No such attribute is registered, or its value is pinned.
+        """
+        with self._lock:
+            self._values.set(attribute_id, value, now_s=self._now_s())
+
+    def correct(self, attribute_id: str, value: object) -> Correction:
+        """Replace a static value that was pinned by another one: a mistake, or a change after all.
+
+        The other value is a coordinate of its own: what the earlier one cost stays spent, what was reserved
+        for it and not answered is forfeited, and one new answer is reserved for every survey that is still
+        running. If that does not fit, nothing changes: the earlier value stands.
+
+        Raises:
+            AttributeRefused: No such attribute is registered, or it is evolving.
+        """
+        with self._lock:
+            return self._values.correct(attribute_id, value, now_s=self._now_s())
 
     def fetch_surveys(self) -> tuple[Survey, ...]:
         """Return the surveys that the collector serves; taking part in one is a separate step.
@@ -132,14 +189,15 @@ class Agent(ListedDevice):
             LedgerError: The ledger failed.
         """
         with self._lock:
-            listed = self._take_list(data, self._survey_keys) if self._survey_keys else unverified(data)
-            cancelled = self._cancelled
+            signed = bool(self._survey_keys)
+            listed = self._lists.take(data, now_s=self._now_s()) if signed else unverified(data)
+            cancelled = self._state.cancelled
         return tuple(survey for survey in decode_listed_surveys(listed) if survey.digest not in cancelled)
 
     def opt_in(self, asked: Survey | str) -> None:
         """Keep the owner's yes, to one survey or to whatever asks for one attribute (by its id)."""
         with self._lock:
-            self._ledger.set_consents({subject_of(asked): True})
+            self._enrolments.opt_in(asked)
 
     def opt_out(self, asked: Survey | str) -> None:
         """Keep the owner's no, and leave the survey, or all on the attribute.
@@ -148,13 +206,30 @@ class Agent(ListedDevice):
         reserved: a refund could be spent twice.
         """
         with self._lock:
-            leave = [
-                digest
-                for digest, survey in self._surveys.items()
-                if (survey == asked if isinstance(asked, Survey) else asks_for(survey, asked))
-            ]
-            self._ledger.set_consents({subject_of(asked): False}, leave=leave)
-            self._enrolments = {stored.digest: stored for stored in self._ledger.enrolments()}
+            self._enrolments.opt_out(asked)
+
+    def enrol(self, survey: Survey) -> Enrolment:
+        """Take part in a survey, or say why not; its whole schedule is reserved now, or nothing is.
+
+        The decision reads public facts, the owner's words and past outputs, never a value. A survey that was
+        left can be joined again: what is still reserved for it serves, and no round is answered twice.
+
+        Raises:
+            LedgerError: The ledger failed.
+        """
+        with self._lock:
+            return self._enrolments.enrol(survey, now_s=self._now_s())
+
+    def answer(self) -> tuple[Answer, ...]:
+        """Answer every survey whose round is open now and not answered yet, each in one transaction on disk.
+
+        A value that is not set is answered as missing: silence would tell. Nothing is sent here.
+
+        Raises:
+            LedgerError: The ledger failed. What was being answered is wholly in it or not at all.
+        """
+        with self._lock:
+            return self._answerer.answer(now_s=self._now_s())
 
     def pause(self) -> None:
         """Answer and send nothing until `resume`; rounds that go by are not answered later."""
@@ -173,9 +248,10 @@ class Agent(ListedDevice):
         reserved is spent at its worst. Attributes stay registered; a value set from now on is another one.
         """
         with self._lock:
-            self._ledger.forget(self._filter_state.total())
-            self._readings.clear()
-            self._load()
+            self._ledger.forget(self._state.filter_state.total())
+            self._values.forget()
+            self._state.load()
+            self._enrolments.give_up_excess(now_s=self._now_s())
 
     def upload(self) -> UploadOutcome:
         """Send what waits, oldest first, until the outbox is empty or the collector must be left alone.
@@ -193,24 +269,13 @@ class Agent(ListedDevice):
     def status(self) -> Status:
         """Return what was spent, what is reserved and what waits."""
         with self._lock:
-            enrolments = tuple(
-                EnrolmentStatus(
-                    survey.id,
-                    survey.version,
-                    digest,
-                    survey.rounds,
-                    max(self._enrolments[digest].high_water, *self._answered[digest], -1),
-                    len(self._answered[digest]),
-                    self._enrolments[digest].state,
-                )
-                for digest, survey in self._surveys.items()
-            )
+            state = self._state
             return Status(
                 self._ledger.budget,
-                self._filter_state.loss,
-                self._filter_state.committed,
-                enrolments,
-                sum(map(len, self._answered.values())),
+                state.filter_state.loss,
+                state.filter_state.committed,
+                state.enrolment_statuses(),
+                sum(map(len, state.answered.values())),
                 self._ledger.waiting(),
                 self._background.errors,
                 self._background.last_error,
@@ -221,7 +286,7 @@ class Agent(ListedDevice):
     def surveys(self) -> tuple[Survey, ...]:
         """Return every survey that the device takes part in or took, in the order of enrolment."""
         with self._lock:
-            return tuple(self._surveys.values())
+            return tuple(self._state.surveys.values())
 
     def sent(self) -> tuple[SentReport, ...]:
         """Return all that the collector has, byte for byte, since the last `forget`.
@@ -230,7 +295,7 @@ class Agent(ListedDevice):
         the outbox could keep it back, and those who did would bias the survey.
         """
         with self._lock:
-            return sent_reports(self._ledger.answers(), self._ledger.transcript(), self._surveys)
+            return sent_reports(self._ledger.answers(), self._ledger.transcript(), self._state.surveys)
 
     def account(self) -> Account:
         """Return the owner's account: what was asked and sent, what it can reveal, and what is left.
@@ -242,8 +307,8 @@ class Agent(ListedDevice):
                 account_of,
                 closed=self._ledger.closed(),
                 rows=self._ledger.transcript(),
-                surveys=dict(self._surveys),
-                states={digest: stored.state for digest, stored in self._enrolments.items()},
+                surveys=dict(self._state.surveys),
+                states={digest: stored.state for digest, stored in self._state.enrolments.items()},
                 answers=self._ledger.answers(),
                 refusals=self._ledger.refusals(),
                 budget=self._ledger.budget,
@@ -314,4 +379,4 @@ class Agent(ListedDevice):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Agent of {len(self._surveys)} surveys>"
+        return f"<Agent of {len(self._state.surveys)} surveys>"

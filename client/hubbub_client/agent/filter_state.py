@@ -183,7 +183,7 @@ def replay(
     budget: float,
     closed: SpentBudget | None = None,
 ) -> FilterState:
-    """Return the book that `rows` add up to.
+    """Return the filter state that `rows` add up to.
 
     Args:
         rows: The transcript, oldest first.

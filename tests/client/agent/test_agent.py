@@ -173,7 +173,9 @@ def test_two_surveys_on_one_pinned_value_cost_less_than_their_sum(open_agent, cl
     agent.answer()
     status = agent.status()
     columns = [
-        survey.channel.log_likelihood(agent._filter_state.recorded[survey.digest, MEMOISED])[survey.mapping]
+        survey.channel.log_likelihood(agent._state.filter_state.recorded[survey.digest, MEMOISED])[
+            survey.mapping
+        ]
         for survey in (VISITS_SURVEY, second)
     ]
     total = columns[0] + columns[1]
@@ -198,11 +200,14 @@ def test_a_static_value_is_pinned_by_its_first_answer(open_agent) -> None:
 
 
 class Watched(Agent):
-    """Keeps the readings that were perturbed."""
+    """Keeps the encoded values that were perturbed."""
 
-    def _perturb(self, survey, encoded):
-        self.__dict__.setdefault("readings", []).extend(encoded)
-        return super()._perturb(survey, encoded)
+    def __init__(self, *args, **options) -> None:
+        super().__init__(*args, **options)
+        self.readings, perturb = [], self._answerer._perturb
+        self._answerer._perturb = lambda survey, encoded: (
+            self.readings.extend(encoded) or perturb(survey, encoded)
+        )
 
 
 def test_a_missing_value_is_answered_as_missing_and_pinned_as_such(tmp_path, clock, collector) -> None:
@@ -232,7 +237,7 @@ def test_an_evolving_value_is_never_written_down(open_agent, tmp_path) -> None:
     assert agent._ledger.attributes() == before
     agent.close()
     agent = open_agent()
-    assert agent._readings == {}
+    assert agent._values._unpinned == {}
 
 
 def test_enrolment_reserves_the_whole_schedule_or_refuses(open_agent) -> None:
@@ -320,7 +325,7 @@ def test_a_clock_that_jumps_answers_no_round_twice_and_loses_none(open_agent, cl
 
 def _visits_loss(agent: Agent) -> float:
     column = VISITS_SURVEY.channel.log_likelihood(
-        agent._filter_state.recorded[VISITS_SURVEY.digest, MEMOISED]
+        agent._state.filter_state.recorded[VISITS_SURVEY.digest, MEMOISED]
     )
     return column.max() - column.min()
 
@@ -355,9 +360,9 @@ def test_a_restart_rebuilds_the_filter_to_the_last_quantum(open_agent, clock) ->
         agent = open_agent()
         assert agent.status() == before
         assert (
-            agent._filter_state.open.keys()
+            agent._state.filter_state.open.keys()
             == {(row.digest, row.slot) for row in agent._ledger.transcript() if row.kind == "reserve"}
-            - agent._filter_state.recorded.keys()
+            - agent._state.filter_state.recorded.keys()
         )
         clock.now_s += DAY_S
 
@@ -519,7 +524,7 @@ def test_a_value_is_in_no_error_no_log_and_no_representation(tmp_path, clock, co
         except AttributeRefused:
             told.append(traceback.format_exc())
     agent.upload()
-    told += [repr(agent), str(agent), repr(agent.status()), repr(agent._filter_state), caplog.text]
+    told += [repr(agent), str(agent), repr(agent.status()), repr(agent._state.filter_state), caplog.text]
     agent.close()
     assert len(told) == 10
     assert not any(str(VALUE)[:8] in text or "77654321" in text for text in told)

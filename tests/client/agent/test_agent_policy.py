@@ -177,11 +177,14 @@ def test_random_jumps_never_spend_twice(open_agent, clock, collector, seed) -> N
 
 
 class Watched(Agent):
-    """Keeps the readings that were perturbed."""
+    """Keeps the encoded values that were perturbed."""
 
-    def _perturb(self, survey, encoded):
-        self.__dict__.setdefault("read", []).extend(encoded)
-        return super()._perturb(survey, encoded)
+    def __init__(self, *args, **options) -> None:
+        super().__init__(*args, **options)
+        self.read, perturb = [], self._answerer._perturb
+        self._answerer._perturb = lambda survey, encoded: (
+            self.read.extend(encoded) or perturb(survey, encoded)
+        )
 
 
 def watched(tmp_path: Path, clock: Clock, collector: Collector) -> Watched:

@@ -17,6 +17,7 @@ from surveys import START_S
 from hubbub.wire import report as wire
 from hubbub_client import Agent, AsyncAgent, ClientError, LedgerError, LedgerLocked
 from hubbub_client.agent import async_agent
+from hubbub_client.agent.device_state import DeviceState
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.upload.transport import Response
 
@@ -312,14 +313,14 @@ def test_closing_finishes_what_was_asked_before_and_takes_nothing_after(make, cl
 
 def test_a_task_cancelled_while_it_opens_leaves_no_ledger_open(make, tmp_path, monkeypatch) -> None:
     entered, free = threading.Event(), threading.Event()
-    load = Agent._load
+    load = DeviceState.load
 
-    def slow(self: Agent) -> None:
+    def slow(self: DeviceState) -> None:
         entered.set()
         assert free.wait(20)
         load(self)
 
-    monkeypatch.setattr(Agent, "_load", slow)
+    monkeypatch.setattr(DeviceState, "load", slow)
 
     async def host() -> None:
         async with make():

@@ -63,7 +63,7 @@ def test_what_waits_counts_at_its_worst_and_says_nothing(open_agent, collector) 
     losses, accounts = set(), set()
     for said in range(LEVELS.channel.bins):
         folder_agent = open_agent()
-        folder_agent._perturb = lambda *_, said=said: said
+        folder_agent._answerer._perturb = lambda *_, said=said: said
         folder_agent.enrol(LEVELS)
         folder_agent.answer()
         account = folder_agent.account()

@@ -128,7 +128,7 @@ def test_scores_of_the_same_numbers_share_an_account_and_never_cost_more_than_th
     assert agent.status().committed == pytest.approx(2.0, abs=1e-6)
     agent.answer()
     loss = agent.status().loss
-    symbols = {agent._filter_state.recorded[survey.digest, MEMOISED] for survey in (SCORE, version(2))}
+    symbols = {agent._state.filter_state.recorded[survey.digest, MEMOISED] for survey in (SCORE, version(2))}
     if len(symbols) == 2:  # the same question answered yes and no tells next to nothing
         assert loss < 0.2
     else:

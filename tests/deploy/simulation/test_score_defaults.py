@@ -15,7 +15,7 @@ from hubbub import Survey
 from hubbub.survey.score import Score
 from hubbub.testing import seeded
 from hubbub_client import Agent
-from hubbub_client.agent.device import Device
+from hubbub_client.agent.answerer import Answerer
 from hubbub_client.surveys.schedule import MEMOISED, scheduled_query
 from hubbub_deploy.simulation.device_simulator import DeviceSimulator
 
@@ -49,7 +49,7 @@ def open_agent(tmp_path: Path):
 @pytest.fixture
 def ones(monkeypatch) -> None:
     """Every answer comes out as 1: as unlikely as it may be for some record, it can happen."""
-    monkeypatch.setattr(Device, "_perturb", lambda *_: 1)
+    monkeypatch.setattr(Answerer, "_perturb", lambda *_: 1)
 
 
 @pytest.mark.parametrize("budget", [1.0, 2.0, 6.0])

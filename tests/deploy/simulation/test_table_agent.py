@@ -139,11 +139,11 @@ def test_a_table_and_a_survey_of_one_of_its_attributes_share_one_account(open_ag
     agent.set("age", 12)
     agent.answer()
     assert agent.status().loss == pytest.approx(2.0, abs=1e-6)
-    symbol = agent._filter_state.recorded[TABLE.digest, -1]
+    symbol = agent._state.filter_state.recorded[TABLE.digest, -1]
     agent.close()
     agent = open_agent(None)  # replayed
     assert agent.status().loss == pytest.approx(2.0, abs=1e-6)
-    assert agent._filter_state.recorded[TABLE.digest, -1] == symbol
+    assert agent._state.filter_state.recorded[TABLE.digest, -1] == symbol
 
 
 def test_realised_losses_of_a_table_and_one_attribute_merge_as_their_rows_say(open_agent, clock) -> None:
@@ -152,7 +152,7 @@ def test_realised_losses_of_a_table_and_one_attribute_merge_as_their_rows_say(op
     agent.set("sex", "m")
     assert agent.enrol(TABLE).accepted and agent.enrol(AGE_ALONE).accepted
     agent.answer()
-    first, second = (agent._filter_state.recorded[survey.digest, -1] for survey in (TABLE, AGE_ALONE))
+    first, second = (agent._state.filter_state.recorded[survey.digest, -1] for survey in (TABLE, AGE_ALONE))
     assert TABLE.mapping is not None and AGE_ALONE.mapping is not None
     both = (
         np.log(TABLE.channel.column(first)[TABLE.mapping])
@@ -218,7 +218,7 @@ def test_corrections_leave_no_combinations_behind_and_lose_nothing(open_agent, c
     said: list[int] = []
     for age in (18, 10, 15, None):
         agent.answer()
-        said.append(agent._filter_state.recorded[survey.digest, MEMOISED])
+        said.append(agent._state.filter_state.recorded[survey.digest, MEMOISED])
         if age is not None:
             assert agent.correct("age", age).status == "corrected"
             clock.now_s += DAY_S
@@ -229,7 +229,7 @@ def test_corrections_leave_no_combinations_behind_and_lose_nothing(open_agent, c
     expected = float(most.max() - least.min())
     for _ in range(2):
         assert agent.status().loss == pytest.approx(expected, abs=1e-9)
-        component = agent._filter_state.filter._components["pinned", "sex", 0]
+        component = agent._state.filter_state.filter._components["pinned", "sex", 0]
         assert sorted(component.shape) == [3, 11]
         agent.close()
         agent = open_agent(None)
@@ -244,7 +244,7 @@ def test_a_round_that_is_answered_leaves_its_cost_alone_behind(open_agent, clock
         for _ in range(2):
             assert agent.status().loss == pytest.approx(day + 1.0, abs=1e-6)
             assert agent.status().committed == pytest.approx(3.0, abs=1e-6)
-            assert len(agent._filter_state.filter._components) == 2 - day
+            assert len(agent._state.filter_state.filter._components) == 2 - day
             agent.close()
             agent = open_agent(None)
 

@@ -1,0 +1,83 @@
+"""The answers of a device: one report for every round that is open, drawn, stored and queued at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from hubbub import wire
+from hubbub.channels import Symbol
+from hubbub.survey import Survey
+from hubbub_client.agent.device_state import DeviceState
+from hubbub_client.agent.encoded_value import EncodedValue, channel_input
+from hubbub_client.agent.values import Values
+from hubbub_client.ledger.transcript import TranscriptEntry
+from hubbub_client.surveys.schedule import is_static, scheduled_answer_of
+from hubbub_client.upload.outcomes import Answer
+
+
+class Answerer:
+    """The answers of one device, each in one transaction on disk.
+
+    Nothing is sent here.
+
+    Args:
+        state: The device's state.
+        values: The values to answer with.
+    """
+
+    def __init__(self, state: DeviceState, values: Values) -> None:
+        self._state, self._values = state, values
+
+    def answer(self, *, now_s: float | None) -> tuple[Answer, ...]:
+        """Answer every survey whose round is open and not answered yet; see `Agent.answer`.
+
+        Args:
+            now_s: Clock time, epoch seconds; None if it is not trusted: then nothing is answered.
+        """
+        if now_s is None or self._state.ledger.paused():
+            return ()
+        made = [self._answer(survey, number, now_s) for survey, number in self._state.open_rounds(now_s)]
+        return tuple(answer for answer in made if answer is not None)
+
+    def _answer(self, survey: Survey, round_number: int, now_s: float) -> Answer | None:
+        state, filter_state = self._state, self._state.filter_state
+        key = (survey.digest, scheduled_answer_of(survey, round_number))
+        symbol = filter_state.recorded.get(key)
+        record: TranscriptEntry | None = None
+        pins: list[tuple[str, bytes]] = []
+        pin_version = filter_state.pin_versions.get(key)
+        if pin_version is None:
+            return None  # nothing was reserved for it
+        if symbol is None:
+            if is_static(survey) and pin_version != state.pin_version(survey):
+                # Reserved for a value that was corrected since: on its coordinate the new one would merge
+                # wrongly. It stays forfeited, even if the clock is set back into the survey's last round.
+                return None
+            ticket = filter_state.open[key][0]
+            encoded, pins = self._values.read(survey, now_s)
+            symbol = self._perturb(survey, encoded)
+            record = TranscriptEntry("record", ticket, *key, pin_version, symbol)
+        report_id = os.urandom(wire.ID_BYTES)
+        report = wire.encode_report(wire.Report(survey.digest, round_number, report_id, symbol))
+        spent = self._values.spent_by(survey, now_s)
+        state.ledger.add_answer(
+            digest=survey.digest,
+            round_number=round_number,
+            report_id=report_id,
+            report=report,
+            record=record,
+            pins=pins,
+            pin_version=pin_version,
+            spent_values=spent,
+        )
+        # From here on the answer exists; before, it did not, and the symbol was shown to nobody.
+        state.answered[survey.digest].add(round_number)
+        if record is not None:
+            filter_state.record(record, survey)
+        self._values.answered(pins, spent)
+        return Answer(survey.id, survey.digest, round_number, report_id)
+
+    def _perturb(self, survey: Survey, encoded: Sequence[EncodedValue]) -> Symbol:
+        """Return one symbol for a value per attribute, drawn from the operating system's generator."""
+        return survey.channel.perturb(channel_input(survey, encoded))

@@ -1,0 +1,175 @@
+"""The state of one device, as its ledger has it: attributes, surveys, answers, lists and the filter.
+
+The other parts of an agent decide and write; they share this state, and each keeps it equal to the ledger
+that it has just written to. Whoever calls holds the agent's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from hubbub import wire
+from hubbub.errors import HubbubError
+from hubbub.survey import Attribute, Survey, attribute_from_spec
+from hubbub_client.agent.filter_state import replay
+from hubbub_client.errors import AttributeRefused, LedgerCorrupt
+from hubbub_client.ledger.ledger import Ledger
+from hubbub_client.ledger.stored import StoredAttribute, StoredEnrolment
+from hubbub_client.ledger.transcript import TranscriptEntry
+from hubbub_client.surveys.schedule import asks_for, due, joined_pin_versions, scheduled_query
+from hubbub_client.upload.outcomes import EnrolmentStatus
+
+Wanted: TypeAlias = tuple[Survey, int, int]
+"""(survey, slot, pin version): an answer to reserve."""
+
+
+class DeviceState:
+    """The state of one device.
+
+    Args:
+        ledger: An open ledger; the only memory there is.
+
+    Attributes:
+        ledger: The ledger.
+        attributes: Registered attributes, by id.
+        enrolments: Surveys that the device takes part in or took, by digest, in the order of enrolment.
+        surveys: The same, decoded.
+        answered: Rounds answered, by digest.
+        kept: Evolving values that the ledger holds for a round still to be answered, by attribute id.
+        refusals: Surveys that were refused, by digest.
+        cancelled: Digests of surveys that are cancelled for good.
+        lists: The newest list of surveys seen of every key.
+        filter_state: The filter as the transcript left it.
+
+    Raises:
+        LedgerCorrupt: What the ledger says does not add up.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.load()
+
+    def load(self) -> None:
+        """Read the ledger, and rebuild the filter from the transcript."""
+        self.refresh_attributes()
+        self.refresh_enrolments()
+        self.surveys = {stored.digest: _survey(stored) for stored in self.enrolments.values()}
+        self.answered: dict[bytes, set[int]] = {digest: set() for digest in self.surveys}
+        for answer in self.ledger.answers():
+            self.answered[answer.digest].add(answer.round)
+        self.kept = {stored.attribute: stored for stored in self.ledger.kept_values()}
+        self.refresh_refusals()
+        self.refresh_lists()
+        self.filter_state = replay(
+            self.ledger.transcript(), self.surveys, budget=self.ledger.budget, closed=self.ledger.closed()
+        )
+
+    def refresh_attributes(self) -> None:
+        """Read the attributes again, after a change of one."""
+        self.attributes = {stored.id: stored for stored in self.ledger.attributes()}
+
+    def refresh_enrolments(self) -> None:
+        """Read the enrolments again, after surveys were left or cancelled."""
+        self.enrolments = {stored.digest: stored for stored in self.ledger.enrolments()}
+
+    def refresh_refusals(self) -> None:
+        """Read the refusals again, after one was kept: the ledger keeps the newest alone."""
+        self.refusals = {stored.digest: stored for stored in self.ledger.refusals()}
+
+    def refresh_lists(self) -> None:
+        """Read again which lists were seen, and what they cancelled."""
+        self.cancelled, self.lists = self.ledger.cancelled(), self.ledger.lists()
+
+    def stored_attribute(self, attribute_id: str) -> StoredAttribute:
+        """Return a registered attribute as it is stored.
+
+        Raises:
+            AttributeRefused: No such attribute is registered.
+        """
+        stored = self.attributes.get(attribute_id)
+        if stored is None:
+            raise AttributeRefused(f"attribute {attribute_id!r} must be registered first")
+        return stored
+
+    def open_rounds(self, now_s: float, attribute_id: str | None = None) -> list[tuple[Survey, int]]:
+        """Return surveys, of one attribute or all, whose round is open and not answered, with that round."""
+        found: list[tuple[Survey, int]] = []
+        for digest, stored in self.enrolments.items():
+            survey = self.surveys[digest]
+            if stored.state == "active" and (attribute_id is None or asks_for(survey, attribute_id)):
+                number = due(survey, stored.last_closed, self.answered[digest], now_s)
+                if number is not None:
+                    found.append((survey, number))
+        return found
+
+    def last_answered_s(self) -> int:
+        """Return the begin of the latest round that was ever answered, or was over at enrolment; else 0."""
+        return max(
+            (
+                self.surveys[digest].round_start_s(number)
+                for digest, stored in self.enrolments.items()
+                for number in (stored.high_water, *self.answered[digest])
+            ),
+            default=0,
+        )
+
+    def pin_version(self, survey: Survey, anew: Mapping[str, int] | None = None) -> int:
+        """Return the pin version of a survey's answers, `anew` being about to be pinned."""
+        pinned = {stored.id: stored.pin_version for stored in self.attributes.values()} | dict(anew or {})
+        return joined_pin_versions(survey, [pinned[attribute.id] for attribute in survey.attributes])
+
+    def reserve(self, wanted: list[Wanted]) -> list[TranscriptEntry] | None:
+        """Reserve all of the wanted answers, or return None; the entries are the caller's to write.
+
+        The filter in memory is ahead of the file until they are written; if that fails, the ledger is
+        closed for good and a new agent rebuilds the filter from what the file says.
+        """
+        if not wanted:
+            return []  # nothing is granted, so that it fits even where the budget is overspent
+        tickets = self.filter_state.filter.reserve_all(
+            [scheduled_query(survey, slot, pin_version=pin_version) for survey, slot, pin_version in wanted]
+        )
+        if tickets is None:
+            return None
+        return [
+            TranscriptEntry("reserve", ticket, survey.digest, slot, pin_version)
+            for (survey, slot, pin_version), ticket in zip(wanted, tickets, strict=True)
+        ]
+
+    def enrolment_statuses(self) -> tuple[EnrolmentStatus, ...]:
+        """Return where each survey stands, in the order of enrolment."""
+        return tuple(
+            EnrolmentStatus(
+                survey.id,
+                survey.version,
+                digest,
+                survey.rounds,
+                max(self.enrolments[digest].high_water, *self.answered[digest], -1),
+                len(self.answered[digest]),
+                self.enrolments[digest].state,
+            )
+            for digest, survey in self.surveys.items()
+        )
+
+
+def decode_attribute(stored: StoredAttribute) -> Attribute:
+    """Return the attribute that is stored.
+
+    Raises:
+        LedgerCorrupt: It cannot be read.
+    """
+    try:
+        return attribute_from_spec(wire.unpack(stored.spec, "attribute"))
+    except HubbubError:
+        raise LedgerCorrupt("an attribute in the ledger cannot be read") from None
+
+
+def _survey(stored: StoredEnrolment) -> Survey:
+    try:
+        survey = Survey.from_canonical(stored.canonical)
+    except HubbubError:
+        raise LedgerCorrupt("a survey in the ledger cannot be read") from None
+    if survey.digest != stored.digest:
+        raise LedgerCorrupt("a survey in the ledger does not have the digest it is stored under")
+    return survey

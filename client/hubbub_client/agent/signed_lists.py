@@ -1,0 +1,69 @@
+"""The signed lists of surveys that a device takes: what they cancel is cancelled for good, on disk, first.
+
+`survey_lists` has the rules; here they are applied to the device's state.
+"""
+
+from __future__ import annotations
+
+from hubbub_client.agent.device_state import DeviceState
+from hubbub_client.agent.values import Values
+from hubbub_client.errors import ListRefused
+from hubbub_client.surveys.stored_list import StoredList
+from hubbub_client.surveys.survey_lists import list_refusal, newest, opened
+
+
+class SignedLists:
+    """The lists that one device takes.
+
+    Args:
+        state: The device's state.
+        values: Its values: what no round waits for any more is deleted.
+        keys: Public keys of who may ask.
+    """
+
+    def __init__(self, state: DeviceState, values: Values, keys: tuple[bytes, ...]) -> None:
+        self._state, self._values, self._keys = state, values, keys
+
+    def take(self, data: bytes, *, now_s: float | None) -> tuple[bytes, ...]:
+        """Return the canonical bytes of a signed list, once what it cancels is cancelled on disk.
+
+        Args:
+            data: The list as it came.
+            now_s: Clock time, epoch seconds; None if it is not trusted: then no list can be judged.
+
+        Raises:
+            ListRefused: The list is not one to take. One that has expired is remembered, so that a clock that
+                is set back does not make it good.
+        """
+        if now_s is None:
+            raise ListRefused("clock_not_trusted", "a list of surveys must be judged by a trusted clock")
+        state = self._state
+        found = opened(data, self._keys)
+        reason = list_refusal(
+            found, newest(state.lists, self._keys), now_s=now_s, seen_s=state.last_answered_s()
+        )
+        if reason == "rolled_back":
+            raise ListRefused(reason, f"list {found.listed.sequence} must be the newest that was seen")
+        if reason == "clock_not_trusted":
+            raise ListRefused(reason, f"list {found.listed.sequence} must not live for over a year from now")
+        judged_s = max(
+            [float(now_s), *(each.judged_s for each in state.lists if each.digest == found.digest)]
+        )
+        stored = StoredList(found.key, found.listed.sequence, found.digest, judged_s)
+        ends = [] if reason else [each for each in found.listed.cancelled if each not in state.cancelled]
+        self._take(stored, ends, now_s)
+        if reason:
+            raise ListRefused(reason, f"list {found.listed.sequence} must not have expired")
+        return found.listed.surveys
+
+    def _take(self, stored: StoredList, ends: list[bytes], now_s: float) -> None:
+        """Write down that a list was seen, and end the surveys that it cancels."""
+        state = self._state
+        given_back = [row for digest in ends for row in state.filter_state.unanswered(digest)]
+        state.ledger.take_list(stored, cancelled=ends, given_back=given_back)
+        for row in given_back:
+            state.filter_state.cancel(row)
+        state.lists, state.cancelled = state.ledger.lists(), state.cancelled.union(ends)
+        if ends:
+            state.refresh_enrolments()
+            self._values.drop_unwaited(now_s)

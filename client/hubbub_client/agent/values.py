@@ -1,0 +1,167 @@
+"""The values of the owner's attributes: told by the host, read by an answer, memoised or kept.
+
+An evolving value stands in memory until it is replaced, and in the ledger too while a round waits for it. A
+static value is memoised by the first answer that reads it, and changes by a correction alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hubbub import wire
+from hubbub.survey import Attribute, Survey
+from hubbub_client.agent.device_state import DeviceState, Wanted, decode_attribute
+from hubbub_client.agent.encoded_value import EncodedValue, encode, pack_encoded, unpack_encoded
+from hubbub_client.errors import AttributeRefused
+from hubbub_client.ledger.stored import StoredValue
+from hubbub_client.surveys.schedule import MEMOISED, asks_for, first_round, is_static
+from hubbub_client.upload.outcomes import Correction
+
+
+class Values:
+    """The values of one device; `Agent` says what each verb promises its host.
+
+    Args:
+        state: The device's state.
+    """
+
+    def __init__(self, state: DeviceState) -> None:
+        self._state = state
+        self._unpinned: dict[str, EncodedValue] = {}
+
+    def register(self, attribute: Attribute) -> None:
+        """Declare an attribute; see `Agent.register`."""
+        spec = wire.pack(attribute.to_spec())
+        stored = self._state.attributes.get(attribute.id)
+        if stored is None:
+            self._state.ledger.add_attribute(attribute.id, spec)
+            self._state.refresh_attributes()
+        elif stored.spec != spec:
+            raise AttributeRefused(
+                f"attribute {attribute.id!r} must be as first registered: same kind and domain"
+            )
+
+    def set(self, attribute_id: str, value: object, *, now_s: float | None) -> None:
+        """Take a value from now on; see `Agent.set`.
+
+        Args:
+            attribute_id: A registered attribute.
+            value: The value, as the host knows it.
+            now_s: Clock time, epoch seconds; None if it is not trusted, so that no round is known to wait.
+        """
+        stored = self._state.stored_attribute(attribute_id)
+        attribute = decode_attribute(stored)
+        encoded = encode(attribute, value)
+        if stored.memoised is None:
+            self._unpinned[attribute_id] = encoded
+            if attribute.kind == "evolving":
+                self._keep(attribute_id, pack_encoded(encoded), now_s)
+        elif stored.memoised != pack_encoded(encoded):
+            raise AttributeRefused(f"attribute {attribute_id!r} is static and was pinned by its first answer")
+
+    def _keep(self, attribute_id: str, value: bytes, now_s: float | None) -> None:
+        """Keep an evolving value across restarts for as long as a round waits for it."""
+        state = self._state
+        waiting = [] if now_s is None else state.open_rounds(now_s, attribute_id)
+        if now_s is not None and waiting:
+            until_s = float(max(survey.round_end_s(number) for survey, number in waiting))
+            known = state.kept.get(attribute_id)
+            if known is None or (known.value, known.until_s) != (value, until_s):
+                kept = StoredValue(attribute_id, value, now_s, until_s)
+                state.ledger.keep_value(kept)
+                state.kept[attribute_id] = kept
+        elif state.kept.pop(attribute_id, None) is not None:
+            state.ledger.drop_value(attribute_id)
+
+    def drop_unwaited(self, now_s: float) -> None:
+        """Delete kept values that no round waits for any more."""
+        state = self._state
+        for attribute_id in [each for each in state.kept if not state.open_rounds(now_s, each)]:
+            state.ledger.drop_value(attribute_id)
+            del state.kept[attribute_id]
+
+    def correct(self, attribute_id: str, value: object, *, now_s: float | None) -> Correction:
+        """Replace a memoised value by another one; see `Agent.correct`.
+
+        Args:
+            attribute_id: A registered static attribute.
+            value: The other value.
+            now_s: Clock time, epoch seconds; None if it is not trusted.
+        """
+        state = self._state
+        stored = state.stored_attribute(attribute_id)
+        attribute = decode_attribute(stored)
+        if attribute.kind == "evolving":
+            raise AttributeRefused(f"attribute {attribute_id!r} is evolving: set its value")
+        if stored.memoised is None:
+            self.set(attribute_id, value, now_s=now_s)
+            return Correction(attribute_id, "corrected")
+        memoised = pack_encoded(encode(attribute, value))
+        if memoised == stored.memoised:
+            return Correction(attribute_id, "unchanged")
+        if now_s is None:
+            return Correction(attribute_id, "refused", "clock_not_trusted")
+        pin_version = stored.pin_version + 1
+        rows = state.reserve(self._to_answer_anew(attribute_id, pin_version, now_s))
+        if rows is None:
+            return Correction(attribute_id, "refused", "over_budget")
+        state.ledger.memoise_anew(attribute_id, pin_version, memoised, rows)
+        state.refresh_attributes()
+        state.filter_state.reserved(rows, state.surveys)
+        return Correction(attribute_id, "corrected")
+
+    def _to_answer_anew(self, attribute_id: str, pin_version: int, now_s: float) -> list[Wanted]:
+        """Return an answer of every running survey that reads this attribute's memoised value."""
+        state = self._state
+        return [
+            (survey, MEMOISED, state.pin_version(survey, {attribute_id: pin_version}))
+            for digest, survey in state.surveys.items()
+            if asks_for(survey, attribute_id) and state.enrolments[digest].state == "active"
+            # What a round reads with an evolving attribute is a value of its own, whichever was pinned.
+            if is_static(survey) and first_round(survey, now_s) is not None
+        ]
+
+    def read(self, survey: Survey, now_s: float) -> tuple[list[EncodedValue], list[tuple[str, bytes]]]:
+        """Return one encoded value per attribute of a survey, and what an answer with them memoises.
+
+        What is memoised is told as attribute ids and packed values. Nothing changes until `answered`.
+        """
+        pins: list[tuple[str, bytes]] = []
+        return [self._read(attribute, now_s, pins) for attribute in survey.attributes], pins
+
+    def _read(self, attribute: Attribute, now_s: float, pins: list[tuple[str, bytes]]) -> EncodedValue:
+        """Return the value to answer with; what to pin along with the answer is added to `pins`."""
+        memoised = self._state.attributes[attribute.id].memoised
+        if memoised is not None:
+            return unpack_encoded(attribute, memoised)
+        encoded = self._unpinned.get(attribute.id, encode(attribute, None))
+        if attribute.kind == "evolving":
+            kept = self._state.kept.get(attribute.id)
+            if attribute.id not in self._unpinned and kept and kept.since_s <= now_s < kept.until_s:
+                encoded = unpack_encoded(attribute, kept.value)
+            return encoded
+        # Missing is pinned too: a later survey that read another value on this coordinate would merge
+        # wrongly.
+        pins.append((attribute.id, pack_encoded(encoded)))
+        return encoded
+
+    def spent_by(self, survey: Survey, now_s: float) -> list[str]:
+        """Return attributes whose kept values no round but this survey's waits for."""
+        return [
+            attribute.id
+            for attribute in survey.attributes
+            if attribute.id in self._state.kept and len(self._state.open_rounds(now_s, attribute.id)) == 1
+        ]
+
+    def answered(self, pins: Sequence[tuple[str, bytes]], spent: Sequence[str]) -> None:
+        """Take note that an answer is in the ledger: what it memoised, and which kept values it used up."""
+        if pins:
+            self._state.refresh_attributes()
+        for attribute_id, _ in pins:
+            self._unpinned.pop(attribute_id, None)
+        for attribute_id in spent:
+            del self._state.kept[attribute_id]
+
+    def forget(self) -> None:
+        """Drop every value that is in memory alone."""
+        self._unpinned.clear()
