@@ -18,7 +18,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from hubbub.wire.record import SurveyRecord, encode_record
 from hubbub.wire.report import decode_response
 from hubbub_aggregator.counting.counting import RoundKey
+from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.errors import StoreError
 from hubbub_aggregator.runners.publisher import Publisher
@@ -44,7 +45,7 @@ from hubbub_topic.kafka.growing_log import GrowingLog
 from hubbub_topic.kafka.log import KafkaLog
 from hubbub_topic.kafka.topic import create_topic
 
-TESTS: Final = Path(__file__).parents[2] / "tests"
+TESTS: Final = Path(__file__).parents[2] / "tests" / "harness"
 sys.path.insert(0, str(TESTS))
 from kafka_harness import SCRIPT, Broker  # noqa: E402 - found by the line above
 from redis_harness import RedisServer, free_port  # noqa: E402 - found by the line above
@@ -52,6 +53,28 @@ from redis_harness import RedisServer, free_port  # noqa: E402 - found by the li
 PATIENCE_S: Final = 600.0
 TOPIC: Final = "reports"
 _GROUP: Final = "hubbub-aggregator"
+
+
+class SeenStore:
+    """A store that notes what each partition held of a round when its counts are let go of."""
+
+    def __init__(self, store: RedisStore, released: list[Any]) -> None:
+        self._store, self._released = store, released
+        self._seen: dict[int, PartitionState] = {}
+
+    def load_counts(self, partition: int) -> PartitionState:
+        """Gives the counts as they are now."""
+        state = self._seen[partition] = self._store.load_counts(partition)
+        return state
+
+    def forget(self, partition: int, key: RoundKey) -> None:
+        """Notes what the partition held, and lets go of it."""
+        known = self._seen[partition].rounds[key]
+        self._released.append((key, partition, known.counts, known.verdicts, known.sealed_at))
+        self._store.forget(partition, key)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
 
 
 class SeenView(LiveView):
@@ -217,24 +240,17 @@ class World:
     # The dashboard
 
     def _watch(self) -> None:
-        world = self
-
-        class Watching(Publisher):
-            def _let_go(self, keys: Iterable[RoundKey]) -> None:
-                keys = list(keys)
-                for key in keys:
-                    for partition, state in self._states.items():
-                        known = state.rounds.get(key)
-                        if known is not None and known.sealed_at is not None and not known.is_archived:
-                            seen = (key, partition, known.counts, known.verdicts, known.sealed_at)
-                            world.released.append(seen)
-                super()._free_archived(keys)
-
         @contextlib.contextmanager
         def attempt() -> Iterator[Publisher]:
             with GrowingLog(self.kafka, TOPIC) as log, contextlib.closing(self.connect()) as store:
                 self.happened["dashboard begins"] += 1
-                yield Watching(log, store, archive=self.archive, view=self.view, clock=lambda: self.now_s)
+                yield Publisher(
+                    log,
+                    SeenStore(store, self.released),
+                    archive=self.archive,
+                    view=self.view,
+                    clock=lambda: self.now_s,
+                )
 
         try:
             supervise.run_supervised(attempt, self.view, self._stop)

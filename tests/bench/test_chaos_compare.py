@@ -11,7 +11,7 @@ import contextlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,16 +38,19 @@ REPORTS = 6_000
 CALM = chaos.SCENARIOS["calm"]
 
 
-class Seeing(Worker):
+class SeeingArchive(SqliteArchive):
     """Notes what each partition held when a round was released, as the dashboard under test does."""
 
-    released: list[Any]
+    def __init__(self, path: Path, store: SqliteStore) -> None:
+        super().__init__(path)
+        self._counts = store
+        self.released: list[Any] = []
 
-    def _free_archived(self, keys: Iterable[RoundKey]) -> None:
-        for key in keys:
-            for partition, state in self._states.items():
-                known = state.rounds[key]
-                self.released.append((key, partition, known.counts.copy(), known.verdicts, known.sealed_at))
+    def put(self, key: RoundKey, data: bytes) -> None:
+        super().put(key, data)
+        for partition in range(PARTITIONS):
+            known = self._counts.load(partition).rounds[key]
+            self.released.append((key, partition, known.counts, known.verdicts, known.sealed_at))
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +63,11 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Crowd, An
         log = stack.enter_context(SqliteLog(folder / "log", partitions=PARTITIONS))
         store = SqliteStore(folder / "store", log_identity=log.identity, partitions=PARTITIONS)
         stack.callback(store.close)
-        archive = SqliteArchive(folder / "archive")
+        archive = SeeingArchive(folder / "archive", store)
         stack.callback(archive.close)
         for survey in SURVEYS:
             log.publish_survey(survey.digest, encode_record(SurveyRecord(survey.canonical)))
-        Seeing.released = []
-        worker = Seeing(
+        worker = Worker(
             log, store, archive=archive, view=view, grace_s=30.0, clock=lambda: now[0], read_records=1
         )
         for stage in range(STAGES):
@@ -83,7 +85,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Crowd, An
             SimpleNamespace(
                 log=log,
                 view=view,
-                released=Seeing.released,
+                released=archive.released,
                 versions={key: {data} for key, data in found.items()},
                 states={partition: store.load(partition) for partition in range(PARTITIONS)},
                 happened=Counter(),

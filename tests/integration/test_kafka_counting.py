@@ -141,7 +141,7 @@ class Setting:
             watcher.step()
             sleep(0.05)
         # What was released; the store has let go of it by now.
-        rounds = [state.rounds[KEY] for state in watcher._states.values()]
+        rounds = [state.rounds[KEY] for state in watcher.states.values()]
         if not any(known.is_archived for known in rounds):
             self.counts = sum_counts(known.counts for known in rounds)
         store.close()

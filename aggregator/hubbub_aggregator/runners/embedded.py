@@ -8,47 +8,28 @@ another.
 
 from __future__ import annotations
 
-import json
-import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Final
 
-from hubbub.survey import AnyEstimator, Survey
-from hubbub_aggregator.counting.dead_letters import DeadLetters, NullDeadLetters
-from hubbub_aggregator.counting.partition import PartitionState, RoundKey, RoundState
-from hubbub_aggregator.counting.skip_offsets import lost_of
-from hubbub_aggregator.counting.skipping import Skips, next_change
-from hubbub_aggregator.counting.verdict_counts import NOTHING
-from hubbub_aggregator.errors import Ahead, ArchiveError, ClockDoubt, Diverged
+from hubbub_aggregator.counting.dead_letters import DeadLetters
+from hubbub_aggregator.counting.partition import RoundKey
+from hubbub_aggregator.counting.skipping import Skips
 from hubbub_aggregator.release.enrolment import FleetStatement
-from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
-from hubbub_aggregator.release.round_release import (
-    Document,
-    Release,
-    canonical_bytes,
-    release,
-    same_facts,
-    sum_counts,
-)
-from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S, Sealer, due
+from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S
+from hubbub_aggregator.runners.counters import DEFAULT_READ_RECORDS, LogCounter
+from hubbub_aggregator.runners.publication import Publication
 from hubbub_aggregator.stores.archive import Archive
 from hubbub_aggregator.stores.store import Store
-from hubbub_aggregator.web.view import LiveView, compose, total_of
+from hubbub_aggregator.web.view import LiveView
 from hubbub_topic import Log
 
-_LOG = logging.getLogger("hubbub.aggregator")
-
-# Some 20,000 reports where gateways write 300 a batch: ids are then deduplicated at full speed, and a step
-# still takes milliseconds.
-DEFAULT_READ_RECORDS: Final = 64
 _IDLE_S: Final = 0.05  # how long `run` rests when the log has nothing new
 
 
 class Worker:
-    """A worker that counts every partition of one log.
+    """A worker that counts every partition of one log, and publishes what it counts.
 
     Args:
         log: What to count.
@@ -56,8 +37,7 @@ class Worker:
         archive: Where releases go.
         view: Where readers look.
         grace_s: How long after a round's lateness its seal waits, seconds.
-        clock: Seconds since 1970; it decides when rounds are sealed and nothing else. While it raises
-            ClockDoubt nothing is sealed, and the view says why.
+        clock: Seconds since 1970, for seals; see `Publication`.
         read_records: The most records of a partition that one step applies and saves together.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
         fleet: What the operator states about the devices asked; None states nothing.
@@ -83,67 +63,24 @@ class Worker:
         fleet: FleetStatement | None = None,
         skips: Skips | None = None,
     ) -> None:
-        self._log, self._store, self._archive, self._view = log, store, archive, view
-        self._grace_s, self._clock, self._read_records = grace_s, clock, read_records
-        self._sealer = Sealer(log, self._target_partitions)
-        self._dead_letters = dead_letters or NullDeadLetters()
-        self._fleet, self._skips = fleet or FleetStatement(), skips or {}
-        self._states: dict[int, PartitionState] = {}
-        for partition in range(log.partitions):
-            state = self._states[partition] = store.load(partition)
-            state.place(log.partition_map, partition)
-            end = log.end(partition)
-            if state.offset > end:
-                raise Ahead(
-                    f"partition {partition}: offset must be at most the log's {end}, got {state.offset}"
-                )
-        self._estimators: dict[bytes, AnyEstimator] = {}
-        self._steps: dict[RoundKey, PublicationGate] = store.load_gates()
-        # What is released is looked at no more, however many rounds there have been.
-        self._released: dict[RoundKey, Document] = {}
-        # The most reports of any round released, by digest.
-        self._most: dict[bytes, int] = {}
-        self._open = {
-            key
-            for state in self._states.values()
-            for key, known in state.rounds.items()
-            if _is_answered(known)
-        }
-        # What the open rounds show, and those of them that may show something else by now.
-        self._provisional: dict[RoundKey, Document] = {}
-        self._changed = set(self._open)
-        self._total = total_of(self._states.values())
-        # A seal that was applied before the last stop may wait for its release.
-        self._sealing = {
-            key
-            for state in self._states.values()
-            for key, known in state.rounds.items()
-            if known.sealed_at is not None
-        }
-        for key in sorted(self._sealing):
-            data = archive.get(key)
-            if data is not None:
-                self._released[key] = _shown(json.loads(data))
-                accepted = self._released[key]["accounting"]["accepted"]
-                self._most[key[0]] = max(self._most.get(key[0], 0), accepted)
-        self._sealing -= self._released.keys()
-        self._open -= self._released.keys()
-        for partition, state in self._states.items():
-            for (digest, number), known in state.rounds.items():
-                if known.is_archived and (digest, number) not in self._released:
-                    raise ArchiveError(
-                        f"survey {digest.hex()}, round {number}, partition {partition}: its counts were "
-                        "let go of because an archive has its release; this one must be it, and is not"
-                    )
-        self._free_archived(self._released)
-        self._forget_gates(self._steps.keys() & self._released.keys())
-        self._release()
-        self._show()
+        self._counter = LogCounter(
+            log, store, read_records=read_records, dead_letters=dead_letters, skips=skips
+        )
+        self._publication = Publication(
+            log,
+            self._counter,
+            gates=store,
+            archive=archive,
+            view=view,
+            grace_s=grace_s,
+            clock=clock,
+            fleet=fleet,
+        )
 
     @property
     def is_caught_up(self) -> bool:
         """True if every record that the log holds is applied."""
-        return all(state.offset >= self._log.end(partition) for partition, state in self._states.items())
+        return self._counter.is_caught_up
 
     def step(self) -> int:
         """Apply and save some records of every partition, seal and release what is due, show the rest.
@@ -154,13 +91,12 @@ class Worker:
         Raises:
             AggregatorError: On any invariant violation; the worker must not be used any more.
         """
-        applied = sum(self._advance(partition) for partition in self._states)
-        if not applied and self.is_caught_up:
-            # A worker that lags does not know yet what is sealed; it would only write seals twice.
-            self._seal_due()
+        applied = self._publication.advance()
         if applied:
-            self._release()
-            self._show()
+            self._publication.release_and_show()
+        elif self.is_caught_up:
+            # A worker that lags does not know yet what is sealed; it would only write seals twice.
+            self._publication.seal_due()
         return applied
 
     def run(self, stop: threading.Event) -> None:
@@ -171,175 +107,4 @@ class Worker:
 
     def seal(self, keys: list[RoundKey]) -> None:
         """Seal rounds before their time, for a host that knows that nothing more will come."""
-        self._sealer.seal(keys)
-
-    def _advance(self, partition: int) -> int:
-        state = self._states[partition]
-        records = self._log.read(partition, state.offset, self._read_records)
-        if not records:
-            return 0
-        change = next_change(partition, state, records, self._skips)
-        if change.dead_letters:
-            self._dead_letters.put(partition, change.dead_letters)
-        self._store.save(partition, change)
-        state.commit(change)
-        if change.lost:
-            self._sealer.forget()
-        self._mark_changed({key: state.rounds[key] for key in change.rounds})
-        self._total = sum((new.verdicts + new.after_seal for new in change.rounds.values()), self._total)
-        return change.offset - change.previous
-
-    def _mark_changed(self, rounds: Mapping[RoundKey, RoundState]) -> None:
-        """Note which of the rounds that have changed are answered, and which a partition has sealed."""
-        for key, known in rounds.items():
-            if key not in self._released and _is_answered(known):
-                self._open.add(key)
-                self._changed.add(key)
-                if known.sealed_at is not None:
-                    self._sealing.add(key)
-
-    def _seal_due(self) -> None:
-        try:
-            now_s = self._clock()
-        except ClockDoubt as doubt:
-            if self._view.unsealed is None:
-                _LOG.warning("%s", doubt)
-            self._view.unsealed = str(doubt)
-            return
-        if self._view.unsealed is not None:
-            _LOG.warning("clocks agree, and rounds are sealed again")
-            self._view.unsealed = None
-        self._sealer.seal(due(self._open, self._surveys(), now_s, self._grace_s))
-
-    def _target_partitions(self, key: RoundKey) -> range:
-        """Return the partitions that a round's reports lie in.
-
-        All of them as long as nobody knows its survey.
-        """
-        for state in self._states.values():
-            survey = state.surveys.get(key[0])
-            if survey is not None:
-                return self._log.partition_map.partitions_at(survey.round_start_s(key[1]))
-        return range(self._log.partitions)
-
-    def _surveys(self) -> dict[bytes, Survey]:
-        return {digest: survey for state in self._states.values() for digest, survey in state.surveys.items()}
-
-    def _estimator(self, survey: Survey) -> AnyEstimator:
-        if survey.digest not in self._estimators:
-            self._estimators[survey.digest] = survey.estimator()
-        return self._estimators[survey.digest]
-
-    def _release(self) -> None:
-        """Archive every round whose last seal was just applied, many at the price of one."""
-        if not self._sealing:
-            return
-        surveys = self._surveys()
-        done: dict[RoundKey, Document] = {}
-        with self._archive.together():
-            for key in sorted(self._sealing):
-                if key[0] in surveys and key[1] < surveys[key[0]].rounds:
-                    document = self._archived(key, surveys[key[0]])
-                    if document is not None:
-                        done[key] = document
-        # A round that a partition has yet to seal is looked at again when it does.
-        self._sealing = {key for key in self._sealing if key[0] not in surveys}
-        self._forget_gates(self._steps.keys() & done.keys())
-        for key, document in done.items():
-            self._provisional.pop(key, None)
-            self._released[key] = _shown(document)
-            self._open.discard(key)
-        self._free_archived(done)
-
-    def _archived(self, key: RoundKey, survey: Survey) -> Document | None:
-        """Return a round's release as the archive keeps it, or None while a partition has no seal.
-
-        Raises:
-            Diverged: If the archive has another.
-        """
-        digest, number = key
-        states = {partition: self._states[partition] for partition in self._target_partitions(key)}
-        finished = release(survey, number, states)
-        if finished is None:
-            return None
-        most = max(self._most.get(digest, 0), finished.tally.n)
-        enrolment = self._fleet.of(survey.id, counted=finished.tally.n, enrolled=most)
-        document = replace(finished, enrolment=enrolment).document(self._estimator(survey))
-        archived = self._archive.get(key)
-        if archived is None:
-            self._archive.put(key, canonical_bytes(document))
-        else:
-            # Counted anew, from a log whose store was lost: what was released stands as it was rendered, and
-            # where records were lost since, it is of more.
-            if not finished.lost and not same_facts(document, json.loads(archived)):
-                raise Diverged(f"survey {digest.hex()}, round {number}: another release is archived already")
-            document = json.loads(archived)
-        self._most[digest] = max(self._most.get(digest, 0), document["accounting"]["accepted"])
-        return document
-
-    def _free_archived(self, keys: Iterable[RoundKey]) -> None:
-        """Free archived rounds from the store; the embedded node keeps them."""
-
-    def _forget_gates(self, keys: Iterable[RoundKey]) -> None:
-        """Drop the provisional steps of released rounds."""
-        forgotten: dict[RoundKey, PublicationGate | None] = dict.fromkeys(keys)
-        self._store.save_gates(forgotten)
-        for key in forgotten:
-            del self._steps[key]
-
-    def _show(self) -> None:
-        """Move the steps of open rounds that have changed on, and publish everything."""
-        surveys = self._surveys()
-        changed: dict[RoundKey, PublicationGate | None] = {}
-        self._changed &= self._open
-        for key in sorted(self._changed):
-            digest, number = key
-            if digest not in surveys:
-                continue
-            self._changed.remove(key)
-            if number >= surveys[digest].rounds:
-                # Sealed before the survey was announced: nothing of it can be counted, nor dated.
-                self._open.discard(key)
-                continue
-            parts = [state.rounds[key] for state in self._states.values() if key in state.rounds]
-            accounting = sum((part.verdicts for part in parts), NOTHING)
-            steps = known = self._steps.get(key)
-            if all(part.sealed_at is None for part in parts):
-                # From the first seal on nothing moves until the release.
-                cut = {partition: state.offset for partition, state in self._states.items()}
-                survey = surveys[digest]
-                now = AcceptedCounts(cut, sum_counts(part.counts for part in parts), accounting.accepted)
-                steps = advance(known, now, minimum_cohort=survey.minimum_cohort)
-            if steps is not None and steps is not known:
-                self._steps[key] = changed[key] = steps
-            document = self._provisional.get(key)
-            if document is None or steps is not known:
-                document = self._provisional_document(surveys[digest], number, steps)
-            self._provisional[key] = document | {
-                "accounting": accounting.as_dict(),
-                "lost": lost_of(surveys[digest], number, self._states),
-            }
-        # Saved before they are seen: after a crash the next step is still a cohort away.
-        self._store.save_gates(changed)
-        self._ends = {partition: self._log.end(partition) for partition in self._states}
-        rounds = self._released | self._provisional
-        self._view.publish(compose(self._log.identity, self._states, self._ends, rounds, self._total))
-
-    def _provisional_document(self, survey: Survey, number: int, steps: PublicationGate | None) -> Document:
-        shown = steps.published if steps is not None else None
-        tally = shown or AcceptedCounts({}, sum_counts(()), 0)
-        provisional = Release(survey, number, "provisional", tally, NOTHING)
-        return _shown(provisional.document(self._estimator(survey)))
-
-
-def _is_answered(known: RoundState) -> bool:
-    """Return whether there is something to release.
-
-    Refusals alone, which anybody can cause, open no round.
-    """
-    return known.verdicts.accepted > 0 or known.sealed_at is not None
-
-
-def _shown(document: Document) -> Document:
-    """Return the document with the number of devices that its estimates rest on, 0 where there are none."""
-    return document | {"as_of": 0 if document["suppressed"] else document["devices"]}
+        self._publication.seal(keys)

@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from hubbub_aggregator.stores.redis_store import RedisStore
     from hubbub_aggregator.stores.sqlite_dead_letters import SqliteDeadTopic
     from hubbub_aggregator.stores.sqlite_store import SqliteStore
-    from hubbub_aggregator.stores.store import Store
+    from hubbub_aggregator.stores.store import GateStore, SharedStore, Store
 
 __all__ = [
     "Archive",
+    "GateStore",
     "RedisStore",
+    "SharedStore",
     "SqliteArchive",
     "SqliteDeadTopic",
     "SqliteStore",
@@ -39,6 +41,10 @@ attach(
         "hubbub_aggregator.stores.redis_store": ("RedisStore",),
         "hubbub_aggregator.stores.sqlite_dead_letters": ("SqliteDeadTopic",),
         "hubbub_aggregator.stores.sqlite_store": ("SqliteStore",),
-        "hubbub_aggregator.stores.store": ("Store",),
+        "hubbub_aggregator.stores.store": (
+            "GateStore",
+            "SharedStore",
+            "Store",
+        ),
     },
 )

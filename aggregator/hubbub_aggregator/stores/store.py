@@ -1,4 +1,4 @@
-"""The contract of a store of counts.
+"""The contract of a store of counts, by its parts.
 
 A store saves what changed in a partition - counts, tallies, new ids, offset - at once or not at all, and only
 if the stored offset is the one the change started from. It owns the offset: a worker reads on from where
@@ -15,8 +15,28 @@ from hubbub_aggregator.errors import CorruptStore
 from hubbub_aggregator.release.provisional import PublicationGate
 
 
-class Store(Protocol):
-    """A store of partitions' states, and of the provisional steps that were shown."""
+class GateStore(Protocol):
+    """A store of what was shown of open rounds; it says of itself if it can be trusted."""
+
+    def verify(self) -> None:
+        """Check that what keeps the counts will go on keeping them; called every few seconds.
+
+        Raises:
+            StoreError: If it may lose some of them.
+        """
+        ...
+
+    def load_gates(self) -> dict[RoundKey, PublicationGate]:
+        """Return the publication gates of all open rounds."""
+        ...
+
+    def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
+        """Keep the gates of some rounds before anybody sees what they let through; None forgets a round's."""
+        ...
+
+
+class Store(GateStore, Protocol):
+    """A store of partitions' states, for who counts."""
 
     def load(self, partition: int) -> PartitionState:
         """Return the state that was saved last; an empty one for a partition that never was.
@@ -34,20 +54,32 @@ class Store(Protocol):
         """
         ...
 
-    def verify(self) -> None:
-        """Check that what keeps the counts will go on keeping them; called every few seconds.
+
+class SharedStore(GateStore, Protocol):
+    """A store that others count into, for who publishes: offsets and counts, but no ids and no `save`."""
+
+    def offset(self, partition: int) -> int:
+        """Return the next offset that is stored."""
+        ...
+
+    def load_counts(self, partition: int) -> PartitionState:
+        """Return the state without ids.
 
         Raises:
-            StoreError: If it may lose some of them.
+            CorruptStore: If accepted reports and counts differ in any round.
         """
         ...
 
-    def load_gates(self) -> dict[RoundKey, PublicationGate]:
-        """Return the provisional steps of all open rounds."""
+    def forget(self, partition: int, key: RoundKey) -> None:
+        """Let go of the counts of a sealed round whose release is archived; again is harmless."""
         ...
 
-    def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
-        """Keep the steps of some rounds before anybody sees them; None forgets a round's."""
+    def hold_lease(self) -> None:
+        """Take or keep the lease on sealing, releasing and showing.
+
+        Raises:
+            LeaseLost: If another one holds it.
+        """
         ...
 
 

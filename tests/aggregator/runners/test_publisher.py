@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from surveys import LABELS
 
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, encode_record
-from hubbub_aggregator.counting.partition import PartitionState, RoundKey, RoundState
-from hubbub_aggregator.errors import ArchiveError, LeaseLost, StoreError
+from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey, RoundState
+from hubbub_aggregator.errors import ArchiveError, LeaseLost
 from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.runners.embedded import Worker
@@ -65,10 +66,10 @@ class Setting:
         self.now_s = float(HEALTH.start_s)
         self.log.everywhere(announcement(HEALTH))
 
-    def watcher(self) -> Publisher:
+    def watcher(self, kind: type[WatchedStore] = WatchedStore) -> Publisher:
         return Publisher(
             self.log,
-            WatchedStore(self.store),
+            kind(self.store),
             archive=self.archive,
             view=self.view,
             clock=lambda: self.now_s,
@@ -163,10 +164,48 @@ def test_store_that_comes_back_older_is_waited_for(setting: Setting) -> None:
     assert setting.view.snapshot()["accounting"]["accepted"] == 32
 
 
-def test_who_watches_never_counts(setting: Setting) -> None:
-    watcher = setting.watcher()
-    with pytest.raises(StoreError, match="counted by its worker"):
-        watcher._store.save(0, None)  # type: ignore[arg-type]  # it is not looked at
+class ReadOnlyStore(WatchedStore):
+    """A store that a worker could write to, and that says so if anybody does."""
+
+    def load(self, partition: int) -> PartitionState:
+        raise AssertionError("ids must be loaded by workers only")
+
+    def save(self, partition: int, change: Change) -> None:
+        raise AssertionError("counts must be saved by workers only")
+
+
+def test_who_publishes_never_counts(setting: Setting) -> None:
+    assert not issubclass(Publisher, Worker)
+    watcher = setting.watcher(ReadOnlyStore)
+    setting.write(0, 30)
+    assert watcher.step() == 0
+    setting.count(0, 1)
+    setting.now_s = DUE_S
+    assert watcher.step() == 32
+    setting.count(0, 1)
+    assert watcher.step() == 2
+    released = setting.archive.get((HEALTH.digest, 0))
+    assert released is not None
+    assert json.loads(released)["accounting"]["accepted"] == 30
+
+
+def test_worker_and_publisher_show_and_release_the_same(setting: Setting) -> None:
+    """One part publishes for both: from the same log they come to the same page and the same bytes."""
+    setting.write(0, 300)
+    setting.count(0, 1)
+    setting.now_s = DUE_S
+    publisher = setting.watcher()
+    publisher.step()
+    setting.count(0, 1)
+    publisher.step()
+    archive, view = SqliteArchive(":memory:"), LiveView()
+    worker = Worker(setting.log, MemoryStore(), archive=archive, view=view, clock=lambda: 0.0)
+    while worker.step():
+        pass
+    key = (HEALTH.digest, 0)
+    assert archive.get(key) == setting.archive.get(key) is not None
+    assert view.snapshot() == setting.view.snapshot()
+    archive.close()
 
 
 def test_archived_rounds_are_let_go_of_once_their_release_is_kept(setting: Setting) -> None:

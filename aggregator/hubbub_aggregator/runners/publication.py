@@ -1,0 +1,314 @@
+"""From counts to what readers see: seal rounds that are due, release those that are sealed, show the rest.
+
+One part for every process that publishes: the embedded worker gives it a counter that applies the log's
+records, the dashboard one that reads what others have saved.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from hubbub.survey import AnyEstimator, Survey
+from hubbub_aggregator.counting.partition import RoundKey, RoundState
+from hubbub_aggregator.counting.skip_offsets import lost_of
+from hubbub_aggregator.counting.verdict_counts import NOTHING
+from hubbub_aggregator.errors import ArchiveError, ClockDoubt, Diverged
+from hubbub_aggregator.release.enrolment import FleetStatement
+from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
+from hubbub_aggregator.release.round_release import (
+    Document,
+    Release,
+    canonical_bytes,
+    release,
+    same_facts,
+    sum_counts,
+)
+from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S, Sealer, due
+from hubbub_aggregator.runners.counters import Counter
+from hubbub_aggregator.stores.archive import Archive
+from hubbub_aggregator.stores.store import GateStore
+from hubbub_aggregator.web.view import LiveView, compose
+from hubbub_topic import Log
+
+_LOG = logging.getLogger("hubbub.aggregator")
+
+
+class Publication:
+    """The rounds of one log on their way to readers, by the counts of one counter.
+
+    Args:
+        log: The log that is counted; seals are appended to it.
+        counter: Who knows the counts.
+        gates: Where the publication gates of open rounds are kept.
+        archive: Where releases go.
+        view: Where readers look.
+        grace_s: How long after a round's lateness its seal waits, seconds.
+        clock: Seconds since 1970; it decides when rounds are sealed and nothing else. While it raises
+            ClockDoubt nothing is sealed, and the view says why.
+        fleet: What the operator states about the devices asked; None states nothing.
+
+    Raises:
+        ArchiveError: If the store let go of counts whose release is not in this archive.
+        Diverged: If the archive holds a release of other facts for a round that is counted anew.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        counter: Counter,
+        *,
+        gates: GateStore,
+        archive: Archive,
+        view: LiveView,
+        grace_s: float = DEFAULT_GRACE_S,
+        clock: Callable[[], float] = time.time,
+        fleet: FleetStatement | None = None,
+    ) -> None:
+        self._log, self._counter, self._gate_store = log, counter, gates
+        self._archive, self._view = archive, view
+        self._grace_s, self._clock = grace_s, clock
+        self._sealer = Sealer(log, self._target_partitions)
+        self._fleet = fleet or FleetStatement()
+        self._estimators: dict[bytes, AnyEstimator] = {}
+        self._gates: dict[RoundKey, PublicationGate] = gates.load_gates()
+        # What is released is looked at no more, however many rounds there have been.
+        self._released: dict[RoundKey, Document] = {}
+        # The most reports of any round released, by digest.
+        self._most: dict[bytes, int] = {}
+        self._open = {
+            key
+            for state in counter.states.values()
+            for key, known in state.rounds.items()
+            if _is_answered(known)
+        }
+        # What the open rounds show, and those of them that may show something else by now.
+        self._provisional: dict[RoundKey, Document] = {}
+        self._changed = set(self._open)
+        # A seal that was applied before the last stop may wait for its release.
+        self._sealing = {
+            key
+            for state in counter.states.values()
+            for key, known in state.rounds.items()
+            if known.sealed_at is not None
+        }
+        self._load_released()
+        self.release_and_show()
+
+    def _load_released(self) -> None:
+        """Take over what the archive has of sealed rounds.
+
+        Raises:
+            ArchiveError: If it lacks the release of a round whose counts the store let go of.
+        """
+        for key in sorted(self._sealing):
+            data = self._archive.get(key)
+            if data is not None:
+                self._released[key] = _shown(json.loads(data))
+                accepted = self._released[key]["accounting"]["accepted"]
+                self._most[key[0]] = max(self._most.get(key[0], 0), accepted)
+        self._sealing -= self._released.keys()
+        self._open -= self._released.keys()
+        for partition, state in self._counter.states.items():
+            for (digest, number), known in state.rounds.items():
+                if known.is_archived and (digest, number) not in self._released:
+                    raise ArchiveError(
+                        f"survey {digest.hex()}, round {number}, partition {partition}: its counts were "
+                        "let go of because an archive has its release; this one must be it, and is not"
+                    )
+        self._free_archived(self._released)
+        self._forget_gates(self._gates.keys() & self._released.keys())
+
+    def advance(self) -> int:
+        """Bring the counter forward in every partition, and return how many records were applied."""
+        return sum(map(self._advance, self._counter.states))
+
+    def _advance(self, partition: int) -> int:
+        found = self._counter.advance(partition)
+        if found is None:
+            return 0
+        if found.lost:
+            self._sealer.forget()
+        self._mark_changed(found.rounds)
+        return found.records
+
+    def release_and_show(self) -> None:
+        """Release every round that all its partitions have sealed, and show everything as it is now."""
+        self._release()
+        self._show()
+
+    @property
+    def has_other_ends(self) -> bool:
+        """True if the log has other ends than those shown; where nobody counts, nothing else tells."""
+        return any(self._log.end(number) != end for number, end in self._ends.items())
+
+    def seal(self, keys: Iterable[RoundKey]) -> None:
+        """Seal rounds before their time, for a host that knows that nothing more will come."""
+        self._sealer.seal(keys)
+
+    def _mark_changed(self, rounds: Mapping[RoundKey, RoundState]) -> None:
+        """Note which of the rounds that have changed are answered, and which a partition has sealed."""
+        for key, known in rounds.items():
+            if key not in self._released and _is_answered(known):
+                self._open.add(key)
+                self._changed.add(key)
+                if known.sealed_at is not None:
+                    self._sealing.add(key)
+
+    def seal_due(self) -> None:
+        """Seal the rounds that are due; none while clocks differ, and the view then says why."""
+        try:
+            now_s = self._clock()
+        except ClockDoubt as doubt:
+            if self._view.unsealed is None:
+                _LOG.warning("%s", doubt)
+            self._view.unsealed = str(doubt)
+            return
+        if self._view.unsealed is not None:
+            _LOG.warning("clocks agree, and rounds are sealed again")
+            self._view.unsealed = None
+        self._sealer.seal(due(self._open, self._surveys(), now_s, self._grace_s))
+
+    def _target_partitions(self, key: RoundKey) -> range:
+        """Return the partitions that a round's reports lie in.
+
+        All of them as long as nobody knows its survey.
+        """
+        for state in self._counter.states.values():
+            survey = state.surveys.get(key[0])
+            if survey is not None:
+                return self._log.partition_map.partitions_at(survey.round_start_s(key[1]))
+        return range(self._log.partitions)
+
+    def _surveys(self) -> dict[bytes, Survey]:
+        return {
+            digest: survey
+            for state in self._counter.states.values()
+            for digest, survey in state.surveys.items()
+        }
+
+    def _estimator(self, survey: Survey) -> AnyEstimator:
+        if survey.digest not in self._estimators:
+            self._estimators[survey.digest] = survey.estimator()
+        return self._estimators[survey.digest]
+
+    def _release(self) -> None:
+        """Archive every round whose last seal was just applied, many at the price of one."""
+        if not self._sealing:
+            return
+        surveys = self._surveys()
+        done: dict[RoundKey, Document] = {}
+        with self._archive.together():
+            for key in sorted(self._sealing):
+                if key[0] in surveys and key[1] < surveys[key[0]].rounds:
+                    document = self._archived(key, surveys[key[0]])
+                    if document is not None:
+                        done[key] = document
+        # A round that a partition has yet to seal is looked at again when it does.
+        self._sealing = {key for key in self._sealing if key[0] not in surveys}
+        self._forget_gates(self._gates.keys() & done.keys())
+        for key, document in done.items():
+            self._provisional.pop(key, None)
+            self._released[key] = _shown(document)
+            self._open.discard(key)
+        self._free_archived(done)
+
+    def _archived(self, key: RoundKey, survey: Survey) -> Document | None:
+        """Return a round's release as the archive keeps it, or None while a partition has no seal.
+
+        Raises:
+            Diverged: If the archive has another.
+        """
+        digest, number = key
+        states = {partition: self._counter.states[partition] for partition in self._target_partitions(key)}
+        finished = release(survey, number, states)
+        if finished is None:
+            return None
+        most = max(self._most.get(digest, 0), finished.tally.n)
+        enrolment = self._fleet.of(survey.id, counted=finished.tally.n, enrolled=most)
+        document = replace(finished, enrolment=enrolment).document(self._estimator(survey))
+        archived = self._archive.get(key)
+        if archived is None:
+            self._archive.put(key, canonical_bytes(document))
+        else:
+            # Counted anew, from a log whose store was lost: what was released stands as it was rendered, and
+            # where records were lost since, it is of more.
+            if not finished.lost and not same_facts(document, json.loads(archived)):
+                raise Diverged(f"survey {digest.hex()}, round {number}: another release is archived already")
+            document = json.loads(archived)
+        self._most[digest] = max(self._most.get(digest, 0), document["accounting"]["accepted"])
+        return document
+
+    def _free_archived(self, keys: Iterable[RoundKey]) -> None:
+        for key in keys:
+            for partition in self._target_partitions(key):
+                self._counter.free(key, partition)
+
+    def _forget_gates(self, keys: Iterable[RoundKey]) -> None:
+        """Drop the publication gates of released rounds."""
+        forgotten: dict[RoundKey, PublicationGate | None] = dict.fromkeys(keys)
+        self._gate_store.save_gates(forgotten)
+        for key in forgotten:
+            del self._gates[key]
+
+    def _show(self) -> None:
+        """Move the steps of open rounds that have changed on, and publish everything."""
+        surveys = self._surveys()
+        changed: dict[RoundKey, PublicationGate | None] = {}
+        self._changed &= self._open
+        for key in sorted(self._changed):
+            digest, number = key
+            if digest not in surveys:
+                continue
+            self._changed.remove(key)
+            if number >= surveys[digest].rounds:
+                # Sealed before the survey was announced: nothing of it can be counted, nor dated.
+                self._open.discard(key)
+                continue
+            parts = [state.rounds[key] for state in self._counter.states.values() if key in state.rounds]
+            accounting = sum((part.verdicts for part in parts), NOTHING)
+            steps = known = self._gates.get(key)
+            if all(part.sealed_at is None for part in parts):
+                # From the first seal on nothing moves until the release.
+                cut = {partition: state.offset for partition, state in self._counter.states.items()}
+                survey = surveys[digest]
+                now = AcceptedCounts(cut, sum_counts(part.counts for part in parts), accounting.accepted)
+                steps = advance(known, now, minimum_cohort=survey.minimum_cohort)
+            if steps is not None and steps is not known:
+                self._gates[key] = changed[key] = steps
+            document = self._provisional.get(key)
+            if document is None or steps is not known:
+                document = self._provisional_document(surveys[digest], number, steps)
+            self._provisional[key] = document | {
+                "accounting": accounting.as_dict(),
+                "lost": lost_of(surveys[digest], number, self._counter.states),
+            }
+        # Saved before they are seen: after a crash the next step is still a cohort away.
+        self._gate_store.save_gates(changed)
+        self._ends = {partition: self._log.end(partition) for partition in self._counter.states}
+        rounds = self._released | self._provisional
+        self._view.publish(
+            compose(self._log.identity, self._counter.states, self._ends, rounds, self._counter.total)
+        )
+
+    def _provisional_document(self, survey: Survey, number: int, steps: PublicationGate | None) -> Document:
+        shown = steps.published if steps is not None else None
+        tally = shown or AcceptedCounts({}, sum_counts(()), 0)
+        provisional = Release(survey, number, "provisional", tally, NOTHING)
+        return _shown(provisional.document(self._estimator(survey)))
+
+
+def _is_answered(known: RoundState) -> bool:
+    """Return whether there is something to release.
+
+    Refusals alone, which anybody can cause, open no round.
+    """
+    return known.verdicts.accepted > 0 or known.sealed_at is not None
+
+
+def _shown(document: Document) -> Document:
+    """Return the document with the number of devices that its estimates rest on, 0 where there are none."""
+    return document | {"as_of": 0 if document["suppressed"] else document["devices"]}
