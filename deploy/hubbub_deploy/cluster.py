@@ -7,22 +7,15 @@ of them may end at any time; whatever supervises them starts them again.
 from __future__ import annotations
 
 import contextlib
-import socket
-import threading
 import time
-import traceback
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
-
-import uvicorn
-from starlette.applications import Starlette
-from starlette.routing import Mount
 
 import hubbub_collector
 from hubbub import Survey
 from hubbub.errors import HubbubError
-from hubbub_aggregator import AggregatorError, LeaseLost, counting, runners, web
+from hubbub_aggregator import AggregatorError, LeaseLost, counting, runners
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import AgreedClock, FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Publisher
@@ -34,8 +27,8 @@ from hubbub_deploy.announced import digests_of, refuse_changed
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import opened, published_surveys
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.http_server import PageServer, base_url, listen, run, stopping_politely
 from hubbub_deploy.private_files import private_files
-from hubbub_deploy.sockets import base_url, listen, stopping_politely
 from hubbub_topic import LogError
 from hubbub_topic.kafka import GrowingLog, KafkaDeadTopic
 
@@ -150,20 +143,8 @@ def collect(
         look_for_cycles_rarely()
         print(f"Hubbub collector: {base_url(host, listener)}", flush=True)
         with stopping_politely(server):
-            _serve(server, listener)
+            run(server, listener, name="collector")
     return 0
-
-
-def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serve until the server is told to stop.
-
-    Raises:
-        DeployError: If the application did not start.
-    """
-    try:
-        server.run(sockets=[listener])
-    except SystemExit as stop:  # uvicorn's word for an application that does not start
-        raise DeployError("the server did not start; the lines above say why") from stop
 
 
 def aggregate(
@@ -218,10 +199,10 @@ def dashboard(
     """Seal, release into `data_dir` and show, until SIGINT or SIGTERM.
 
     Raises:
-        DeployError: If topic, Redis or folder cannot be used, the address cannot be listened on, or on a
+        DeployError: If topic, Redis or folder cannot be used, the address cannot be listened on, or on an
             invariant violation.
     """
-    view, stop, failed = LiveView(), threading.Event(), threading.Event()
+    view = LiveView()
     # Begins once: a new connection must not forget what the clock said before it.
     steady = SteadyClock(time.time, boot_s)
     with contextlib.ExitStack() as stack:
@@ -238,7 +219,7 @@ def dashboard(
         @contextlib.contextmanager
         def attempt() -> Iterator[Publisher]:
             with opened(settings) as log, _store(settings, log) as store:
-                watcher = Publisher(
+                yield Publisher(
                     log,
                     store,
                     archive=archive,
@@ -247,7 +228,6 @@ def dashboard(
                     clock=AgreedClock(steady, store.clocks),
                     fleet=fleet,
                 )
-                yield watcher
 
         # What is wrong from the outset should be seen by who starts it.
         try:
@@ -257,31 +237,10 @@ def dashboard(
             if not isinstance(error, LeaseLost):
                 raise DeployError(str(error)) from error
 
-        def watch() -> None:
-            try:
-                supervise.run_supervised(attempt, view, stop)
-            except Exception:
-                traceback.print_exc()
-                failed.set()
-                server.should_exit = True
-
-        thread = threading.Thread(target=watch, name="hubbub-watcher")
-
-        @contextlib.asynccontextmanager
-        async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            thread.start()
-            print(f"Hubbub dashboard: {base_url(host, listener)}", flush=True)
-            yield
-
-        page = Mount("/", web.create_app(view, closing=lambda: server.should_exit))
-        server = create_server(Starlette(routes=[page], lifespan=lifespan), host=host, port=port)
-        with stopping_politely(server):
-            try:
-                _serve(server, listener)
-            finally:
-                stop.set()
-                if thread.ident is not None:
-                    thread.join()
-    if failed.is_set():
-        raise DeployError("the dashboard stopped on a doubt; the archive and the store are as they were")
+        PageServer(
+            name="dashboard",
+            view=view,
+            work=lambda stop: supervise.run_supervised(attempt, view, stop),
+            kept="the archive and the store",
+        ).serve(listener, host=host, announce=lambda url: print(f"Hubbub dashboard: {url}", flush=True))
     return 0

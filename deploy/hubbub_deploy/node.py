@@ -10,28 +10,24 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-import traceback
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from starlette.applications import Starlette
-from starlette.routing import Mount
-
 import hubbub_collector
 from hubbub import Survey
-from hubbub_aggregator import AggregatorError, web
+from hubbub_aggregator import AggregatorError
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Worker
 from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic, SqliteStore
 from hubbub_aggregator.web import LiveView
-from hubbub_collector import CollectorError, GatewaySettings, boot_s, create_server
+from hubbub_collector import CollectorError, GatewaySettings, boot_s
 from hubbub_deploy.announced import refuse_changed
 from hubbub_deploy.errors import AlreadyRunning, DeployError
+from hubbub_deploy.http_server import PageServer, listen
 from hubbub_deploy.private_files import private_files
-from hubbub_deploy.sockets import base_url, listen, stopping_politely
 from hubbub_topic import LogError, LogLocked, SqliteLog
 
 LOG_FILE: Final = "log.sqlite"
@@ -151,10 +147,7 @@ def serve(
         DeployError: If the files cannot be used, the address cannot be listened on, or the worker meets a
             invariant violation.
     """
-    announce = ready or (lambda url: print(f"Hubbub node: {url}", flush=True))
     with _parts(settings) as (log, worker, view), listen(settings.host, settings.port) as listener:
-        url = base_url(settings.host, listener)
-        stop, failed = threading.Event(), threading.Event()
         try:
             known = {
                 (entry["id"], entry["version"]): bytes.fromhex(entry["digest"])
@@ -173,44 +166,24 @@ def serve(
         except (CollectorError, LogError) as error:
             raise DeployError(str(error)) from error
 
-        @contextlib.asynccontextmanager
-        async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            async with ingest.state.gateway.running():
-                counting.start()
-                announce(url)
-                yield
+        def count(stop: threading.Event) -> None:
+            worker.run(stop)
+            # What was acknowledged last is counted before the files close; a kill here loses nothing.
+            while worker.step():
+                pass
 
-        page = Mount("/", web.create_app(view, closing=lambda: server.should_exit))
-        # The gateway's few paths first; all the rest is the page and its API.
-        app = Starlette(routes=[*ingest.routes, page], lifespan=lifespan)
-        server = create_server(app, host=settings.host, port=settings.port, settings=settings.gateway)
-
-        def count() -> None:
-            try:
-                worker.run(stop)
-                # What was acknowledged last is counted before the files close; a kill here loses nothing.
-                while worker.step():
-                    pass
-            except Exception:
-                traceback.print_exc()
-                failed.set()
-                server.should_exit = True
-
-        counting = threading.Thread(target=count, name="hubbub-worker")
-        with stopping_politely(server):
-            try:
-                server.run(sockets=[listener])
-            except SystemExit:  # uvicorn's word for an application that does not start
-                failed.set()
-            finally:
-                stop.set()
-                if counting.ident is not None:
-                    counting.join()
-    if failed.is_set():
-        raise DeployError(
-            "the node did not start; the lines above say why"
-            if counting.ident is None
-            else "the worker stopped on a doubt; the log and the store are as they were"
+        PageServer(
+            name="node",
+            view=view,
+            work=count,
+            kept="the log and the store",
+            routes=ingest.routes,  # the gateway's few paths; all the rest is the page and its API
+            running=ingest.state.gateway.running,
+            settings=settings.gateway,
+        ).serve(
+            listener,
+            host=settings.host,
+            announce=ready or (lambda url: print(f"Hubbub node: {url}", flush=True)),
         )
     return 0
 

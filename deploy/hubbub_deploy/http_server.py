@@ -1,0 +1,157 @@
+"""The HTTP server of every process: its socket, its polite stop, and the thread that counts beside it.
+
+A node and a dashboard have one shape: routes that read a view, and a thread that works until the server
+stops. If that thread fails, the server stops, too, and the process says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import threading
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Mount
+
+from hubbub_aggregator import web
+from hubbub_aggregator.web import LiveView
+from hubbub_collector import GatewaySettings, create_server
+from hubbub_deploy.errors import DeployError
+
+
+def base_url(host: str, listener: socket.socket) -> str:
+    """Return the address to type into a browser."""
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}"
+
+
+@contextlib.contextmanager
+def stopping_politely(server: uvicorn.Server) -> Iterator[None]:
+    """Turn SIGINT and SIGTERM into a stop of the server, and keep them away from what comes after.
+
+    uvicorn hands a signal on, once it has stopped, to whoever handled it before. By default that ends the
+    process at once, with files open and the last batch not counted.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket, bound before anything is promised.
+
+    Raises:
+        DeployError: If the address cannot be had.
+    """
+    if not host:  # for a socket it means every address, which nobody asks for by leaving a variable empty
+        raise DeployError("host must be an address or a name, got ''")
+    try:
+        listener = socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
+        )
+    except (OSError, OverflowError) as error:
+        raise DeployError(f"{host}:{port} cannot be listened on: {error}") from error
+    listener.set_inheritable(True)
+    return listener
+
+
+def run(server: uvicorn.Server, listener: socket.socket, *, name: str) -> None:
+    """Serve until a signal, or until the server is told to stop.
+
+    Args:
+        server: What serves.
+        listener: Its socket, from `listen`.
+        name: What an error calls the process.
+
+    Raises:
+        DeployError: If the application did not start.
+    """
+    try:
+        server.run(sockets=[listener])
+    except SystemExit as stop:  # uvicorn's word for an application that does not start
+        raise DeployError(f"the {name} did not start; the lines above say why") from stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageServer:
+    """A process that shows a view over HTTP while a thread of its own works on what it shows.
+
+    Attributes:
+        name: What its errors call it, "node" or "dashboard".
+        view: What the page shows.
+        work: Runs in the thread until the event is set; whatever it raises is an invariant violation, which
+            is printed and ends the process.
+        kept: What is as it was, if the thread fails: "the log and the store".
+        routes: Paths that come before those of the page and its API.
+        running: What must be running while requests are answered; None for nothing.
+        settings: Bounds of the server's connections; None for the usual ones.
+    """
+
+    name: str
+    view: LiveView
+    work: Callable[[threading.Event], None]
+    kept: str
+    routes: Sequence[BaseRoute] = ()
+    running: Callable[[], AbstractAsyncContextManager[object]] = contextlib.nullcontext
+    settings: GatewaySettings | None = None
+
+    def serve(self, listener: socket.socket, *, host: str, announce: Callable[[str], None]) -> None:
+        """Serve until SIGINT or SIGTERM; the thread has ended when this returns.
+
+        Args:
+            listener: The socket, from `listen`.
+            host: What it was bound to.
+            announce: Told the base URL once requests are answered.
+
+        Raises:
+            DeployError: If the application did not start, or the thread failed.
+        """
+        stop, failed = threading.Event(), threading.Event()
+
+        def work() -> None:
+            try:
+                self.work(stop)
+            except Exception:
+                traceback.print_exc()
+                failed.set()
+                server.should_exit = True
+
+        worker = threading.Thread(target=work, name=f"hubbub-{self.name}")
+
+        @contextlib.asynccontextmanager
+        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            async with self.running():
+                worker.start()
+                announce(base_url(host, listener))
+                yield
+
+        page = Mount("/", web.create_app(self.view, closing=lambda: server.should_exit))
+        app = Starlette(routes=[*self.routes, page], lifespan=lifespan)
+        server = create_server(app, host=host, port=listener.getsockname()[1], settings=self.settings)
+        with stopping_politely(server):
+            try:
+                run(server, listener, name=self.name)
+            finally:
+                stop.set()
+                if worker.ident is not None:
+                    worker.join()
+        if failed.is_set():
+            raise DeployError(
+                f"the {self.name} stopped on an invariant violation; {self.kept} are as they were"
+            )

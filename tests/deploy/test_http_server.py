@@ -1,0 +1,85 @@
+"""The server of node and dashboard: it serves while its thread works, and ends when that fails."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from hubbub_aggregator.web import LiveView
+from hubbub_deploy import cluster, node
+from hubbub_deploy.errors import DeployError
+from hubbub_deploy.http_server import PageServer, listen
+
+HOST = "127.0.0.1"
+
+
+@pytest.fixture
+def announced() -> Iterator[list[str]]:
+    yield []
+
+
+def test_thread_that_fails_ends_the_server_and_says_what_is_kept(
+    announced: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work(_: threading.Event) -> None:
+        raise ArithmeticError("three is not four")
+
+    server = PageServer(name="node", view=LiveView(), work=work, kept="the log and the store")
+    said = "the node stopped on an invariant violation; the log and the store are as they were"
+    with listen(HOST, 0) as listener, pytest.raises(DeployError, match=said):
+        server.serve(listener, host=HOST, announce=announced.append)
+    assert "three is not four" in capsys.readouterr().err
+    assert "hubbub-node" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_application_that_does_not_start_starts_no_thread(announced: list[str]) -> None:
+    @contextlib.asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        raise OSError("no space left")
+        yield
+
+    began: list[object] = []
+    server = PageServer(
+        name="dashboard", view=LiveView(), work=began.append, kept="the archive", running=running
+    )
+    with listen(HOST, 0) as listener, pytest.raises(DeployError, match="the dashboard did not start"):
+        server.serve(listener, host=HOST, announce=announced.append)
+    assert (began, announced) == ([], [])
+
+
+def test_signal_ends_the_server_first_and_its_thread_before_it_returns() -> None:
+    happened: list[str] = []
+
+    def work(stop: threading.Event) -> None:
+        stop.wait()
+        happened.append("thread ended")
+
+    @contextlib.asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        yield
+        happened.append("gateway ended")
+
+    def ask(url: str) -> None:
+        with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - our own server
+            happened.append(str(answer.status))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def announce(url: str) -> None:
+        threading.Thread(target=ask, args=(url,)).start()
+
+    before = signal.getsignal(signal.SIGTERM)
+    server = PageServer(name="node", view=LiveView(), work=work, kept="the log", running=running)
+    with listen(HOST, 0) as listener:
+        server.serve(listener, host=HOST, announce=announce)
+    assert happened == ["200", "gateway ended", "thread ended"]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_node_and_dashboard_are_the_same_server() -> None:
+    assert node.PageServer is cluster.PageServer is PageServer
