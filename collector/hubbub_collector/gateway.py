@@ -13,9 +13,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -38,7 +40,7 @@ from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
 from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.list_file import ListFile
-from hubbub_collector.metrics import Metrics, sealing_metric
+from hubbub_collector.metrics import GatewayCollector, Metrics
 from hubbub_collector.settings import GatewaySettings
 from hubbub_collector.writer import Writer
 from hubbub_topic import Log
@@ -86,6 +88,15 @@ class Gateway:
             self._admission.withdraw(self._signed.cancelled)
         self._bytes = ByteBudget(settings.max_pending_bytes)
         self.metrics = Metrics()
+        self._registry = CollectorRegistry()
+        self._registry.register(
+            GatewayCollector(
+                self.metrics,
+                held_bytes=lambda: self._bytes.held,
+                healthy=lambda: self._healthy,
+                is_sealing=None if unsealed is None else lambda: unsealed() is None,
+            )
+        )
         self._writer: Writer | None = None
         self._bodies: Bodies | None = None
         self._plain = encode_surveys([survey.canonical for survey in self._surveys.values()])
@@ -207,10 +218,7 @@ class Gateway:
 
     async def metrics_page(self, _: Request) -> Response:
         """Return GET /metrics: counters for Prometheus."""
-        text = self.metrics.render(held_bytes=self._bytes.held, healthy=self._healthy)
-        if self._unsealed is not None:
-            text += sealing_metric(is_sealing=self._unsealed() is None)
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+        return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     @property
     def _healthy(self) -> bool:

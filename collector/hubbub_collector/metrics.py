@@ -1,9 +1,18 @@
-"""The gateway's metrics, as Prometheus text; nothing in them tells one sender from another."""
+"""The gateway's metrics for Prometheus; nothing in them tells one sender from another.
+
+The numbers are plain integers, since requests and the writer's thread count at every batch; prometheus-client
+asks for them when somebody reads, and writes the text. One registry a process: the client's
+multiprocess mode, which keeps files, is not used.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from hubbub.wire import OUTCOMES, Outcome
 
@@ -32,46 +41,56 @@ class Metrics:
         self.record_bytes += size
         self.write_s += seconds
 
-    def render(self, *, held_bytes: int, healthy: bool) -> str:
-        """Return all counters in Prometheus' text format, version 0.0.4."""
-        lines: list[str] = []
 
-        def family(name: str, kind: str, text: str, samples: dict[str, float]) -> None:
-            lines.append(f"# HELP hubbub_gateway_{name} {text}")
-            lines.append(f"# TYPE hubbub_gateway_{name} {kind}")
-            lines.extend(f"hubbub_gateway_{name}{labels} {value}" for labels, value in samples.items())
+class GatewayCollector(Collector):
+    """A collector of prometheus-client that reads a gateway's counters and gauges when it is asked.
 
-        family(
-            "reports_total",
-            "counter",
-            "Reports answered, by outcome.",
-            {f'{{outcome="{outcome}"}}': count for outcome, count in self.reports.items()},
-        )
-        family(
-            "uploads_total",
-            "counter",
-            "Uploads answered, by HTTP status.",
-            {f'{{status="{status}"}}': count for status, count in sorted(self.uploads.items())},
-        )
-        family("upload_bytes_total", "counter", "Bytes of upload bodies read.", {"": self.upload_bytes})
-        family("pending_bytes", "gauge", "Bytes of uploads not yet answered.", {"": held_bytes})
-        family(
-            "batches_total",
-            "counter",
-            "Batches appended to the log, forgotten, or overdue: too late to answer for.",
-            {f'{{fate="{fate}"}}': count for fate, count in self.batches.items()},
-        )
-        family("records_total", "counter", "Records appended.", {"": self.records})
-        family("record_bytes_total", "counter", "Bytes of records appended.", {"": self.record_bytes})
-        family("write_seconds_total", "counter", "Time to encode and append batches.", {"": self.write_s})
-        family("healthy", "gauge", "1 while the log takes batches.", {"": int(healthy)})
-        return "\n".join(lines) + "\n"
+    Args:
+        metrics: The counters.
+        held_bytes: Returns the bytes of uploads not yet answered.
+        healthy: Returns whether the log takes batches.
+        is_sealing: Returns whether due rounds are sealed; None where another process seals.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        held_bytes: Callable[[], int],
+        healthy: Callable[[], bool],
+        is_sealing: Callable[[], bool] | None,
+    ) -> None:
+        self._metrics, self._held_bytes, self._healthy = metrics, held_bytes, healthy
+        self._is_sealing = is_sealing
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family with its numbers as of now."""
+        of = self._metrics
+        yield _by("reports", "Reports answered, by outcome.", "outcome", of.reports)
+        yield _by("uploads", "Uploads answered, by HTTP status.", "status", dict(sorted(of.uploads.items())))
+        yield _counter("upload_bytes", "Bytes of upload bodies read.", of.upload_bytes)
+        yield _gauge("gateway_pending_bytes", "Bytes of uploads not yet answered.", self._held_bytes())
+        text = "Batches appended to the log, forgotten, or overdue: too late to answer for."
+        yield _by("batches", text, "fate", of.batches)
+        yield _counter("records", "Records appended.", of.records)
+        yield _counter("record_bytes", "Bytes of records appended.", of.record_bytes)
+        yield _counter("write_seconds", "Time to encode and append batches.", of.write_s)
+        yield _gauge("gateway_healthy", "1 while the log takes batches.", self._healthy())
+        if self._is_sealing is not None:
+            text = "1 while due rounds are sealed, 0 while clocks differ."
+            yield _gauge("sealing", text, self._is_sealing())
 
 
-def sealing_metric(*, is_sealing: bool) -> str:
-    """Return the line of a process that seals rounds: 0 while it does not, because of its clock."""
-    return (
-        "# HELP hubbub_sealing 1 while due rounds are sealed, 0 while clocks differ.\n"
-        "# TYPE hubbub_sealing gauge\n"
-        f"hubbub_sealing {int(is_sealing)}\n"
-    )
+def _by(name: str, text: str, label: str, numbers: Mapping[Any, int]) -> Metric:
+    family = CounterMetricFamily(f"hubbub_gateway_{name}", text, labels=[label])
+    for value, number in numbers.items():
+        family.add_metric([str(value)], number)
+    return family
+
+
+def _counter(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"hubbub_gateway_{name}", text, value=value)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"hubbub_{name}", text, value=value)

@@ -219,11 +219,11 @@ def test_every_report_of_an_upload_gets_an_outcome_of_its_own_and_a_tally(log: G
             (NO_ROUND, "unknown"): 2,
         }
         page = device.get("/metrics").data.decode()
-        assert 'hubbub_gateway_reports_total{outcome="accepted"} 1\n' in page
-        assert 'hubbub_gateway_reports_total{outcome="invalid"} 3\n' in page
-        assert 'hubbub_gateway_uploads_total{status="200"} 1\n' in page
-        assert f"hubbub_gateway_upload_bytes_total {len(body)}\n" in page
-        assert "hubbub_gateway_pending_bytes 0\n" in page
+        assert 'hubbub_gateway_reports_total{outcome="accepted"} 1.0\n' in page
+        assert 'hubbub_gateway_reports_total{outcome="invalid"} 3.0\n' in page
+        assert 'hubbub_gateway_uploads_total{status="200"} 1.0\n' in page
+        assert f"hubbub_gateway_upload_bytes_total {len(body)}.0\n" in page
+        assert "hubbub_gateway_pending_bytes 0.0\n" in page
 
 
 def test_a_gateway_leaves_quotas_to_who_counts(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_collector_that_slept_between_judging_and_writing_does_not_answer(log:
         answer = device.post(body_of(report()))
         assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
         assert device.get("/healthz").status == 503
-        assert 'hubbub_gateway_batches_total{fate="overdue"} 1\n' in device.get("/metrics").data.decode()
+        assert 'hubbub_gateway_batches_total{fate="overdue"} 1.0\n' in device.get("/metrics").data.decode()
 
 
 def test_a_node_says_at_its_health_and_metrics_that_it_seals_nothing(log: GatedLog) -> None:
@@ -255,12 +255,12 @@ def test_a_node_says_at_its_health_and_metrics_that_it_seals_nothing(log: GatedL
     app = create_app(log, (SURVEY,), clock=lambda: START_S + 100.0, unsealed=lambda: why[0])
     with running(app, GatewaySettings()) as device:
         assert device.get("/healthz").json() == {"status": "ok"}
-        assert "hubbub_sealing 1\n" in device.get("/metrics").data.decode()
+        assert "hubbub_sealing 1.0\n" in device.get("/metrics").data.decode()
         why[0] = "the clock ran ahead"
         health = device.get("/healthz")
         # Uploads are taken all the same, and who balances load must not look elsewhere.
         assert (health.status, health.json()) == (200, {"status": "ok", "unsealed": "the clock ran ahead"})
-        assert "hubbub_sealing 0\n" in device.get("/metrics").data.decode()
+        assert "hubbub_sealing 0.0\n" in device.get("/metrics").data.decode()
     with serving(log) as device:
         assert "hubbub_sealing" not in device.get("/metrics").data.decode()
 
@@ -342,14 +342,14 @@ def test_a_chunked_body_is_taken_up_to_the_limit_and_no_further(log: GatedLog) -
             answer = http.client.HTTPResponse(sock, method="POST")
             answer.begin()
             assert answer.status == 413
-        assert "hubbub_gateway_pending_bytes 0\n" in device.get("/metrics").data.decode()
+        assert "hubbub_gateway_pending_bytes 0.0\n" in device.get("/metrics").data.decode()
     assert stored(log) == {key(one): 1}
 
 
 def test_a_body_that_does_not_arrive_is_408_and_lets_go_of_its_bytes(log: GatedLog) -> None:
     with serving(log, body_timeout_s=0.05) as device:
         assert headers_only(device.port, "Content-Length: 100").status == 408
-        assert "hubbub_gateway_pending_bytes 0\n" in device.get("/metrics").data.decode()
+        assert "hubbub_gateway_pending_bytes 0.0\n" in device.get("/metrics").data.decode()
 
 
 def connected(device: Device) -> socket.socket:
@@ -410,7 +410,7 @@ def test_past_the_bound_uploads_get_429_before_they_are_read_and_recover(log: Ga
         assert headers_only(device.port, "Transfer-Encoding: chunked").status == 429
         assert device.post(body_of(other)).status == 429
         # The loop still answers while the log is held up.
-        assert 'hubbub_gateway_uploads_total{status="429"} 3\n' in device.get("/metrics").data.decode()
+        assert 'hubbub_gateway_uploads_total{status="429"} 3.0\n' in device.get("/metrics").data.decode()
         log.gate.set()
         thread.join()
         assert answers == [["accepted"]]
@@ -432,8 +432,8 @@ def test_when_the_log_fails_uploads_get_503_and_are_forgotten(log: GatedLog) -> 
         assert device.upload(one) == ["accepted"]
         assert device.get("/healthz").status == 200
         page = device.get("/metrics").data.decode()
-        assert 'hubbub_gateway_uploads_total{status="503"} 1\n' in page
-        assert 'hubbub_gateway_reports_total{outcome="accepted"} 1\n' in page
+        assert 'hubbub_gateway_uploads_total{status="503"} 1.0\n' in page
+        assert 'hubbub_gateway_reports_total{outcome="accepted"} 1.0\n' in page
     assert tallies(log) == {(0, "accepted"): 1}
 
 

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from importlib import resources
 
 from anyio import to_thread
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -36,6 +38,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hubbub_aggregator.web.documents import RenderedSnapshot, csv_name, etag, to_csv, to_json
+from hubbub_aggregator.web.metrics import ViewCollector
 from hubbub_aggregator.web.view import View
 
 POLL_S = 0.25
@@ -278,13 +281,11 @@ def create_app(
         why = {"status": "no round is sealed", "unsealed": unsealed}
         return Response(to_json(why), 503, _UNKEPT, _JSON)
 
+    registry = CollectorRegistry()
+    registry.register(ViewCollector(view))
+
     async def metrics(_: Request) -> Response:
-        snapshot = view.snapshot()
-        lines = [
-            f"# TYPE hubbub_sealing gauge\nhubbub_sealing {int('unsealed' not in snapshot)}",
-            f"# TYPE hubbub_following gauge\nhubbub_following {int('stale' not in snapshot)}",
-        ]
-        return Response("\n".join(lines) + "\n", 200, _UNKEPT, "text/plain; version=0.0.4")
+        return Response(generate_latest(registry), 200, _UNKEPT, CONTENT_TYPE_PLAIN_0_0_4)
 
     return Starlette(
         routes=[

@@ -223,19 +223,19 @@ def test_health_and_metrics_say_that_no_round_is_sealed() -> None:
     view = LiveView()
     app = create_app(view)
     assert (get(app, "/healthz").status, get(app, "/healthz").json) == (200, {"status": "ok"})
-    assert b"hubbub_sealing 1\n" in get(app, "/metrics").body
+    assert b"hubbub_sealing 1.0\n" in get(app, "/metrics").body
     view.unsealed = "clocks differ"
     # Whatever is published meanwhile.
     view.publish({"log": "x", "surveys": []})
     health = get(app, "/healthz")
     assert (health.status, health.json["unsealed"]) == (503, "clocks differ")
-    assert b"hubbub_sealing 0\n" in get(app, "/metrics").body
+    assert b"hubbub_sealing 0.0\n" in get(app, "/metrics").body
     assert get(app, "/api/live").json["unsealed"] == "clocks differ"
     view.unsealed = None
     assert get(app, "/healthz").status == 200
     assert "unsealed" not in get(app, "/api/live").json
     view.stand_still(since="2026-01-01T00:00:00Z", why="away")
-    assert get(app, "/metrics").body.endswith(b"hubbub_following 0\n")
+    assert get(app, "/metrics").body.endswith(b"hubbub_following 0.0\n")
 
 
 def test_a_failing_view_is_a_500_that_does_not_tell_why() -> None:

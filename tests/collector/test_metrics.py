@@ -1,0 +1,106 @@
+"""The metrics of a gateway and of a dashboard: public names, read by Prometheus' own parser."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from command import environment
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from hubbub.wire import OUTCOMES
+from hubbub_aggregator.web import LiveView
+from hubbub_aggregator.web.metrics import ViewCollector
+from hubbub_collector.metrics import GatewayCollector, Metrics
+
+Sample = tuple[str, tuple[tuple[str, str], ...]]
+
+# Dashboards and alarms of operators name them: none may go, and none may change its kind.
+GATEWAY = {
+    "hubbub_gateway_reports_total": "counter",
+    "hubbub_gateway_uploads_total": "counter",
+    "hubbub_gateway_upload_bytes_total": "counter",
+    "hubbub_gateway_pending_bytes": "gauge",
+    "hubbub_gateway_batches_total": "counter",
+    "hubbub_gateway_records_total": "counter",
+    "hubbub_gateway_record_bytes_total": "counter",
+    "hubbub_gateway_write_seconds_total": "counter",
+    "hubbub_gateway_healthy": "gauge",
+}
+
+
+def read(collector: Collector) -> tuple[dict[Sample, float], dict[str, str]]:
+    """Every sample, and the kind of each name."""
+    registry = CollectorRegistry()
+    registry.register(collector)
+    samples: dict[Sample, float] = {}
+    kinds: dict[str, str] = {}
+    for family in text_string_to_metric_families(generate_latest(registry).decode()):
+        for sample in family.samples:
+            key = (sample.name, tuple(sorted(sample.labels.items())))
+            assert key not in samples
+            samples[key] = sample.value
+            kinds[sample.name] = family.type
+    return samples, kinds
+
+
+@pytest.mark.parametrize("is_sealing", [None, True, False])
+def test_gateway_shows_its_counters_under_their_public_names(is_sealing: bool | None) -> None:
+    metrics = Metrics()
+    metrics.reports.update({"accepted": 7, "late": 2})
+    metrics.uploads.update({503: 1, 200: 3})
+    metrics.upload_bytes = 2**40
+    metrics.batch_done("stored")
+    metrics.batch_done("overdue")
+    metrics.stored(4, 1000, 0.25)
+    metrics.stored(1, 24, 0.5)
+    sealing = None if is_sealing is None else lambda: is_sealing
+    found, kinds = read(
+        GatewayCollector(metrics, held_bytes=lambda: 37, healthy=lambda: False, is_sealing=sealing)
+    )
+    expected: dict[Sample, float] = {
+        ("hubbub_gateway_reports_total", (("outcome", outcome),)): 0.0 for outcome in OUTCOMES
+    }
+    expected |= {
+        ("hubbub_gateway_reports_total", (("outcome", "accepted"),)): 7.0,
+        ("hubbub_gateway_reports_total", (("outcome", "late"),)): 2.0,
+        ("hubbub_gateway_uploads_total", (("status", "200"),)): 3.0,
+        ("hubbub_gateway_uploads_total", (("status", "503"),)): 1.0,
+        ("hubbub_gateway_upload_bytes_total", ()): 1_099_511_627_776.0,
+        ("hubbub_gateway_pending_bytes", ()): 37.0,
+        ("hubbub_gateway_batches_total", (("fate", "stored"),)): 1.0,
+        ("hubbub_gateway_batches_total", (("fate", "forgotten"),)): 0.0,
+        ("hubbub_gateway_batches_total", (("fate", "overdue"),)): 1.0,
+        ("hubbub_gateway_records_total", ()): 5.0,
+        ("hubbub_gateway_record_bytes_total", ()): 1024.0,
+        ("hubbub_gateway_write_seconds_total", ()): 0.75,
+        ("hubbub_gateway_healthy", ()): 0.0,
+    }
+    if is_sealing is not None:
+        expected["hubbub_sealing", ()] = float(is_sealing)
+    assert found == expected
+    assert kinds == GATEWAY | ({} if is_sealing is None else {"hubbub_sealing": "gauge"})
+
+
+def test_dashboard_shows_both_gauges() -> None:
+    view = LiveView()
+    shown = {("hubbub_sealing", ()): 1.0, ("hubbub_following", ()): 1.0}
+    assert read(ViewCollector(view)) == (shown, {"hubbub_sealing": "gauge", "hubbub_following": "gauge"})
+    view.unsealed = "clocks differ"
+    view.publish({"log": "x", "surveys": []})
+    view.stand_still(since="2026-01-01T00:00:00Z", why="away")
+    assert set(read(ViewCollector(view))[0].values()) == {0.0}
+
+
+def test_no_files_of_a_multiprocess_mode_are_kept() -> None:
+    code = (
+        "import hubbub_collector.gateway, hubbub_aggregator.web.api, sys\n"
+        "print([name for name in sys.modules if name.endswith('multiprocess')])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment()
+    )
+    assert found.stdout == "[]\n"
