@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from command import COMMAND, environment
 from surveys import LABELS, VISITS
 
 from hubbub import Survey
+from hubbub_deploy import cli
 from hubbub_deploy.cli import main
 
 
@@ -25,7 +27,6 @@ def labels(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "required: COMMAND"),
         (["dance"], "invalid choice: 'dance'"),
         (["demo", "--people", "0"], "--people: must be an integer of at least 1, got '0'"),
         (["demo", "--people", "many"], "--people: must be an integer of at least 1, got 'many'"),
@@ -192,3 +193,45 @@ def test_a_survey_is_checked_without_any_server_library(labels: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment()
     )
     assert found.stderr.split() == []
+
+
+CLUSTER = ["topic", "add-partitions", "collector", "aggregator", "dashboard", "dead-letters", "skip-lost"]
+NAMES = ["demo", "node", "replay", "survey", "agent", *CLUSTER]
+EARLIER = {"grow": "add-partitions", "dead": "dead-letters", "adopt": "skip-lost"}
+
+
+def listed(text: str) -> list[str]:
+    """The commands that a help text lists, in its order."""
+    return re.findall(r"^    ([a-z-]+)(?= |$)", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("program", [[*COMMAND], [sys.executable, "-m", "hubbub_deploy"]])
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_help_lists_the_commands_and_no_earlier_name(program: list[str], arguments: list[str]) -> None:
+    found = subprocess.run(
+        [*program, *arguments], capture_output=True, check=False, text=True, env=environment()
+    )
+    assert (found.returncode, found.stderr) == (0, "")
+    assert listed(found.stdout) == NAMES
+    assert not re.search(r"(?<![a-z-])(grow|dead|adopt)(?![a-z-])", found.stdout)
+
+
+@pytest.mark.parametrize(("earlier", "name"), EARLIER.items())
+def test_an_earlier_name_still_runs_the_command(
+    earlier: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    helps = []
+    for word in (earlier, name):
+        with pytest.raises(SystemExit) as ended:
+            main([word, "--help"])
+        assert ended.value.code == 0
+        helps.append(capsys.readouterr().out)
+    assert helps[0] == helps[1]
+    assert helps[0].startswith(f"usage: hubbub {name} ")
+
+
+def test_every_command_is_one_file_that_the_command_line_lists() -> None:
+    folder = Path(cli.__file__).parent / "commands"
+    single = {path.stem for path in folder.glob("*.py") if "\ndef add_to(commands:" in path.read_text()}
+    assert single == {name.replace("-", "_") for name in NAMES}
+    assert [command.__name__.rpartition(".")[2].replace("_", "-") for command in cli.COMMANDS] == NAMES

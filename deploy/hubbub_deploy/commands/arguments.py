@@ -1,11 +1,15 @@
-"""Numbers as people type them after an option: what is refused is refused before anything is done."""
+"""The arguments that commands share: what is refused is refused before anything is done."""
 
 from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["place", "port", "positive", "seconds", "whole"]
+if TYPE_CHECKING:
+    # Commands that need no server library must start without one.
+    from hubbub_deploy.cluster_settings import ClusterSettings
 
 
 def positive(text: str) -> int:
@@ -64,3 +68,30 @@ def seconds(text: str) -> float:
     if not 0.0 <= number < math.inf:
         raise argparse.ArgumentTypeError(f"must be a finite number of at least 0, got {text!r}")
     return number
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the cluster's settings, which come first."""
+    parser.add_argument("settings", type=Path, metavar="SETTINGS", help="the cluster's settings (TOML)")
+
+
+def load_settings(path: Path) -> ClusterSettings:
+    """Return the settings of a cluster.
+
+    Raises:
+        DeployError: If the file cannot be read or is no settings file.
+    """
+    from hubbub_deploy.cluster_settings import ClusterSettings  # noqa: PLC0415 - see above
+
+    return ClusterSettings.load(path)
+
+
+def add_address(parser: argparse.ArgumentParser, default: int) -> None:
+    """Add host and port of a server."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=port, default=default, help="default: %(default)s; 0 for any")
+
+
+def add_alias(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, earlier: str) -> None:
+    """Accept an earlier name of a command, which help does not list."""
+    commands.choices[earlier] = commands.choices[name]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError, ListError
+from hubbub_deploy.commands import survey_check
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -24,8 +25,12 @@ DEFAULT_DAYS = 30.0
 """A list lives this long: newer ones can be withheld from a device for a month, and need signing as often."""
 
 
-def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verbs to `hubbub survey`."""
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command and all its verbs."""
+    survey = commands.add_parser("survey", help="begin, check, compile and sign surveys")
+    verbs = survey.add_subparsers(title="verbs", required=True, metavar="VERB")
+    survey_check.add_to(verbs)
+
     new = verbs.add_parser("new", help="write a commented survey file that compiles, to begin with")
     new.add_argument("--id", required=True, help="1 to 64 of a-z 0-9 . - _")
     new.add_argument("--title", help="what people read (default: the id)")

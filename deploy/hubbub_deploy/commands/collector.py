@@ -1,0 +1,37 @@
+"""`hubbub collector`: a gateway that writes into Kafka."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from hubbub_deploy.commands.arguments import add_address, add_settings, load_settings
+
+COLLECTOR_PORT = 8780
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    collector = commands.add_parser("collector", help="a gateway that writes into Kafka")
+    add_settings(collector)
+    collector.add_argument("surveys", nargs="+", type=Path, metavar="SURVEY", help="survey files (TOML)")
+    collector.add_argument(
+        "--list", type=Path, help="signed list of surveys to serve, from `hubbub survey sign`"
+    )
+    add_address(collector, COLLECTOR_PORT)
+    collector.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run it, and return its exit code."""
+    from hubbub import Survey  # noqa: PLC0415 - others need no server library
+    from hubbub_deploy import cluster  # noqa: PLC0415 - others need no server library
+
+    surveys = tuple(Survey.load(path) for path in options.surveys)
+    return cluster.collect(
+        load_settings(options.settings),
+        surveys,
+        survey_list=options.list,
+        host=options.host,
+        port=options.port,
+    )

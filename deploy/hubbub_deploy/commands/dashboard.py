@@ -1,0 +1,34 @@
+"""`hubbub dashboard`: seals, releases and the page of a cluster."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from hubbub_deploy import fleet_options
+from hubbub_deploy.commands.arguments import add_address, add_settings, load_settings
+
+DASHBOARD_PORT = 8781
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    dashboard = commands.add_parser("dashboard", help="seals, releases and the page; another one stands by")
+    add_settings(dashboard)
+    dashboard.add_argument("--data", type=Path, required=True, help="folder of the archive")
+    fleet_options.add_to(dashboard)
+    add_address(dashboard, DASHBOARD_PORT)
+    dashboard.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run it, and return its exit code."""
+    from hubbub_deploy import cluster  # noqa: PLC0415 - others need no server library
+
+    return cluster.dashboard(
+        load_settings(options.settings),
+        data_dir=options.data,
+        fleet=fleet_options.fleet_statement(options),
+        host=options.host,
+        port=options.port,
+    )

@@ -1,0 +1,130 @@
+"""`hubbub survey check`, `design` and `compile`: read a survey file and say what it asks and buys."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hubbub_deploy.errors import DeployError
+
+if TYPE_CHECKING:
+    from hubbub import Channel, Survey
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verbs to `hubbub survey`."""
+    check = verbs.add_parser("check", help="compile it and say what a device would be asked for")
+    check.add_argument("file", type=Path)
+    check.add_argument("--json", action="store_true", help="print the facts as JSON")
+    check.set_defaults(run=_check)
+    design = verbs.add_parser("design", help="what it buys: every mechanism that fits, by exact variance")
+    design.add_argument("file", type=Path)
+    design.add_argument(
+        "--objective",
+        choices=("value", "category", "both", "mean", "cdf", "shape", "hit"),
+        help="what mechanisms are judged by (default: the mean for numbers; values, and categories if any)",
+    )
+    design.add_argument("--within", type=float, help="for hit: how near a report must be to its value")
+    design.add_argument("--plot", type=Path, help="draw the trade-offs here (.png, .svg, .pdf, .html)")
+    design.add_argument(
+        "--write", type=Path, help="write the survey with the best mechanism in place of its own here"
+    )
+    design.add_argument("--json", action="store_true", help="print the design as JSON")
+    design.set_defaults(run=_design)
+    compiled = verbs.add_parser("compile", help="write the canonical bytes that devices and servers agree on")
+    compiled.add_argument("file", type=Path)
+    compiled.add_argument("--out", type=Path, required=True, help="file to write")
+    compiled.set_defaults(run=_compile)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from hubbub import Survey  # noqa: PLC0415
+
+    survey = Survey.load(options.file)
+    facts = {
+        "id": survey.id,
+        "version": survey.version,
+        "title": survey.title,
+        "attributes": [attribute.id for attribute in survey.attributes],
+        "kind": "static" if all(each.kind == "static" for each in survey.attributes) else "evolving",
+        "inputs": survey.channel.inputs,
+        **_symbols(survey.channel),
+        **_choice(survey),
+        "categories": list(survey.category_names),
+        "declared_epsilon": survey.epsilon,
+        "epsilon": survey.channel.epsilon,
+        "rounds": survey.rounds,
+        **_quota(survey),
+        "digest": survey.digest.hex(),
+    }
+    if options.json:
+        print(json.dumps(facts, ensure_ascii=False))
+    else:
+        for key, value in facts.items():
+            print(f"{key:18} {_read(value)}")
+    return 0
+
+
+def _quota(survey: Survey) -> dict[str, object]:
+    """Return the quota and what it does not protect from; nothing where the survey has none."""
+    if survey.quota is None:
+        return {}
+    return {
+        "quota": survey.quota,
+        "beware": "anybody may upload, so one stranger can fill a round with reports of its own, and nobody "
+        "else's count then; let only known devices reach the collector where that matters",
+    }
+
+
+def _choice(survey: Survey) -> dict[str, object]:
+    """Return what "auto" chose in this file, and why; nothing where the file names its mechanism."""
+    if survey.choice is None:
+        return {}
+    return {
+        "mechanism": {"name": survey.choice.mechanism, **survey.choice.parameters},
+        "why": f"auto: {survey.choice.why}",
+    }
+
+
+def _read(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(str(item) if key == "name" else f"{key} {item}" for key, item in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def _symbols(channel: Channel) -> dict[str, int]:
+    """Return the kind of a report's symbol: so many numbers, or sets of so many cells."""
+    from hubbub.channels import SetChannel  # noqa: PLC0415
+
+    if isinstance(channel, SetChannel):
+        return {"cells": channel.bins, "symbol_bytes": channel.width}
+    return {"outputs": channel.bins}
+
+
+def _design(options: argparse.Namespace) -> int:
+    from hubbub_deploy.commands import design  # noqa: PLC0415
+
+    return design.run(
+        design.DesignSettings(
+            file=options.file,
+            objective=options.objective,
+            within=options.within,
+            plot=options.plot,
+            write=options.write,
+            output="json" if options.json else "table",
+        )
+    )
+
+
+def _compile(options: argparse.Namespace) -> int:
+    from hubbub import Survey  # noqa: PLC0415
+
+    survey = Survey.load(options.file)
+    try:
+        options.out.write_bytes(survey.canonical)
+    except OSError as error:
+        raise DeployError(f"{options.out}: cannot be written: {error.strerror}") from None
+    print(f"{len(survey.canonical)} bytes, digest {survey.digest.hex()}")
+    return 0
