@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench lock clean
+.PHONY: help demo test check bench evidence lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -26,6 +26,9 @@ check: $(READY) ## lint, format, types, the direction of imports, docstrings
 
 bench: $(READY) ## speed and size as ratios, measured in one run
 	@$(BIN)/python bench/run.py $(ARGS)
+
+evidence: $(READY) ## what is too long for CI, written into docs/evaluation.md: NAME=...; without it the names
+	@$(BIN)/python bench/evidence.py $(NAME) $(ARGS)
 
 lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv)
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --all-extras \
