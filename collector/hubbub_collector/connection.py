@@ -30,6 +30,8 @@ _SLICE_BYTES: Final = 16 * 2**10
 MAX_QUEUED: Final = 4
 # After a refusal so many times the largest upload is received and dropped: its sender shall read the answer.
 _LINGER_UPLOADS: Final = 16
+SENDER: Final = "hubbub.sender"
+"""The extension of a request's scope whose `is_gone` returns whether its sender hung up."""
 KEEP_ALIVE_S: Final = 5.0
 """Seconds that a connection stays open after an answer: what uvicorn and most servers give."""
 
@@ -117,6 +119,7 @@ class Connection(HttpToolsProtocol):
         self._read_by = self._write_by = self._fires_at = math.inf
         self._in_body_time = False
         self._timer: asyncio.TimerHandle | None = None
+        self._extensions: dict[str, dict[object, object]] = {SENDER: {"is_gone": lambda: self._lost}}
 
     # The connection as a whole
 
@@ -243,6 +246,7 @@ class Connection(HttpToolsProtocol):
         if self._deaf:
             return
         super().on_message_begin()
+        self.scope["extensions"] = self._extensions
         self._begun, self._head_complete, self._complete = True, False, False
         self._overhead = min(self._overhead, self._slice)
         self._received = self._slice

@@ -38,11 +38,12 @@ from hubbub_collector.admission import Admission, AdmissionRules, Key, index_sur
 from hubbub_collector.batcher import ByteBudget
 from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
 from hubbub_collector.boot_clock import boot_s
+from hubbub_collector.connection import SENDER
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.list_file import ListFile
 from hubbub_collector.metrics import GatewayCollector, Metrics
 from hubbub_collector.settings import GatewaySettings
-from hubbub_collector.writer import Writer
+from hubbub_collector.writer import Writer, never_gone
 from hubbub_topic import Log
 
 MSGPACK: Final = "application/msgpack"
@@ -152,7 +153,7 @@ class Gateway:
 
         Raises:
             Refusal: If the upload is turned away as a whole.
-            HungUp: If the sender went before its body was complete.
+            HungUp: If the sender went before its body was complete, or before it was stored.
         """
         writer, bodies = self._writer, self._bodies
         if writer is None or bodies is None:
@@ -166,9 +167,12 @@ class Gateway:
         self.metrics.upload_bytes += len(body)
         if not self._bytes.take(len(body)):
             raise self._full()
+        is_gone = scope.get("extensions", {}).get(SENDER, {}).get("is_gone", never_gone)
         try:
-            return await self._submit(writer, body)
+            return await self._submit(writer, body, is_gone)
         except NotDurable:
+            if is_gone():
+                raise HungUp from None
             raise Refusal(503, "the upload could not be stored; try again", self._retry_after) from None
         finally:
             self._bytes.give(len(body))
@@ -176,7 +180,7 @@ class Gateway:
     def _full(self) -> Refusal:
         return Refusal(429, "too many uploads wait to be stored; try again", self._retry_after)
 
-    def _submit(self, writer: Writer, body: bytes) -> Awaitable[bytes]:
+    def _submit(self, writer: Writer, body: bytes, is_gone: Callable[[], bool]) -> Awaitable[bytes]:
         """Hand an upload to the writer, judged or to be judged: the answer, when it is durable.
 
         Raises:
@@ -186,14 +190,15 @@ class Gateway:
         began_s = self._boot_clock()
         now_s = self._clock()
         if (rows := short_reports(body, max_reports=self._settings.max_reports)) is not None:
-            return writer.submit_rows(rows, now_s, began_s=began_s)
+            return writer.submit_rows(rows, now_s, began_s=began_s, is_gone=is_gone)
         if (rows := wide_reports(body, max_reports=self._settings.max_reports)) is not None:
-            return writer.submit_rows(rows, now_s, WIDE_REPORT, began_s=began_s)
+            return writer.submit_rows(rows, now_s, WIDE_REPORT, began_s=began_s, is_gone=is_gone)
         try:
             reports = decode_upload(body, max_reports=self._settings.max_reports)
         except WireError as error:
             raise Refusal(400, str(error)) from None
-        return writer.submit(reports, self._admission.judge(reports, now_s), now_s, began_s=began_s)
+        verdicts = self._admission.judge(reports, now_s)
+        return writer.submit(reports, verdicts, now_s, began_s=began_s, is_gone=is_gone)
 
     @property
     def _retry_after(self) -> Headers:

@@ -5,126 +5,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
+from typing import Final
 
 import numpy as np
 
 from hubbub.numeric import Source
-from hubbub.wire import SHORT_REPORT, WIDE_REPORT, Malformed, Outcome, Report, encode_record, encode_response
+from hubbub.wire import SHORT_REPORT, Malformed, Report, encode_record
 from hubbub_collector.admission import Admission, Key, Verdict
 from hubbub_collector.batcher import LARGEST_ROW, Batch
 from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.metrics import Fate, Metrics
+from hubbub_collector.pending_batch import PendingBatch, Waiting
 from hubbub_collector.settings import GatewaySettings
 from hubbub_topic import Log, LogError
 
 _LOG = logging.getLogger("hubbub.collector")
+# An overload sheds with every batch; a line a minute says that it goes on.
+_WARNING_S: Final = 60.0
 
 
-class _UnjudgedReports:
-    """The uploads of reports side by side that are judged when their batch is written.
-
-    Attributes:
-        form: SHORT_REPORT or WIDE_REPORT.
-        uploads: The reports of each.
-        times_s: When each came, seconds since 1970.
-        waiting: Who waits for the answer to each.
-    """
-
-    def __init__(self, form: np.dtype[np.void]) -> None:
-        self.form = form
-        self.uploads: list[bytes] = []
-        self.times_s: list[float] = []
-        self.waiting: list[asyncio.Future[bytes]] = []
-
-
-class _PendingBatch:
-    """A batch that fills up, and the uploads that wait for it.
-
-    Attributes:
-        due: When it has lingered long enough, in the event loop's time.
-        began_s: When the first of it was judged, by the boot clock.
-        unjudged: How many reports it has beside its batch, to be judged together when it is written.
-        room: How many of them it can have, whatever they turn out to be.
-    """
-
-    def __init__(self, batch: Batch, due: float, began_s: float) -> None:
-        self.batch = batch
-        self.due = due
-        self.began_s = began_s
-        self.unjudged = self.capacity = 0
-        self._unjudged = {
-            SHORT_REPORT: _UnjudgedReports(SHORT_REPORT),
-            WIDE_REPORT: _UnjudgedReports(WIDE_REPORT),
-        }
-        # The uploads that were judged, and the answer to each.
-        self._waiting: list[asyncio.Future[bytes]] = []
-        self._answers: list[bytes] = []
-
-    def add(
-        self,
-        reports: Sequence[Report | Malformed],
-        verdicts: Sequence[Verdict],
-        now_s: float,
-        future: asyncio.Future[bytes],
-    ) -> None:
-        """Take an upload that was judged."""
-        self.batch.add(reports, verdicts, now_s)
-        self._waiting.append(future)
-        self._answers.append(encode_response([verdict.outcome for verdict in verdicts]))
-
-    def add_rows(
-        self, rows: bytes, now_s: float, form: np.dtype[np.void], future: asyncio.Future[bytes]
-    ) -> None:
-        """Take an upload of reports side by side."""
-        unjudged = self._unjudged[form]
-        unjudged.uploads.append(rows)
-        unjudged.times_s.append(now_s)
-        unjudged.waiting.append(future)
-        self.unjudged += len(rows) // form.itemsize
-
-    def judge(self, admission: Admission) -> None:
-        """Judge what was not judged: all of one form at once."""
-        for form, unjudged in self._unjudged.items():
-            if not unjudged.uploads:
-                continue
-            rows = np.frombuffer(b"".join(unjudged.uploads), dtype=form)
-            lengths = [len(upload) // form.itemsize for upload in unjudged.uploads]
-            verdicts, which = admission.judge_rows(rows, np.repeat(unjudged.times_s, lengths))
-            self.batch.add_rows(rows, verdicts, which, max(unjudged.times_s))
-            self._answers += _answers([verdict.outcome for verdict in verdicts], which.tolist(), lengths)
-            self._waiting += unjudged.waiting
-
-    def answer_all(self) -> None:
-        """Answer everyone."""
-        for future, answer in zip(self._waiting, self._answers, strict=True):
-            # A request that was cancelled, when the process stops, no longer waits.
-            if not future.done():
-                future.set_result(answer)
-
-    def forget(self, error: NotDurable) -> None:
-        """Tell everyone that nothing was stored."""
-        unjudged = [future for uploads in self._unjudged.values() for future in uploads.waiting]
-        for future in {*self._waiting, *unjudged}:
-            if not future.done():
-                future.set_exception(error)
-
-
-def _answers(outcomes: Sequence[Outcome], which: Sequence[int], lengths: Sequence[int]) -> Iterator[bytes]:
-    """Return the answer to each upload from the places of its reports' outcomes; most are alike."""
-    known: dict[tuple[int, ...], bytes] = {}
-    begin = 0
-    for length in lengths:
-        places = tuple(which[begin : begin + length])
-        begin += length
-        answer = known.get(places)
-        if answer is None:
-            answer = known[places] = encode_response([outcomes[place] for place in places])
-        yield answer
+def never_gone() -> bool:
+    """Return that a sender is there, where nobody knows of its connection."""
+    return False
 
 
 class Writer:
@@ -158,15 +66,16 @@ class Writer:
         self._target_partitions, self._admission, self._boot_clock = target_partitions, admission, boot_clock
         self._log, self._settings, self._source, self._metrics = log, settings, source, metrics
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[_PendingBatch] = deque()
+        self._queue: deque[PendingBatch] = deque()
         # The last of the queue, while it takes more.
-        self._open: _PendingBatch | None = None
+        self._open: PendingBatch | None = None
         self._wake = asyncio.Event()
         self._flush = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hubbub-log")
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self._broken: BaseException | None = None
+        self._warn_again_s = -math.inf
         self.healthy = True
 
     def start(self) -> None:
@@ -180,6 +89,7 @@ class Writer:
         now_s: float,
         *,
         began_s: float | None = None,
+        is_gone: Callable[[], bool] = never_gone,
     ) -> asyncio.Future[bytes]:
         """Put an upload that was judged into the open batch.
 
@@ -188,20 +98,21 @@ class Writer:
             verdicts: One for each.
             now_s: When they were judged, seconds since 1970.
             began_s: What the boot clock said before that; None for now.
+            is_gone: Return whether the sender hung up; then the upload is dropped if it is not written yet.
 
         Returns:
-            The answer to it, when the batch is durable; NotDurable when it was forgotten.
+            The answer to it, when the batch is durable; NotDurable when it was forgotten, or waited too long.
 
         Raises:
             NotDurable: If the writer takes no more.
         """
-        future: asyncio.Future[bytes] = self._loop.create_future()
-        pending = self._open or self._begin(began_s)
-        pending.add(reports, verdicts, now_s, future)
+        waiting = self._waiting(began_s, is_gone)
+        pending = self._open or self._begin()
+        pending.add(reports, verdicts, now_s, waiting)
         pending.capacity = self._capacity(pending.batch)
         if pending.unjudged >= pending.capacity:
             self._close()
-        return future
+        return waiting.future
 
     def submit_rows(
         self,
@@ -210,29 +121,35 @@ class Writer:
         form: np.dtype[np.void] = SHORT_REPORT,
         *,
         began_s: float | None = None,
+        is_gone: Callable[[], bool] = never_gone,
     ) -> asyncio.Future[bytes]:
         """Put an upload of reports side by side, which are judged later, into the open batch.
 
         Raises:
             NotDurable: If the writer takes no more.
         """
-        future: asyncio.Future[bytes] = self._loop.create_future()
-        pending = self._open or self._begin(began_s)
-        pending.add_rows(rows, now_s, form, future)
+        waiting = self._waiting(began_s, is_gone)
+        pending = self._open or self._begin()
+        pending.add_rows(rows, now_s, form, waiting)
         if pending.unjudged >= pending.capacity:
             self._close()
-        return future
+        return waiting.future
 
-    def _begin(self, began_s: float | None) -> _PendingBatch:
+    def _waiting(self, began_s: float | None, is_gone: Callable[[], bool]) -> Waiting:
+        began_s = self._boot_clock() if began_s is None else began_s
+        return Waiting(self._loop.create_future(), began_s, is_gone)
+
+    def _begin(self) -> PendingBatch:
         if self._task is None or self._stopping or self._broken is not None:
             raise NotDurable("the gateway must be running to take uploads, got a stopped one")
-        batch = Batch(self._log.partitions, self._target_partitions)
-        began_s = self._boot_clock() if began_s is None else began_s
-        self._open = _PendingBatch(batch, self._loop.time() + self._settings.linger_s, began_s)
-        self._open.capacity = self._capacity(batch)
+        self._open = PendingBatch(self._new_batch, self._loop.time() + self._settings.linger_s)
+        self._open.capacity = self._capacity(self._open.batch)
         self._queue.append(self._open)
         self._wake.set()
         return self._open
+
+    def _new_batch(self) -> Batch:
+        return Batch(self._log.partitions, self._target_partitions)
 
     def _capacity(self, batch: Batch) -> int:
         """Return the number of reports that the batch can still take."""
@@ -271,6 +188,9 @@ class Writer:
             if self._broken is not None:
                 pending.forget(NotDurable("the writer failed"))
                 continue
+            self._shed(pending)
+            if pending.is_empty:
+                continue
             fate, error = await self._store(pending)
             self._metrics.batch_done(fate)
             if error is None:
@@ -279,7 +199,18 @@ class Writer:
             else:
                 pending.forget(error)
 
-    async def _store(self, pending: _PendingBatch) -> tuple[Fate, NotDurable | None]:
+    def _shed(self, pending: PendingBatch) -> None:
+        """Refuse what waited too long, and drop what nobody waits for, before any work is spent on it."""
+        now_s, most_s = self._boot_clock(), self._settings.linger_s + self._settings.max_wait_s
+        error = NotDurable(f"an upload must be written within {self._settings.max_wait_s:g} s of its linger")
+        if pending.shed(now_s - most_s, error) and now_s >= self._warn_again_s:
+            self._warn_again_s = now_s + _WARNING_S
+            _LOG.warning(
+                "uploads get 503: more come than the log takes, and they waited longer than %g s",
+                self._settings.max_wait_s,
+            )
+
+    async def _store(self, pending: PendingBatch) -> tuple[Fate, NotDurable | None]:
         """Judge and append a batch; return what became of it, and why those who wait hear no outcome."""
         try:
             pending.judge(self._admission)
@@ -304,7 +235,7 @@ class Writer:
             self.healthy = True
         return "stored", None
 
-    def _overdue(self, pending: _PendingBatch) -> NotDurable | None:
+    def _overdue(self, pending: PendingBatch) -> NotDurable | None:
         """Return an error if a batch took so long from judgement to log that a seal may have come before it.
 
         This process may have been stopped, or its machine asleep, in between: what was `accepted` then would
@@ -318,7 +249,7 @@ class Writer:
             f"took {took_s:.1f} s"
         )
 
-    async def _linger(self, pending: _PendingBatch) -> None:
+    async def _linger(self, pending: PendingBatch) -> None:
         """Wait until the batch is due, or take no more."""
         if pending is not self._open:
             return

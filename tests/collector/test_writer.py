@@ -203,7 +203,7 @@ def test_a_record_stays_below_what_a_broker_takes_whatever_is_sent(log: GatedLog
 
     async def run() -> None:
         log.gate.set()
-        writer = writer_on(log, linger_s=0.2, delivery_s=1e6)
+        writer = writer_on(log, linger_s=0.2, delivery_s=1e6, max_wait_s=1e6)
         for uploads in (far_rounds, sets):
             await asyncio.gather(*(writer.submit(*uploads(2000 * i), 0.0) for i in range(60)))
         await writer.stop()
@@ -337,7 +337,7 @@ def test_a_batch_that_took_too_long_from_judgement_to_log_is_answered_for_by_nob
 def test_the_first_judgement_of_a_batch_counts(log: GatedLog) -> None:
     async def run() -> None:
         admission = Admission({KEY[0]: TERMS})
-        settings = GatewaySettings(linger_s=0, delivery_s=5.0)
+        settings = GatewaySettings(linger_s=0, delivery_s=5.0, max_wait_s=1000.0)
         writer = Writer(log, settings, admission, source=SYSTEM, metrics=Metrics(), boot_clock=lambda: 100.0)
         writer.start()
         report = [Report(*KEY, bytes(16), 0)]
@@ -362,5 +362,52 @@ def test_a_cancelled_request_harms_no_other_of_its_batch(log: GatedLog) -> None:
         await other
         await writer.stop()
         assert log.stored_ids() == [[1, 2]]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("send", ["judged", "rows", "wide"])
+def test_an_upload_that_waited_too_long_is_refused_and_not_written(log: GatedLog, send: str) -> None:
+    # Its sender has given it up by now; who came a moment ago must not wait for such work.
+    up_s = [1000.0]
+
+    async def run() -> None:
+        settings = GatewaySettings(linger_s=0, max_wait_s=3.0)
+        admission, metrics = Admission({KEY[0]: TERMS}), Metrics()
+        writer = Writer(log, settings, admission, source=SYSTEM, metrics=metrics, boot_clock=lambda: up_s[0])
+        writer.start()
+        one = {"judged": lambda: submit(writer, 7), "rows": lambda: submit_rows(writer, 0, 1)}
+        one["wide"] = lambda: submit_wide(writer, 300, 0)
+        first = submit(writer, 1)
+        await entered(log)
+        old = [one[send](), one[send]()]
+        up_s[0] += 3.1
+        young = [one[send](), submit(writer, 200)]
+        log.gate.set()
+        assert decode_response(await first) == ["accepted"]
+        for found in await asyncio.gather(*old, return_exceptions=True):
+            assert isinstance(found, NotDurable)
+            assert "3 s" in str(found)
+        answers = [decode_response(await future) for future in young]
+        reports = sum(map(len, answers))
+        assert answers[1] == ["accepted"]
+        assert log.appends == 2
+        assert sum(map(len, log.stored_ids())) == 1 + sum(answer.count("accepted") for answer in answers)
+        # What was refused so is counted nowhere.
+        assert sum(metrics.reports.values()) == 1 + reports
+        assert metrics.batches == {"stored": 2, "overdue": 0, "forgotten": 0}
+        assert writer.healthy
+        # A batch of which nothing is left is not written.
+        log.gate.clear()
+        blocking = submit(writer, 3)
+        await entered(log)
+        stale = one[send]()
+        up_s[0] += 3.1
+        log.gate.set()
+        await blocking
+        with pytest.raises(NotDurable):
+            await stale
+        await writer.stop()
+        assert log.appends == 3
 
     asyncio.run(run())

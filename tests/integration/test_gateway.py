@@ -242,8 +242,9 @@ def test_a_collector_that_slept_between_judging_and_writing_does_not_answer(log:
         up_s[0] += 60.0
         return START_S + 100.0
 
-    app = create_app(log, (SURVEY,), clock=clock, boot_clock=lambda: up_s[0])
-    with running(app, GatewaySettings()) as device:
+    settings = GatewaySettings(max_wait_s=1000.0)  # else it is refused before it is written
+    app = create_app(log, (SURVEY,), clock=clock, boot_clock=lambda: up_s[0], settings=settings)
+    with running(app, settings) as device:
         answer = device.post(body_of(report()))
         assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
         assert device.get("/healthz").status == 503

@@ -24,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 from surveys import LABELS, START_S
 
 from hubbub.survey.survey import Survey
+from hubbub.wire.record import ReportsRecord, decode_record
 from hubbub.wire.report import Report, decode_response, encode_report, encode_upload
 from hubbub_aggregator.web import api
 from hubbub_collector.gateway import create_app
@@ -435,6 +436,32 @@ def test_who_waits_for_an_answer_gives_way_to_nobody(log: GatedLog) -> None:
             stack.enter_context(server.connect())
         log.gate.set()
         assert [answer(sock).status for sock in waiting] == [200] * 3
+
+
+def test_uploads_of_senders_that_hung_up_are_not_worked_through(log: GatedLog) -> None:
+    with node(log) as server, server.connect() as first:
+        log.gate.clear()
+        log.entered.clear()
+        first.sendall(posted(upload()))
+        assert log.entered.wait(PATIENCE_S)
+        for number in range(40):
+            with server.connect() as sock:
+                sock.sendall(posted(upload()))
+                if number % 2:  # a reset, not an end
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        with server.connect() as stays:
+            stays.sendall(posted(upload()))
+            server.wait(lambda: len(server.server.server_state.tasks) == 42)
+            server.wait(lambda: server.connections == 2)
+            log.gate.set()
+            assert [decode_response(answer(sock).body) for sock in (first, stays)] == [["accepted"]] * 2
+    assert stored_reports(log) == 2
+
+
+def stored_reports(log: SqliteLog) -> int:
+    records = [decode_record(body) for p in range(log.partitions) for _, body in log.read(p, 0, 1000)]
+    segments = [s for record in records if isinstance(record, ReportsRecord) for s in record.segments]
+    return sum(len(segment.ids) // 16 for segment in segments)
 
 
 def test_bodies_that_do_not_come_keep_nobody_out(log: GatedLog) -> None:

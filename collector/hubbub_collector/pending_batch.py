@@ -1,0 +1,183 @@
+"""A batch that fills up, and the uploads that wait for it: judged, answered, refused or dropped together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.wire import SHORT_REPORT, WIDE_REPORT, Malformed, Outcome, Report, encode_response
+from hubbub_collector.admission import Admission, Verdict
+from hubbub_collector.batcher import Batch
+from hubbub_collector.errors import NotDurable
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """A sender that waits for the answer to its upload.
+
+    Attributes:
+        future: The answer.
+        began_s: When the upload came, by the boot clock.
+        is_gone: Return whether the sender hung up.
+    """
+
+    future: asyncio.Future[bytes]
+    began_s: float
+    is_gone: Callable[[], bool]
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether nobody will read the answer: the sender hung up, or the process stops."""
+        return self.future.done() or self.is_gone()
+
+    def refuse(self, error: NotDurable) -> None:
+        """Say that nothing was stored."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class _UnjudgedReports:
+    """The uploads of reports side by side that are judged when their batch is written.
+
+    Attributes:
+        form: SHORT_REPORT or WIDE_REPORT.
+        uploads: The reports of each, when it came (seconds since 1970), and who waits for the answer.
+    """
+
+    def __init__(self, form: np.dtype[np.void]) -> None:
+        self.form = form
+        self.uploads: list[tuple[bytes, float, Waiting]] = []
+
+
+class PendingBatch:
+    """A batch that fills up, and the uploads that wait for it.
+
+    Args:
+        new_batch: Return an empty batch.
+        due: When it has lingered long enough, in the event loop's time.
+
+    Attributes:
+        batch: The reports that were judged.
+        due: As above.
+        unjudged: How many reports it has beside its batch, to be judged together when it is written.
+        capacity: How many of them it can have, whatever they turn out to be.
+    """
+
+    def __init__(self, new_batch: Callable[[], Batch], due: float) -> None:
+        self._new_batch = new_batch
+        self.batch = new_batch()
+        self.due = due
+        self.unjudged = self.capacity = 0
+        self._unjudged = {
+            SHORT_REPORT: _UnjudgedReports(SHORT_REPORT),
+            WIDE_REPORT: _UnjudgedReports(WIDE_REPORT),
+        }
+        # The uploads that were judged one by one.
+        self._judged: list[tuple[Sequence[Report | Malformed], Sequence[Verdict], float, Waiting]] = []
+        # All that were judged in the end, and the answer to each.
+        self._waiting: list[Waiting] = []
+        self._answers: list[bytes] = []
+
+    def add(
+        self,
+        reports: Sequence[Report | Malformed],
+        verdicts: Sequence[Verdict],
+        now_s: float,
+        waiting: Waiting,
+    ) -> None:
+        """Take an upload that was judged."""
+        self.batch.add(reports, verdicts, now_s)
+        self._judged.append((reports, verdicts, now_s, waiting))
+
+    def add_rows(self, rows: bytes, now_s: float, form: np.dtype[np.void], waiting: Waiting) -> None:
+        """Take an upload of reports side by side."""
+        self._unjudged[form].uploads.append((rows, now_s, waiting))
+        self.unjudged += len(rows) // form.itemsize
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits for it."""
+        return not any(True for _ in self._all())
+
+    @property
+    def began_s(self) -> float:
+        """When the first of its uploads came, by the boot clock."""
+        return min(waiting.began_s for waiting in self._all())
+
+    def _all(self) -> Iterator[Waiting]:
+        for unjudged in self._unjudged.values():
+            for *_, waiting in unjudged.uploads:
+                yield waiting
+        for *_, waiting in self._judged:
+            yield waiting
+
+    def shed(self, since_s: float, error: NotDurable) -> int:
+        """Refuse the uploads that came before a time, and drop those whose senders have given up.
+
+        Args:
+            since_s: The time, by the boot clock.
+            error: What their senders hear.
+
+        Returns:
+            How many were refused though their senders still waited.
+        """
+        shed = [waiting for waiting in self._all() if waiting.began_s < since_s or waiting.has_given_up]
+        if not shed:
+            return 0
+        refused = sum(not waiting.has_given_up for waiting in shed)
+        for waiting in shed:
+            waiting.refuse(error)
+        leave = set(map(id, shed))
+        for unjudged in self._unjudged.values():
+            unjudged.uploads = [upload for upload in unjudged.uploads if id(upload[-1]) not in leave]
+        judged = [upload for upload in self._judged if id(upload[-1]) not in leave]
+        if len(judged) < len(self._judged):
+            # A batch cannot give back what it has taken.
+            self._judged, self.batch = judged, self._new_batch()
+            for reports, verdicts, now_s, _ in judged:
+                self.batch.add(reports, verdicts, now_s)
+        return refused
+
+    def judge(self, admission: Admission) -> None:
+        """Judge what was not judged: all of one form at once."""
+        for _, verdicts, _, waiting in self._judged:
+            self._waiting.append(waiting)
+            self._answers.append(encode_response([verdict.outcome for verdict in verdicts]))
+        for form, unjudged in self._unjudged.items():
+            if not unjudged.uploads:
+                continue
+            uploads, times_s, waiting_for = zip(*unjudged.uploads, strict=True)
+            rows = np.frombuffer(b"".join(uploads), dtype=form)
+            lengths = [len(upload) // form.itemsize for upload in uploads]
+            verdicts, which = admission.judge_rows(rows, np.repeat(times_s, lengths))
+            self.batch.add_rows(rows, verdicts, which, max(times_s))
+            self._answers += _answers([verdict.outcome for verdict in verdicts], which.tolist(), lengths)
+            self._waiting += waiting_for
+
+    def answer_all(self) -> None:
+        """Answer everyone."""
+        for waiting, answer in zip(self._waiting, self._answers, strict=True):
+            # A request that was cancelled, when the process stops, no longer waits.
+            if not waiting.future.done():
+                waiting.future.set_result(answer)
+
+    def forget(self, error: NotDurable) -> None:
+        """Tell everyone that nothing was stored."""
+        for waiting in self._all():
+            waiting.refuse(error)
+
+
+def _answers(outcomes: Sequence[Outcome], which: Sequence[int], lengths: Sequence[int]) -> Iterator[bytes]:
+    """Return the answer to each upload from the places of its reports' outcomes; most are alike."""
+    known: dict[tuple[int, ...], bytes] = {}
+    begin = 0
+    for length in lengths:
+        places = tuple(which[begin : begin + length])
+        begin += length
+        answer = known.get(places)
+        if answer is None:
+            answer = known[places] = encode_response([outcomes[place] for place in places])
+        yield answer
