@@ -25,7 +25,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hubbub.survey.survey import Survey
@@ -75,11 +75,17 @@ class Node:
     """A node in a process of its own, and its resident memory."""
 
     def __init__(
-        self, asked: Survey, folder: Path, *, files: int | None = None, connections: int = MOST
+        self,
+        asked: Survey,
+        folder: Path,
+        *,
+        files: int | None = None,
+        connections: int = MOST,
+        words: Sequence[str] = (),
     ) -> None:
         (folder / "survey").write_bytes(asked.canonical)
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "serve", str(folder), str(files or 0), str(connections)],
+            words or [sys.executable, __file__, "serve", str(folder), str(files or 0), str(connections)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

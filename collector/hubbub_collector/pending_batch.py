@@ -30,7 +30,7 @@ class Waiting:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether nobody will read the answer: the sender hung up, or the process stops."""
+        """Return True if nobody will read the answer: the sender hung up, or the process stops."""
         return self.future.done() or self.is_gone()
 
     def refuse(self, error: NotDurable) -> None:
@@ -99,12 +99,12 @@ class PendingBatch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody waits for it."""
+        """Return True if nobody waits for it."""
         return not any(True for _ in self._all())
 
     @property
     def began_s(self) -> float:
-        """When the first of its uploads came, by the boot clock."""
+        """Return the time when the first of its uploads came, by the boot clock."""
         return min(waiting.began_s for waiting in self._all())
 
     def _all(self) -> Iterator[Waiting]:

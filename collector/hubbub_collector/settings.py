@@ -48,7 +48,7 @@ class GatewaySettings:
     max_batch_reports: int = 32_768
     max_batch_bytes: int = 2**20
     body_timeout_s: float = 10.0
-    max_wait_s: float = 3.0
+    max_wait_s: float = 2.0
     delivery_s: float = 10.0
     retry_after_s: int = 1
     max_connections: int = 8192
