@@ -30,7 +30,7 @@ class Waiting:
 
     @property
     def has_given_up(self) -> bool:
-        """Return True if nobody will read the answer: the sender hung up, or the process stops."""
+        """True if nobody will read the answer: the sender hung up, or the process stops."""
         return self.future.done() or self.is_gone()
 
     def refuse(self, error: NotDurable) -> None:
@@ -99,12 +99,12 @@ class PendingBatch:
 
     @property
     def is_empty(self) -> bool:
-        """Return True if nobody waits for it."""
+        """True if nobody waits for it."""
         return not any(True for _ in self._all())
 
     @property
     def began_s(self) -> float:
-        """Return the time when the first of its uploads came, by the boot clock."""
+        """The time when the first of its uploads came, by the boot clock."""
         return min(waiting.began_s for waiting in self._all())
 
     def _all(self) -> Iterator[Waiting]:
