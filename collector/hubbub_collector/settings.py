@@ -28,9 +28,9 @@ class GatewaySettings:
             A report that is not judged yet counts as 100, the most that it can take.
         body_timeout_s: Seconds in which a body must have arrived, so that a slow sender cannot sit on bytes
             that others need; and a request's head before it, so that silent ones cannot sit on connections.
-        max_wait_s: Seconds that an upload waits, after its linger, for the batches before it; past it the
-            answer is 503, and it is neither judged nor written. After more came than the log could take, who
-            sends now waits for that long, and not for uploads whose senders have given them up.
+        max_wait_s: Seconds that an upload waits, after its linger, where more waits than one batch takes;
+            past it the answer is 503, and it is neither judged nor written. After an overload, who sends now
+            waits for that long, and not for uploads whose senders have given them up.
         delivery_s: Seconds from the first judgement of a batch until it must lie in the log, by a clock that
             runs while the machine sleeps; what took longer is answered 503: a seal may have come before it.
             10 is what Kafka's producer takes before it gives a record up; less than the sealer's grace.

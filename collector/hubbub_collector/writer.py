@@ -76,6 +76,7 @@ class Writer:
         self._stopping = False
         self._broken: BaseException | None = None
         self._warn_again_s = -math.inf
+        self._most_s = settings.linger_s + settings.max_wait_s
         self.healthy = True
 
     def start(self) -> None:
@@ -183,12 +184,16 @@ class Writer:
                 continue
             await self._linger(self._queue[0])
             pending = self._queue.popleft()
-            if pending is self._open:
+            # Where all that waits fits into one batch, no work is saved by refusing it.
+            more_waits = pending is not self._open
+            if not more_waits:
                 self._open = None
             if self._broken is not None:
                 pending.forget(NotDurable("the writer failed"))
                 continue
-            self._shed(pending)
+            self._shed(
+                pending, self._settings.linger_s + self._settings.max_wait_s if more_waits else math.inf
+            )
             if pending.is_empty:
                 continue
             fate, error = await self._store(pending)
@@ -199,9 +204,9 @@ class Writer:
             else:
                 pending.forget(error)
 
-    def _shed(self, pending: PendingBatch) -> None:
+    def _shed(self, pending: PendingBatch, most_s: float) -> None:
         """Refuse what waited too long, and drop what nobody waits for, before any work is spent on it."""
-        now_s, most_s = self._boot_clock(), self._settings.linger_s + self._settings.max_wait_s
+        now_s = self._boot_clock()
         error = NotDurable(f"an upload must be written within {self._settings.max_wait_s:g} s of its linger")
         if pending.shed(now_s - most_s, error) and now_s >= self._warn_again_s:
             self._warn_again_s = now_s + _WARNING_S

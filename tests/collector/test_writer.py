@@ -372,7 +372,8 @@ def test_an_upload_that_waited_too_long_is_refused_and_not_written(log: GatedLog
     up_s = [1000.0]
 
     async def run() -> None:
-        settings = GatewaySettings(linger_s=0, max_wait_s=3.0)
+        # Two uploads fill a batch: only where more waits than one takes is anything refused.
+        settings = GatewaySettings(linger_s=0, max_wait_s=3.0, max_batch_reports=2 if send == "judged" else 4)
         admission, metrics = Admission({KEY[0]: TERMS}), Metrics()
         writer = Writer(log, settings, admission, source=SYSTEM, metrics=metrics, boot_clock=lambda: up_s[0])
         writer.start()
@@ -397,17 +398,18 @@ def test_an_upload_that_waited_too_long_is_refused_and_not_written(log: GatedLog
         assert sum(metrics.reports.values()) == 1 + reports
         assert metrics.batches == {"stored": 2, "overdue": 0, "forgotten": 0}
         assert writer.healthy
-        # A batch of which nothing is left is not written.
-        log.gate.clear()
-        blocking = submit(writer, 3)
-        await entered(log)
-        stale = one[send]()
-        up_s[0] += 3.1
-        log.gate.set()
-        await blocking
-        with pytest.raises(NotDurable):
-            await stale
+        # A batch of which nothing is left is not written; what waits alone is, however old.
+        for alone in (False, True):
+            log.gate.clear()
+            blocking = submit(writer, 3)
+            await entered(log)
+            late = [one[send]()] if alone else [one[send](), one[send]()]
+            up_s[0] += 3.1
+            log.gate.set()
+            await blocking
+            found = await asyncio.gather(*late, return_exceptions=True)
+            assert [isinstance(answer, NotDurable) for answer in found] == [not alone] * len(late)
         await writer.stop()
-        assert log.appends == 3
+        assert log.appends == 5
 
     asyncio.run(run())
