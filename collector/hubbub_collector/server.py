@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 import uvicorn
 from starlette.applications import Starlette
 
+from hubbub_collector.acceptor import Acceptor
 from hubbub_collector.connection import Connection
 from hubbub_collector.connections import Connections, connections_to_be_had
 from hubbub_collector.settings import GatewaySettings
@@ -76,6 +77,18 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         asyncio.get_running_loop().set_exception_handler(log_network_faults_shortly)
         await super().startup(sockets)
+        make = partial(
+            cast(Any, self.config.http_protocol_class),
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        listening = [sock for server in self.servers for sock in server.sockets]
+        self._acceptor = Acceptor(listening, make)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._acceptor.close()
+        await super().shutdown(sockets)
 
 
 def create_server(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -404,6 +405,30 @@ def test_network_faults_leave_no_traceback(log: GatedLog, caplog: pytest.LogCapt
 
 
 # All connections together
+
+
+def test_many_connections_are_taken_in_few_turns_of_the_event_loop() -> None:
+    """Where each turn takes one, whoever keeps a turn busy keeps new senders out: 150 a second were taken."""
+    blocked, gate, turns = threading.Event(), threading.Event(), [0]
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        blocked.set()
+        assert gate.wait(PATIENCE_S)  # nothing is accepted meanwhile
+        while server.connections < 201:
+            turns[0] += 1
+            await asyncio.sleep(0)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    with serving(_lifespan(app)) as server, contextlib.ExitStack() as stack:
+        first = stack.enter_context(server.connect())
+        first.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert blocked.wait(PATIENCE_S)
+        for _ in range(200):
+            stack.enter_context(server.connect())
+        gate.set()
+        assert answer(first, "GET").status == 200
+        assert turns[0] < 50
 
 
 def test_the_connection_idle_longest_gives_way_to_a_new_one(
