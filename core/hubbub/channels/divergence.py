@@ -87,11 +87,10 @@ def log_floor(weights: NDArray[np.int64]) -> NDArray[np.int64]:
     floors = result.astype(np.int64)
     if scaled.size and scaled.max() >= 0.5 - margin:
         doubtful = scaled >= 0.5 - margin
-        while doubtful.any():  # a structured column repeats a few weights: one pass for each
-            weight = weights[doubtful][0]
-            same = weights == weight
-            floors[same] = _log_units(int(weight), 1, ROUND_FLOOR)
-            doubtful &= ~same
+        # a structured column repeats a few weights, a hostile one none
+        differing, which = np.unique(weights[doubtful], return_inverse=True)
+        decided = [_log_units(weight, 1, ROUND_FLOOR) for weight in differing.tolist()]
+        floors[doubtful] = np.array(decided, dtype=np.int64)[which]
     return floors
 
 
@@ -107,7 +106,7 @@ def _log_units(numerator: int, denominator: int, rounding: str) -> int:
         raise ParameterError(f"a ratio of weights must have both >= 1, got {numerator}/{denominator}")
     if numerator == denominator:
         return 0
-    digits = 50
+    digits = 28
     while True:
         context = Context(prec=digits)
         top, bottom = Decimal(numerator).ln(context), Decimal(denominator).ln(context)

@@ -106,6 +106,29 @@ def test_log_floor_is_exact_where_a_float_logarithm_cannot_tell():
     assert (naive != expected).any()  # so the decimal decision is needed
 
 
+class Counted(np.ndarray):
+    """Weights that count the elements of every operation on them."""
+
+    elements = 0
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        plain = [np.asarray(each) for each in inputs]
+        Counted.elements += max(each.size for each in plain)
+        return getattr(ufunc, method)(*plain, **options)
+
+
+def test_log_floor_looks_at_a_weight_as_often_however_many_differ():
+    """An eighth of all weights is decided in decimal: a pass over all for each of them would be quadratic."""
+    looks = []
+    for n in (1000, 8000):
+        weights = (2**40 + 1009 * np.arange(n, dtype=np.int64)).view(Counted)
+        Counted.elements = 0
+        floors = log_floor(weights)
+        looks.append(Counted.elements / n)
+        assert floors[n // 2] == -fixed_up(1, int(weights[n // 2]))
+    assert looks[1] <= 2 * looks[0]
+
+
 def test_log_floor_keeps_shape_and_gives_zero_for_weight_one():
     assert log_floor(np.ones((2, 3), dtype=np.int64)).tolist() == [[0, 0, 0], [0, 0, 0]]
     assert log_floor(np.empty((0,), dtype=np.int64)).shape == (0,)
