@@ -179,7 +179,7 @@ class SqliteLog:
             return self._append(batches)
 
     def publish_survey(self, key: bytes, record: bytes) -> bool:
-        """Append `record` to every partition once per `key`, in one transaction; see Log.announce."""
+        """Append `record` to every partition once per `key`, in one transaction; see Log.publish_survey."""
         with self._writing() as con:
             if con.execute("INSERT OR IGNORE INTO announced VALUES (?)", (key,)).rowcount == 0:
                 return False

@@ -160,8 +160,8 @@ class _RoundDraft:
 
     Attributes:
         known: The round before the group.
-        accounting: Tallies up to the seal, but of what waits.
-        afterwards: Tallies after it.
+        verdicts: Tallies up to the seal, but of what waits.
+        after_seal: Tallies after it.
         sealed_at: The seal's offset where the group holds the first one.
         waiting: Segments whose reports may count; their symbols were not looked at yet.
         open_from: The first minute whose batches are not early; known once a segment was looked at that its

@@ -14,7 +14,7 @@ class LostRange:
     Attributes:
         first: The first of them.
         end: The offset after the last: the next one that was counted.
-        adopted_s: When the operator gave the word, seconds since 1970: rounds that began later lost nothing.
+        skipped_s: When the operator gave the word, seconds since 1970: rounds that began later lost nothing.
     """
 
     first: int

@@ -48,9 +48,9 @@ class RoundState:
     Attributes:
         counts: Accepted reports per symbol, shape (M,), int64, or per cell of a set; empty until the first is
             accepted.
-        accounting: Everything up to the seal.
+        verdicts: Everything up to the seal.
         sealed_at: The seal's offset, or None while the round is open.
-        afterwards: Everything after the seal; no release contains it.
+        after_seal: Everything after the seal; no release contains it.
         seen: Ids accepted in the open round; None where none was, and after the seal.
         is_archived: Whether its counts and tallies were let go of, because an archive has its release.
     """
@@ -69,9 +69,9 @@ class RoundChange:
 
     Attributes:
         counts: Newly accepted reports per symbol or cell, int64; empty for none.
-        accounting: Added before the seal.
+        verdicts: Added before the seal.
         sealed_at: The seal's offset where these records hold the first one.
-        afterwards: Added after the seal.
+        after_seal: Added after the seal.
         seen: The round's set of ids as it was looked at; None where nothing had to be looked up.
         fresh: What `seen` said of the new ids.
     """

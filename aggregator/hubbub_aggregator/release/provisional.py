@@ -50,8 +50,8 @@ class PublicationGate:
     """The publication gate of an open round: what it shows, and what it will show next.
 
     Attributes:
-        shown: The counts behind the estimates that may be seen, or None before the first step.
-        candidate: The counts that are shown once a minimum cohort has come after them.
+        published: The counts behind the estimates that may be seen, or None before the first step.
+        pending: The counts that are published once a minimum cohort has come after them.
     """
 
     published: AcceptedCounts | None
@@ -61,10 +61,10 @@ class PublicationGate:
 def advance(
     gate: PublicationGate | None, now: AcceptedCounts, *, minimum_cohort: int
 ) -> PublicationGate | None:
-    """Return the steps after the counts have grown to `now`; the same object when nothing moves.
+    """Return the gate after the counts have grown to `now`; the same object when nothing moves.
 
     Args:
-        gate: Where the round stands, None before its first candidate.
+        gate: Where the round stands, None before its first pending counts.
         now: What has been counted.
         minimum_cohort: Fewer devices than this never lie between two views.
     """

@@ -43,8 +43,8 @@ class Release:
         round: The round.
         stage: Whether the round is sealed: "sealed" releases are final.
         tally: The counts that the estimates come from, and their cut.
-        accounting: What became of every attempt that was read.
-        lost: Offsets that the round may have lost, by an operator's word; see `adoption`.
+        verdicts: What became of every attempt that was read.
+        lost: Offsets that the round may have lost, by an operator's word; see `skip_offsets`.
         enrolment: How many of the devices asked are in it; None while it is open.
     """
 

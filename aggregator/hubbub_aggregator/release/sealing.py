@@ -47,8 +47,8 @@ class Sealer:
     A seal written twice is a no-op to every reader, so a crash needs no care.
 
     Args:
-        log: Where to.
-        home: The partitions of a round; all if absent.
+        log: Where the seals go.
+        target_partitions: The partitions of a round; all if absent.
     """
 
     def __init__(

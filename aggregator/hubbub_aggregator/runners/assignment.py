@@ -43,8 +43,8 @@ class Assignment:
         end: The log's end in a partition.
         begin: The first offset that the log still has; a log without it keeps everything.
         keep: Which rounds' counts stay in memory: "open" where the store has those of sealed ones.
-        layout: Where each partition lies in the log, for its rounds and its share of quotas; None counts
-            every round, and no survey with a quota.
+        partition_map: Where each partition lies in the log, for its rounds and its share of quotas; None
+            counts every round, and no survey with a quota.
         clock: Seconds that only grow, to wait for a record that is missing.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
         skips: The records that an operator said to pass over; see `skipping`.

@@ -69,7 +69,7 @@ class RedisStore:
         client: A connection that gives bytes back and does not retry; see `connect`.
         log_identity: The log that the counts are of.
         partitions: How many partitions that log has.
-        layout: The topics that the log consists of; one if absent.
+        partition_map: The topics that the log consists of; one if absent.
         namespace: What all keys begin with: several logs may share a Redis.
 
     Raises:

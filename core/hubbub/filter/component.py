@@ -42,7 +42,7 @@ class Proposal(NamedTuple):
 
     Attributes:
         reserved: What would be reserved in all; None if nothing would be.
-        held: The queries as they would be held.
+        queries: The pending queries as they would be kept.
         worst: What would be committed, units.
     """
 

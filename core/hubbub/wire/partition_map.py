@@ -36,14 +36,14 @@ class TopicPeriod:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMap:
-    """All spans there have been.
+    """All topic periods that a log has had; it is appended to and never changed otherwise.
 
     Attributes:
-        spans: In the order in which they came into force; the first is in force from 0 on.
+        periods: In the order in which they came into force; the first is in force from 0 on.
 
     Raises:
-        ParameterError: If there is no span, the first does not begin at 0, they are not in order, or one has
-            no partition.
+        ParameterError: If there is no period, the first does not begin at 0, they are not in order, or one
+            has no partition.
     """
 
     periods: tuple[TopicPeriod, ...]
@@ -61,7 +61,7 @@ class PartitionMap:
 
     @classmethod
     def of(cls, partitions: int, *, topic: str = "", identity: str = "") -> Self:
-        """Return the layout that never grew."""
+        """Return the partition map of a log that never grew."""
         return cls((TopicPeriod(0, topic, partitions, identity),))
 
     @property
@@ -70,7 +70,7 @@ class PartitionMap:
         return sum(period.partitions for period in self.periods)
 
     def grown(self, period: TopicPeriod) -> PartitionMap:
-        """Return the layout with one more span.
+        """Return this map with one more topic period.
 
         Raises:
             ParameterError: If it does not begin after all others.

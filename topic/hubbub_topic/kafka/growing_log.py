@@ -156,7 +156,7 @@ class GrowingLog:
         return stored
 
     def publish_survey(self, key: bytes, record: bytes) -> bool:
-        """Append `record` to every partition of every topic that does not have it; see Log.announce."""
+        """Append `record` to every partition of every topic that does not have it; see Log.publish_survey."""
         self._look_again()
         with self._lock:
             self._announced[key] = record

@@ -159,7 +159,7 @@ class KafkaLog:
         return stored
 
     def publish_survey(self, key: bytes, record: bytes) -> bool:
-        """Append `record` to every partition unless the metadata topic holds `key`; see Log.announce.
+        """Append `record` to every partition unless the metadata topic holds `key`; see Log.publish_survey.
 
         A crash between the two, or two processes at once, repeat the record.
         """

@@ -47,7 +47,8 @@ class WorkBudget:
     """The work budget that searches share; one that has used it up keeps the bound that it has.
 
     Attributes:
-        looks: Looks at all curves at one point, a fifth of a millisecond each; less than none once used up.
+        evaluations: Evaluations of all curves at one point that are left, about 0.2 ms each; negative once
+            the budget is used up.
     """
 
     evaluations: float
