@@ -1,7 +1,7 @@
 """From what a survey file declares to its form and its channel.
 
-One attribute of integers or labels is compiled by `discrete`, a number's grid by `grid`; what "auto" stands
-for is found by `auto`. Tables and scores are put together here.
+One attribute of integers or labels is compiled by `discrete`, a number's grid by `grid`; the mechanism
+of "auto" is found by `auto`. Tables and scores are put together here.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ class Unary(SetChannel):
     `p_draws` for the true value and below `q_draws` for any other.
 
     Attributes:
-        held: p 2^31, the draws of 2^31 in which the true value's bit is one.
-        other: q 2^31, the same for every other bit; 1 <= other < held < 2^31.
+        p_draws: p 2^31, the draws of 2^31 in which the true value's bit is one.
+        q_draws: q 2^31, the same for every other bit; 1 <= q_draws < p_draws < 2^31.
     """
 
     kind = "unary"

@@ -39,7 +39,8 @@ class Survey:
     Attributes:
         id: The survey's name; `version` tells its editions apart.
         title: What people read.
-        form: What it asks for, and how that becomes an input of the channel: `Single`, `Table` or `Score`.
+        form: What it asks for, and how that becomes an input of the channel: `Single`, `CrossTable` or
+            `Score`.
         epsilon: Declared, per report.
         channel: From inputs 0..K-1 to symbols; the last input means missing.
         start_s: When round 0 begins, seconds since 1970-01-01T00:00Z.

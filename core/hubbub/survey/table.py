@@ -40,10 +40,10 @@ class CrossTable:
 
     Attributes:
         attributes: Two or more, with discrete domains.
-        readings: For each attribute the reading of every index of its domain and, last, of missing: shape
-            (size + 1,), onto 0..r where r is missing alone.
-        names: For each attribute the names of its readings without missing, or None where every value is a
-            reading of its own, in their order.
+        encodings: For each attribute the encoded value of every index of its domain and, last, of missing:
+            shape (size + 1,), onto 0..r where r is missing alone.
+        names: For each attribute the names of its encoded values without missing, or None where every value
+            is encoded as itself, in their order.
     """
 
     attributes: tuple[Attribute, ...]

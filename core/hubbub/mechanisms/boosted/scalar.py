@@ -31,10 +31,10 @@ class ScalarChannel(DenseChannel):
     """A dense channel whose outputs decode without bias; on the wire it is any dense channel.
 
     Attributes:
-        readings: The number that each symbol stands for, shape (M,), float64, 0 for the missing one:
-            sum_y Pr(y|x) readings_y is the point of x, and 0 for a missing value, to the 32 bits or more
+        decoded: The number that each symbol stands for, shape (M,), float64, 0 for the missing one:
+            sum_y Pr(y|x) decoded_y is the point of x, and 0 for a missing value, to the 32 bits or more
             that the integers resolve.
-        variances: The variance of the reading of one report, per grid point, shape (points,), float64.
+        variances: The variance of the decoded value of one report, per grid point, shape (points,), float64.
     """
 
     def __init__(self, weights: NDArray[np.int64], decoded: Floats, points: int) -> None:

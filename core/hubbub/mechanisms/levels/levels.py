@@ -39,7 +39,7 @@ class Levels(FiniteChannel):
     level j has weight t_j, every other of that level u_j.
 
     Attributes:
-        nesting: The groupings.
+        hierarchy: The groupings.
         t: Weight of the true cell, per level.
         u: Weight of every other cell, per level; t > u >= 1.
     """
@@ -172,7 +172,7 @@ class SetLevels(SetChannel):
     `shares`, and then an attempt of every level's subset selection, of which the level's is used.
 
     Attributes:
-        nesting: The groupings.
+        hierarchy: The groupings.
         shares: In how many of 2^32 draws each level is picked.
         oracles: Subset selection over each level's cells; of one cell it is randomised response.
     """
