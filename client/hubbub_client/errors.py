@@ -9,7 +9,7 @@ ClientError
 │   ├── LedgerTooNew   a later version of this software wrote it
 │   └── BudgetFixed    it was opened with another lifetime budget than the one fixed at first open
 ├── AttributeRefused   an attribute that is unknown, registered otherwise, or pinned: also a ValueError
-└── CollectorError     the collector cannot be reached, or does not answer in its protocol
+└── TransportError     the collector cannot be reached, or does not answer in its protocol
     └── ListRefused    its list of surveys is not one that this device takes; `reason` says why
 
 Messages name the subject and the rule. A person's value is in none of them, nor in a cause: whatever an inner

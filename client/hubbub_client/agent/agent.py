@@ -78,7 +78,7 @@ class Agent:
     Raises:
         ClientError: A survey key is not one.
         LedgerError: The ledger cannot be used; its subclasses say why.
-        CollectorError: The URL is not http or https.
+        TransportError: The URL is not http or https.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Agent:
         lose the others. So is what lies beyond `schedule.MAX_LISTED` inputs.
 
         Raises:
-            CollectorError: The collector cannot be reached, or its answer is not a list of surveys.
+            TransportError: The collector cannot be reached, or its answer is not a list of surveys.
             ListRefused: See `read_surveys`.
             LedgerError: The ledger failed.
         """

@@ -93,7 +93,7 @@ class AsyncAgent:
 
         Raises:
             LedgerError: The ledger cannot be used; its subclasses say why.
-            CollectorError: The URL is not http or https.
+            TransportError: The URL is not http or https.
         """
         await self._desk.run(self._open)
         return self

@@ -33,16 +33,16 @@ class FilterState:
 
     Attributes:
         filter: Ready for the next decision.
-        open: Reservations not consumed: slot to (ticket, generation).
+        open: Reservations not consumed: slot to (ticket, pin version).
         recorded: Answers given: slot to symbol.
-        generations: Pin version of every slot's last reservation. Where a value is pinned anew, the slot's
+        pin_versions: Pin version of every slot's last reservation. Where a value is pinned anew, the slot's
             earlier reservation and memo are not read again; the filter keeps what they cost.
         closed: What everything before the filter's first step cost.
         pins: The newest pin version of every attribute that a reservation was made for.
         defaults: What is missing reads as, to the first score of the same pinned numbers.
         regrouped: Whether other scores of them read it as something else: an earlier version, which took
             both for one, may have granted too much.
-        void: Slots whose reservation was given back, each with its generation: never reserved again.
+        void: Slots whose reservation was given back, each with its pin version: never reserved again.
         slots: Reservations ever made here, corrections and what was given back included: each is a row.
 
     Coordinates that are over are closed in the filter: what they cost stays, what they said goes. A round's

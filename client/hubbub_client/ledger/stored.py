@@ -19,8 +19,8 @@ class StoredAttribute:
     Attributes:
         id: Its id.
         spec: Kind and domain, encoded.
-        generation: How many values were pinned before this one.
-        pinned: The pinned value, encoded; None while nothing is pinned.
+        pin_version: How many values were memoised before this one.
+        memoised: The memoised value, encoded; None while there is none.
     """
 
     id: str
@@ -53,7 +53,7 @@ class StoredEnrolment:
     Attributes:
         digest: Its digest, 16 bytes.
         canonical: Its canonical bytes.
-        floor: The highest round that was over when the device joined: never answered.
+        last_closed: The highest round that was over when the device joined: never answered.
         high_water: The highest round answered, at least `last_closed`.
         state: Whether the owner has left it, or a signed list has cancelled it for good.
     """
@@ -72,7 +72,7 @@ class StoredAnswer:
     Attributes:
         digest: Survey.
         round: Round.
-        generation: Pin version of the attribute that it answered for.
+        pin_version: Pin version of the attribute that it answered for.
         id: Report id, 16 bytes.
         outcome: What became of it; None while it waits in the outbox.
     """

@@ -30,7 +30,7 @@ class TranscriptEntry:
         ticket: The filter's number of the reservation.
         digest: Survey.
         slot: Which of its answers.
-        generation: Pin version of the attribute when it was reserved.
+        pin_version: Pin version of the attribute when it was reserved.
         symbol: What was answered; None where nothing was. For a static attribute this is the memo too.
     """
 

@@ -48,10 +48,10 @@ class Transport(Protocol):
     """The HTTP methods that the agent needs; tests hand in their own."""
 
     def get(self, path: str) -> Response:
-        """Return the answer to GET; raises CollectorError if there is none."""
+        """Return the answer to GET; raises TransportError if there is none."""
 
     def post(self, path: str, body: bytes) -> Response:
-        """Return the answer to POST of a MessagePack body; raises CollectorError if there is none."""
+        """Return the answer to POST of a MessagePack body; raises TransportError if there is none."""
 
     def close(self) -> None:
         """Close kept connections."""
@@ -61,7 +61,7 @@ def checked_url(url: str) -> SplitResult:
     """Return the parts of a collector's URL.
 
     Raises:
-        CollectorError: If it is not http or https with a host, and a port from 0 to 65535 if any.
+        TransportError: If it is not http or https with a host, and a port from 0 to 65535 if any.
     """
     try:
         parts = urlsplit(url)
@@ -84,7 +84,7 @@ class HttpTransport:
         timeout_s: For a whole exchange; None for UPLOAD_S and SURVEYS_S.
 
     Raises:
-        CollectorError: If `url` is not http or https with a host.
+        TransportError: If `url` is not http or https with a host.
     """
 
     def __init__(self, url: str, *, timeout_s: float | None = None) -> None:
@@ -100,7 +100,7 @@ class HttpTransport:
         """Return the answer to GET.
 
         Raises:
-            CollectorError: If no whole answer of acceptable size came in time.
+            TransportError: If no whole answer of acceptable size came in time.
         """
         return self._request("GET", path, None, MAX_SURVEYS_BYTES, self._surveys_s)
 
@@ -108,7 +108,7 @@ class HttpTransport:
         """Return the answer to POST of a MessagePack body.
 
         Raises:
-            CollectorError: If no whole answer of acceptable size came in time.
+            TransportError: If no whole answer of acceptable size came in time.
         """
         return self._request("POST", path, body, MAX_OUTCOMES_BYTES, self._upload_s)
 

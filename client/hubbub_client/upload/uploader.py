@@ -1,8 +1,8 @@
 """The decision before an upload and the meaning of its response, as values.
 
-Nothing here does I/O, reads a clock or draws a random number; `Agent` and `Fleet` perform what is decided.
-Nothing here sees an answer either: the decision reads report ids and bytes as they lie in the outbox, so that
-the time of an upload does not depend on what is in it.
+Nothing here does I/O, reads a clock or draws a random number; `OutboxUploader` and `DeviceSimulator` perform
+what is decided. Nothing here sees an answer either: the decision reads report ids and bytes as they lie in
+the outbox, so that the time of an upload does not depend on what is in it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Failed:
 
     Attributes:
         reason: What happened, without anything of the reports in it.
-        pace: The back-off from here on.
+        backoff: The back-off from here on.
     """
 
     reason: str
