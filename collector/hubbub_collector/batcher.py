@@ -36,7 +36,7 @@ class _Column:
     """The reports of one (digest, round), and the ids of those refused, by outcome; ids lie side by side.
 
     Attributes:
-        home: The partitions that they go to.
+        target_partitions: The partitions that they go to.
         taken: How many there are, refused ones included.
     """
 
@@ -55,7 +55,8 @@ class Batch:
 
     Args:
         partitions: How many partitions the log has.
-        home: Which of them the reports of a (digest, round) go to, or those of none; all if absent.
+        target_partitions: Which of them the reports of a (digest, round) go to, or those of none; all if
+            absent.
 
     Attributes:
         attempts: How many reports it has taken, refused ones included.

@@ -48,7 +48,7 @@ class Writer:
         admission: What judges reports side by side.
         source: Randomness of the order within a batch.
         metrics: Where the writer counts.
-        home: Which partitions the reports of a (digest, round) go to; all if absent.
+        target_partitions: Which partitions the reports of a (digest, round) go to; all if absent.
         boot_clock: Seconds since the machine started, suspended ones included.
     """
 

@@ -94,7 +94,7 @@ class _Enrolled:
 
     Attributes:
         devices: Which ones, shape (k,), rising.
-        floor: As the agent keeps it.
+        last_closed: As the agent keeps it.
         answered: Rounds answered.
         memo: Their pinned answers, as in Column; None before there are any, and for evolving attributes.
     """
@@ -274,7 +274,7 @@ class DeviceSimulator:
             limits: Caps and back-off.
 
         Raises:
-            CollectorError: If the URL is not http or https.
+            TransportError: If the URL is not http or https.
         """
         columns = self._outbox
         waiting = np.zeros(self.devices, dtype=np.intp)

@@ -165,7 +165,7 @@ def send(
         limits: Back-off.
 
     Raises:
-        CollectorError: If the URL is not http or https.
+        TransportError: If the URL is not http or https.
     """
     sender = _Sender(jobs, url, limits, patience_s)
     began_s = time.monotonic()
