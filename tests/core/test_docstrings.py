@@ -57,6 +57,38 @@ def test_every_kind_of_docstring_is_read_with_its_line() -> None:
     assert [fault.split(":")[0] for fault in found] == ["1", "3", "6", "8"]
 
 
+SECTIONS = '''
+class Box:
+    """A box.
+
+    Attributes:
+        width: How wide it is.
+        pace: How fast it is.
+
+    Raises:
+        ValueError: Never.
+    """
+
+    width: int
+
+    def move(self, far: int, *, fast: bool) -> None:
+        """Move it.
+
+        Args:
+            far: How far.
+            quick: Whether to hurry:
+                not needed: in general.
+        """
+'''
+
+
+def test_a_section_names_only_what_is_there() -> None:
+    found = docstrings.check(SECTIONS)
+    assert len(found) == 2, found
+    assert found[0].endswith("names what is not there: 'pace'")
+    assert found[1].endswith("names what is not there: 'quick'")
+
+
 def test_the_source_has_no_fault_and_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert docstrings.main() == 0, capsys.readouterr().err
 

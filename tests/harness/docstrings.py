@@ -1,7 +1,8 @@
 """The rule for the first line of a docstring, held in every source package by `make check`.
 
 A first line is one plain sentence. A function's begins with a verb in the imperative ("Return ...",
-"Raise ..."), a class's with an article, and none with a question word or with "The same".
+"Raise ..."), a class's with an article, and none with a question word or with "The same". What the sections
+Args and Attributes name is there: a field that was renamed would otherwise keep its old name for readers.
 """
 
 from __future__ import annotations
@@ -218,12 +219,51 @@ def _kind(node: ast.AST) -> str:
     return "property" if any(each.endswith("property") for each in decorators) else "function"
 
 
+_SECTION: Final = re.compile(r"^(?:Args|Attributes):\n((?:(?:    .*)?\n)*(?:    .*)?)", re.MULTILINE)
+_ENTRY: Final = re.compile(r"^    (\w+):", re.MULTILINE)
+
+
+def strangers(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield line number and name of whatever a section names that its function or class does not have."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        named = [
+            name
+            for section in _SECTION.findall(ast.get_docstring(node) or "")
+            for name in _ENTRY.findall(section)
+        ]
+        have = _names(node) if isinstance(node, ast.ClassDef) else _parameters(node)
+        yield from ((node.body[0].lineno, name) for name in named if name not in have)
+
+
+def _parameters(node: ast.AST) -> set[str]:
+    return {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+
+
+def _names(node: ast.ClassDef) -> set[str]:
+    """Return the fields, attributes, parameters and methods of a class."""
+    names = _parameters(node)
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name):
+            names.add(each.id)
+        elif isinstance(each, ast.Attribute):
+            names.add(each.attr)
+        elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(each.name)
+    return names
+
+
 def check(source: str) -> list[str]:
     """Return the faults of a module's docstrings, each with its line."""
-    return [
+    tree = ast.parse(source)
+    found = [
         f"{number}: {fault}: {line!r}"
-        for number, line, kind in docstrings(ast.parse(source))
+        for number, line, kind in docstrings(tree)
         for fault in faults(line, kind)
+    ]
+    return found + [
+        f"{number}: a section names what is not there: {name!r}" for number, name in strangers(tree)
     ]
 
 
