@@ -292,6 +292,7 @@ class _Draft:
         assert survey is not None  # noqa: S101 - _segment saw it
         ids, symbols = _valid(draft.waiting, survey.channel)
         n, attempted = len(symbols), sum([len(segment.symbols) for segment in draft.waiting])
+        # Valid first, then new, then within the quota: the order of the verdicts, column by column.
         accounting = draft.verdicts + _refused(*draft.waiting, invalid=attempted - n)
         if not n:
             return RoundChange(NO_COUNTS, accounting, draft.sealed_at, draft.after_seal)
@@ -306,7 +307,7 @@ class _Draft:
 
 
 def _within(room: int | None, seen: IdSet, ids: Sequence[bytes], fresh: Fresh) -> tuple[Fresh, int]:
-    """Return what of `fresh` a quota leaves, and how many reports it refuses.
+    """Return the part of `fresh` that a quota leaves, and the number of reports that it refuses.
 
     A report that is refused is not remembered: its copies are refused too, as they would be one by one. So
     what comes after the last one accepted is a duplicate only of what was accepted.
@@ -321,6 +322,8 @@ def _within(room: int | None, seen: IdSet, ids: Sequence[bytes], fresh: Fresh) -
     if room is None or (n if fresh.mask is None else np.count_nonzero(fresh.mask)) <= room:
         return fresh, 0
     column = b"".join(ids)
+    # Cut the group at the first new report that finds no room: before it all is as `fresh` said, behind it no
+    # report counts, and only copies of accepted ones are duplicates.
     first_over = room if fresh.mask is None else int(np.flatnonzero(fresh.mask)[room])
     taken, rest = seen.fresh([column[: first_over * ID_BYTES]]), column[first_over * ID_BYTES :]
     repeated = seen.known(rest) | np.isin(keys_of(rest), taken.keys)
@@ -353,7 +356,7 @@ def _joined(columns: list[NDArray[np.unsignedinteger]]) -> NDArray[np.unsignedin
 
 
 def _refused(*segments: Segment, invalid: int = 0, early: int = 0, late: int = 0) -> VerdictCounts:
-    """Return the segments' attempts: those refused at the gateway and here; the rest is yet to be judged."""
+    """Return the attempts of segments and those refused, at the gateway and here; the rest is unjudged."""
     attempts = over_quota = 0
     for segment in segments:
         attempts += segment.attempts

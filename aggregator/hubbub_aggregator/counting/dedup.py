@@ -3,22 +3,35 @@
 A key mixes both halves of the 16-byte id, because all ids of one partition agree in their second half modulo
 the number of partitions. Read as two little-endian 64-bit integers a, b::
 
-    key = (a * 0x9E3779B97F4A7C15 + b) mod 2^64          (0 is kept as 1: 0 marks an empty cell)
+    key = (a * 0x9E3779B97F4A7C15 + b) mod 2^64          (0 is kept as 1: 0 marks an empty slot)
 
 For every b this is a bijection of a, so keys of random ids are uniform whatever the partition: n accepted
 reports lose n^2 / 2^65 to false duplicates in expectation (10^7 ids: 3 in a million).
 
 Inside the table a key is multiplied by an odd number that the operating system draws per table: nobody can
-choose ids that population one place. The drawn number decides where a key lies, never whether it was seen.
-Cells come in lines of eight, 64 bytes, as memory does. A key lies in the line that its multiplied value
-points at, or in the next one with room, and a line fills from its begin. Lines follow the order of the
-multiplied keys: a sorted group of keys walks memory in one direction, and a table that grows is laid out
-anew, new keys among the old, in a few vector operations.
+choose ids that crowd one place. The drawn number decides where a key lies, never whether it was seen.
 
-Memory: a large table is 64 shards side by side, each with slack behind it, in memory of its own that the
-system takes back when the table goes. It grows at its end, and the shards move apart in it, the last one
-first: 8 bytes a cell, 0.53 to 0.72 of them full, and never two copies, make 11.1 to 15.2 bytes per id, and
-half a byte more while it grows. A table below 65,536 cells (512 KB) is one shard.
+Linear probing over buckets of eight slots, 64 bytes, a cache line: a key lies in its home bucket or in the
+next one with a free slot, and a bucket fills from its first slot on. One shard, each key drawn as the number
+of its home bucket, a dot for an empty slot; the ninth key of bucket 1 found it full::
+
+    multiplied keys   00..  ------------------------------------>  ..ff
+    home bucket          0          1          2      ...   size - 1     _SLACK more
+    slots           [000.....] [11111111] [122.....]  ...  [........]  [........] ...
+
+A search ends at the first empty slot, since nothing is ever removed. The home bucket follows the order of
+the multiplied keys: a sorted group of keys walks memory in one direction, and a table that grows is rebuilt,
+new keys among the old, in a few vector operations.
+
+A large table is 64 shards side by side, by the first six bits of the multiplied key. It grows at its end, and
+the shards move apart, the last one first, so that there are never two copies::
+
+    before   [shard 0 |slack][shard 1 |slack] ... [shard 63 |slack]
+    after    [shard 0    |slack][shard 1    |slack] ...    ...      [shard 63    |slack]
+
+Memory: 8 bytes a slot, 0.53 to 0.72 of them full, make 11.1 to 15.2 bytes per id, and half a byte more while
+the table grows. The mapping of a large table is its own and returns to the system with it. A table below
+65,536 slots (512 KB) is one shard.
 """
 
 from __future__ import annotations
@@ -34,17 +47,17 @@ from numpy.typing import NDArray
 KEY_BYTES: Final = 8
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
 
-# Cells that are compared at a time: a cache line. Eight booleans then read as one 64-bit integer.
+# Slots that are compared at a time: a cache line. Eight booleans then read as one 64-bit integer.
 _BUCKET: Final = 8
 # What is moved at a time when a table grows: a 64th of it.
 _SHARD_BITS: Final = 6
 _SPLIT_BUCKETS: Final = 1 << 13
-# At seven tenths full an absent key looks at a line and a half on average; sixteen bytes a key are half full.
+# At seven tenths full an absent key costs a bucket and a half on average; half full is 16 bytes a key.
 _MAX_LOAD: Final = 0.72
 _MIN_LOAD: Final = 0.53
 _MIN_BUCKETS: Final = 8
-# Keys pushed past a shard's last line find room here instead of wrapping round, which keeps lines in order;
-# at this load one in 10^27 shards needs more.
+# Buckets behind a shard's last: keys pushed past it go there instead of wrapping round, which keeps buckets
+# in order; at this load one in 10^27 shards needs more.
 _SLACK: Final = 16
 # What so many look-ups gather stays in a second-level cache until it is compared: 256 KB.
 _AT_ONCE: Final = 1 << 12
@@ -59,7 +72,7 @@ class Fresh(NamedTuple):
         mask: True where the id was never seen, neither before nor earlier in this group, shape (n,), bool;
             None: all of them.
         keys: The keys of the never-seen ones, in any order, uint64.
-        trail: Where the set looked, so that `add` need not look again; only the set itself reads it.
+        trail: The positions that the search found, so that `add` need not search again; for the set alone.
     """
 
     mask: NDArray[np.bool_] | None
@@ -88,18 +101,18 @@ class IdSet(Protocol):
 
 
 class Unchecked:
-    """A set that takes every id for new, to measure counting alone; never for a count anyone relies on."""
+    """A stand-in that takes every id for new, to measure counting alone; never for a count that is used."""
 
     def fresh(self, columns: Sequence[bytes]) -> Fresh:
-        """Return every id as new, without a look."""
+        """Return every id as new, unchecked."""
         return Fresh(None, _NONE)
 
     def known(self, ids: bytes) -> NDArray[np.bool_]:
-        """Return none of them."""
+        """Return that no id is known."""
         return np.zeros(len(ids) // 16, dtype=np.bool_)
 
     def add(self, fresh: Fresh) -> None:
-        """Forget them."""
+        """Do nothing: no key is remembered."""
 
     def __len__(self) -> int:
         return 0
@@ -124,7 +137,7 @@ class _Trail(NamedTuple):
 
 
 class IdTable:
-    """An exact set of 64-bit keys: linear probing in lines that follow the order of the multiplied keys."""
+    """An exact set of 64-bit keys: linear probing over buckets in the order of the multiplied keys."""
 
     __slots__ = ("_bits", "_held", "_memory", "_salt", "_size", "_slots")
 
@@ -139,7 +152,7 @@ class IdTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all cells, empty ones included."""
+        """The bytes of all slots, empty ones included."""
         return self._slots.nbytes
 
     def fresh(self, columns: Sequence[bytes]) -> Fresh:
@@ -152,6 +165,7 @@ class IdTable:
         New keys come in the table's order.
         """
         placed = keys * self._salt
+        # Sorted, so that the search walks memory in one direction and equal keys come side by side.
         ascending = np.sort(placed)
         absent, position = _search(self._slots, ascending, _home_buckets(ascending, self._size, self._bits))
         absent[1:] &= ascending[1:] != ascending[:-1]
@@ -191,15 +205,16 @@ class IdTable:
 
     def _keys(self, ascending: Keys) -> Keys:
         """Return the keys before they were multiplied."""
+        # An odd number has an inverse modulo 2^64: the multiplication loses nothing.
         return ascending * np.uint64(pow(int(self._salt), -1, 1 << 64))
 
     def _is_crowded(self) -> bool:
-        """Return whether a shard has reached its last cells: they stay empty, so that it keeps to itself."""
+        """Return whether a shard has reached its last slots; those stay empty, to end every search."""
         ends = self._slots.reshape(1 << self._bits, -1)[:, -2 * _BUCKET :]
         return bool(ends.any())
 
     def _grow(self, buckets: int, ascending: Keys) -> None:
-        """Lay every shard anew, new keys among the old, with room for `buckets` within the same memory.
+        """Rebuild every shard with `buckets` buckets within the same memory, new keys among the old.
 
         From the last to the first: each begins at or after its old place, so none is overwritten too soon.
         """
@@ -218,7 +233,7 @@ class IdTable:
         self._size = size
 
     def _rebuild(self, ascending: Keys, buckets: int) -> None:
-        """Lay ascending keys into new lines; where they population, under another multiplier."""
+        """Put ascending keys into new buckets; where they crowd a shard, under another multiplier."""
         if buckets > _SPLIT_BUCKETS:
             self._bits = _SHARD_BITS
         self._size = -(-buckets >> self._bits)
@@ -235,7 +250,7 @@ class IdTable:
             ascending = np.sort(keys * self._salt)
 
     def _allocate(self, slots: int) -> None:
-        """Take new memory in place of the old; a large table's is its own, given back as a whole."""
+        """Take new memory in place of the old; a large table has a mapping of its own, freed as a whole."""
         if self._bits:
             self._memory = _mapped(slots)
             self._slots = np.frombuffer(self._memory, dtype=np.uint64)
@@ -243,9 +258,9 @@ class IdTable:
             self._slots = np.zeros(slots, dtype=np.uint64)
 
     def _extend(self, slots: int) -> None:
-        """Add empty cells at the end, without a copy where the system can do that."""
+        """Append empty slots, without a copy where the system can do that."""
         assert self._memory is not None  # noqa: S101 - there is more than one shard
-        self._slots = _NONE  # memory that is looked at cannot be stretched
+        self._slots = _NONE  # memory with a view on it cannot be resized
         try:
             self._memory.resize(KEY_BYTES * slots)
         except (SystemError, BufferError):
@@ -255,12 +270,12 @@ class IdTable:
 
 
 def _drawn() -> np.uint64:
-    """Return an odd multiplier that nobody can guess."""
+    """Return a random odd multiplier that no sender can guess."""
     return np.uint64(int.from_bytes(os.urandom(KEY_BYTES), "little") | 1)
 
 
 def _mapped(slots: int) -> mmap.mmap:
-    """Return memory for so many cells, all empty; the kind that may be stretched."""
+    """Return memory for so many slots, all empty, of the kind that can be extended."""
     memory = mmap.mmap(-1, KEY_BYTES * slots, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         # Every look-up is a random access: with large pages the processor finds them a tenth sooner.
@@ -270,6 +285,9 @@ def _mapped(slots: int) -> mmap.mmap:
 
 def _home_buckets(ascending: Keys, size: int, bits: int) -> NDArray[np.int64]:
     """Return the home bucket of each key, non-decreasing: shards of `size` buckets, each with slack."""
+    # The first `bits` bits name the shard; the 32 bits after them are a fraction of it, which times `size`
+    # and without its own 32 bits of fraction is the bucket. Multiplied so, buckets need not be a power of
+    # two.
     homes = ascending << np.uint64(bits)
     homes >>= np.uint64(32)
     homes *= np.uint64(size)
@@ -286,7 +304,7 @@ def _parts(ascending: Keys, bits: int) -> list[Keys]:
 
 
 def _merged(slots: Keys, more: Keys) -> Keys:
-    """Return the keys that lie in cells, and more of them, ascending."""
+    """Return the keys in the slots together with more keys, ascending."""
     keys = np.concatenate((np.compress(slots != 0, slots), more))
     keys.sort(kind="stable")  # two runs nearly in order already: quicker than the default sort
     return keys
@@ -309,7 +327,7 @@ def _search(
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Return which keys are absent, and for those the first empty slot from their home bucket on.
 
-    Nothing is ever removed, so a key lies before the first empty cell.
+    Nothing is ever removed, so a key lies before the first empty slot.
     """
     buckets = slots.reshape(-1, _BUCKET)
     absent = np.empty(len(ascending), dtype=np.bool_)
@@ -318,6 +336,8 @@ def _search(
         part = slice(start, start + _AT_ONCE)
         absent[part], filled[part] = _scan_buckets(buckets, homes[part], ascending[part])
     position = homes * _BUCKET + filled
+    # A key that is absent from a full bucket may lie in the next one; few do, and their number falls each
+    # time.
     index = np.flatnonzero(absent & (filled == _BUCKET))
     bucket, sought = homes.take(index), ascending.take(index)
     while len(index):
@@ -332,22 +352,24 @@ def _search(
 def _scan_buckets(
     buckets: Keys, bucket: NDArray[np.int64], sought: Keys
 ) -> tuple[NDArray[np.bool_], NDArray[np.uint8]]:
-    """Return whether each key is missing in its line, and how many cells of that hold one."""
+    """Return whether each key is absent from its bucket, and how many slots of that bucket are filled."""
     rows = buckets.take(bucket, axis=0)
     return _words(rows == sought[:, None]) == 0, _filled(rows)
 
 
 def _insert(slots: Keys, ascending: Keys, position: NDArray[np.int64]) -> bool:
-    """Put absent keys into empty cells from `position` on; False if room ran out, with some put already.
+    """Put absent keys into empty slots from `position` on; False if slots ran out, with some put already.
 
-    Between a key's home and its cell none may stay empty, or a search would stop early. Here keys that want
-    one cell share it and those behind it out among themselves; whoever finds its cell taken looks further.
+    No slot between a key's home and its own may stay empty, or a search would stop early. Keys of this group
+    that want the same slot are spread over the slots behind it; a key whose slot an older key has moves on.
     """
     buckets = slots.reshape(-1, _BUCKET)
     while len(ascending):
         position = _probe_positions(position)
         if position[-1] >= len(slots) - 2 * _BUCKET:
             return False
+        # All are written at once. Older keys are put back; newcomers look on from their bucket's first free
+        # slot.
         was = slots.take(position)
         slots[position] = ascending
         taken = np.flatnonzero(was)
@@ -360,7 +382,8 @@ def _insert(slots: Keys, ascending: Keys, position: NDArray[np.int64]) -> bool:
 
 def _probe_positions(homes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the slots that linear probing gives to keys with these ascending homes in empty slots."""
-    # In closed form: position_i = i + max over j <= i of (home_j - j).
+    # Each key takes its home or the slot after the key before it: position_i = max(home_i, position_(i-1) +
+    # 1), in closed form i + max over j <= i of (home_j - j).
     index = np.arange(len(homes))
     position = homes - index
     np.maximum.accumulate(position, out=position)
@@ -369,7 +392,7 @@ def _probe_positions(homes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _rebuild_shard(slots: Keys, ascending: Keys, bits: int) -> bool:
-    """Make a shard hold just these ascending keys; False without room."""
+    """Make a shard hold just these ascending keys; return False where they do not fit."""
     size = len(slots) // _BUCKET - _SLACK
     position = _probe_positions(_home_buckets(ascending << np.uint64(bits), size, 0) * _BUCKET)
     if len(position) and position[-1] >= len(slots) - 2 * _BUCKET:

@@ -175,7 +175,7 @@ class PartitionState:
         return survey.channel.agrees(known.counts, known.verdicts.accepted)
 
     def commit(self, change: Change) -> None:
-        """Make a change that `apply` computed from this very state.
+        """Apply a change that `apply` computed from this very state.
 
         Raises:
             ValueError: If the state has moved since; it is then left as it is.

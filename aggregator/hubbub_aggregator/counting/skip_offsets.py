@@ -16,7 +16,7 @@ from hubbub_aggregator.counting.partition import Change, PartitionState
 
 
 def skip_lost(state: PartitionState, offset: int, published: Iterable[Survey], *, now_s: int) -> Change:
-    """Return the change that goes on at `offset` without the records before it; `state` is left as it is.
+    """Return the change that continues at `offset` without the records before it; `state` is not changed.
 
     Args:
         state: The partition so far.

@@ -81,7 +81,7 @@ def _applied(partition: int, state: PartitionState, records: Sequence[tuple[int,
 def skip_record(
     log: Log, stored: int, letters: DeadLetters, known: Skips, place: tuple[int, int], *, now_s: int
 ) -> bool:
-    """Write down that a record is to be skipped; whether that is news.
+    """Write down that a record is to be skipped, and return whether that is new.
 
     Args:
         log: The log.

@@ -1,9 +1,10 @@
-"""The symbols of reports, and the room for them."""
+"""The types of symbols: numbers and packed sets, and columns of them."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+# A set: a bit for each of the most inputs that a channel has, and as many for categories.
 MAX_SYMBOL_BYTES: Final = 2**15
 
 Symbol = int | bytes

@@ -78,13 +78,25 @@ class LossGrid:
     infinite: float = field(init=False)
 
     def __post_init__(self) -> None:
+        # One mass m at a point makes delta fall by f = m (1 - e^-h) in the interval h below it, by f e^-h in
+        # the next, and so on:
+        #
+        #     delta   1 |\
+        #               |  `-.
+        #               |     ` - .           each piece is a line in e^epsilon
+        #             0 +-----+-----+-----+
+        #                   i - 1   i   i + 1
+        #
+        # The fall just below i gives m = f (1 + 1/g) at i, where g = e^h - 1. All lower falls would put mass
+        # there too, f e^-h (1 + 1/g) = f/g: the same amount is taken away, and what is left is zero.
         falls = -np.diff(self.deltas)
         grown = math.expm1(self.interval)
         masses = np.zeros(self.deltas.size)
-        # a fall of delta between two grid points is a line in e^epsilon, that is, mass on the two points
         masses[1:] += falls * (1.0 + 1.0 / grown)
         masses[:-1] -= falls / grown
+        # Below the grid no loss is told apart: whatever mass is there is raised to its lowest point.
         masses[0] += 1.0 - self.deltas[0]
+        # Rounding may leave a mass a hair below zero.
         object.__setattr__(self, "masses", np.maximum(masses, 0.0))
         object.__setattr__(self, "infinite", float(self.deltas[-1]))
 
@@ -100,6 +112,7 @@ class LossGrid:
             # below the lowest loss, delta(e) = 1 - e^e E'[1], E' under the alternative
             below = 1.0 - math.exp(-self.interval) * (1.0 - float(deltas[0]))
             deltas, lowest = np.insert(deltas, 0, below), lowest - 1
+        # The last point must be one that is kept: past it delta is the infinite mass, and no longer falls.
         if deltas.size % 2 == 0:
             deltas = np.append(deltas, deltas[-1])
         return LossGrid(2.0 * self.interval, lowest // 2, deltas[::2])
@@ -133,6 +146,7 @@ def grid_of(known: Extent, interval: float) -> LossGrid:
     Raises:
         ParameterError: The interval is too small for the losses to fit a grid.
     """
+    # Outwards, so that the grid holds all of the curve; the lowest loss is raised, the highest never lowered.
     lowest = math.floor(known.low / interval)
     highest = max(math.ceil(known.high / interval), lowest + 1)
     if highest - lowest > MAX_POINTS:
@@ -141,6 +155,7 @@ def grid_of(known: Extent, interval: float) -> LossGrid:
             f"got {interval!r}"
         )
     deltas = known.curve(np.arange(lowest, highest + 1, dtype=np.float64) * interval)
+    # delta never rises, its rounded values may.
     return LossGrid(interval, lowest, np.minimum.accumulate(deltas))
 
 

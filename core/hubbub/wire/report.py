@@ -1,6 +1,19 @@
 """The wire between a device and the gateway: reports, uploads, outcomes, survey lists.
 
 Byte layouts are in docs/wire.md and are held by the golden files; a change of either is a new WIRE_VERSION.
+
+A report has one encoding on the wire, and two more in which a gateway keeps many side by side::
+
+    as sent   [digest + id, round, symbol] in MessagePack, of any length
+              made by a device (`encode_report`), read one by one (`decode_report`)
+    short     SHORT_REPORT, 37 bytes: as sent, where round and symbol are below 128
+              cut out of an upload without decoding (`short_reports`)
+    wide      WIDE_REPORT, 40 bytes: digest, id, and four bytes each for a larger round and a numeric symbol
+              rewritten from an upload (`wide_reports`), never sent
+
+A gateway tries short, then wide, then one by one, upload by upload. Uploads of the first two forms are judged
+together when their batch is written, in a few vector operations; the others, with sets or malformed reports
+among them, are judged at once. In the log all of them are columns (`record`).
 """
 
 from __future__ import annotations
@@ -24,7 +37,6 @@ ID_BYTES: Final = 16
 # Rounds and symbols are kept in 32 bits by every reader of the log; no schedule or channel comes near.
 MAX_ROUND: Final = 2**31 - 1
 MAX_SYMBOL: Final = 2**32 - 1
-# A symbol that is a set: a bit for each of the most inputs that a channel has, and as many for categories.
 # One list of surveys; far more than an operator runs at once, few enough to hold in memory.
 MAX_SURVEYS: Final = 4096
 # One response answers one upload; no gateway accepts more reports in one body.
@@ -197,6 +209,7 @@ def short_reports(data: bytes, *, max_reports: int) -> bytes | None:
     """
     if not _SHORT_UPLOAD.fullmatch(data):
         return None
+    # The pattern allows up to 15 reports whatever the array's head says: the length must be that of the head.
     n = data[_SHORT_HEAD - 1] & 0x0F
     return data[_SHORT_HEAD:] if n <= max_reports and len(data) == _SHORT_HEAD + n * _SHORT_REPORT else None
 
@@ -205,6 +218,7 @@ def wide_reports(data: bytes, *, max_reports: int) -> bytes | None:
     """Return the reports of an upload as WIDE_REPORT, if all their symbols are numbers."""
     if not _WIDE_UPLOAD.fullmatch(data):
         return None
+    # As above: as many reports as the array's head says, in its low four bits.
     found = _WIDE_REPORT.findall(data, _SHORT_HEAD)
     if len(found) != data[_SHORT_HEAD - 1] & 0x0F or len(found) > max_reports:
         return None
@@ -213,6 +227,7 @@ def wide_reports(data: bytes, *, max_reports: int) -> bytes | None:
 
 def _four(number: bytes) -> bytes:
     """Return the four bytes of a number that is given as MessagePack."""
+    # Below 128 a number is its own byte; larger ones have a byte of type before them.
     return (number if len(number) == 1 else number[1:]).rjust(4, b"\0")
 
 

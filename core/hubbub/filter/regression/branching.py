@@ -35,7 +35,7 @@ _NEWTON: Final = 25
 
 
 _FLOPS: Final = 2.0**-19
-"""Looks that one multiplication of a Newton step counts for: 64 curves of 90 numbers make a look two."""
+"""Evaluations that one multiplication of a Newton step counts as: 64 curves of 90 numbers double the cost."""
 
 
 _WIDER: Final = 2.0**-40
@@ -56,6 +56,24 @@ class WorkBudget:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BoundedBox:
+    """A node: a box, an interval for every score, and a proved bound of the sum on them.
+
+    The concave curve that replaces a curve on its interval is a line as far as its tangent point, and the
+    curve itself from there on::
+
+        start ------ line ------ tangent ~~~~~~ curve ~~~~~~ stop
+
+    Attributes:
+        centre: The middle of the box, shape (d,).
+        reach: Half its sides, shape (d,); 0 where a coordinate is fixed.
+        start: The least value of every score, shape (n,).
+        stop: The largest, shape (n,).
+        tangents: Where the line from the left end touches each curve, shape (n,).
+        lines: Value at the left end and slope of each line, shapes (n,).
+        cut: Which intervals are shorter than the box alone makes them, shape (n,).
+        bound: No sum within is larger.
+    """
+
     centre: Floats
     reach: Floats
     start: Floats
@@ -92,7 +110,7 @@ class BranchAndBound:
             low: The least value of every coordinate, shape (d,).
             high: The largest, shape (d,).
             discrete: Coordinates that hold whole numbers only; every combination becomes a first node.
-            work: What may be done; without it, as much as is asked. A node takes one look at least.
+            work: The work budget; without it there is no limit. A node takes one evaluation at least.
         """
         self._work = WorkBudget(np.inf) if work is None else work
         self._evaluation = 1.0 + _FLOPS * curves.slopes.size * low.size
@@ -133,10 +151,13 @@ class BranchAndBound:
         t = curves.slopes @ point + curves.offsets
         t = np.clip(t, node.start, node.stop)
         width = node.stop - node.start
+        # Between bound and sum lies, above all, the score whose curve is farthest below its replacement.
         short = self._above(node, t) - curves.values(t)
         i = int(short.argmax())
         if short[i] <= 0.0:
+            # The replacement is exact here: what is left of the gap is owed to the prices.
             i = int((width * curves.rise).argmax())
+        # Away from the ends, so that neither half stays nearly as large as the whole.
         at = float(np.clip(t[i], node.start[i] + 0.1 * width[i], node.stop[i] - 0.1 * width[i]))
         for left in (True, False):
             start, stop, tangents, cut = (
@@ -156,7 +177,7 @@ class BranchAndBound:
             )
 
     def _confine(self, i: int, at: float, left: bool, start: Floats, stop: Floats) -> list[int]:
-        """Cut with score i every score that is a multiple of it, a little wider; answers which were cut.
+        """Cut with score i every score that is a multiple of it, a little wider; return which were cut.
 
         Without it two questions about one direction would be split without knowing of each other, and their
         bounds would close very slowly.
@@ -178,6 +199,7 @@ class BranchAndBound:
         centre, reach = 0.5 * (low + high), 0.5 * (high - low)
         middle = curves.slopes @ centre + curves.offsets
         spread = np.abs(curves.slopes) @ reach
+        # Outwards: an interval that rounding made too short would leave out a point of the box.
         spread += _ROUNDING * (np.abs(middle) + spread + np.abs(curves.offsets))
         start, stop = middle - spread, middle + spread
         tangents = np.array(
@@ -191,7 +213,7 @@ class BranchAndBound:
         self._bound(_BoundedBox(centre, reach, start, stop, tangents, lines, cut, np.inf), centre)
 
     def _lines(self, start: Floats, tangents: Floats) -> tuple[Floats, Floats]:
-        """Return where the first line of every curve begins, and its slope."""
+        """Return the value at the left end and the slope of the first line of every curve."""
         foot, top = self._curves.values(start), self._curves.values(tangents)
         width = tangents - start
         return foot, np.where(width > 0.0, (top - foot) / np.where(width > 0.0, width, 1.0), 0.0)
@@ -199,6 +221,8 @@ class BranchAndBound:
     def _bound(self, node: _BoundedBox, near: Floats) -> None:
         self.nodes += 1
         value = node.bound
+        # Each round smooths less than the one before: its prices are sharper, and dearer by some Newton
+        # steps.
         for point, multipliers, doubt in self._relax(node, near):
             self.offer(point)
             value = min(value, self._dual(node, multipliers))
@@ -216,6 +240,8 @@ class BranchAndBound:
             weights * node.centre,
             np.abs(weights) * node.reach,
         )
+        # The only line that a proof rests on: the formula of the module, and on top all that rounding may
+        # lose.
         size = np.abs(tops).sum() + np.abs(fixed).sum() + np.abs(multipliers * node.stop).sum()
         size += (np.abs(curves.slopes).T @ np.abs(multipliers)) @ (np.abs(node.centre) + node.reach)
         slack = _ROUNDING * (1.0 + size)
@@ -237,6 +263,7 @@ class BranchAndBound:
             first = np.where(bent, 0.5 * (1.0 - beyond / size), 1.0)
             second = np.where(bent, -2.0 * width * width / size**3, 0.0)
         value, slope, bend = curves.parts(t)
+        # Left of its tangent point a curve is replaced by the line; one that is concave throughout has none.
         straight = (t < node.tangents) | (node.tangents >= node.stop)
         straight &= node.tangents > node.start
         if straight.any():
@@ -257,6 +284,7 @@ class BranchAndBound:
         inside = np.where(
             node.reach > 0.0, (near - node.centre) / np.where(node.reach > 0.0, node.reach, 1.0), 0.0
         )
+        # From the parent's best point, in [-1, 1] of every free side, kept off the walls of the barrier.
         z = np.clip(inside, -0.98, 0.98)[free]
         slopes = curves.slopes[:, free] * node.reach[free]
         base = curves.slopes @ node.centre + curves.offsets
@@ -282,6 +310,7 @@ class BranchAndBound:
             wall = weight * (np.log1p(-z) + np.log1p(z)).sum()
             return float(value.sum() + wall), slope, bend
 
+        # Newton's method on a concave function: curvature is what bends it down, so a step goes uphill.
         value, slope, bend = look(z)
         for _ in range(_NEWTON):
             if self._work.evaluations <= 0.0:
@@ -289,6 +318,8 @@ class BranchAndBound:
             gradient = slope @ slopes + weight * (1.0 / (1.0 + z) - 1.0 / (1.0 - z))
             curvature = (slopes.T * -bend) @ slopes
             curvature.flat[:: z.size + 1] += weight * ((1.0 + z) ** -2 + (1.0 - z) ** -2)
+            # Where scores do not see a direction, rounding may leave the matrix singular: a ridge keeps it
+            # whole.
             curvature.flat[:: z.size + 1] += 1e-13 * curvature.trace()
             try:
                 step = np.linalg.solve(curvature, gradient)
@@ -297,6 +328,7 @@ class BranchAndBound:
             gain = float(step @ gradient)
             with np.errstate(divide="ignore"):
                 room = np.where(step > 0.0, (1.0 - z) / step, np.where(step < 0.0, (-1.0 - z) / step, np.inf))
+            # Never onto a wall, where the barrier is infinite; then halved until enough of the gain is real.
             length = min(1.0, 0.995 * float(room.min(initial=np.inf)))
             for _ in range(30):
                 proposal = z + length * step
@@ -307,6 +339,7 @@ class BranchAndBound:
             else:
                 break
             z, (value, slope, bend) = proposal, found
+            # Nearer than the smoothing shifts the optimum: the next weight goes on from here.
             if gain < 3e-2 * weight:
                 break
         return z, slope
