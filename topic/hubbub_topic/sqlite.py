@@ -92,7 +92,7 @@ class SqliteLog:
         self._closed = False
 
     def _prepare(self, partitions: int | None) -> tuple[str, int]:
-        """Make or check the schema; gives back the log's identity and how many partitions it has."""
+        """Make or check the schema, and return the log's identity and number of partitions."""
         con = self._writer
         (application,) = con.execute("PRAGMA application_id").fetchone()
         (version,) = con.execute("PRAGMA user_version").fetchone()
@@ -134,7 +134,7 @@ class SqliteLog:
         return identity, stored
 
     def _checked_schema(self) -> tuple[str, int]:
-        """Return identity and number of partitions, once the heads agree with both and with the records.
+        """Return the identity and the number of partitions, once heads and records agree with both.
 
         Raises:
             LogError: If they contradict each other: the file is damaged.
@@ -319,7 +319,7 @@ def _checksum(position: int, body: bytes) -> int:
 
 
 def _own(path: Path) -> int:
-    """Return the descriptor whose flock is the ownership of the log at `path`."""
+    """Return a file descriptor whose lock makes this process the owner of the log at `path`."""
     try:
         descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -59,7 +59,7 @@ class Sealer:
         self._written: set[RoundKey] = set()
 
     def forget(self) -> None:
-        """Write seals again that were written before: some may be lost."""
+        """Forget which seals were written, so that they are written again: some may be lost."""
         self._written.clear()
 
     def seal(self, pairs: Iterable[RoundKey]) -> int:

@@ -34,7 +34,7 @@ class Archive(Protocol):
         ...
 
     def together(self) -> AbstractContextManager[None]:
-        """Sync what is put within to the disk at the end, at the price of one release."""
+        """Sync all releases that are put within this context at its end, at the cost of one."""
         ...
 
 
@@ -125,7 +125,7 @@ class SqliteArchive:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Bring what is put within to the disk at the end, at the price of one release."""
+        """Sync all releases that are put within this context at its end, at the cost of one."""
         with self._guarded():
             self._db.execute("BEGIN IMMEDIATE")
         try:

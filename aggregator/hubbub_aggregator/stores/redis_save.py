@@ -1,4 +1,4 @@
-"""The words of one save: what `redis_scripts.SAVE` is told to compare and to add; no I/O.
+"""The arguments of one save: what `redis_scripts.SAVE` has to compare and to add; no I/O.
 
 How keys are named, `redis_store` says.
 """

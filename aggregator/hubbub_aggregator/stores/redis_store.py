@@ -125,7 +125,7 @@ class RedisStore:
         partition_map: PartitionMap | None = None,
         namespace: str = "hubbub",
     ) -> Self:
-        """Return the store behind `url`: redis://host:6379/0, or redis+cluster://host:6379.
+        """Return a store on the Redis at `url`: redis://host:6379/0, or redis+cluster://host:6379.
 
         Raises:
             ForeignStore: As for the class.
@@ -156,7 +156,7 @@ class RedisStore:
                     raise StoreError(f"maxmemory-policy must be noeviction, got {policy}")
 
     def close(self) -> None:
-        """Return the lease back if it is held, and close the connections."""
+        """Release the lease if it is held, and close the connections."""
         if self._holds:
             with suppress(StoreError):
                 self.release_lease()
@@ -273,7 +273,7 @@ class RedisStore:
         return (state, totals) if is_still else None
 
     def _survey(self, canonical: bytes) -> Survey:
-        """Return the survey, compiled once: who watches loads every partition several times a second."""
+        """Return the survey, compiled once: a publisher loads every partition several times a second."""
         found = self._compiled.get(canonical)
         if found is None:
             found = self._compiled[canonical] = Survey.from_canonical(canonical)

@@ -30,7 +30,7 @@ def round_of(field: bytes) -> RoundKey:
 
 
 def increments(new: RoundChange) -> Iterable[list[Any]]:
-    """Return the words of BITFIELD commands that add a round's tallies and counts; nothing for what stays."""
+    """Return the arguments of BITFIELD that add a round's tallies and counts; nothing for what stays."""
     numbers = np.concatenate(([*new.verdicts, *new.after_seal], new.counts)).astype(np.int64)
     places = np.flatnonzero(numbers)
     for start in range(0, len(places), _INCREMENTS):
@@ -100,7 +100,7 @@ def saved_totals(head: Mapping[bytes, bytes]) -> dict[str, int] | None:
 
 
 def pack_gate(steps: PublicationGate) -> bytes:
-    """Return the provisional steps of a round."""
+    """Return the bytes of a publication gate; `unpack_gate` reads them."""
     return pack([None if steps.published is None else _packed(steps.published), _packed(steps.pending)])
 
 

@@ -164,7 +164,7 @@ class _Events:
 
 
 def _client(request: Request) -> str:
-    """Return whom a request comes from: an address, or the network of 64 bits that it is of in IPv6."""
+    """Return the sender of a request: its IPv4 address, or the 64-bit network of its IPv6 address."""
     host = request.client.host if request.client is not None else ""
     try:
         address = ipaddress.ip_address(host)

@@ -138,7 +138,7 @@ class LiveView:
         return self._published[0]
 
     def stand_still(self, *, since: str, why: str) -> None:
-        """Mark the numbers as not followed any more, until something is published again.
+        """Mark the numbers as stale until something is published again.
 
         Args:
             since: When that began, ISO 8601.

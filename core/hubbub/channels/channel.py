@@ -66,7 +66,7 @@ class Channel(ABC):
 
     @abstractmethod
     def column(self, symbol: Any) -> NDArray[np.int64]:  # noqa: ANN401 - of whichever type it sends
-        """Return weights of one symbol for every input, shape (K,), int64, >= 1.
+        """Return the weights of one symbol for every input, shape (K,), int64, >= 1.
 
         Their ratios are those of the symbol's probabilities, exactly.
 

@@ -48,7 +48,7 @@ _ONES: Final = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).su
 
 @dataclass(frozen=True)
 class Support:
-    """The first two moments of a set's cells, as exact probabilities given the true cell v.
+    """The first two moments of a set: exact probabilities that it holds cells, given the true cell v.
 
     Attributes:
         p: Pr(v in S).
@@ -95,7 +95,7 @@ class SetChannel(Channel):
     """
 
     def __init__(self, inputs: int, cells: int, limits: Sequence[int] | NDArray[np.uint64]) -> None:
-        """Set the sizes.
+        """Keep the numbers of inputs and of words per attempt.
 
         Args:
             inputs: K.

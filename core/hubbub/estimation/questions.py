@@ -69,7 +69,7 @@ class InputNumbers:
 
 
 def checked_categories(category_of: NDArray[np.integer[Any]], inputs: int) -> NDArray[np.intp]:
-    """Return back the category of every input, shape (K,), if every category from 0 up has one.
+    """Return the category of every input, shape (K,), if every category from 0 up has one.
 
     Raises:
         ParameterError: They do not.
@@ -85,7 +85,7 @@ def checked_categories(category_of: NDArray[np.integer[Any]], inputs: int) -> ND
 
 
 def checked_frequencies(shares: Floats, inputs: int) -> Floats:
-    """Return back a population's shares of the inputs, shape (K,), if they are such.
+    """Return a population's shares of the inputs, shape (K,), if they are such.
 
     Raises:
         ParameterError: They are not >= 0, or do not sum to one.

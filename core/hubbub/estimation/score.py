@@ -35,7 +35,7 @@ class TwoAnswers(Protocol):
         """Their sum."""
 
     def expected(self, shares: Floats, /) -> Floats:
-        """Return counts expected of one report."""
+        """Return the counts expected of one report, shape (2,)."""
 
 
 class ScoreEstimator:

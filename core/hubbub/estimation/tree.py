@@ -296,5 +296,5 @@ def _parents(coarse: Level, fine: Level) -> NDArray[np.intp]:
 
 
 def added_up(labels: NDArray[np.intp]) -> Level:
-    """Return a level that no report is about."""
+    """Return a level that no report is about: its cells are summed from the level below."""
     return Level(labels, Fraction(0), Support(Fraction(1), Fraction(0), Fraction(0), Fraction(0), 1))

@@ -34,10 +34,10 @@ class Layered(Protocol):
         """The levels that reports are about, coarsest first."""
 
     def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:
-        """Return reports and support counts per level."""
+        """Return the reports and the support counts of each level."""
 
     def expected(self, frequencies: Floats) -> Floats:
-        """Return counts expected of one report."""
+        """Return the counts expected of one report, shape (bins,)."""
 
 
 class TreeEstimator:

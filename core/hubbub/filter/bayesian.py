@@ -291,7 +291,7 @@ class BayesianFilter:
         del self._pending[ticket]
 
     def tighten(self) -> None:
-        """Return bounds, once and for all that was repeated, what regressions have lost.
+        """Bound in one search what all reapplied regressions have lost.
 
         See `RegressionComponent.tighten`.
         """
@@ -306,7 +306,7 @@ class BayesianFilter:
         self._worst += numbers.worst - worst
 
     def cancel(self, ticket: int) -> None:
-        """Return back what was set aside for a query that nobody will ever answer; the ticket is void.
+        """Release what was set aside for a query that nobody will ever answer; its ticket is void.
 
         Sound only if no answer was drawn and none will be: the caller keeps a record that outlives clocks,
         restarts and this object. Who chooses what to cancel may look at every answer so far; what remains

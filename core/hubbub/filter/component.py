@@ -165,7 +165,7 @@ class Component:
         return upper.worst_with(total, self.lower)
 
     def recorded(self) -> LogLikelihoodSum | None:
-        """Return the scores, made from the only answer if need be; None before any answer."""
+        """Return the log-likelihood sum, made from the only answer if need be; None before any answer."""
         if self.answer is not None:
             model, symbol = self.answer
             self.upper = self.lower = LogLikelihoodSum(model.divergence.partition)
@@ -174,7 +174,7 @@ class Component:
         return self.upper
 
     def reserve(self, tickets: Iterable[int], proposal: Proposal) -> None:
-        """Take in the queries of a trial that was made of this component as it is."""
+        """Take in the queries of a proposal that was made from this component as it is."""
         for ticket, query in zip(tickets, proposal.queries, strict=True):
             self.pending[ticket] = query
         self.reserved, self.worst = proposal.reserved, proposal.worst
@@ -223,7 +223,7 @@ class Component:
         self.reserved, self.worst = rest, self.worst_with(rest)
 
     def _values(self, scores: LogLikelihoodSum | None) -> NDArray[np.int64] | None:
-        """Return one of its scores, shifted to a largest `upper` of 0, so that no sum overflows."""
+        """Return one log-likelihood sum, shifted to a largest `upper` of 0, so that no sum overflows."""
         return None if scores is None or self.upper is None else scores.values() - self.upper.top
 
     def _hold(self, upper: NDArray[np.int64], lower: NDArray[np.int64] | None) -> None:

@@ -76,7 +76,7 @@ class Grouping:
     """
 
     def __init__(self, detail: Detail) -> None:
-        """Return no coordinates yet.
+        """Start without coordinates.
 
         Args:
             detail: How finely divergences are kept.

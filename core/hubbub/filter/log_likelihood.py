@@ -32,7 +32,7 @@ class LogLikelihoodSum:
     """
 
     def __init__(self, partition: Partition) -> None:
-        """Return all zero.
+        """Start with zero in every cell.
 
         Args:
             partition: Blocks to begin with; they are refined as answers need it.
@@ -63,7 +63,7 @@ class LogLikelihoodSum:
 
     @classmethod
     def of(cls, partition: Partition, values: NDArray[np.int64]) -> LogLikelihoodSum:
-        """Return scores that are already known, shape (K,), int64."""
+        """Return a sum that is already known, from its cells, shape (K,), int64."""
         made = cls(partition)
         made._add_all(values)
         return made

@@ -58,7 +58,7 @@ class Likelihood(Protocol):
         """K, how many inputs there are."""
 
     def column(self, symbol: Any, /) -> NDArray[np.int64]:  # noqa: ANN401 - of whichever type it sends
-        """Return weights of a symbol for every input, shape (K,), int64, >= 1; ParameterError if unknown."""
+        """Return the weights of a symbol for every input, shape (K,), int64, >= 1; refuse an unknown one."""
 
     def blocks(self) -> BlockDivergence:
         """Return the max-divergence of every pair of inputs, rounded up."""

@@ -31,7 +31,7 @@ _KEPT: Final = 512
 
 
 def checked_epsilon(epsilon: float, *, subject: str = "epsilon", minimum: float = MIN_EPSILON) -> float:
-    """Return back a declared epsilon as a float, if it is one that a channel can have.
+    """Return a declared epsilon as a float, if it is one that a channel can have.
 
     Args:
         epsilon: The declared epsilon.

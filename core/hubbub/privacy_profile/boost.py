@@ -161,7 +161,7 @@ class BoostedNoise:
         return self.kernel.mass(low - x, high - x) / self.normaliser(x)
 
     def density(self, y: float, x: float) -> float:
-        """Return density of the output y given the value x."""
+        """Return the density of the output y given the value x."""
         low, high = self.around(x)
         weight = 1.0 if low <= y <= high else 1.0 - self.boost
         return weight * self.kernel.density(y - x) / self.normaliser(x)

@@ -171,7 +171,7 @@ class Composition:
         return [(grid_of(one, interval), times) for one, (_, times) in known]
 
     def _first_interval(self, extents: Sequence[Extent]) -> float:
-        """Return of the finer of the first two grids."""
+        """Return the interval of the finer of the first two grids."""
         square, farthest, total = 0.0, 0.0, 0.0
         for known, (_, times) in zip(extents, self.parts, strict=True):
             farthest, total = max(farthest, known.high), total + times * known.high

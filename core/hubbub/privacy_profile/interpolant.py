@@ -39,7 +39,7 @@ class _Panel:
     terms: tuple[float, ...]  # from the last one down to the first
 
     def __call__(self, w: float) -> float:
-        """Return Clenshaw's sum."""
+        """Return the Chebyshev sum at a point, by Clenshaw's recurrence."""
         twice = 2.0 * (w - self.middle) / self.half
         one = two = 0.0
         for term in self.terms:

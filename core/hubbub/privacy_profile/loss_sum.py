@@ -178,7 +178,7 @@ class LossSum:
         return float(self.times @ (np.log(totals) + step * self.top))
 
     def _tilted(self, tilt: float) -> tuple[Floats, float]:
-        """Return masses times e^(tilt * loss), normalised per grid, and the sum of ln E[e^(tilt * loss)]."""
+        """Return the masses times e^(tilt * loss), normalised per grid, and the sum of their ln E."""
         step = tilt * self.interval
         weights = self.masses * np.exp(step * self.below)
         totals = np.add.reduceat(weights, self.starts)
@@ -188,7 +188,7 @@ class LossSum:
         return weights, float(self.times @ (np.log(totals) + step * self.top))
 
     def _moments(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Return mean place and its variance, for each grid, under masses that sum to one."""
+        """Return the mean index and its variance, for each grid, under masses that sum to one."""
         means = np.add.reduceat(weights * self.places, self.starts)
         squares = weights * (self.places - np.repeat(means, self.sizes)) ** 2
         return means, np.add.reduceat(squares, self.starts)
@@ -261,7 +261,7 @@ class LossSum:
     def _window(
         self, tilt: float, centre: float, *, log_total: float, mean: float, spread: float, base: int
     ) -> tuple[int, int, float]:
-        """Return first index and size of a window about the tilted sum, and a bound of what lies above it.
+        """Return the first index and the size of a window about the tilted sum, and a bound of what is above.
 
         Its size is one that transforms are fast at. A sum outside it wraps around: from below that only adds
         to delta.

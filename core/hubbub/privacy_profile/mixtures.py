@@ -131,7 +131,7 @@ class LaplaceMixture(NoiseKernel):
         return logs[:count] - logs[count:], slopes[:count] - slopes[count:]
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """Return from the fastest rate to well beyond the slowest."""
+        """Return points from the scale of the fastest rate to well beyond that of the slowest."""
         fastest, slowest = max(self.rates), min(self.rates)
         reach = [0.5 / fastest * 2.0**i for i in range(10 + math.ceil(math.log2(fastest / slowest)))]
         ends = [0.0, shift, *between(0.0, shift, 1.0 / (fastest * max(2.0 * order, 1.0)))]
@@ -198,7 +198,7 @@ class GammaLaplace(NoiseKernel):
         return (self.shape + 1.0) * math.log1p(self.rate_scale * gap / (1.0 + self.rate_scale * abs(w)))
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """Return doublings until nothing is left of the tail."""
+        """Return points that double until nothing is left of the tail."""
         reach: list[float] = []
         step = 0.125 / (self.rate_scale * max(self.shape, 1.0))
         while len(reach) < 400 and (not reach or self.tail(reach[-1]) > NEGLIGIBLE):

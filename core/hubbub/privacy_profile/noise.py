@@ -127,7 +127,7 @@ class NoiseKernel(ABC):
         return self._root(target, low, high, shift)
 
     def _root(self, target: float, low: float, high: float, shift: float) -> float:
-        """Return Regula falsi (Illinois), with a bisection wherever it has not halved the bracket."""
+        """Return the root by regula falsi (Illinois), with a bisection where the bracket was not halved."""
         at_low, at_high = self.log_ratio(low, shift) - target, self.log_ratio(high, shift) - target
         side = 0
         while True:
@@ -152,7 +152,7 @@ class NoiseKernel(ABC):
 
 
 def positive(value: float, subject: str) -> float:
-    """Return back a value, or raise the ParameterError that names its subject."""
+    """Return a positive value, or raise the ParameterError that names its subject."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
@@ -204,7 +204,7 @@ class Laplace(NoiseKernel):
         return gap / self.scale
 
     def crossing(self, target: float, low: float, high: float, shift: float) -> float:
-        """Return linear between the two corners."""
+        """Return the crossing on the line between the two corners."""
         w = 0.5 * (abs(shift) - target * self.scale)
         return min(max(w if shift >= 0 else -w, low), high)
 
@@ -214,7 +214,7 @@ class Laplace(NoiseKernel):
         return np.clip(w if shift >= 0 else -w, low, high)
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """Return halvings toward the corners, doublings away from them."""
+        """Return points whose distance halves toward the corners and doubles away from them."""
         reach = [0.5 * self.scale * 2.0**i for i in range(10)]
         ends = [0.0, shift, *between(0.0, shift, self.scale / max(2.0 * order, 1.0))]
         return sorted({*ends, *(min(0.0, shift) - r for r in reach), *(max(0.0, shift) + r for r in reach)})
@@ -251,7 +251,7 @@ class Gaussian(NoiseKernel):
         return 0.5 * (shift / self.sigma) * ((shift - 2.0 * w) / self.sigma)
 
     def crossing(self, target: float, low: float, high: float, shift: float) -> float:
-        """Return linear in w everywhere."""
+        """Return the crossing; the log-ratio is linear in w everywhere."""
         return min(max(0.5 * shift - target * self.sigma * (self.sigma / shift), low), high)
 
     def crossings(self, targets: Floats, low: float, high: float, shift: float) -> Floats:
@@ -259,7 +259,7 @@ class Gaussian(NoiseKernel):
         return np.clip(0.5 * shift - targets * (self.sigma * (self.sigma / shift)), low, high)
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """Return sigmas about the integrand, a Gaussian of the same sigma about (1 - order) shift."""
+        """Return points a sigma apart about the integrand, a Gaussian about (1 - order) shift."""
         centre = (1.0 - order) * shift
         return [centre + self.sigma * i for i in range(-12, 13)]
 
@@ -291,14 +291,14 @@ class UniformNoise(NoiseKernel):
         return 0.5 * max(0.0, 1.0 - w / self.half_width)
 
     def log_ratio(self, w: float, shift: float) -> float:
-        """Return 0 where both reach, +-inf where one does."""
+        """Return 0 where both densities are positive, +-inf where only one is."""
         here, there = abs(w) <= self.half_width, abs(w - shift) <= self.half_width
         if here == there:
             return 0.0
         return math.inf if here else -math.inf
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """Return the four jumps."""
+        """Return the jumps of both densities, four in all."""
         h = self.half_width
         return sorted({-h, h, shift - h, shift + h})
 

@@ -119,12 +119,12 @@ class PairLoss:
 
     @cached_property
     def infinite(self) -> float:
-        """Probability under x of outputs that x' never reports."""
+        """The probability under x of outputs that x' never reports."""
         mass = self.law.kernel.mass
         return math.fsum(p.here * mass(p.low, p.high) for p in self._pieces if p.there == 0.0)
 
     def masses_above(self, epsilon: float) -> tuple[float, float]:
-        """Return probability under x, and under x', of the outputs whose loss exceeds epsilon.
+        """Return the probabilities, under x and under x', of the outputs whose loss exceeds epsilon.
 
         Args:
             epsilon: Any sign.

@@ -106,7 +106,7 @@ class RandomScale(NoiseKernel):
         return np.asarray(0.5 * (left + right))
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """Return doublings from the fastest rate until nothing is left of the tail."""
+        """Return points that double from the scale of the fastest rate until nothing is left of the tail."""
         fastest = self._fastest
         reach = [0.5 / fastest]
         while len(reach) < _DOUBLINGS and self.tail(reach[-1]) > NEGLIGIBLE:

@@ -48,7 +48,7 @@ class Scaled(NoiseKernel):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Those of the kernel, as far out as the factor says."""
+        """The kinks of the kernel, multiplied by the factor."""
         return tuple(self.factor * kink for kink in self.kernel.kinks)
 
     def log_density(self, w: float) -> float:
@@ -56,7 +56,7 @@ class Scaled(NoiseKernel):
         return self.kernel.log_density(w / self.factor) - math.log(self.factor)
 
     def tail(self, w: float) -> float:
-        """Return the kernel's at w / factor."""
+        """Return the kernel's tail at w / factor."""
         return self.kernel.tail(w / self.factor)
 
     def tails(self, w: Floats) -> Floats:
@@ -64,7 +64,7 @@ class Scaled(NoiseKernel):
         return self.kernel.tails(w / self.factor)
 
     def log_ratio(self, w: float, shift: float) -> float:
-        """Return the kernel's, both distances divided."""
+        """Return the kernel's log-ratio, both distances divided by the factor."""
         return self.kernel.log_ratio(w / self.factor, shift / self.factor)
 
     def crossing(self, target: float, low: float, high: float, shift: float) -> float:

@@ -1,4 +1,4 @@
-"""Reads a partition of a Kafka topic record by record, and asks where it begins and ends."""
+"""The reading of a partition of a Kafka topic, record by record, and its first and last offsets."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class KafkaDeadTopic:
         return found
 
     def close(self) -> None:
-        """Wait for what is under way, then closes the connection."""
+        """Wait for what is under way, and close the connection."""
         self._sender.close()
 
     def __enter__(self) -> Self:

@@ -45,7 +45,7 @@ def code_of(error: KafkaException) -> int:
 
 
 def ask(what: str, question: Callable[[float], T]) -> T:
-    """Return the answer to a question, asked again for PATIENCE_S while its errors are transient.
+    """Return the result of a request, repeated for PATIENCE_S while its errors are transient.
 
     Args:
         what: What has failed if there is no answer, for the message.

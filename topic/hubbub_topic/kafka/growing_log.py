@@ -29,11 +29,11 @@ MIN_LEAD_S: Final = DEFAULT_IDENTITY_S + DELIVERY_TIMEOUT_S + 40.0
 
 
 class GrowingLog:
-    """A Log over all topics of a layout; it takes up a new one by itself.
+    """A Log over all topics of a partition map; it takes up a new one by itself.
 
     Args:
         bootstrap: Brokers, as host:port,host:port.
-        topic: The first topic, by whose companion the others are known.
+        topic: The first topic, whose metadata topic names the others.
         layout_s: Seconds between two looks whether there is another topic.
         note: Whether a topic without a note of its partitions gets one: "write", or "read" for who changes
             nothing.
@@ -107,7 +107,7 @@ class GrowingLog:
         self._partition_map = partition_map
 
     def _noted(self) -> PartitionMap | None:
-        """Return the layout that is noted, or None.
+        """Return the partition map that the metadata topic holds, or None.
 
         Raises:
             LogError: If nobody can say, or the note is none.
@@ -121,7 +121,7 @@ class GrowingLog:
             raise LogError(f"the note of a layout must be one: {error}") from error
 
     def _opened(self, period: TopicPeriod) -> KafkaLog:
-        """Return the log of a span's topic, with the partitions that were noted.
+        """Return the log of a period's topic, with the partitions that the map states.
 
         Raises:
             LogError: If it is another topic, or has fewer.
@@ -163,7 +163,7 @@ class GrowingLog:
             return sum(log.publish_survey(key, record) for log in self._logs) > 0
 
     def published_surveys(self) -> list[bytes]:
-        """Return every record that was announced, whatever retention has taken."""
+        """Return every survey record that was published, whatever retention has deleted."""
         return self._logs[0].published_surveys()
 
     def read(self, partition: int, offset: int, limit: int) -> list[tuple[int, bytes]]:
@@ -210,7 +210,7 @@ class GrowingLog:
         return self._partition_map
 
     def close(self) -> None:
-        """Wait for appends under way, then closes every connection; closing twice is harmless."""
+        """Wait for appends under way, and close every connection; closing twice is harmless."""
         for log in self._logs:
             log.close()
 

@@ -97,7 +97,7 @@ class KafkaLog:
         self._closed = False
 
     def keep_to(self, partitions: int) -> None:
-        """Set the used partitions: the topic's first ones, which it had when reports were first placed there.
+        """Use only the first partitions of the topic: those it had when reports were first placed there.
 
         Reports are placed by their id modulo that number. With another one the copies of a report would meet
         in no partition, and partitions that were added later hold no survey.
@@ -170,7 +170,7 @@ class KafkaLog:
         return True
 
     def published_surveys(self) -> list[bytes]:
-        """Return every record that was announced in this topic, whatever its retention has taken.
+        """Return every survey record that was published in this topic, whatever retention has deleted.
 
         Raises:
             LogError: If they cannot be read.
@@ -267,7 +267,7 @@ class KafkaLog:
         return end_offsets(self._asker, self._topic, partition)[1]
 
     def close(self) -> None:
-        """Wait for appends under way, then closes every connection; closing twice is harmless."""
+        """Wait for appends under way, and close every connection; closing twice is harmless."""
         with self._lock:
             if self._closed:
                 return

@@ -1,4 +1,4 @@
-"""Sends records to Kafka once, in order, and says where they came to lie."""
+"""The producer of records: each is stored in Kafka once, in order, and its offset returned."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RecordProducer:
             self._producer.poll(_POLL_S)
 
     def send(self, records: Sequence[tuple[str, int, bytes | None, bytes]], *, minute_ms: int) -> list[int]:
-        """Store (topic, partition, key, body) records, in this order within a partition; their offsets.
+        """Store (topic, partition, key, body) records, in order within a partition; return their offsets.
 
         Raises:
             LogError: If one of them is not known to be stored.
@@ -105,7 +105,7 @@ class RecordProducer:
         return sent.offsets
 
     def close(self) -> None:
-        """Wait for what is under way, then ends the thread."""
+        """Wait for what is under way, and end the thread."""
         self._producer.flush(_FLUSH_TIMEOUT_S)
         self._stop.set()
         self._thread.join()

@@ -106,7 +106,7 @@ def _create(
     may_exist: bool = False,
     is_trial: bool = False,
 ) -> None:
-    """Make a topic, or ask whether it could be made; again while what is said will pass."""
+    """Make a topic, or only validate the request; retry while errors are transient."""
     while True:
         try:
             asked = client.create_topics(
@@ -158,12 +158,12 @@ def _wait_known(client: confluent_kafka.admin.AdminClient, name: str, deadline: 
 
 
 def metadata_topic(name: str) -> str:
-    """Return the name of the topic that remembers which surveys were announced."""
+    """Return the name of the topic that remembers which surveys were published."""
     return f"{name}.announced"
 
 
 def dead_topic(name: str) -> str:
-    """Return the name of the topic that keeps the letters about records that could not be counted."""
+    """Return the name of the topic of dead letters: records that could not be counted."""
     return f"{name}.dead"
 
 
@@ -209,7 +209,7 @@ def check_topic(bootstrap: str, name: str, *, rebuild_s: int) -> Topic:
 
 
 def check_settings(name: str, settings: Mapping[str, str], topic: Topic, rebuild_s: int) -> None:
-    """Refuse settings of a topic of reports; reads nothing but its arguments.
+    """Refuse settings of a topic of reports that would lose counts; no I/O.
 
     Raises:
         LogError: With the name of the first setting that will not do.

@@ -139,7 +139,7 @@ class RegressionComponent:
         self._unbounded = True
 
     def tighten(self, goal: int) -> None:
-        """Bound the loss of all that was repeated, in one search; `loss` and `worst` fall or stay.
+        """Bound the loss of all reapplied answers in one search; `loss` and `worst` fall or stay.
 
         *It is at least the true loss.* That is max l - min l, of the sum l of all answers' log-likelihoods: a
         function of the answers, not of when anybody bounded them. The search bounds it from above as
@@ -191,7 +191,7 @@ class RegressionComponent:
         return self._linear is not None and all(query.kind == "linear" for query, _ in answers)
 
     def _bound(self, tried: Answers, goal: int, work: WorkBudget, *, count: int | None = None) -> int:
-        """Return an upper bound of the loss of all answers, or the first `count`, and some more, units.
+        """Return an upper bound of the loss of all answers, or of the first `count`, with some more, units.
 
         It is on its side of the goal. Linear answers are always bounded together, `count` must be all.
         """

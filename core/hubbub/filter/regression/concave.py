@@ -118,7 +118,7 @@ class Corners:
     """
 
     def __init__(self, numbers: int) -> None:
-        """Return all zero.
+        """Start with zero at every corner.
 
         Args:
             numbers: d.
@@ -133,6 +133,6 @@ class Corners:
         self._terms += 1
 
     def least(self, sums: Floats) -> float:
-        """Return a lower bound of the least of sums, which have a few terms more than were added."""
+        """Return a lower bound of the least sum over the corners, with a few more terms than were added."""
         value = float(sums.min())
         return value - 8.0 * _ROUNDING * (self._terms + 8) * (1.0 + float(np.abs(sums).max()))
