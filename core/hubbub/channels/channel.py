@@ -15,6 +15,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self, overload
 
@@ -148,6 +149,17 @@ class Channel(ABC):
         """
         del category_of
         return ""
+
+    def with_dummy_reports(self, share: Fraction) -> Channel:
+        """Return the channel that answers through this one with probability `share`, else sends cover.
+
+        See `hubbub.mechanisms.participation.with_dummy_reports`, which checks the share.
+
+        Raises:
+            ParameterError: If the mixture cannot be told in integers.
+        """
+        del share
+        raise ParameterError(f"a channel must have a cover law, got {type(self).__name__}")
 
     # What a server does with reports, whatever their type.
 

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from math import gcd
 from typing import Any, Final, Self, overload
 
 import numpy as np
@@ -70,6 +71,34 @@ class FiniteChannel(Channel):
         """Write `select(values[i], draws[i])` to out[i] for every i; all of shape (n,)."""
 
     # What follows from it for all of them.
+
+    def with_dummy_reports(self, share: Fraction) -> FiniteChannel:  # noqa: D102 - inherited
+        limit = (MAX_TOTAL - 1) // (share.denominator * self.outputs)
+        # A channel that fits stays as it is, and so does the digest of its survey.
+        channel = self if self.total <= limit else self.narrowed(limit)
+        dummy = (share.denominator - share.numerator) * channel.total
+        return channel.mixed(share.numerator * channel.outputs, dummy)
+
+    def mixed(self, scale: int, dummy: int) -> FiniteChannel:
+        """Return the channel of the weights scale w + dummy, divided by what they have in common.
+
+        A channel with structure keeps it; this one is a table of rows.
+        """
+        weights = self.weights() * scale + dummy
+        return DenseChannel(weights // int(np.gcd.reduce(weights, axis=None)))
+
+    def narrowed(self, limit: int) -> FiniteChannel:
+        """Return a channel of a total of at most `limit`, with certified epsilons at most those of this one.
+
+        Weights of the other values are scaled and rounded down, and the true value's follow from them by the
+        channel's own largest ratio, rounded down: no ratio grows, and it falls by about 1/weight.
+
+        Raises:
+            ParameterError: If no such total can express it, or the channel is a table of rows.
+        """
+        raise ParameterError(
+            f"participation must leave a total below 2^63; the channel's {self.total} is too large"
+        )
 
     @property
     def widest_symbol(self) -> int:  # noqa: D102 - inherited
@@ -179,6 +208,24 @@ class FiniteChannel(Channel):
         if not 0 <= index < self.outputs:
             raise ParameterError(f"a symbol must be within 0 to {self.outputs - 1}, got {index}")
         return index
+
+
+def lowest_terms(*weights: int) -> list[int]:
+    """Return weights divided by what they have in common."""
+    common = gcd(*weights)
+    return [weight // common for weight in weights]
+
+
+def narrowed_pair(true: int, other: int, total: int, limit: int) -> tuple[int, int]:
+    """Return two weights of a total of at most `limit`, with a ratio of at most theirs.
+
+    Raises:
+        ParameterError: If they are too far apart for it.
+    """
+    smaller = other * limit // total
+    if smaller < 1:
+        raise ParameterError("participation must leave a total below 2^63, got weights too far apart for it")
+    return true * smaller // other, smaller
 
 
 class DenseChannel(FiniteChannel):

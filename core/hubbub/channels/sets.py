@@ -15,6 +15,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import floor
 from typing import Any, Final, overload
 
 import numpy as np
@@ -270,3 +271,17 @@ class SetChannel(Channel):
 def sizes_of(symbols: Sets) -> NDArray[np.int64]:
     """Return how many cells each packed set has, shape (n,), int64."""
     return np.asarray(_ONES[symbols].sum(axis=1, dtype=np.int64))
+
+
+def draws_between(p_draws: int, dummy: Fraction, share: Fraction) -> int:
+    """Return the draws of a coin that is tossed with probability `share`, else one of the rate `dummy`.
+
+    Rounded down: the share is met from below, to within one step of the coin.
+
+    Raises:
+        ParameterError: If nothing is left that such a coin can tell.
+    """
+    mixed = floor(share * p_draws + (1 - share) * dummy)
+    if mixed <= dummy:
+        raise ParameterError("participation must leave something that a coin of so few bits can tell")
+    return mixed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -65,3 +66,30 @@ def _weights_at(
     rest = {size: base - size * other[size] + (size - 1) * same[size] for size in sizes}
     total = min(rest[size] + math.floor(ceiling * other[size]) for size in sizes)
     return {size: (total - rest[size], same[size], other[size]) for size in sizes}, total
+
+
+def narrowed_blocks(
+    sizes: Sequence[int], t: Sequence[int], u: Sequence[int], o: Sequence[int], *, limit: int
+) -> tuple[list[int], list[int], list[int]]:
+    """Return weights of a total of at most `limit` whose ratios are at most those given.
+
+    The rows of PB-GRR have one total whatever the sizes of their categories, so they are made anew.
+
+    Args:
+        sizes: Values per category.
+        t: Weight of the true value, per category.
+        u: Weight of another value of the category.
+        o: Weight of a value of another category.
+        limit: The largest total.
+
+    Returns:
+        t, u and o per category.
+    """
+    across = max(Fraction(true, other) for true, other in zip(t, o, strict=True))
+    within = max(
+        (Fraction(true, near) for size, true, near in zip(sizes, t, u, strict=True) if size > 1),
+        default=across,
+    )
+    by_size = category_weights(Counter(sizes), across, across / within, totals=(limit,))
+    true, near, other = zip(*(by_size[size] for size in sizes), strict=True)
+    return list(true), list(near), list(other)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hubbub import estimation
 from hubbub.channels.channel import MAX_INPUTS
 from hubbub.channels.divergence import BlockDivergence, fixed_up
-from hubbub.channels.finite import FiniteChannel, Symbols
+from hubbub.channels.finite import FiniteChannel, Symbols, lowest_terms, narrowed_pair
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.channels.symbols import SparseColumn
 from hubbub.errors import ParameterError
@@ -118,6 +118,14 @@ class GRR(FiniteChannel):
             np.zeros((1, 1), dtype=np.int64),
             np.array([fixed_up(self.t, self.u)], dtype=np.int64),
         )
+
+    def mixed(self, scale: int, dummy: int) -> GRR:  # noqa: D102 - inherited
+        t, u = lowest_terms(scale * self.t + dummy, scale * self.u + dummy)
+        return GRR(self.inputs, t, u)
+
+    def narrowed(self, limit: int) -> GRR:  # noqa: D102 - inherited
+        t, u = narrowed_pair(self.t, self.u, self.total, limit)
+        return GRR(self.inputs, t, u)
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
         return {"kind": self.kind, "inputs": self.inputs, "t": self.t, "u": self.u}

@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
+from math import gcd
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -25,11 +27,11 @@ from numpy.typing import NDArray
 from hubbub import estimation
 from hubbub.channels.channel import MAX_INPUTS
 from hubbub.channels.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
-from hubbub.channels.finite import FiniteChannel, Symbols
+from hubbub.channels.finite import FiniteChannel, Symbols, lowest_terms, narrowed_pair
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 from hubbub.channels.symbols import SparseColumn
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.category_weights import category_weights
+from hubbub.mechanisms.category_weights import category_weights, narrowed_blocks
 from hubbub.mechanisms.grr import symmetric_weights
 from hubbub.numeric.exact import HEADROOM, MIN_EPSILON, checked_epsilon, exp_below, log_above
 from hubbub.numeric.randomness import Words
@@ -221,6 +223,15 @@ class PBGRR(FiniteChannel):
         labels = np.array([number[key] for key in keys], dtype=np.intp)[self.category_of]
         return BlockDivergence(labels, across, np.array(within, dtype=np.int64))
 
+    def mixed(self, scale: int, dummy: int) -> PBGRR:  # noqa: D102 - inherited
+        columns = [[scale * weight + dummy for weight in each.tolist()] for each in (self.t, self.u, self.o)]
+        common = gcd(*chain(*columns))
+        return PBGRR(self.sizes.tolist(), *([weight // common for weight in each] for each in columns))
+
+    def narrowed(self, limit: int) -> PBGRR:  # noqa: D102 - inherited
+        rows = (self.sizes, self.t, self.u, self.o)
+        return PBGRR(self.sizes.tolist(), *narrowed_blocks(*(each.tolist() for each in rows), limit=limit))
+
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
         return {
             "kind": self.kind,
@@ -328,6 +339,14 @@ class CategoryGRR(PBGRR):
             )
         across = np.full((len(self.sizes),) * 2, fixed_up(self._true, self._other), dtype=np.int64)
         return BlockDivergence(self.category_of, across, np.zeros(len(self.sizes), dtype=np.int64))
+
+    def mixed(self, scale: int, dummy: int) -> CategoryGRR:  # noqa: D102 - inherited
+        t, o = lowest_terms(scale * int(self.t[0]) + dummy, scale * int(self.o[0]) + dummy)
+        return CategoryGRR(self.sizes.tolist(), t, o)
+
+    def narrowed(self, limit: int) -> CategoryGRR:  # noqa: D102 - inherited
+        t, o = narrowed_pair(int(self.t[0]), int(self.o[0]), self.total, limit)
+        return CategoryGRR(self.sizes.tolist(), t, o)
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
         return {"kind": self.kind, "sizes": self.sizes.tolist(), "t": self._true, "o": self._other}

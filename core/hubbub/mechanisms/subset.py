@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels.channel import MAX_INPUTS
 from hubbub.channels.divergence import BlockDivergence, fixed_up
-from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets, Support, sizes_of
+from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets, Support, draws_between, sizes_of
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.grr import checked_inputs
@@ -143,6 +143,11 @@ class SubsetSelection(SetChannel):
         last = self.inputs - 1
         out[:, last] = out[rows, values]
         out[rows, values] = inside
+
+    def with_dummy_reports(self, share: Fraction) -> SubsetSelection:  # noqa: D102 - inherited
+        # An even draw of a set holds the true value in d/K of all.
+        even = Fraction(self.size * WORD, self.inputs)
+        return SubsetSelection(self.inputs, self.size, draws_between(self.p_draws, even, share))
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
         return {"kind": self.kind, "inputs": self.inputs, "size": self.size, "held": self.p_draws}

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels.channel import MAX_INPUTS
 from hubbub.channels.divergence import BlockDivergence, fixed_up
-from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets, Support
+from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets, Support, draws_between
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.grr import checked_inputs
@@ -124,6 +124,10 @@ class Unary(SetChannel):
         np.less(coins, np.uint32(self.q_draws), out=out)
         rows = np.arange(len(values))
         out[rows, values] = coins[rows, values] < self.p_draws
+
+    def with_dummy_reports(self, share: Fraction) -> Unary:  # noqa: D102 - inherited
+        p_draws = draws_between(self.p_draws, Fraction(self.q_draws), share)
+        return Unary(self.inputs, p_draws, self.q_draws)
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
         return {"kind": self.kind, "inputs": self.inputs, "held": self.p_draws, "other": self.q_draws}

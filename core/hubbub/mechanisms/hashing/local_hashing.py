@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from hubbub import estimation
 from hubbub.channels.channel import MAX_INPUTS, Channel
 from hubbub.channels.divergence import BlockDivergence, fixed_up
-from hubbub.channels.finite import FiniteChannel, Symbols
+from hubbub.channels.finite import FiniteChannel, Symbols, lowest_terms, narrowed_pair
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import hashing
@@ -128,6 +128,14 @@ class LocalHashing(FiniteChannel):
     def blocks(self) -> BlockDivergence:
         """Return one block: under some seed any two inputs have cells of their own."""
         return BlockDivergence.constant(self.inputs, fixed_up(self.t, self.u))
+
+    def mixed(self, scale: int, dummy: int) -> LocalHashing:  # noqa: D102 - inherited
+        t, u = lowest_terms(scale * self.t + dummy, scale * self.u + dummy)
+        return LocalHashing(self.inputs, self.pool.buckets, t, u)
+
+    def narrowed(self, limit: int) -> LocalHashing:  # noqa: D102 - inherited
+        t, u = narrowed_pair(self.t, self.u, self.total, limit)
+        return LocalHashing(self.inputs, self.pool.buckets, t, u)
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
         return {

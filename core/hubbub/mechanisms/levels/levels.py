@@ -15,13 +15,14 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from math import gcd
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.divergence import BlockDivergence
-from hubbub.channels.finite import FiniteChannel, Symbols
+from hubbub.channels.finite import FiniteChannel, Symbols, narrowed_pair
 from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets, Support
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 from hubbub.errors import ParameterError
@@ -144,6 +145,15 @@ class Levels(FiniteChannel):
         del n
         parts = np.split(counts, self._first_symbols[1:])
         return [(float(part.sum()), part) for part in parts]
+
+    def mixed(self, scale: int, dummy: int) -> Levels:  # noqa: D102 - inherited
+        t, u = ([scale * weight + dummy for weight in each] for each in (self.t, self.u))
+        common = gcd(*t, *u)
+        return Levels(self.hierarchy, [each // common for each in t], [each // common for each in u])
+
+    def narrowed(self, limit: int) -> Levels:  # noqa: D102 - inherited
+        pairs = [narrowed_pair(t, u, self.total, limit) for t, u in zip(self.t, self.u, strict=True)]
+        return Levels(self.hierarchy, *map(list, zip(*pairs, strict=True)))
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
         return {
@@ -297,6 +307,11 @@ class SetLevels(SetChannel):
             own = self.hierarchy.labels[level][values[where]]
             oracle.fill(own, attempts[where, self._words[level]], members)
             out[where, self._cells[level]] = members
+
+    def with_dummy_reports(self, share: Fraction) -> SetLevels:  # noqa: D102 - inherited
+        sizes = [oracle.size for oracle in self.oracles]
+        p_draws = [oracle.with_dummy_reports(share).p_draws for oracle in self.oracles]
+        return SetLevels(self.hierarchy, self.shares, sizes, p_draws)
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
         return {
