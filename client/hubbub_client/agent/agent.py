@@ -21,9 +21,10 @@ from contextlib import nullcontext
 from functools import partial
 from random import SystemRandom
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from hubbub.survey import Attribute, Survey
+from hubbub_client import owner_page
 from hubbub_client.agent.answerer import Answerer
 from hubbub_client.agent.background import Background
 from hubbub_client.agent.device_state import DeviceState
@@ -36,14 +37,15 @@ from hubbub_client.errors import TransportError
 from hubbub_client.ledger.file import Counter
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.ledger.process_lock import ProcessLock
-from hubbub_client.owner_page.account import Account, account_of
-from hubbub_client.owner_page.history import sent_reports
-from hubbub_client.owner_page.page import OwnerPage
 from hubbub_client.surveys.schedule import Enrolment, decode_listed_surveys, trusted
 from hubbub_client.surveys.survey_lists import pinned, unverified
 from hubbub_client.upload.outcomes import Answer, Correction, SentReport, Status, UploadOutcome
 from hubbub_client.upload.transport import HttpTransport, Transport
 from hubbub_client.upload.uploader import Limits
+
+if TYPE_CHECKING:
+    from hubbub_client.owner_page.account import Account
+    from hubbub_client.owner_page.page import OwnerPage
 
 SURVEYS_PATH: Final = "/v1/surveys"
 
@@ -295,7 +297,9 @@ class Agent:
         the outbox could keep it back, and those who did would bias the survey.
         """
         with self._lock:
-            return sent_reports(self._ledger.answers(), self._ledger.transcript(), self._state.surveys)
+            return owner_page.sent_reports(
+                self._ledger.answers(), self._ledger.transcript(), self._state.surveys
+            )
 
     def account(self) -> Account:
         """Return the owner's account: what was asked and sent, what it can reveal, and what is left.
@@ -304,7 +308,7 @@ class Agent:
         """
         with self._lock:
             account = partial(
-                account_of,
+                owner_page.account_of,
                 closed=self._ledger.closed(),
                 rows=self._ledger.transcript(),
                 surveys=dict(self._state.surveys),
@@ -330,7 +334,7 @@ class Agent:
         with self._lock:
             self._ledger.paused()  # raises where the ledger is closed
             if self._page is None:
-                self._page = OwnerPage(lambda: nullcontext(self), port=port)
+                self._page = owner_page.OwnerPage(lambda: nullcontext(self), port=port)
             return self._page
 
     def run_background(self, *, poll_s: float = 60.0) -> None:

@@ -24,19 +24,21 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar
 
 from hubbub.survey import Attribute, Survey
 from hubbub_client.agent.agent import JITTER, Agent
 from hubbub_client.agent.policy import Policy
 from hubbub_client.errors import ClientError, LedgerLocked
 from hubbub_client.ledger.file import Counter
-from hubbub_client.owner_page.account import Account
-from hubbub_client.owner_page.page import OwnerPage
 from hubbub_client.surveys.schedule import Enrolment
 from hubbub_client.upload.outcomes import Answer, Correction, SentReport, Status, UploadOutcome
 from hubbub_client.upload.transport import Transport
 from hubbub_client.upload.uploader import Limits
+
+if TYPE_CHECKING:
+    from hubbub_client.owner_page.account import Account
+    from hubbub_client.owner_page.page import OwnerPage
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -16,7 +16,6 @@ import hmac
 import os
 import sqlite3
 import stat
-import tempfile
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -127,6 +126,8 @@ def prepare(path: Path, *, budget: float | None) -> None:
 
 
 def _make(path: Path, budget: float) -> None:
+    import tempfile  # noqa: PLC0415 - a ledger is made once, and it loads three compressors
+
     # mkstemp lets the owner alone read it; the prefix tells whose it is, should a kill leave it behind.
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(descriptor)

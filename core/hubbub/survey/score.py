@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub import estimation, mechanisms
+from hubbub import mechanisms
 from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError, WireError
 from hubbub.filter.regression.regression import MAX_NUMBERS, TOTAL, Box, Regression
@@ -25,6 +25,9 @@ from hubbub.numeric.randomness import Source
 from hubbub.survey.domain import Attribute, IntegerDomain, LabelDomain, exact_number
 from hubbub.survey.rules import Rules, check_attributes
 from hubbub.wire import packing
+
+if TYPE_CHECKING:
+    from hubbub import estimation
 
 FORM: Final = "score"
 
@@ -171,6 +174,8 @@ class Score:
 
     def estimator(self, channel: Channel) -> estimation.ScoreEstimator:
         """Return the unbiased estimator of the mean score."""
+        from hubbub import estimation  # noqa: PLC0415 - not on a device
+
         return estimation.ScoreEstimator(cast(mechanisms.GRR, channel), low=self.low, high=self.high)
 
     def to_spec(self) -> list[object]:

@@ -6,17 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub import estimation
 from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.rounding import stochastic
 from hubbub.numeric.randomness import Source
 from hubbub.survey.domain import Attribute, IntegerDomain, NumberDomain, exact_number
 from hubbub.survey.rules import MISSING, Rules, check_names
+
+if TYPE_CHECKING:
+    from hubbub import estimation
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +175,8 @@ class Single:
 
     def estimator(self, channel: Channel) -> estimation.AnyEstimator:
         """Return the unbiased estimator of the channel, categories and points."""
+        from hubbub import estimation  # noqa: PLC0415 - not on a device
+
         return estimation.estimator_for(
             channel,
             category_of=self.category_of,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub import authoring
 from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError, SurveyError
 from hubbub.numeric.randomness import SYSTEM, Source
@@ -121,6 +120,8 @@ class Survey:
         Raises:
             SurveyError: If the file cannot be read or is no valid survey; it names file, key, rule and value.
         """
+        from hubbub import authoring  # noqa: PLC0415 - not on a device
+
         return cls.parse(authoring.read(path), file=str(path))
 
     @classmethod
@@ -130,6 +131,8 @@ class Survey:
         Raises:
             SurveyError: If the text is no valid survey.
         """
+        from hubbub import authoring  # noqa: PLC0415 - not on a device
+
         declared = authoring.parse(text, file)
         return cls(**declared, file=file)
 

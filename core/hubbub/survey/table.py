@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub import estimation
 from hubbub.channels.channel import MAX_INPUTS, Channel
 from hubbub.errors import WireError
 from hubbub.filter.query import MAX_CELLS
@@ -25,6 +24,9 @@ from hubbub.numeric.randomness import Source
 from hubbub.survey.domain import MAX_SIZE, Attribute, NumberDomain
 from hubbub.survey.rules import MAX_NAME_CHARACTERS, MISSING, Rules, check_attributes, check_names
 from hubbub.wire import packing
+
+if TYPE_CHECKING:
+    from hubbub import estimation
 
 FORM: Final = "table"
 
@@ -165,6 +167,8 @@ class CrossTable:
 
     def estimator(self, channel: Channel) -> estimation.MarginsEstimator:
         """Return the unbiased estimator of all combinations and of every attribute's margin."""
+        from hubbub import estimation  # noqa: PLC0415 - not on a device
+
         return estimation.MarginsEstimator(channel, margins=self.category_of)
 
     def to_spec(self) -> list[object]:
