@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench evidence lock clean
+.PHONY: help demo test quick check bench evidence lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -16,6 +16,9 @@ demo: $(READY) ## the whole way on real data: 20,190 devices to sealed estimates
 
 test: $(READY) ## every test, with real processes, real databases and kill -9
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadgroup $(ARGS)
+
+quick: $(READY) ## the tests of the edit loop, under a minute on two quiet cores
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadgroup -m quick $(ARGS)
 
 check: $(READY) ## lint, format, types, the direction of imports, docstrings
 	@$(BIN)/ruff check .
@@ -30,6 +33,8 @@ bench: $(READY) ## speed and size as ratios, measured in one run
 evidence: $(READY) ## what is too long for CI, written into docs/evaluation.md: NAME=...; without it the names
 	@$(BIN)/python bench/evidence.py $(NAME) $(ARGS)
 
+# One lock serves all that CI installs. An extra that CI does not need (peers, fuzzing, notebooks) gets a lock of its own
+# when something uses it: the second command with `--extra NAME ... -o requirements-NAME.lock` and the same -c.
 lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv)
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --all-extras \
 	    --custom-compile-command "make lock" --upgrade -q pyproject.toml -o requirements.lock
@@ -37,7 +42,7 @@ lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o deploy/compose/requirements.lock
 
 clean: ## remove what was made
-	rm -rf $(VENV) dist build out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-3.* dist build out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian may ship python3 without ensurepip: then the venv is made bare, and the system's pip fills it.

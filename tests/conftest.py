@@ -20,6 +20,24 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 MARKED_FOLDERS = ("integration", "statistical")
 
+# All else is marked quick: under a minute on two quiet cores. What is here takes more than some seconds.
+NOT_QUICK = (
+    *MARKED_FOLDERS,
+    "bench",
+    "deploy",
+    "property",
+    "core/design",
+    "core/mechanisms",
+    "core/privacy_profile",
+    "aggregator/counting/test_dedup.py",
+    "client/ledger/test_ledger.py",
+    "client/surveys/test_list_memory.py",
+    "client/test_agent_owner.py",
+    "collector/test_writer.py",
+    "core/filter/test_regression.py",
+    "topic/test_sqlite_log.py",
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks tests by their folder, so that `-m "not integration"` never misses one that forgot to say so.
@@ -31,5 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for folder in MARKED_FOLDERS:
             if item.path.is_relative_to(tests / folder):
                 item.add_marker(folder)
+        if not any(item.path.is_relative_to(tests / place) for place in NOT_QUICK):
+            item.add_marker("quick")
         if item.path.is_relative_to(tests / "integration"):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
