@@ -39,11 +39,13 @@ class Run:
 
 RUNS = {
     "boosting": Run("bench/papers/boosting.py", "the error of PB-GRR by boost_epsilon", "CSV [RUNS]", True),
+    "busy": Run("bench/busy.py", "the integration tests five times beside eight busy processes"),
     "chaos": Run("bench/chaos/chaos.py", "truth against counts while broker, Redis and workers are killed"),
     "collector": Run("bench/collector.py", "uploads beside an empty handler, delays from POST to page"),
     "composition": Run("bench/papers/composition.py", "a thousand laws composed, beside the exact value"),
     "coverage": Run("bench/coverage.py", "how often 95 % intervals hold the truth", "CSV SURVEY [RUNS]"),
     "device-year": Run("bench/device_year.py", "a year of one device: time, ledger size, restarts"),
+    "faults": Run("bench/faults.py", "sixteen faults of six parts, and what a user saw", markdown=True),
     "filters": Run("bench/filters.py", "a step of the filter beside OpenDP's and dp_accounting's"),
     "hostile": Run("bench/hostile_connections.py", "honest senders beside 10,000 hostile connections"),
     "hostile-memory": Run("bench/hostile_memory.py", "memory of a node under endless trailers and the like"),
@@ -52,6 +54,8 @@ RUNS = {
     "mechanisms": Run("bench/mechanisms.py", "exact squared errors of mechanisms for labels", markdown=True),
     "memory": Run("bench/memory.py", "the memory of an aggregator over 120 rounds"),
     "numeric": Run("bench/papers/numeric.py", "the variance of a number's mean, by mechanism", markdown=True),
+    "overload": Run("bench/overload.py", "four times a slowed capacity, and who comes after it"),
+    "overload-full": Run("bench/overload.py --full --seconds 60", "as much as the generator reaches"),
     "papers": Run("bench/papers/papers.py", "what the papers claim beside what is exact"),
     "regression": Run("bench/papers/regression.py", "regressions about nine numbers until one is refused"),
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),
