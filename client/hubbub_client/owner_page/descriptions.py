@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.channels import Symbol
-from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Score, Survey
+from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Survey
 from hubbub_client.owner_page.account import Account, Asked, Refused
 from hubbub_client.surveys.schedule import Refusal, is_static
 
@@ -47,9 +47,7 @@ _FATES: Final = {
 def asked(survey: Survey) -> str:
     """Return what a survey asks for, how often, and its epsilon."""
     each = [f"{attribute.id}, {_values(attribute)}" for attribute in survey.attributes]
-    what = each[0] if len(each) == 1 else f"at once: {'; '.join(each)}"
-    if isinstance(survey.form, Score):
-        what = f"a score of {'; '.join(each)}"
+    what = survey.form.asks_for(each)
     how = "once, the same noisy answer every round" if is_static(survey) else "anew every round"
     return f"{what}, {how}, epsilon {survey.channel.epsilon:.3f}"
 
@@ -64,23 +62,10 @@ def _values(attribute: Attribute) -> str:
 def mechanism(survey: Survey) -> str:
     """Return how a survey's answers are made, and how far apart that leaves any two values."""
     form = survey.form
-    if isinstance(form, Score):
-        terms = " ".join(
-            f"{'-' if weight < 0 else '+'} {abs(weight):g} x {attribute.id}"
-            for attribute, weight in zip(form.attributes, form.coefficients, strict=True)
-        )
-        return (
-            f"The device works out a {form.kind} score, {form.intercept:g} {terms}, from {form.low:g} to "
-            f"{form.high:g}, moves it to one of these ends at random, and says that end or, at random, the "
-            f"other. No answer is more than {factor(survey.channel.epsilon)} times as likely from one record "
-            "as from another. Its cost adds to that of every survey but scores of the same values that count "
-            "what is missing alike, because what two answers say together is at most the sum of what each "
-            "says."
-        )
     return (
-        f"{survey.channel.description} No answer is more than {factor(survey.channel.epsilon)} times as "
-        "likely from one value as from another."
-    )
+        f"{form.description(survey.channel)} No answer is more than {factor(survey.channel.epsilon)} times "
+        f"as likely from one {form.noun} as from another. {form.cost}"
+    ).rstrip()
 
 
 def schedule(survey: Survey) -> str:

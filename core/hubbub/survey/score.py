@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,32 @@ class Score:
     low: float
     high: float
     epsilon: float
+
+    noun: ClassVar[str] = "record"
+    """The word for what an answer tells apart, for the owner of a device."""
+
+    cost: ClassVar[str] = (
+        "Its cost adds to that of every survey but scores of the same values that count what is missing "
+        "alike, because what two answers say together is at most the sum of what each says."
+    )
+    """The sentence about the cost of an answer beside its loss; "" where there is nothing to add."""
+
+    def asks_for(self, attributes: Sequence[str]) -> str:
+        """Return what the owner of a device reads that it asks for: the score."""
+        return f"a score of {'; '.join(attributes)}"
+
+    def description(self, channel: Channel) -> str:
+        """Return how an answer is made, for the owner of a device."""
+        del channel
+        terms = " ".join(
+            f"{'-' if weight < 0 else '+'} {abs(weight):g} x {attribute.id}"
+            for attribute, weight in zip(self.attributes, self.coefficients, strict=True)
+        )
+        return (
+            f"The device works out a {self.kind} score, {self.intercept:g} {terms}, from {self.low:g} to "
+            f"{self.high:g}, moves it to one of these ends at random, and says that end or, at random, "
+            "the other."
+        )
 
     @property
     def alone(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,20 @@ class Single:
     def grid_points(self) -> int | None:
         """Points of a number's grid; None for any other attribute."""
         return self.inputs - 1 if self.mapping is None else None
+
+    noun: ClassVar[str] = "value"
+    """The word for what an answer tells apart, for the owner of a device."""
+
+    cost: ClassVar[str] = ""
+    """The sentence about the cost of an answer beside its loss; "" where there is nothing to add."""
+
+    def asks_for(self, attributes: Sequence[str]) -> str:
+        """Return what the owner of a device reads that it asks for: the attribute."""
+        return "; ".join(attributes)
+
+    def description(self, channel: Channel) -> str:
+        """Return how an answer is made, for the owner of a device."""
+        return channel.description
 
     @property
     def alone(self) -> bool:

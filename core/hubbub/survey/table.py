@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,20 @@ class CrossTable:
     def inputs(self) -> int:
         """K, the number of combinations."""
         return math.prod(self.shape)
+
+    noun: ClassVar[str] = "value"
+    """The word for what an answer tells apart, for the owner of a device."""
+
+    cost: ClassVar[str] = ""
+    """The sentence about the cost of an answer beside its loss; "" where there is nothing to add."""
+
+    def asks_for(self, attributes: Sequence[str]) -> str:
+        """Return what the owner of a device reads that it asks for: all of them in one answer."""
+        return f"at once: {'; '.join(attributes)}"
+
+    def description(self, channel: Channel) -> str:
+        """Return how an answer is made, for the owner of a device."""
+        return channel.description
 
     @property
     def alone(self) -> bool:
