@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, replace
 from typing import Final, Literal, cast
 
 from hubbub.wire import Outcome
 from hubbub_client.errors import LedgerCorrupt
 from hubbub_client.ledger.database import Database
 from hubbub_client.ledger.file import Counter
+from hubbub_client.ledger.refusals import SELECT, decode_refusals, write_refusal
 from hubbub_client.ledger.stored import (
     SpentBudget,
     StoredAnswer,
@@ -32,13 +32,6 @@ from hubbub_client.surveys.stored_list import StoredList
 from hubbub_client.upload.uploader import BackoffState, Pending
 
 _KINDS: Final[tuple[Kind, ...]] = ("reserve", "record", "cancel")
-
-MAX_REFUSALS: Final = 64
-"""Refusals kept, the newest: a collector that serves thousands of surveys must not fill the disk."""
-
-
-_UNTOLD: Final = -1.0
-"""In the column of a refusal's headroom: not told, because it could have told an answer."""
 
 
 class Ledger(Database):
@@ -94,26 +87,12 @@ class Ledger(Database):
 
     def refusals(self) -> list[StoredRefusal]:
         """Return surveys that asked and were refused, the newest first."""
-        rows = self._read(
-            "SELECT digest, survey_id, version, title, epsilon, reason, headroom, at_s FROM refusal "
-            "ORDER BY at_s DESC, digest"
-        )
-        kept = [StoredRefusal(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
-        return [replace(one, headroom=None) if one.headroom == _UNTOLD else one for one in kept]
+        return decode_refusals(self._read(SELECT))
 
     def keep_refusal(self, refusal: StoredRefusal) -> None:
         """Keep why a survey was refused, in place of what was said of it before."""
         with self._transaction() as db:
-            self._keep(db, refusal)
-
-    def _keep(self, db: sqlite3.Connection, refusal: StoredRefusal) -> None:
-        told = replace(refusal, headroom=_UNTOLD) if refusal.headroom is None else refusal
-        db.execute("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(told))
-        db.execute(
-            "DELETE FROM refusal WHERE digest NOT IN "
-            "(SELECT digest FROM refusal ORDER BY at_s DESC, digest LIMIT ?)",
-            (MAX_REFUSALS,),
-        )
+            write_refusal(db, refusal)
 
     def lists(self) -> list[StoredList]:
         """Return the newest list of surveys seen of every key that was ever pinned."""
@@ -252,7 +231,7 @@ class Ledger(Database):
                     "UPDATE enrolment SET state = 'left' WHERE digest = ? AND state = 'active'", (digest,)
                 )
             for refusal in refusals:
-                self._keep(db, refusal)
+                write_refusal(db, refusal)
         self._chain = chain
 
     def take_list(
