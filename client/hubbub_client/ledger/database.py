@@ -45,8 +45,8 @@ class Database:
         path: str | os.PathLike[str],
         *,
         budget: float | None,
-        device_key: bytes | None,
-        counter: Counter | None,
+        device_key: bytes | None = None,
+        counter: Counter | None = None,
     ) -> None:
         if budget is not None and not 0 < budget <= MAX_BUDGET:
             # before a file states for good what no filter accepts

@@ -9,7 +9,6 @@ This module moves data; what to reserve, answer or send is decided in `schedule`
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, cast
@@ -17,7 +16,6 @@ from typing import Final, Literal, cast
 from hubbub.wire import Outcome
 from hubbub_client.errors import LedgerCorrupt
 from hubbub_client.ledger.database import Database
-from hubbub_client.ledger.file import Counter
 from hubbub_client.ledger.refusals import SELECT, decode_refusals, write_refusal
 from hubbub_client.ledger.stored import (
     SpentBudget,
@@ -55,16 +53,6 @@ class Ledger(Database):
         LedgerTooNew: A later version wrote it.
         BudgetFixed: It was first opened with another budget.
     """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        budget: float | None,
-        device_key: bytes | None = None,
-        counter: Counter | None = None,
-    ) -> None:
-        super().__init__(path, budget=budget, device_key=device_key, counter=counter)
 
     def attributes(self) -> list[StoredAttribute]:
         """Return every attribute that was ever registered."""
