@@ -1,4 +1,4 @@
-"""The log's port as the collector uses it: gapless offsets, durable on return."""
+"""The log's port, for who writes and who reads: gapless offsets, durable on return."""
 
 from __future__ import annotations
 

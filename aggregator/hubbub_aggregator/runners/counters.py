@@ -35,7 +35,7 @@ class Advance:
     lost: bool
 
 
-class Counter(Protocol):
+class CountSource(Protocol):
     """A source of counts: the state of every partition, saved before it is seen."""
 
     @property

@@ -28,7 +28,7 @@ from hubbub_aggregator.release.round_release import (
     sum_counts,
 )
 from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S, Sealer, due
-from hubbub_aggregator.runners.counters import Counter
+from hubbub_aggregator.runners.counters import CountSource
 from hubbub_aggregator.stores.archive import Archive
 from hubbub_aggregator.stores.store import GateStore
 from hubbub_aggregator.web.view import LiveView, compose
@@ -59,7 +59,7 @@ class Publication:
     def __init__(
         self,
         log: Log,
-        counter: Counter,
+        counter: CountSource,
         *,
         gates: GateStore,
         archive: Archive,
