@@ -73,7 +73,9 @@ def apply(state: PartitionState, offset: int, record: bytes) -> Change:
     return apply_many(state, [(offset, record)])
 
 
-def apply_many(state: PartitionState, records: Iterable[tuple[int, bytes]]) -> Change:
+def apply_many(
+    state: PartitionState, records: Iterable[tuple[int, bytes]], *, most_rounds: int | None = None
+) -> Change:
     """Return the change that records make one after another; `state` is left as it is.
 
     How records are split into groups makes no difference to what is counted; groups of tens of thousands of
@@ -82,6 +84,8 @@ def apply_many(state: PartitionState, records: Iterable[tuple[int, bytes]]) -> C
     Args:
         state: The partition so far.
         records: (offset, bytes) in the order of the log.
+        most_rounds: The change ends behind the record with which it touches so many rounds, so that a store
+            is not stopped by one save; without it, behind the last.
 
     Raises:
         Gap: If an offset is past the next expected one.
@@ -95,6 +99,8 @@ def apply_many(state: PartitionState, records: Iterable[tuple[int, bytes]]) -> C
             raise Gap(f"next offset must be {offset}, got {found}")
         draft.take(offset, data)
         offset += 1
+        if most_rounds is not None and draft.rounds >= most_rounds:
+            break
     return draft.change(offset)
 
 
@@ -192,6 +198,10 @@ class _Draft:
         self._rounds: dict[RoundKey, _RoundDraft] = {}
         self._unknown = 0
         self._dead: list[DeadLetter] = []
+
+    @property
+    def rounds(self) -> int:
+        return len(self._rounds)
 
     def take(self, offset: int, data: bytes) -> None:
         broken: list[int] = []

@@ -48,11 +48,13 @@ POISON = records()[POISON_AT]
 def bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes applying one record fail, as a bug would, in every process of these tests."""
 
-    def apply(state: PartitionState, found: Iterable[tuple[int, bytes]]) -> Change:
+    def apply(
+        state: PartitionState, found: Iterable[tuple[int, bytes]], *, most_rounds: int | None = None
+    ) -> Change:
         several = list(found)
         if any(record == POISON for _, record in several):
             raise ZeroDivisionError("the secret value 4711")
-        return apply_many(state, several)
+        return apply_many(state, several, most_rounds=most_rounds)
 
     monkeypatch.setattr(skipping, "apply_many", apply)
 
@@ -178,3 +180,24 @@ def test_place_is_a_partition_and_an_offset() -> None:
     for text in ("4711", "3:", ":4", "-1:4", "3:4:5", "a:1"):
         with pytest.raises(argparse.ArgumentTypeError, match="must be PARTITION:OFFSET, got"):
             place(text)
+
+
+def test_records_of_many_rounds_are_saved_in_several_changes_that_add_up_to_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(skipping, "MAX_ROUNDS", 2, raising=False)
+    touching = [0, 0, 1, 1, 2, 2, 0, 1]
+    minute = HEALTH.round_start_s(2) // 60 + 30
+    log = [announcement(HEALTH)]
+    log += [
+        batch(segment(HEALTH, number, [(report_id(i), i % 5)]), minute=minute)
+        for i, number in enumerate(touching)
+    ]
+    whole, split, ends = PartitionState(), PartitionState(), []
+    whole.commit(apply_many(whole, enumerate(log)))
+    while split.offset < len(log):
+        change = skipping.next_change(0, split, list(enumerate(log))[split.offset :], {})
+        split.commit(change)
+        ends.append((change.offset, len(change.rounds)))
+    assert ends == [(4, 2), (6, 2), (8, 2), (9, 1)]
+    assert counted(split) == counted(whole)
