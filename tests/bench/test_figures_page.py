@@ -1,4 +1,4 @@
-"""docs/figures.md shows every figure that bench/papers/figures.py draws, and no other; promises are marked."""  # noqa: E501
+"""docs/figures.md shows every figure that bench/papers/figures.py draws, and no other, promises marked."""
 
 from __future__ import annotations
 

@@ -76,15 +76,17 @@ def _learned(account: Account) -> str:
             f'<p id="waiting">{waits} to be sent and will be shown then: whoever looked before could keep an '
             "answer back, and the survey would be wrong. Until then it counts at its worst.</p>"
         )
+    example = descriptions.example(account.loss)
+    learned = descriptions.learned(account.loss, "From everything this device ever answered")
     return f"""<section class="card" id="learned"><h2>What anybody can have learned</h2>
-<p class="main">{escape(descriptions.learned(account.loss, "From everything this device ever answered"))}</p>
-<p>{escape(descriptions.example(account.loss))} This holds for everybody who sees all answers together, for good.</p>
+<p class="main">{escape(learned)}</p>
+<p>{escape(example)} This holds for everybody who sees all answers together, for good.</p>
 {_bar(account)}
 {_overspent(account)}<dl><div><dt class="spent">spent</dt><dd id="spent">{_up(account.loss)}</dd></div>
 <div><dt class="reserved">reserved for what you joined</dt><dd id="reserved">{account.reserved:.3f}</dd></div>
 <div><dt class="left">left</dt><dd id="left">{_down(account.left)}</dd></div>
 <div><dt>budget for life</dt><dd>{account.budget:g}</dd></div></dl>
-{table}{unit}{waiting}</section>"""  # noqa: E501
+{table}{unit}{waiting}</section>"""
 
 
 def _overspent(account: Account) -> str:
@@ -102,7 +104,8 @@ def _bar(account: Account) -> str:
 
 
 def _row(name: str, loss: float) -> str:
-    return f"<tr><th>{escape(name)}</th><td>at most {descriptions.factor(loss)} to 1</td><td>{_up(loss)}</td></tr>"  # noqa: E501
+    factor = f"at most {descriptions.factor(loss)} to 1"
+    return f"<tr><th>{escape(name)}</th><td>{factor}</td><td>{_up(loss)}</td></tr>"
 
 
 def _survey(asked: Asked) -> str:

@@ -100,7 +100,8 @@ def test_a_second_open_in_this_process_is_locked_out(path: Path) -> None:
 
 def test_a_second_process_is_locked_out_until_the_first_is_gone(path: Path) -> None:
     code = (
-        "import sys\nfrom hubbub_client.errors import LedgerLocked\nfrom hubbub_client.ledger.ledger import Ledger\n"  # noqa: E501
+        "import sys\nfrom hubbub_client.errors import LedgerLocked\n"
+        "from hubbub_client.ledger.ledger import Ledger\n"
         "try: Ledger(sys.argv[1], budget=1.0)\nexcept LedgerLocked: print('locked')\nelse: print('open')"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
