@@ -16,7 +16,7 @@ from counting_logs import MemoryLog, announcement, batch, report_id, segment
 from redis_harness import RedisServer, needs_redis, running
 from store_contract import HEALTH, VISITED
 
-from hubbub.wire.record import ReportsRecord, SealRecord, encode_record
+from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.partition import RoundKey
 from hubbub_aggregator.counting.skip_offsets import skip_lost
 from hubbub_aggregator.errors import AggregatorError, CorruptStore, StoreError
@@ -347,28 +347,5 @@ def test_store_of_an_older_release_gets_its_totals_once_when_it_is_loaded(
         db.delete(HEAD + b"rounds")
         with pytest.raises(CorruptStore):
             story.store().load_counts(0)
-    finally:
-        story.close()
-
-
-@pytest.mark.parametrize("field", ["unknown", "dead"])
-@pytest.mark.parametrize("less", ["gone", "one less"])
-def test_tally_of_the_head_that_shrinks_is_noticed_at_the_next_load(
-    server: RedisServer, db: redis.Redis, field: str, less: str
-) -> None:
-    story = Story(server)
-    try:
-        story.begin()
-        story.count(encode_record(ReportsRecord(0, (), unknown=3)))
-        state = story.store().load_counts(0)
-        assert {"unknown": state.unknown, "dead": state.dead}[field] >= 1
-        if less == "gone":
-            assert db.hdel(HEAD.decode() + "head", field) == 1
-        else:
-            db.hincrby(HEAD.decode() + "head", field, -1)
-        with pytest.raises(CorruptStore, match="totals must be as they were saved"):
-            story.store().load_counts(0)
-        with pytest.raises(CorruptStore, match="totals must be as they were saved"):
-            story.store().load(0)
     finally:
         story.close()

@@ -32,7 +32,7 @@ def command(change: Change, name: Callable[..., str]) -> tuple[list[str], list[A
         change.previous,
         change.offset,
         sum(each.verdicts.accepted for each in new),
-        change.unknown + change.dead + sum(each.verdicts.attempts + each.after_seal.attempts for each in new),
+        sum(each.verdicts.attempts + each.after_seal.attempts for each in new),
     ]
 
     def add(verb: str, key: int, *rest: str | bytes | int) -> None:

@@ -21,11 +21,11 @@ half-way; such a partition is marked broken, and never loaded again.
 
 A key that leaves Redis must not give a wrong release. Redis must not evict (`noeviction`), which is looked at
 every few seconds. A save says of each round whether it is new or known, and writes nothing where a known one
-has lost its field, its integers or its ids. The head has totals beside the offset - accepted, attempts (with
-unknown and dead), rounds, seals, surveys, lost - and the offset that they are of: an older release moves the
-offset alone, and the next load gives the partition its totals again. They are compared in every save, as far
-as that costs no search, and in every load, so before a release. Where they differ, the partition's keys must
-be deleted, and all of it is counted again.
+has lost its field, its integers or its ids. The head has totals beside the offset - accepted, attempts,
+rounds, seals, surveys, lost - and the offset that they are of: an older release moves the offset alone, and
+the next load gives the partition its totals again. They are compared in every save, as far as that costs no
+search, and in every load, so before a release. Where they differ, the partition's keys must be deleted, and
+all of it is counted again.
 """
 
 from __future__ import annotations

@@ -74,10 +74,7 @@ def totals_of(state: PartitionState) -> dict[str, int]:
     rounds = state.rounds.values()
     return {
         "accepted": state.past.accepted + sum(known.verdicts.accepted for known in rounds),
-        # Of the head's own tallies, too: they stand nowhere else.
-        "attempts": state.unknown
-        + state.dead
-        + state.past.attempts
+        "attempts": state.past.attempts
         + sum(known.verdicts.attempts + known.after_seal.attempts for known in rounds),
         "rounds": len(state.rounds),
         "seals": sum(known.sealed_at is not None for known in rounds),
