@@ -33,26 +33,7 @@ _KINDS: Final[tuple[Kind, ...]] = ("reserve", "record", "cancel")
 
 
 class Ledger(Database):
-    """One open ledger file.
-
-    Args:
-        path: The file; made, readable by its owner alone, if it does not exist.
-        budget: The lifetime epsilon of everything that this installation will ever say about its owner. Fixed
-            by the first open; None to open what exists as it was fixed.
-        device_key: A secret of this device that no backup carries, at least 16 bytes. The first open with one
-            binds the ledger to it for good.
-        counter: A number of this device that nothing takes back. The first open with one binds the ledger to
-            it for good.
-
-    Raises:
-        LedgerError: The budget is not one, or the file cannot be made or read.
-        LedgerLocked: It is open elsewhere.
-        LedgerCorrupt: It is not a ledger, or it is damaged, emptied, or gone from beside its log.
-        LedgerMissing: There was one here, its mark says, and it is gone.
-        LedgerForeign: It is bound to another device, is not the one that was made here, or is an older copy.
-        LedgerTooNew: A later version wrote it.
-        BudgetFixed: It was first opened with another budget.
-    """
+    """One open ledger file: everything that a device must not forget; see `Database` for its arguments."""
 
     def attributes(self) -> list[StoredAttribute]:
         """Return every attribute that was ever registered."""
