@@ -287,7 +287,7 @@ def compare(
             if number in KEYS:
                 known = state.rounds[SURVEYS[number[0]].digest, number[1]]
                 if not known.is_archived:
-                    expected = (tuple(mine_read.tally.tolist()), tuple(mine_read.afterwards.tolist()))
+                    expected = (tuple(mine_read.tally.tolist()), tuple(mine_read.after_seal.tolist()))
                     what = f"survey {number[0]}, round {number[1]}, partition {partition} in Redis"
                     same(f"{what}, tallies", (tuple(known.verdicts), tuple(known.after_seal)), expected)
                     same(f"{what}, counts", known.counts, mine_read.counts)

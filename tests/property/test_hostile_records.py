@@ -25,7 +25,7 @@ from hubbub.survey.score import Score
 from hubbub.survey.survey import Survey
 from hubbub.wire import report as wire
 from hubbub_client import Agent, ClientError
-from hubbub_client.agent import device, filter_state
+from hubbub_client.agent import device_state, enrolments, filter_state
 from hubbub_client.owner_page import account
 from hubbub_client.upload.transport import Response
 
@@ -259,7 +259,7 @@ def test_an_account_that_merges_answers_about_two_values_is_caught(tmp_path: Pat
 
     Eight lives of ten catch it; it is the first of twenty that counts.
     """
-    for module in (device, filter_state, account):
+    for module in (device_state, enrolments, filter_state, account):
         honest = module.scheduled_query
         monkeypatch.setattr(
             module,

@@ -203,7 +203,11 @@ def test_every_mechanism_has_words_for_itself_and_for_what_it_sends(name: str) -
 def test_no_mechanism_and_no_refusal_lacks_words() -> None:
     for module in KINDS.values():
         import_module(module)
-    said = {kind: channel.__dict__.get("description", "") for kind, channel in Channel.kinds().items()}
+    said = {
+        kind: channel.__dict__.get("description", "")
+        for kind, channel in Channel.kinds().items()
+        if kind in KINDS
+    }
     assert set(said) == set(KINDS)
     assert all(sentence.startswith("The device ") for sentence in said.values()), said
     assert len(set(said.values())) == len(said)
