@@ -47,7 +47,7 @@ def main(folder: str, rounds: int, reports: int) -> None:
         archive = SqliteArchive(Path(folder) / "archive")
         worker = Worker(log, store, archive=archive, view=LiveView(), clock=lambda: 0.0)
         if len(sys.argv) > 4:
-            for state in worker._states.values():
+            for state in worker._counter.states.values():
                 state.id_set = Leaking
         log.publish_survey(survey.digest, announcement(survey))
         for number in range(rounds):
@@ -59,7 +59,7 @@ def main(folder: str, rounds: int, reports: int) -> None:
                 pass
             log.append({0: [encode_record(SealRecord(survey.digest, number))]})
             worker.step()
-            state = worker._states[0].rounds[survey.digest, number]
+            state = worker._counter.states[0].rounds[survey.digest, number]
             assert state.verdicts == counting.VerdictCounts(attempts=reports, accepted=reports)
             print(resident(), flush=True)
 
