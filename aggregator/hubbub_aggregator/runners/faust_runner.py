@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 import time
 import traceback
 from collections.abc import AsyncIterator, Mapping
@@ -49,6 +50,8 @@ _MAX_FETCH_BYTES: Final = 4 * 2**20  # of a partition; more than the largest rec
 # until the next look at what topics there are. By itself that is five minutes later.
 _METADATA_MS: Final = 5_000
 _VERIFY_S: Final = 5.0  # how long a log that was cut, or a record that is gone, may go unnoticed
+# An orderly end takes a second or two; the partitions of a worker that ends otherwise rest for one session.
+STOP_S: Final = 10.0
 # Kafka's own least session: a killed worker's partitions rest this long.
 DEFAULT_SESSION_S: Final = 6.0
 
@@ -339,10 +342,29 @@ def use_event_loop(name: Literal["asyncio", "uvloop"]) -> None:
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 
 
+class _Worker(faust.Worker):
+    """A worker that ends within STOP_S of a signal: nothing that is counted waits for an orderly end."""
+
+    def _schedule_shutdown(self, signal: Any) -> None:  # noqa: ANN401 - an enumeration of the signal module
+        last = threading.Timer(STOP_S, _end_anyway)
+        last.daemon = True
+        last.start()
+        super()._schedule_shutdown(signal)
+
+
+def _end_anyway() -> None:
+    """End a process whose shutdown stands still, as it may where a rebalance was under way."""
+    sys.stderr.write(
+        f"the worker did not stop within {STOP_S:g} s and ends now; the store has all it counted\n"
+    )
+    sys.stderr.flush()
+    os._exit(0)
+
+
 def run(app: faust.App) -> int:
     """Run a worker until SIGINT or SIGTERM, which finish the group under way, and return its exit code."""
     try:
-        worker = faust.Worker(app, loglevel="WARNING", redirect_stdouts=False, quiet=True)
+        worker = _Worker(app, loglevel="WARNING", redirect_stdouts=False, quiet=True)
         worker.spinner = None  # its control characters would stand in the log, `quiet` or not
         worker.execute_from_commandline()
     except SystemExit as stop:

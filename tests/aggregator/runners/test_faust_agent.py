@@ -426,3 +426,21 @@ def test_seek_between_two_assignments_is_a_rebalance_and_no_broken_assertion(run
         thread._consumer = None
 
     run(scenario)
+
+
+def test_worker_whose_shutdown_stands_still_ends_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended, codes = threading.Event(), list[int]()
+
+    def end(code: int) -> None:
+        codes.append(code)
+        ended.set()
+
+    monkeypatch.setattr(faust_runner.os, "_exit", end)
+    monkeypatch.setattr(faust_runner, "STOP_S", 0.01)
+    monkeypatch.setattr(faust_runner.faust.Worker, "_schedule_shutdown", lambda *_: None)
+    faust_runner._Worker._schedule_shutdown(object.__new__(faust_runner._Worker), None)
+    assert ended.wait(PATIENCE_S)
+    assert codes == [0]
+    assert "did not stop within" in capsys.readouterr().err
