@@ -291,6 +291,13 @@ def test_keys_that_redis_evicts_after_its_policy_changed_give_no_false_release(
     assert evicted >= 20
 
 
+def test_steps_that_go_together_with_their_number_end_who_wrote_them(
+    server: RedisServer, db: redis.Redis
+) -> None:
+    with pytest.raises(CorruptStore, match="what open rounds showed"):
+        played(server, db, "while all run", lambda: db.delete(STEPS, STEPS + b":kept"))
+
+
 def test_policy_that_changes_while_all_run_ends_them_before_anything_is_evicted(
     server: RedisServer, db: redis.Redis
 ) -> None:

@@ -110,19 +110,21 @@ if ARGV[2] == '0' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1]
 return 1
 """
 
-# KEYS: steps, lease, how many steps are kept. ARGV: token, then fields and values, of which an empty one
-# forgets its field.
+# KEYS: steps, lease, how many steps are kept. ARGV: token, how many the caller knows of (empty before it looked),
+# then fields and values, of which an empty one forgets its field. Returns how many there are now, or below 0.
 SAVE_GATES: Final = """
 local holder = redis.call('GET', KEYS[2])
-if holder and holder ~= ARGV[1] then return 1 end
-local kept = redis.call('GET', KEYS[3])
-if kept and tonumber(kept) ~= redis.call('HLEN', KEYS[1]) then return 2 end
-for i = 2, #ARGV, 2 do
+if holder and holder ~= ARGV[1] then return -1 end
+local kept, there = redis.call('GET', KEYS[3]), redis.call('HLEN', KEYS[1])
+if kept and tonumber(kept) ~= there then return -2 end
+if ARGV[2] ~= '' and tonumber(ARGV[2]) ~= there then return -2 end
+for i = 3, #ARGV, 2 do
   if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i])
   else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 end
-redis.call('SET', KEYS[3], redis.call('HLEN', KEYS[1]))
-return 0
+there = redis.call('HLEN', KEYS[1])
+redis.call('SET', KEYS[3], there)
+return there
 """
 
 # KEYS: head, surveys, rounds, seals, lost, past, then the integers of some rounds. All at one moment, so that

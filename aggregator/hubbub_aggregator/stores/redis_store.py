@@ -95,6 +95,7 @@ class RedisStore:
         self._partition_map = partition_map or PartitionMap.of(partitions, identity=log_identity)
         self._steps = f"{{{namespace}:steps}}:{log_identity}"
         self._steps_kept = f"{self._steps}:kept"
+        self._steps_known: int | None = None  # as many as this process read or wrote; none before it did
         self._lease_key, self._token = f"{self._steps}:lease", secrets.token_hex(8)
         self._holds = False
         self._compiled: dict[bytes, Survey] = {}
@@ -379,6 +380,7 @@ class RedisStore:
             found, kept = together.hgetall(self._steps).get(self._steps_kept).execute()
         if kept is not None and kept != b"%d" % len(found):
             raise self._steps_are_gone()
+        self._steps_known = len(found)
         try:
             return {
                 redis_values.round_of(field): redis_values.unpack_gate(data) for field, data in found.items()
@@ -404,11 +406,13 @@ class RedisStore:
             words += redis_values.field_of(key), data
         with as_store_error():
             keys = [self._steps, self._lease_key, self._steps_kept]
-            fenced = self._save_steps(keys=keys, args=[self._token, *words])
-        if fenced == 1:
+            known = "" if self._steps_known is None else self._steps_known
+            there = self._save_steps(keys=keys, args=[self._token, known, *words])
+        if there == -1:
             raise LeaseLost("steps must be saved by who holds the lease, another process does")
-        if fenced:
+        if there < 0:
             raise self._steps_are_gone()
+        self._steps_known = there
 
     def _steps_are_gone(self) -> CorruptStore:
         return CorruptStore(
