@@ -342,7 +342,7 @@ def use_event_loop(name: Literal["asyncio", "uvloop"]) -> None:
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 
 
-class _Worker(faust.Worker):
+class _WorkerThatEnds(faust.Worker):
     """A worker that ends within STOP_S of a signal: nothing that is counted waits for an orderly end."""
 
     def _schedule_shutdown(self, signal: Any) -> None:  # noqa: ANN401 - an enumeration of the signal module
@@ -364,7 +364,7 @@ def _end_anyway() -> None:
 def run(app: faust.App) -> int:
     """Run a worker until SIGINT or SIGTERM, which finish the group under way, and return its exit code."""
     try:
-        worker = _Worker(app, loglevel="WARNING", redirect_stdouts=False, quiet=True)
+        worker = _WorkerThatEnds(app, loglevel="WARNING", redirect_stdouts=False, quiet=True)
         worker.spinner = None  # its control characters would stand in the log, `quiet` or not
         worker.execute_from_commandline()
     except SystemExit as stop:

@@ -110,8 +110,8 @@ if ARGV[2] == '0' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1]
 return 1
 """
 
-# KEYS: steps, lease, how many steps are kept. ARGV: token, how many the caller knows of (empty before it looked),
-# then fields and values, of which an empty one forgets its field. Returns how many there are now, or below 0.
+# KEYS: steps, lease, how many steps are kept. ARGV: token, how many the caller knows of (empty before it
+# looked), then fields and values, of which an empty one forgets its field. Returns how many there are now.
 SAVE_GATES: Final = """
 local holder = redis.call('GET', KEYS[2])
 if holder and holder ~= ARGV[1] then return -1 end

@@ -440,7 +440,7 @@ def test_worker_whose_shutdown_stands_still_ends_all_the_same(
     monkeypatch.setattr(faust_runner.os, "_exit", end)
     monkeypatch.setattr(faust_runner, "STOP_S", 0.01)
     monkeypatch.setattr(faust_runner.faust.Worker, "_schedule_shutdown", lambda *_: None)
-    faust_runner._Worker._schedule_shutdown(object.__new__(faust_runner._Worker), None)
+    faust_runner._WorkerThatEnds._schedule_shutdown(object.__new__(faust_runner._WorkerThatEnds), None)
     assert ended.wait(PATIENCE_S)
     assert codes == [0]
     assert "did not stop within" in capsys.readouterr().err
