@@ -17,7 +17,7 @@ import numpy as np
 
 from hubbub import Survey
 from hubbub.testing import seeded
-from hubbub_deploy.commands.csv_replay import read_columns, replay, value_of
+from hubbub_deploy.commands.replay.csv_replay import read_columns, replay, value_of
 
 
 def main(arguments: list[str]) -> int:

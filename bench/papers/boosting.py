@@ -25,7 +25,7 @@ from hubbub import mechanisms
 from hubbub.estimation import Estimator
 from hubbub.mechanisms.boosted.search import least
 from hubbub.testing import seeded
-from hubbub_deploy.commands.csv_replay import read_columns
+from hubbub_deploy.commands.replay.csv_replay import read_columns
 
 EPSILON = 5.0
 LOW, HIGH = 10, 100

@@ -30,7 +30,7 @@ from hubbub_collector.admission import Verdict
 from hubbub_collector.batcher import Batch
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import ensure_topic, make_topic
-from hubbub_deploy.commands import log_replay
+from hubbub_deploy.commands.replay import log_replay
 from hubbub_deploy.errors import DeployError
 from hubbub_topic.errors import LogError
 from hubbub_topic.kafka.consumer import consumer, end_offsets

@@ -21,7 +21,7 @@ from hubbub.survey.survey import Survey
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_deploy.cluster import skip_lost
 from hubbub_deploy.cluster_settings import ClusterSettings
-from hubbub_deploy.commands.log_replay import counted as replayed_log
+from hubbub_deploy.commands.replay.log_replay import counted as replayed_log
 from hubbub_topic.kafka.log import KafkaLog
 from hubbub_topic.kafka.topic import create_topic
 

@@ -32,7 +32,7 @@ from hubbub_collector.batcher import Batch
 from hubbub_deploy import cluster_topics
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import add_partitions
-from hubbub_deploy.commands import log_replay
+from hubbub_deploy.commands.replay import log_replay
 from hubbub_deploy.errors import DeployError
 from hubbub_topic.errors import LogError
 from hubbub_topic.kafka.growing_log import MIN_LEAD_S, GrowingLog

@@ -1,1 +1,1 @@
-"""The commands of `hubbub`, one file each; `cli` puts them together."""
+"""The commands of `hubbub`: a file each, or a room with what one of them needs; `cli` puts them together."""

@@ -23,8 +23,8 @@ from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_dead_letters import SqliteDeadTopic
 from hubbub_deploy import node
-from hubbub_deploy.commands import log_replay
 from hubbub_deploy.commands.arguments import place
+from hubbub_deploy.commands.replay import log_replay
 from hubbub_deploy.errors import DeployError
 from hubbub_topic.sqlite import SqliteLog
 

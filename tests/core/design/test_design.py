@@ -17,7 +17,7 @@ from hubbub.design import Objective, Workload, accuracy, boost_curve, choose, co
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimator, estimator_for
 from hubbub_deploy.cli import main
-from hubbub_deploy.commands.design import SurveyDesign
+from hubbub_deploy.commands.survey.design import SurveyDesign
 
 DEVICES = 10_000
 

@@ -15,11 +15,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hubbub.design import Candidate, boost_curve, compare
-from hubbub_deploy.commands.design_joint import INTERVAL_95
+from hubbub_deploy.commands.survey.design_joint import INTERVAL_95
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
-    from hubbub_deploy.commands.design import SurveyDesign
+    from hubbub_deploy.commands.survey.design import SurveyDesign
 
 EPSILONS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 BOOSTS: Final = 25

@@ -21,7 +21,7 @@ from hubbub_aggregator.runners.embedded import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.web.view import LiveView
-from hubbub_deploy.commands.log_replay import releases
+from hubbub_deploy.commands.replay.log_replay import releases
 
 
 def raw(minute: int, unknown: int, *segments: list[object]) -> bytes:

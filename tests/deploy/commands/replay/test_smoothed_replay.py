@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hubbub import Survey
 from hubbub.testing import seeded
-from hubbub_deploy.commands.csv_replay import replay
+from hubbub_deploy.commands.replay.csv_replay import replay
 from hubbub_deploy.evaluation.report import show
 
 

@@ -13,10 +13,10 @@ from surveys import ACTIVITY, AGE_BY_SEX
 from hubbub import Survey
 from hubbub.testing import seeded
 from hubbub_deploy.cli import main
-from hubbub_deploy.commands.csv_replay import replay
+from hubbub_deploy.commands.replay.csv_replay import replay
 from hubbub_deploy.evaluation.evaluation import rows_of, truth_of
 
-EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
 TABLE, SCORE = Survey.parse(AGE_BY_SEX), Survey.parse(ACTIVITY)
 
 

@@ -104,7 +104,7 @@ def _symbols(channel: Channel) -> dict[str, int]:
 
 
 def _design(options: argparse.Namespace) -> int:
-    from hubbub_deploy.commands import design  # noqa: PLC0415
+    from hubbub_deploy.commands.survey import design  # noqa: PLC0415
 
     return design.run(
         design.DesignSettings(

@@ -45,7 +45,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code."""
-    from hubbub_deploy.commands import log_replay  # noqa: PLC0415
+    from hubbub_deploy.commands.replay import log_replay  # noqa: PLC0415
 
     if log_replay.is_log(options.source):
         return log_replay.run(
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         options.misuse("the following arguments are required: --survey")
     if options.archive is not None:
         options.misuse("--archive is compared with a log's releases, and a CSV has none")
-    from hubbub_deploy.commands import csv_replay  # noqa: PLC0415 - it plots, and a server cannot
+    from hubbub_deploy.commands.replay import csv_replay  # noqa: PLC0415 - it plots, and a server cannot
 
     columns = {}
     for pair in options.column:

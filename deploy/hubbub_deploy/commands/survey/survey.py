@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError, ListError
-from hubbub_deploy.commands import survey_check
+from hubbub_deploy.commands.survey import check
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command and all its verbs."""
     survey = commands.add_parser("survey", help="begin, check, compile and sign surveys")
     verbs = survey.add_subparsers(title="verbs", required=True, metavar="VERB")
-    survey_check.add_to(verbs)
+    check.add_to(verbs)
 
     new = verbs.add_parser("new", help="write a commented survey file that compiles, to begin with")
     new.add_argument("--id", required=True, help="1 to 64 of a-z 0-9 . - _")
@@ -88,7 +88,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _new(options: argparse.Namespace) -> int:
-    from hubbub_deploy.commands.survey_template import Draft, template  # noqa: PLC0415 - other verbs start without it
+    from hubbub_deploy.commands.survey.template import Draft, template  # noqa: PLC0415 - other verbs start without it
 
     kind = "integer" if options.integer else "number" if options.number else "label"
     low, high = options.integer or options.number or (0, 0)

@@ -27,7 +27,7 @@ from hubbub.design import (
     measured_by_category,
 )
 from hubbub.survey import Single
-from hubbub_deploy.commands.design_joint import INTERVAL_95, show
+from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.errors import DeployError
 
 TIE: Final = 2e-3
@@ -236,7 +236,7 @@ def run(settings: DesignSettings) -> int:
         return 0
     design = SurveyDesign.of(survey, settings.file, settings.objective, settings.within)
     if settings.plot is not None:
-        from hubbub_deploy.commands.design_plot import draw  # noqa: PLC0415 - the table needs no drawing library
+        from hubbub_deploy.commands.survey.design_plot import draw  # noqa: PLC0415 - the table needs no drawing library
 
         draw(design, settings.plot)
     if settings.write is not None:
