@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         read_unverified,
     )
     from hubbub.survey.single import Single
+    from hubbub.survey.state import StateName, SurveyState, duration_words, round_words, survey_state
     from hubbub.survey.survey import Survey
     from hubbub.survey.table import MAX_ATTRIBUTES, CrossTable, check_size
 
@@ -84,17 +85,22 @@ __all__ = [
     "Rules",
     "Score",
     "Single",
+    "StateName",
     "Survey",
     "SurveyList",
+    "SurveyState",
     "attribute_from_spec",
     "check_attributes",
     "check_size",
     "digest_of",
+    "duration_words",
     "open_signed",
     "public_key",
     "public_text",
     "read_unverified",
+    "round_words",
     "score_channel",
+    "survey_state",
 ]
 
 attach(
@@ -152,6 +158,13 @@ attach(
             "read_unverified",
         ),
         "hubbub.survey.single": ("Single",),
+        "hubbub.survey.state": (
+            "StateName",
+            "SurveyState",
+            "duration_words",
+            "round_words",
+            "survey_state",
+        ),
         "hubbub.survey.survey": ("Survey",),
         "hubbub.survey.table": (
             "MAX_ATTRIBUTES",
