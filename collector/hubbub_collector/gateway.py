@@ -35,7 +35,7 @@ from hubbub.wire import (
     wide_reports,
 )
 from hubbub_collector.admission import Admission, AdmissionRules, Key, index_surveys
-from hubbub_collector.batcher import ByteBudget
+from hubbub_collector.batching import ByteBudget, Writer, never_gone
 from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
 from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.connection import SENDER
@@ -43,7 +43,6 @@ from hubbub_collector.errors import NotDurable
 from hubbub_collector.list_file import ListFile
 from hubbub_collector.metrics import GatewayCollector, Metrics
 from hubbub_collector.settings import GatewaySettings
-from hubbub_collector.writer import Writer, never_gone
 from hubbub_topic import Log
 
 MSGPACK: Final = "application/msgpack"

@@ -37,7 +37,7 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.report import SHORT_REPORT, encode_response
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
-from hubbub_collector import writer
+from hubbub_collector.batching import writer
 from hubbub_collector.settings import GatewaySettings
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.node import ARCHIVE_FILE, NodeSettings, serve

@@ -27,7 +27,7 @@ from hubbub.wire.record import SurveyRecord, encode_record
 from hubbub.wire.report import Report
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_collector.admission import Verdict
-from hubbub_collector.batcher import Batch
+from hubbub_collector.batching.batcher import Batch
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import ensure_topic, make_topic
 from hubbub_deploy.commands.replay import log_replay

@@ -28,7 +28,7 @@ from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.web.view import LiveView
 from hubbub_collector.admission import Verdict
-from hubbub_collector.batcher import Batch
+from hubbub_collector.batching.batcher import Batch
 from hubbub_deploy import cluster_topics
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import add_partitions

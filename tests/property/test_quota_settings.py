@@ -26,7 +26,7 @@ from hubbub_aggregator.runners.embedded import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.web.view import LiveView
-from hubbub_collector.batcher import partition_of
+from hubbub_collector.batching.batcher import partition_of
 from hubbub_deploy.commands.replay import log_replay
 from hubbub_deploy.node import LOG_FILE
 from hubbub_topic.sqlite import SqliteLog

@@ -16,7 +16,7 @@ from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_collector.admission import Verdict
-from hubbub_collector.batcher import Batch, partition_of
+from hubbub_collector.batching.batcher import Batch, partition_of
 
 HEALTH = Survey.parse(LABELS)
 SECOND_S = HEALTH.round_start_s(1)

@@ -23,7 +23,7 @@ from hubbub_aggregator.errors import CorruptStore
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.stores.store import check
 from hubbub_collector.admission import Admission, AdmissionRules
-from hubbub_collector.batcher import Batch
+from hubbub_collector.batching.batcher import Batch
 from hubbub_deploy.commands.replay.csv_replay import replay
 from hubbub_deploy.simulation import DeviceSimulator
 

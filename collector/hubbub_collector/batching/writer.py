@@ -17,11 +17,11 @@ import numpy as np
 from hubbub.numeric import Source
 from hubbub.wire import SHORT_REPORT, Malformed, Report, encode_record
 from hubbub_collector.admission import Admission, Key, Verdict
-from hubbub_collector.batcher import LARGEST_ROW, Batch
+from hubbub_collector.batching.batcher import LARGEST_ROW, Batch
+from hubbub_collector.batching.pending_batch import PendingBatch, Waiting
 from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.metrics import Fate, Metrics
-from hubbub_collector.pending_batch import PendingBatch, Waiting
 from hubbub_collector.settings import GatewaySettings
 from hubbub_topic import Log, LogError
 

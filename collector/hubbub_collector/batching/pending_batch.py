@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.wire import SHORT_REPORT, WIDE_REPORT, Malformed, Outcome, Report, encode_response
 from hubbub_collector.admission import Admission, Verdict
-from hubbub_collector.batcher import Batch
+from hubbub_collector.batching.batcher import Batch
 from hubbub_collector.errors import NotDurable
 
 

@@ -18,7 +18,7 @@ from hubbub.testing import seeded
 from hubbub.wire.record import NO_ROUND, ReportsRecord, decode_record, encode_record
 from hubbub.wire.report import SHORT_REPORT, Malformed, Report, encode_report
 from hubbub_collector.admission import Verdict
-from hubbub_collector.batcher import LARGEST_ROW, Batch, ByteBudget, partition_of, random_order
+from hubbub_collector.batching.batcher import LARGEST_ROW, Batch, ByteBudget, partition_of, random_order
 
 DIGESTS = [b"a" * 16, b"b" * 16]
 

@@ -23,11 +23,11 @@ from hubbub.wire.report import (
     wide_reports,
 )
 from hubbub_collector.admission import Admission, AdmissionRules, Verdict
-from hubbub_collector.batcher import LARGEST_ROW
+from hubbub_collector.batching.batcher import LARGEST_ROW
+from hubbub_collector.batching.writer import Writer
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.metrics import Metrics
 from hubbub_collector.settings import GatewaySettings
-from hubbub_collector.writer import Writer
 from hubbub_topic.errors import LogError
 from hubbub_topic.kafka.topic import MAX_RECORD_BYTES
 from hubbub_topic.sqlite import SqliteLog
