@@ -161,7 +161,7 @@ def parts(reports: int, size: int, step: int, redis_url: str) -> dict[str, float
 
         def count(segments: list[Segment] = segments) -> None:
             column = np.concatenate([segment.symbols for segment in segments])
-            if counting.valid_symbols(column, survey.channel) is None:
+            if survey.channel.valid_mask(column) is None:
                 counting.count_symbols(column, survey.channel)
 
         timed("count", count)

@@ -29,7 +29,7 @@ PACKAGES = {
 }
 PUBLIC = {"hubbub.errors", "hubbub.testing", "hubbub.lazy"}
 CHANNELS = {"Channel", "FiniteChannel", "SetChannel", "DenseChannel"}
-FORMS = {"Single", "Table", "Score"}
+FORMS = {"Form", "BaseForm", "Single", "CrossTable", "Score"}
 # Where comments are needed: the id table, branch and bound, loss grids, the encodings of a report, the
 # server's tricks.
 DENSE = ("dedup", "branching", "loss_grid", "loss_sum", "report", "wire", "record", "records", "server")

@@ -31,7 +31,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import Channel, FiniteChannel
+from hubbub.channels import Channel
 from hubbub.errors import HubbubError
 from hubbub.survey import Survey
 from hubbub.wire import ID_BYTES, NO_ROUND, ReportsRecord, SealRecord, Segment, SurveyRecord, decode_record
@@ -149,17 +149,6 @@ def count_symbols(symbols: NDArray[np.unsignedinteger], channel: Channel) -> Cou
     return channel.tally(symbols)
 
 
-def valid_symbols(symbols: NDArray[np.unsignedinteger], channel: Channel) -> NDArray[np.bool_] | None:
-    """Return a mask of the symbols that the channel can send, or None when it can send them all."""
-    if isinstance(channel, FiniteChannel) and symbols.ndim == 1:
-        # One pass over the column, and none that builds another, for almost every column there is.
-        if not len(symbols) or int(symbols.max()) < channel.outputs:
-            return None
-        return symbols < channel.outputs
-    valid = channel.contains(symbols)
-    return None if len(symbols) and valid.all() else valid
-
-
 @dataclass(slots=True)
 class _RoundDraft:
     """The draft of one round's change: what a group of records holds for it, columns not yet counted.
@@ -272,7 +261,7 @@ class _Draft:
         if not is_early and not draft.is_sealed:
             draft.waiting.append(segment)
             return
-        valid = valid_symbols(segment.symbols, survey.channel)
+        valid = survey.channel.valid_mask(segment.symbols)
         kept = len(segment) if valid is None else int(np.count_nonzero(valid))
         invalid = len(segment) - kept
         if is_early:
@@ -350,7 +339,7 @@ def _valid(segments: Iterable[Segment], channel: Channel) -> tuple[list[bytes], 
     for _, group in groupby(segments, lambda segment: segment.symbols.shape[1:]):
         alike = list(group)
         symbols = _joined([segment.symbols for segment in alike])
-        valid = valid_symbols(symbols, channel)
+        valid = channel.valid_mask(symbols)
         if valid is None:
             ids += [segment.ids for segment in alike]
             columns.append(symbols)

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from hubbub import wire
 from hubbub.errors import WireError
-from hubbub.mechanisms import stochastic_many
 from hubbub.numeric import SYSTEM, Source
-from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Score, Survey
+from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Survey
 from hubbub_client.errors import LedgerCorrupt
 
 EncodedValue: TypeAlias = int | float | None
@@ -79,11 +78,8 @@ def channel_input(survey: Survey, encoded: Sequence[EncodedValue], *, source: So
 
     A number is rounded to the survey's grid, and a score to an end of its output, by a fresh exact draw.
     """
-    if isinstance(survey.form, Score):
-        values = map(_number, survey.attributes, encoded)
-        return survey.form.input_of(list(values), source)
     if survey.mapping is None:
-        return survey.input_of(*encoded, source=source)
+        return survey.form.input_of(list(map(_number, survey.attributes, encoded)), source)
     return int(survey.mapping[tuple(encoded)])  # type: ignore[arg-type]  # indices: its domains are discrete
 
 
@@ -110,17 +106,7 @@ def channel_inputs(
 
     The law of each is that of `channel_input`; for numbers within 2^-50, because the draw is made in floats.
     """
-    if isinstance(survey.form, Score):
+    if survey.mapping is None:
         return survey.form.inputs_of(list(map(_numbers, survey.attributes, columns)), source)
-    if survey.mapping is not None:
-        found: NDArray[np.intp] = survey.mapping[tuple(column.astype(np.intp) for column in columns)]
-        return found
-    (encoded,) = columns
-    domain = survey.attribute.domain
-    assert isinstance(domain, NumberDomain)  # noqa: S101 - only a number's survey has no map
-    inputs = np.full(encoded.shape, survey.missing_input, dtype=np.intp)
-    present = ~np.isnan(encoded)
-    inputs[present] = stochastic_many(
-        encoded[present], domain.low, domain.high, survey.missing_input, source=source
-    )
-    return inputs
+    found: NDArray[np.intp] = survey.mapping[tuple(column.astype(np.intp) for column in columns)]
+    return found

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from hubbub.channels import UNITS_PER_NAT, Symbol
 from hubbub.errors import HubbubError
 from hubbub.filter import BayesianFilter
-from hubbub.survey import Score, Survey
+from hubbub.survey import Survey
 from hubbub_client.errors import LedgerCorrupt
 from hubbub_client.ledger.stored import SpentBudget
 from hubbub_client.ledger.transcript import TranscriptEntry
@@ -100,10 +100,10 @@ class FilterState:
                     self.pins[attribute_id] = pin_version
 
     def _read_defaults(self, row: TranscriptEntry, survey: Survey) -> None:
-        form = survey.form
-        if isinstance(form, Score) and row.slot == MEMOISED:
-            numbers = tuple(attribute.id for attribute in form.attributes), row.pin_version
-            self.regrouped |= self.defaults.setdefault(numbers, form.defaults) != form.defaults
+        defaults = survey.form.shared_point
+        if defaults is not None and row.slot == MEMOISED:
+            numbers = tuple(attribute.id for attribute in survey.attributes), row.pin_version
+            self.regrouped |= self.defaults.setdefault(numbers, defaults) != defaults
 
     def record(self, entry: TranscriptEntry, survey: Survey) -> None:
         """Consume a reservation, in the filter and here."""

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 from hubbub.errors import HubbubError
 from hubbub.filter import Joint, Query
-from hubbub.survey import Attribute, Score, Survey
+from hubbub.survey import Attribute, Survey
 from hubbub_client.errors import LedgerError
 
 _PIN_VERSION_BITS: Final = 62
@@ -189,13 +189,13 @@ def joined_pin_versions(survey: Survey, pin_versions: Sequence[int]) -> int:
     """Return the pin versions of a survey's attributes as the one number that the ledger keeps.
 
     One attribute's is itself. Those of a table share the bits of an SQLite integer evenly, the first one's
-    lowest. A score's numbers have one coordinate together, so that it is enough to count how often any of
-    them was pinned anew.
+    lowest. Where there is no mapping, as for a score, the numbers have one coordinate together, so that it is
+    enough to count how often any of them was pinned anew.
 
     Raises:
         LedgerError: A value was pinned anew more often than a table's bits count.
     """
-    if isinstance(survey.form, Score):
+    if survey.mapping is None:
         return sum(pin_versions)
     bits = _PIN_VERSION_BITS // len(pin_versions)
     if max(pin_versions) >> bits:
@@ -226,19 +226,17 @@ def scheduled_query(survey: Survey, slot: int, *, pin_version: int) -> Query:
         slot: One of its slots.
         pin_version: Pin version of its attributes, see `joined_pin_versions`: a value pinned anew is another.
     """
-    attributes, mapping = survey.attributes, survey.mapping
-    if isinstance(survey.form, Score):
-        numbers = tuple(each.id for each in attributes)
-        if slot != MEMOISED:
-            return Query(("round", numbers, survey.digest, slot), survey.form.regression)
-        return Query(("numbers", numbers, pin_version, survey.form.defaults), survey.form.regression)
+    form, named = survey.form, tuple(each.id for each in survey.attributes)
+    law = form.likelihood(survey.channel)
     if slot != MEMOISED:
-        named = attributes[0].id if len(attributes) == 1 else tuple(each.id for each in attributes)
-        return Query(("round", named, survey.digest, slot), survey.channel, None)
-    if mapping is None:
-        return Query(("rounded", attributes[0].id, pin_version, survey.digest), survey.channel, None)
+        return Query(("round", named, survey.digest, slot), law)
+    if form.mapping is None:
+        shared = form.shared_point
+        if shared is None:
+            return Query(("rounded", named, pin_version, survey.digest), law)
+        return Query(("numbers", named, pin_version, shared), law)
     coordinates = [memoised_coordinate(*pinned) for pinned in memoised_by(survey, slot, pin_version)]
-    return Query(coordinates[0] if len(coordinates) == 1 else Joint(*coordinates), survey.channel, mapping)
+    return Query(coordinates[0] if len(coordinates) == 1 else Joint(*coordinates), law, form.mapping)
 
 
 def memoised_coordinate(attribute_id: str, pin_version: int) -> Hashable:

@@ -22,7 +22,7 @@ from hubbub.mechanisms.mechanism import POINTS, READING, Request
 from hubbub.mechanisms.registry import mechanisms, mechanisms_for
 from hubbub.survey.choice import Choice
 from hubbub.survey.domain import LabelDomain, NumberDomain
-from hubbub.survey.forms import Form
+from hubbub.survey.form import Form
 from hubbub.survey.rules import MISSING, Rules, check_attributes
 from hubbub.survey.score import KINDS, Score, score_channel
 from hubbub.survey.single import Single

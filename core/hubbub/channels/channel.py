@@ -45,6 +45,9 @@ class Channel(ABC):
     kind: ClassVar[str]
     """The name under which the description of such a channel is known on the wire."""
 
+    width: int = 0
+    """Bytes of a symbol where symbols are sets; 0 where they are numbers."""
+
     description: ClassVar[str] = "The device sends a random answer that depends on yours."
     """The sentence that the owner of a device reads about such a channel."""
 
@@ -179,6 +182,11 @@ class Channel(ABC):
         Args:
             symbols: Shape (n,), or (n, width) for sets; a column of the other type holds none of them.
         """
+
+    def valid_mask(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.bool_] | None:
+        """Return `contains` of a column, or None where that is True throughout."""
+        valid = self.contains(symbols)
+        return None if len(symbols) and valid.all() else valid
 
     @abstractmethod
     def tally(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:

@@ -141,6 +141,11 @@ class FiniteChannel(Channel):
     def contains(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.bool_]:  # noqa: D102
         return symbols < self.outputs if symbols.ndim == 1 else np.zeros(len(symbols), dtype=np.bool_)
 
+    def valid_mask(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.bool_] | None:  # noqa: D102
+        # One pass over the column, and none that builds another, for almost every column there is.
+        whole = symbols.ndim == 1 and (not len(symbols) or int(symbols.max()) < self.outputs)
+        return None if whole else self.contains(symbols)
+
     def tally(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:  # noqa: D102 - inherited
         return np.bincount(symbols, minlength=self.outputs)
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
         NumberDomain,
         attribute_from_spec,
     )
-    from hubbub.survey.forms import AnyEstimator, Form
+    from hubbub.survey.form import BaseForm, Form
+    from hubbub.survey.forms import AnyEstimator
     from hubbub.survey.rules import (
         MAX_DEVICES,
         MAX_LATENESS_S,
@@ -71,6 +72,7 @@ __all__ = [
     "MISSING",
     "AnyEstimator",
     "Attribute",
+    "BaseForm",
     "Choice",
     "Compared",
     "CrossTable",
@@ -123,10 +125,11 @@ attach(
             "NumberDomain",
             "attribute_from_spec",
         ),
-        "hubbub.survey.forms": (
-            "AnyEstimator",
+        "hubbub.survey.form": (
+            "BaseForm",
             "Form",
         ),
+        "hubbub.survey.forms": ("AnyEstimator",),
         "hubbub.survey.rules": (
             "MAX_DEVICES",
             "MAX_LATENESS_S",

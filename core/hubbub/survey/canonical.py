@@ -24,7 +24,7 @@ from hubbub.wire import packing
 from hubbub.wire.frames import check_elements
 
 if TYPE_CHECKING:
-    from hubbub.survey.forms import Form
+    from hubbub.survey.form import Form
     from hubbub.survey.survey import Survey
 
 # The first element keeps these bytes, and hence their digest, apart from anything else that is ever signed.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from hubbub.filter.regression.regression import MAX_NUMBERS, TOTAL, Box, Regress
 from hubbub.mechanisms.rounding import stochastic, stochastic_many
 from hubbub.numeric.randomness import Source
 from hubbub.survey.domain import Attribute, IntegerDomain, LabelDomain, exact_number
+from hubbub.survey.form import BaseForm
 from hubbub.survey.rules import Rules, check_attributes
 from hubbub.wire import packing
 
@@ -36,7 +37,7 @@ KINDS: Final[tuple[Kind, ...]] = ("linear", "truncated", "logistic")
 
 
 @dataclass(frozen=True, eq=False)
-class Score:
+class Score(BaseForm):
     """A score, and what a missing number counts as.
 
     Attributes:
@@ -67,7 +68,10 @@ class Score:
         "Its cost adds to that of every survey but scores of the same values that count what is missing "
         "alike, because what two answers say together is at most the sum of what each says."
     )
-    """The sentence about the cost of an answer beside its loss; "" where there is nothing to add."""
+    """The sentence about the cost of an answer beside its loss."""
+
+    tells_values: ClassVar[bool] = False
+    """False: only a mean can be told."""
 
     def asks_for(self, attributes: Sequence[str]) -> str:
         """Return what the owner of a device reads that it asks for: the score."""
@@ -85,11 +89,6 @@ class Score:
             f"{self.high:g}, moves it to one of these ends at random, and says that end or, at random, "
             "the other."
         )
-
-    @property
-    def alone(self) -> bool:
-        """False: it is a field of the canonical layout of forms, of one attribute, too."""
-        return False
 
     def check(self, rules: Rules, channel: Channel) -> None:
         """Refuse what does not fit together.
@@ -130,14 +129,19 @@ class Score:
         )
 
     @property
-    def grid_points(self) -> None:
-        """No grid is asked about."""
+    def mapping(self) -> None:
+        """None: the ends are not read from a table of stored values."""
         return
 
     @property
-    def mapping(self) -> None:
-        """Inputs are not read from a table."""
-        return
+    def shared_point(self) -> tuple[float, ...]:
+        """The defaults: two scores of the same pinned numbers read the same point if these are equal."""
+        return self.defaults
+
+    def likelihood(self, channel: Channel) -> Regression:
+        """Return the regression that the privacy filter accounts for; the channel follows from it."""
+        del channel
+        return self.regression
 
     @property
     def input_labels(self) -> tuple[str, ...]:
@@ -177,11 +181,15 @@ class Score:
         """Return the output for one value per attribute: what the released mean is the mean of."""
         return self.low + (self.high - self.low) * self.place(values)
 
+    def number_of(self, values: Sequence[object]) -> float:
+        """Return the output for one value per attribute."""
+        return self.score(values)
+
     def input_of(self, values: Sequence[object], source: Source) -> int:
         """Return the end that a device moves to, by an exact coin; see `Survey.input_of`."""
         return stochastic(self.place(values), 0.0, 1.0, 2, source=source)
 
-    def inputs_of(self, columns: Sequence[NDArray[Any]], source: Source) -> NDArray[np.intp]:
+    def inputs_of(self, columns: Sequence[NDArray[np.float64]], source: Source) -> NDArray[np.intp]:
         """Return the ends that many devices move to, shape (n,), for simulation: near `input_of`'s law.
 
         Args:

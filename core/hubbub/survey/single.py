@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.rounding import stochastic
+from hubbub.mechanisms.rounding import stochastic, stochastic_many
 from hubbub.numeric.randomness import Source
 from hubbub.survey.domain import Attribute, IntegerDomain, NumberDomain, exact_number
+from hubbub.survey.form import BaseForm
 from hubbub.survey.rules import MISSING, Rules, check_names
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Single:
+class Single(BaseForm):
     """One attribute, and which of the channel's K inputs each of its values is.
 
     Attributes:
@@ -56,24 +57,12 @@ class Single:
         """Points of a number's grid; None for any other attribute."""
         return self.inputs - 1 if self.mapping is None else None
 
-    noun: ClassVar[str] = "value"
-    """The word for what an answer tells apart, for the owner of a device."""
-
-    cost: ClassVar[str] = ""
-    """The sentence about the cost of an answer beside its loss; "" where there is nothing to add."""
+    alone: ClassVar[bool] = True
+    """True: it asks for one attribute, and has the canonical layout of one."""
 
     def asks_for(self, attributes: Sequence[str]) -> str:
         """Return what the owner of a device reads that it asks for: the attribute."""
         return "; ".join(attributes)
-
-    def description(self, channel: Channel) -> str:
-        """Return how an answer is made, for the owner of a device."""
-        return channel.description
-
-    @property
-    def alone(self) -> bool:
-        """True: it asks for one attribute, and has the canonical layout of one."""
-        return True
 
     def check(self, rules: Rules, channel: Channel) -> None:
         """Refuse what does not fit together.
@@ -186,6 +175,34 @@ class Single:
         if number is None or not domain.low <= number <= domain.high:
             return self.inputs - 1
         return stochastic(number, domain.low, domain.high, self.inputs - 1, source=source)
+
+    def inputs_of(self, columns: Sequence[NDArray[np.float64]], source: Source) -> NDArray[np.intp]:
+        """Return the grid points of many devices' numbers, for simulation: within 2^-50 of `input_of`'s law.
+
+        Args:
+            columns: The numbers, one column of shape (n,), float, nan where missing, else in the domain.
+            source: Where the bytes come from.
+        """
+        (numbers,) = columns
+        domain, missing = self.attribute.domain, self.inputs - 1
+        assert isinstance(domain, NumberDomain)  # noqa: S101 - only a number's survey has no map
+        inputs = np.full(numbers.shape, missing, dtype=np.intp)
+        present = ~np.isnan(numbers)
+        inputs[present] = stochastic_many(numbers[present], domain.low, domain.high, missing, source=source)
+        return inputs
+
+    def number_of(self, values: Sequence[object]) -> float | None:
+        """Return the number that the released mean is the mean of; see `Form.number_of`."""
+        if self.points is None:
+            return None
+        (value,) = values
+        domain = self.attribute.domain
+        if isinstance(domain, NumberDomain):
+            number = exact_number(value)
+            return float(number) if number is not None and domain.low <= number <= domain.high else None
+        assert self.mapping is not None  # noqa: S101 - `check` refuses that
+        place = int(self.mapping[self.attribute.index_of(value)])
+        return None if place == self.inputs - 1 else float(self.points[place])
 
     def estimator(self, channel: Channel) -> estimation.AnyEstimator:
         """Return the unbiased estimator of the channel, categories and points."""

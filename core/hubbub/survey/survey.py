@@ -25,7 +25,8 @@ from hubbub.wire.report import DIGEST_BYTES
 
 if TYPE_CHECKING:
     from hubbub.survey.choice import Choice
-    from hubbub.survey.forms import AnyEstimator, Form
+    from hubbub.survey.form import Form
+    from hubbub.survey.forms import AnyEstimator
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from hubbub.errors import WireError
 from hubbub.filter.query import MAX_CELLS
 from hubbub.numeric.randomness import Source
 from hubbub.survey.domain import MAX_SIZE, Attribute, NumberDomain
+from hubbub.survey.form import BaseForm
 from hubbub.survey.rules import MAX_NAME_CHARACTERS, MISSING, Rules, check_attributes, check_names
 from hubbub.wire import packing
 
@@ -37,7 +38,7 @@ _BETWEEN: Final = " / "
 
 
 @dataclass(frozen=True, eq=False)
-class CrossTable:
+class CrossTable(BaseForm):
     """Several attributes, and how each is read.
 
     Attributes:
@@ -66,24 +67,9 @@ class CrossTable:
         """K, the number of combinations."""
         return math.prod(self.shape)
 
-    noun: ClassVar[str] = "value"
-    """The word for what an answer tells apart, for the owner of a device."""
-
-    cost: ClassVar[str] = ""
-    """The sentence about the cost of an answer beside its loss; "" where there is nothing to add."""
-
     def asks_for(self, attributes: Sequence[str]) -> str:
         """Return what the owner of a device reads that it asks for: all of them in one answer."""
         return f"at once: {'; '.join(attributes)}"
-
-    def description(self, channel: Channel) -> str:
-        """Return how an answer is made, for the owner of a device."""
-        return channel.description
-
-    @property
-    def alone(self) -> bool:
-        """False: it is a field of the canonical layout of forms."""
-        return False
 
     def check(self, rules: Rules, channel: Channel) -> None:
         """Refuse what does not fit together.
@@ -161,16 +147,6 @@ class CrossTable:
         rows: NDArray[np.intp] = np.stack(encodings) + offsets[:, None]
         rows.setflags(write=False)
         return rows
-
-    @property
-    def grid_points(self) -> None:
-        """No grid is asked about."""
-        return
-
-    @property
-    def points(self) -> None:
-        """A combination stands for no number."""
-        return
 
     def input_of(self, values: Sequence[object], source: Source) -> int:
         """Return the channel's input for one value per attribute; see `Survey.input_of`."""

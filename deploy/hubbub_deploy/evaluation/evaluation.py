@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hubbub
-from hubbub.survey import Score
 
 
 @dataclass(frozen=True)
@@ -56,19 +55,16 @@ def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
     A number counts at the grid points around it in the proportions of its stochastic rounding, which is
     what the channel's inputs are on average; the mean is that of the numbers themselves.
     """
-    if isinstance(survey.form, Score):
-        held = (value if isinstance(value, tuple) else (value,) for value in values)
-        scores = [survey.form.score(numbers) for numbers in held]
-        return Truth(np.empty(0), np.empty(0), float(np.mean(scores)) if scores else None)
+    held = [value if isinstance(value, tuple) else (value,) for value in values]
+    numbers = [number for each in held if (number := survey.form.number_of(each)) is not None]
+    mean = float(np.mean(numbers)) if numbers else None
+    if not survey.form.tells_values:
+        return Truth(np.empty(0), np.empty(0), mean)
     inputs = len(survey.input_labels)
     shares = np.zeros(inputs, dtype=np.float64)
-    numbers: list[float] = []
     if survey.points is None or survey.mapping is not None:
-        for value in values:
-            chosen = survey.input_of(*value) if isinstance(value, tuple) else survey.input_of(value)
-            shares[chosen] += 1.0
-            if survey.points is not None and chosen != survey.missing_input:
-                numbers.append(float(survey.points[chosen]))
+        for each in held:
+            shares[survey.input_of(*each)] += 1.0
     else:
         grid = np.asarray(survey.points[: survey.missing_input], dtype=np.float64)
         low, high, step = grid[0], grid[-1], grid[1] - grid[0]
@@ -80,12 +76,10 @@ def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
             below = min(int(place), len(grid) - 2)
             shares[below] += 1.0 - (place - below)
             shares[below + 1] += place - below
-            numbers.append(float(value))
     shares /= max(len(values), 1)
     categories = np.zeros(len(survey.category_names), dtype=np.float64)
     for margin in np.atleast_2d(survey.category_of):
         np.add.at(categories, margin, shares)
-    mean = float(np.mean(numbers)) if survey.points is not None and numbers else None
     return Truth(shares, categories, mean)
 
 

@@ -96,9 +96,7 @@ def _read(value: object) -> str:
 
 def _symbols(channel: Channel) -> dict[str, int]:
     """Return the kind of a report's symbol: so many numbers, or sets of so many cells."""
-    from hubbub.channels import SetChannel  # noqa: PLC0415
-
-    if isinstance(channel, SetChannel):
+    if channel.width:
         return {"cells": channel.bins, "symbol_bytes": channel.width}
     return {"outputs": channel.bins}
 

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal, cast
 import numpy as np
 
 from hubbub import Survey
-from hubbub.channels import FiniteChannel
 from hubbub.design import (
     Accuracy,
     Candidate,
@@ -26,7 +25,6 @@ from hubbub.design import (
     measured,
     measured_by_category,
 )
-from hubbub.survey import Single
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.errors import DeployError
 
@@ -226,7 +224,7 @@ def run(settings: DesignSettings) -> int:
             own sentence.
     """
     survey = Survey.load(settings.file)
-    if not isinstance(survey.form, Single):
+    if not survey.form.alone:
         for name in ("objective", "plot", "write"):
             if getattr(settings, name) is not None:
                 value = getattr(settings, name)
@@ -298,7 +296,7 @@ def _facts(candidate: Candidate, design: SurveyDesign) -> dict[str, Any]:
     return facts | {
         "epsilon": channel.epsilon,
         "inputs": channel.inputs,
-        "outputs": channel.outputs if isinstance(channel, FiniteChannel) else None,
+        "outputs": None if channel.width else channel.bins,
         "bytes_per_report": weighed.bytes_per_report,
         "standard_error": {
             "value": _finite(known.value),

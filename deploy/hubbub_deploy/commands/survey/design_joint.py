@@ -10,9 +10,7 @@ import numpy as np
 
 from hubbub import Survey
 from hubbub.authoring import TABLE_MECHANISMS
-from hubbub.channels import FiniteChannel
 from hubbub.design import Workload, accuracy, compare, report_bytes
-from hubbub.survey import Score
 
 INTERVAL_95: Final = 1.959963984540054
 """Half the width of a 95 % interval, in standard errors."""
@@ -39,18 +37,18 @@ def facts(survey: Survey, participation: float) -> dict[str, Any]:
         "epsilon": survey.channel.epsilon,
         "mechanism": survey.channel.kind,
         "inputs": inputs,
-        "outputs": survey.channel.outputs if isinstance(survey.channel, FiniteChannel) else None,
+        "outputs": None if survey.channel.width else survey.channel.bins,
         "bytes_per_report": report_bytes(survey.channel),
     }
-    if isinstance(survey.form, Score) and isinstance(survey.channel, FiniteChannel):
+    rows, ends = survey.channel.probabilities(), survey.points
+    if not survey.form.tells_values and rows is not None and ends is not None:
         width = float(half.mean_high or 0.0) - float(half.mean_low or 0.0)
-        rows = survey.channel.weights() / survey.channel.total
         return found | {
             "standard_error": {"value": None, "category": None, "mean": estimate.mean_error},
             "leverage": float(np.abs(np.linalg.inv(rows)).max()),
             "alternatives": [],
-            "sentence": f"With {devices:,} devices, the mean score, {survey.form.low:g} to "
-            f"{survey.form.high:g}, is known to ±{width / 2:.3g} or better (95 % intervals).",
+            "sentence": f"With {devices:,} devices, the mean score, {ends[0]:g} to "
+            f"{ends[1]:g}, is known to ±{width / 2:.3g} or better (95 % intervals).",
         }
     cell, margin = (
         math.sqrt(float(np.mean(errors**2))) for errors in (estimate.value_errors, estimate.category_errors)

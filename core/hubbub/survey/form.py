@@ -1,0 +1,168 @@
+"""The form of a survey: what it asks for, and how the answer becomes an input of its channel.
+
+A form is one module, with a class that does what `Form` says, and one line of `forms`; docs/extending.md
+shows one being added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels.channel import Channel
+from hubbub.numeric.randomness import Source
+from hubbub.survey.domain import Attribute
+from hubbub.survey.rules import Rules
+
+if TYPE_CHECKING:
+    from hubbub.filter import Regression
+    from hubbub.survey.forms import AnyEstimator
+
+
+class Form(Protocol):
+    """The members that every form has; `BaseForm` gives those that most forms have in common."""
+
+    noun: ClassVar[str]
+    """The word for what an answer tells apart, for the owner of a device."""
+
+    cost: ClassVar[str]
+    """The sentence about the cost of an answer beside its loss; "" where there is nothing to add."""
+
+    alone: ClassVar[bool]
+    """True if it asks for one attribute, and has the canonical layout of one."""
+
+    tells_values: ClassVar[bool]
+    """True if frequencies can be told from its answers; False if nothing but a mean can."""
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The attributes that it asks for."""
+
+    @property
+    def mapping(self) -> NDArray[np.intp] | None:
+        """Input of every combination of indices, an axis of size + 1 per attribute, missing last on each.
+
+        None where a device works the input out of numbers: see `input_of` and `shared_point`.
+        """
+
+    @property
+    def grid_points(self) -> int | None:
+        """Points of a number's grid; None for any other form."""
+
+    @property
+    def input_labels(self) -> tuple[str, ...]:
+        """Names of the K inputs."""
+
+    @property
+    def category_names(self) -> tuple[str, ...]:
+        """Names of the m categories."""
+
+    @property
+    def category_of(self) -> NDArray[np.intp]:
+        """Category of every input, shape (K,), or one row per margin, shape (margins, K)."""
+
+    @property
+    def points(self) -> NDArray[np.float64] | None:
+        """The number that each input stands for, shape (K,), nan at missing; None without numbers."""
+
+    @property
+    def shared_point(self) -> tuple[float, ...] | None:
+        """The facts by which memoised answers of two surveys without `mapping` read the same point.
+
+        Two surveys of the same attributes and the same shared point have one coordinate in the privacy
+        filter. None where every survey has a draw of its own.
+        """
+
+    def asks_for(self, attributes: Sequence[str]) -> str:
+        """Return what the owner of a device reads that it asks for.
+
+        Args:
+            attributes: The attributes, each in words.
+        """
+
+    def description(self, channel: Channel) -> str:
+        """Return how an answer is made, for the owner of a device."""
+
+    def check(self, rules: Rules, channel: Channel) -> None:
+        """Refuse what does not fit together.
+
+        Raises:
+            SurveyError: If the parts of the form break a rule, or are not those of the channel.
+        """
+
+    def likelihood(self, channel: Channel) -> Channel | Regression:
+        """Return the law of the answers as the privacy filter reads it."""
+
+    def input_of(self, values: Sequence[object], source: Source) -> int:
+        """Return the channel's input for one value per attribute; see `Survey.input_of`."""
+
+    def inputs_of(self, columns: Sequence[NDArray[np.float64]], source: Source) -> NDArray[np.intp]:
+        """Return the inputs of many devices, shape (n,), where there is no `mapping`; for simulation.
+
+        Args:
+            columns: The numbers of each attribute, shape (n,), float, nan where missing, else in its domain.
+            source: Where the bytes come from.
+        """
+
+    def number_of(self, values: Sequence[object]) -> float | None:
+        """Return the number that the released mean is the mean of, for one value per attribute.
+
+        None where the device has none, or the form has no numbers.
+        """
+
+    def estimator(self, channel: Channel) -> AnyEstimator:
+        """Return the unbiased estimator of what the form asks for."""
+
+    def to_spec(self) -> list[object]:
+        """Return the form as plain values that msgpack carries."""
+
+
+class BaseForm:
+    """The members that most forms have in common."""
+
+    noun: ClassVar[str] = "value"
+    """The word for what an answer tells apart, for the owner of a device."""
+
+    cost: ClassVar[str] = ""
+    """The sentence about the cost of an answer beside its loss; "" where there is nothing to add."""
+
+    alone: ClassVar[bool] = False
+    """True if it asks for one attribute, and has the canonical layout of one."""
+
+    tells_values: ClassVar[bool] = True
+    """True if frequencies can be told from its answers; False if nothing but a mean can."""
+
+    @property
+    def grid_points(self) -> int | None:
+        """None: no grid is asked about."""
+        return None
+
+    @property
+    def points(self) -> NDArray[np.float64] | None:
+        """None: an input stands for no number."""
+        return None
+
+    @property
+    def shared_point(self) -> tuple[float, ...] | None:
+        """None: every survey has a draw of its own, or reads stored values by `mapping`."""
+        return None
+
+    def description(self, channel: Channel) -> str:
+        """Return how an answer is made, for the owner of a device: the channel's own sentence."""
+        return channel.description
+
+    def likelihood(self, channel: Channel) -> Channel | Regression:
+        """Return the law of the answers as the privacy filter reads it: the channel's own."""
+        return channel
+
+    def inputs_of(self, columns: Sequence[NDArray[np.float64]], source: Source) -> NDArray[np.intp]:
+        """Raise: this form's inputs are found by `mapping`."""
+        raise NotImplementedError("a form without a mapping must work its inputs out of numbers")
+
+    def number_of(self, values: Sequence[object]) -> float | None:
+        """Return None: the form has no mean."""
+        del values
+        return None
