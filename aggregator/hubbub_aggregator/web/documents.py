@@ -152,13 +152,18 @@ class RenderedSnapshot:
     _bodies: OrderedDict[Hashable, bytes] = field(default_factory=OrderedDict, compare=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
+    def known_body(self, key: Hashable) -> bytes | None:
+        """Return the body of a key if it is rendered already: no thread is needed for it."""
+        with self._lock:
+            if key in self._bodies:
+                self._bodies.move_to_end(key)
+            return self._bodies.get(key)
+
     def body(self, key: Hashable, render: Callable[[], bytes]) -> bytes:
         """Return the body of a key, rendered once; the RENDERED bodies used last are kept."""
-        with self._lock:
-            known = self._bodies.get(key)
-            if known is not None:
-                self._bodies.move_to_end(key)
-                return known
+        known = self.known_body(key)
+        if known is not None:
+            return known
         made = render()
         with self._lock:
             self._bodies[key] = made

@@ -9,69 +9,17 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
 import pytest
+from asgi_reader import DIGEST, Answer, ask, get, scope
 from shown_view import ShownView, round_of, row, snapshot_of, survey_of
 from starlette.types import ASGIApp, Message
 
 from hubbub_aggregator.web import documents
 from hubbub_aggregator.web.api import create_app
 from hubbub_aggregator.web.view import LiveView
-
-DIGEST = "0123456789abcdef0123456789abcdef"
-
-
-@dataclass
-class Answer:
-    status: int = 0
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-async def ask(app: ASGIApp, path: str, *, method: str = "GET", **headers: str) -> Answer:
-    answer = Answer()
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: dict[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            answer.status = message["status"]
-            answer.headers = {k.decode(): v.decode() for k, v in message["headers"]}
-        else:
-            answer.body += message.get("body", b"")
-
-    await app(_scope(path, method, headers), receive, send)
-    return answer
-
-
-def _scope(path: str, method: str, headers: dict[str, str]) -> dict[str, Any]:
-    path, _, query = path.partition("?")
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "method": method,
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "root_path": "",
-        "query_string": query.encode(),
-        "headers": [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 80),
-    }
-
-
-def get(app: ASGIApp, path: str, **more: str) -> Answer:
-    return asyncio.run(ask(app, path, **more))
 
 
 class Listener:
@@ -99,7 +47,7 @@ class Listener:
                 if not message.get("more_body"):
                     self._sent.put_nowait(None)
 
-        self._task = asyncio.create_task(self._app(_scope(self._path, "GET", self._headers), receive, send))
+        self._task = asyncio.create_task(self._app(scope(self._path, "GET", self._headers), receive, send))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -209,14 +157,17 @@ def test_a_suppressed_round_leaves_without_estimates_even_if_the_view_holds_them
 def test_what_is_not_there_is_answered_in_json(path: str, subject: str, value: str) -> None:
     answer = get(create_app(ShownView(one_survey())), path)
     assert answer.status == 404
-    assert answer.headers["content-type"].startswith("application/json")
-    assert set(answer.json) == {"subject", "rule", "value"}
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert set(answer.json) == {"type", "title", "status", "detail", "subject", "rule", "value"}
+    assert (answer.json["status"], answer.json["title"]) == (404, "Not Found")
+    assert answer.json["detail"] == f"{subject} {answer.json['rule']}, got {value}"
     assert (answer.json["subject"], answer.json["value"]) == (subject, value)
 
 
 def test_other_methods_are_refused_in_json() -> None:
     answer = get(create_app(ShownView()), "/api/live", method="POST")
     assert (answer.status, answer.json["subject"], answer.json["value"]) == (405, "method", "POST")
+    assert {name.strip() for name in answer.headers["allow"].split(",")} == {"GET", "HEAD"}
 
 
 def test_health_and_metrics_say_that_no_round_is_sealed() -> None:
@@ -254,7 +205,7 @@ def test_a_failing_view_is_a_500_that_does_not_tell_why() -> None:
             answer.body += message.get("body", b"")
 
         with pytest.raises(RuntimeError):  # raised again for the server's log
-            await create_app(Broken())(_scope("/api/live", "GET", {}), receive, send)
+            await create_app(Broken())(scope("/api/live", "GET", {}), receive, send)
         return answer
 
     answer = asyncio.run(collect())
@@ -592,7 +543,7 @@ def test_a_head_of_the_stream_is_answered_and_holds_no_stream() -> None:
                 answer.headers = {k.decode(): v.decode() for k, v in message["headers"]}
             answer.body += message.get("body", b"")
 
-        await app(_scope("/api/events", "HEAD", {}), receive, send)
+        await app(scope("/api/events", "HEAD", {}), receive, send)
         return answer
 
     async def run() -> None:
