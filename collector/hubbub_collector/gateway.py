@@ -16,6 +16,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -42,6 +43,7 @@ from hubbub_collector.connection import SENDER
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.list_file import ListFile
 from hubbub_collector.metrics import GatewayCollector, Metrics
+from hubbub_collector.problems import PROBLEM, problem, refused
 from hubbub_collector.settings import GatewaySettings
 from hubbub_topic import Log
 
@@ -139,7 +141,8 @@ class Gateway:
         except HungUp:
             return
         except Refusal as refusal:
-            status, body, headers = refusal.status, str(refusal).encode(), (*_TEXT_HEADERS, *refusal.headers)
+            status, headers = refusal.status, (*_PROBLEM_HEADERS, *refusal.headers)
+            body = problem(status, str(refusal))
         self.metrics.uploads[status] += 1
         headers = [*headers, (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -231,7 +234,7 @@ class Gateway:
 
 # Nothing about caching: of a POST, nothing is kept that does not say that it may be.
 _OUTCOME_HEADERS: Final[Headers] = ((b"content-type", MSGPACK.encode()),)
-_TEXT_HEADERS: Final[Headers] = ((b"content-type", b"text/plain; charset=utf-8"),)
+_PROBLEM_HEADERS: Final[Headers] = ((b"content-type", PROBLEM.encode()),)
 
 _UPLOADS: Final = "/v1/reports"
 
@@ -309,6 +312,7 @@ def create_app(
             Route("/metrics", gateway.metrics_page),
         ],
         lifespan=lifespan,
+        exception_handlers={HTTPException: refused},
     )
     app.gateway = app.state.gateway = gateway
     return app

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import BaseRoute, Match, Mount
+from starlette.types import Scope
 
 from hubbub_aggregator import web
 from hubbub_aggregator.web import LiveView
@@ -88,6 +89,18 @@ def run(server: uvicorn.Server, listener: socket.socket, *, name: str) -> None:
         raise DeployError(f"the {name} did not start; the lines above say why") from stop
 
 
+class _Rest(Mount):
+    """A mount of all paths that no route before it has, whatever the method.
+
+    The router takes the first partial match where no match is full: a route's path with another method (405)
+    comes before this.
+    """
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        found, child = super().matches(scope)
+        return (Match.PARTIAL if found is Match.FULL else found), child
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageServer:
     """A process that shows a view over HTTP while a thread of its own works on what it shows.
@@ -141,8 +154,10 @@ class PageServer:
                 announce(base_url(host, listener))
                 yield
 
-        page = Mount("/", web.create_app(self.view, closing=lambda: server.should_exit))
-        app = Starlette(routes=[*self.routes, page], lifespan=lifespan)
+        page = _Rest("/", web.create_app(self.view, closing=lambda: server.should_exit))
+        app = Starlette(
+            routes=[*self.routes, page], lifespan=lifespan, exception_handlers=web.PROBLEM_HANDLERS
+        )
         server = create_server(app, host=host, port=listener.getsockname()[1], settings=self.settings)
         with stopping_politely(server):
             try:

@@ -54,6 +54,9 @@ class Device:
         self.port = port
         self._pool = urllib3.HTTPConnectionPool("127.0.0.1", port, retries=False, timeout=20, maxsize=8)
 
+    def ask(self, method: str, path: str, body: bytes | None) -> urllib3.BaseHTTPResponse:
+        return self._pool.request(method, path, body=body)
+
     def get(self, path: str) -> urllib3.BaseHTTPResponse:
         return self._pool.request("GET", path)
 
@@ -504,7 +507,32 @@ def test_stopping_finishes_what_waits(log: GatedLog) -> None:
 
 def test_a_get_on_reports_is_405(log: GatedLog) -> None:
     with serving(log) as device:
-        assert device.get("/v1/reports").status == 405
+        answer = device.get("/v1/reports")
+        assert (answer.status, answer.headers["allow"]) == (405, "POST")
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["detail"] == "method must be POST, got GET"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("POST", "/v1/reports", b"\xc1", 400),
+        ("POST", "/v1/reports", bytes(2**20), 413),
+        ("DELETE", "/v1/surveys", None, 405),
+        ("GET", "/v1/nothing", None, 404),
+    ],
+)
+def test_refusals_are_problems(
+    log: GatedLog, method: str, path: str, body: bytes | None, status: int
+) -> None:
+    with serving(log) as device:
+        answer = device.ask(method, path, body)
+        assert answer.status == status
+        assert answer.headers["content-type"] == "application/problem+json"
+        found = answer.json()
+        assert found["status"] == status
+        assert found["title"] == http.client.responses[status]
+        assert found["detail"]
 
 
 # A gateway in a process of its own. argv: log file, and when it dies by itself: never, or at the first append

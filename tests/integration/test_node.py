@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,15 @@ def visits(tmp_path: Path) -> Path:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
+
+
+@pytest.fixture(scope="module")
+def node_of_labels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    folder = tmp_path_factory.mktemp("node")
+    survey = folder / "labels.toml"
+    survey.write_text(now_open(LABELS, "rounds = 3"), encoding="utf-8")
+    with node(folder / "data", survey) as (_, port):
+        yield port
 
 
 def request(port: int, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
@@ -313,7 +322,7 @@ def test_hostile_requests_leave_the_node_as_it_was(labels: Path, data: Path) -> 
         for body in (b"", b"\xc1", b"\x92\x01\x91" * 9000, b"\xdd\xff\xff\xff\xff", bytes(64 * 2**10)):
             statuses.add(request(port, "POST", "/v1/reports", body)[0])
         assert statuses == {400}
-        assert request(port, "DELETE", "/v1/reports")[0] in (404, 405)
+        assert request(port, "DELETE", "/v1/reports")[0] == 405
         for path in (
             "/v1/reports/..%2f",
             "/page/..%2f..%2fnode.py",
@@ -340,6 +349,31 @@ def test_hostile_requests_leave_the_node_as_it_was(labels: Path, data: Path) -> 
         assert asked_to_stop(process)[0] == 0
         # Of requests that are no HTTP the server says so much, and nothing of their senders.
         assert set(process.stderr.read().splitlines()) <= {"Invalid HTTP request received."}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allowed"),
+    [
+        ("GET", "/v1/reports", 405, {"POST"}),
+        ("POST", "/v1/surveys", 405, {"GET", "HEAD"}),
+        ("DELETE", "/healthz", 405, {"GET", "HEAD"}),
+        ("POST", "/api/live", 405, {"GET", "HEAD"}),
+        ("POST", "/", 405, {"GET", "HEAD"}),
+        ("GET", "/v1/nothing", 404, None),
+    ],
+)
+def test_a_known_path_says_its_methods_and_an_unknown_one_is_a_problem(
+    node_of_labels: int, method: str, path: str, status: int, allowed: set[str] | None
+) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", node_of_labels, timeout=10)
+    connection.request(method, path)
+    reply = connection.getresponse()
+    found = json.loads(reply.read())
+    connection.close()
+    assert (reply.status, found["status"]) == (status, status)
+    assert reply.headers["content-type"] == "application/problem+json"
+    if allowed is not None:
+        assert {name.strip() for name in reply.headers["allow"].split(",")} == allowed
 
 
 def drown(port: int) -> None:

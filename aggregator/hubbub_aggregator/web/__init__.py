@@ -6,9 +6,11 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_aggregator.web.api import create_app
+    from hubbub_aggregator.web.responses import PROBLEM_HANDLERS
     from hubbub_aggregator.web.view import LiveView, compose, total_of
 
 __all__ = [
+    "PROBLEM_HANDLERS",
     "LiveView",
     "compose",
     "create_app",
@@ -19,6 +21,7 @@ attach(
     __name__,
     {
         "hubbub_aggregator.web.api": ("create_app",),
+        "hubbub_aggregator.web.responses": ("PROBLEM_HANDLERS",),
         "hubbub_aggregator.web.view": (
             "LiveView",
             "compose",

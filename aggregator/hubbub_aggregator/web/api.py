@@ -10,9 +10,9 @@
     GET /healthz                              503 while no round is sealed because clocks differ, else 200
     GET /metrics                              hubbub_sealing, hubbub_following: 1 or 0, for Prometheus
 
-What is refused is a problem (RFC 9457) with `subject`, `rule` and `value`. Every document has an entity tag and
-`Cache-Control: no-cache`: a browser may keep it, and asks before showing it again. Sealed rounds too, for a
-demo that starts anew at the same address may seal other numbers under the same survey.
+What is refused is a problem (RFC 9457) with `subject`, `rule` and `value`. Every document has an entity tag
+and `Cache-Control: no-cache`: a browser may keep it, and asks before showing it again. Sealed rounds too, for
+a demo that starts anew at the same address may seal other numbers under the same survey.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -45,11 +44,10 @@ from hubbub_aggregator.web.responses import (
     CSV,
     GZIP_BYTES,
     JSON,
+    PROBLEM_HANDLERS,
     compress,
     document,
-    failed,
     problem,
-    refused,
     rendered,
 )
 from hubbub_aggregator.web.snapshot_cache import SnapshotCache
@@ -186,7 +184,7 @@ def create_app(
             Route("/metrics", metrics),
         ],
         middleware=[Middleware(_SafeHeaders)],
-        exception_handlers={HTTPException: refused, Exception: failed},
+        exception_handlers=PROBLEM_HANDLERS,
     )
 
 

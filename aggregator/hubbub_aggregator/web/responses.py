@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from http import HTTPStatus
 
 from anyio import to_thread
@@ -149,3 +149,10 @@ async def refused(request: Request, error: Exception) -> Response:
 async def failed(request: Request, error: Exception) -> Response:
     """Answer 500 without the error itself, whose text could hold what no reader should see."""
     return problem(500, "server", "must not fail; the log of the server says why", request.url.path)
+
+
+PROBLEM_HANDLERS: Mapping[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
+    HTTPException: refused,
+    Exception: failed,
+}
+"""Starlette's handlers that answer every error as a problem; for an application around the API's, too."""
