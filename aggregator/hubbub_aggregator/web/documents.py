@@ -7,18 +7,17 @@ whatever a view holds.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import zip_longest
 from typing import Any
+
+from hubbub_aggregator.export import csv_pieces, tidy_rows
 
 Document = Mapping[str, Any]
 
@@ -48,7 +47,6 @@ _CSV_COLUMNS = (
     "level",
     "bias_bound",
 )
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def to_json(document: object) -> bytes:
@@ -78,39 +76,16 @@ def without_suppressed(round_document: Document) -> dict[str, Any]:
 
 
 def to_csv(round_document: Document) -> bytes:
-    """Return one round as CSV: a row per value, per category, and one for the mean.
+    """Return the raw view of one round as CSV: a row per value, per category, and one for the mean.
 
+    The columns are those of `/api/surveys`, which stay as they are; `/api/v1` has all of the export's.
     Frequencies are raw and unclamped, as fractions of 1; the mean is in the attribute's own unit. The bias
     bound is that of the round's enrolment, empty where none is known. A
     suppressed round has a header and no rows. A label that a spreadsheet would take for a formula gets a
     leading apostrophe.
     """
-    document = without_suppressed(round_document)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(_CSV_COLUMNS)
-    survey = document.get("survey", {})
-    facts = [
-        _cell(survey.get("id")),
-        survey.get("version"),
-        survey.get("digest"),
-        document.get("round"),
-        "true" if document.get("sealed") else "false",
-        document.get("devices"),
-    ]
-    for kind, row, bias in _rows(document):
-        writer.writerow(
-            [
-                *facts,
-                kind,
-                _cell(row.get("label")),
-                _cell(row.get("category")),
-                *(row.get(key) for key in ("estimate", "error", "low", "high")),
-                document.get("level"),
-                bias,
-            ]
-        )
-    return out.getvalue().encode("utf-8")
+    rows = tidy_rows([without_suppressed(round_document)], views=["raw"])
+    return b"".join(csv_pieces(rows, columns=_CSV_COLUMNS))
 
 
 def csv_name(round_document: Document) -> str:
@@ -118,24 +93,6 @@ def csv_name(round_document: Document) -> str:
     survey = round_document.get("survey", {})
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(survey.get("id", "survey"))).strip(".-") or "survey"
     return f"{name[:80]}-v{int(survey.get('version', 0))}-round-{int(round_document.get('round', 0))}.csv"
-
-
-def _rows(document: Document) -> Iterator[tuple[str, Document, float | None]]:
-    """Return every row with its kind, and its bias bound where there is one."""
-    bias = (document.get("enrolment") or {}).get("bias") or {}
-    for kind, rows in (("value", "values"), ("category", "categories")):
-        for row, bound in zip_longest(document.get(rows) or (), bias.get(rows) or ()):
-            yield kind, row, bound
-    mean = document.get("mean")
-    if mean:
-        yield "mean", mean, None
-
-
-def _cell(value: object) -> str:
-    text = "" if value is None else str(value)
-    if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _NUMBER.fullmatch(text):
-        return "'" + text
-    return text
 
 
 @dataclass(frozen=True)

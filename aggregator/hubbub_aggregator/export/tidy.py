@@ -1,0 +1,132 @@
+"""Releases as tidy rows: one row per round, view and cell, the same columns in CSV, Parquet and notebooks.
+
+The estimates of a release are its *raw* view: unbiased, so they may be negative, and only they have errors
+and intervals. The *consistent* view is a distribution beside them, without intervals. A round below its
+minimum cohort has no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+Document: TypeAlias = Mapping[str, Any]
+Row: TypeAlias = dict[str, Any]
+View: TypeAlias = Literal["raw", "consistent"]
+
+VIEWS: Final[tuple[View, ...]] = ("raw", "consistent")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the tidy table.
+
+    Attributes:
+        name: Its name, everywhere.
+        sql: Its type in a database.
+        meaning: What it holds, a phrase.
+    """
+
+    name: str
+    sql: str
+    meaning: str
+
+
+COLUMNS: Final = (
+    Column("survey", "VARCHAR", "the survey's id"),
+    Column("version", "INTEGER", "the survey's version"),
+    Column("digest", "VARCHAR", "the survey's digest, 32 hexadecimal digits"),
+    Column("round", "INTEGER", "the round, from 0"),
+    Column("start", "TIMESTAMPTZ", "when the round begins, UTC"),
+    Column("end", "TIMESTAMPTZ", "when the round ends, UTC"),
+    Column("sealed", "BOOLEAN", "true for a release, which is final"),
+    Column("devices", "BIGINT", "reports behind the estimates"),
+    Column("kind", "VARCHAR", "value, category or mean"),
+    Column("label", "VARCHAR", "the value's or category's name; empty for a mean"),
+    Column("category", "VARCHAR", "the category of a value"),
+    Column("view", "VARCHAR", "raw or consistent"),
+    Column("estimate", "DOUBLE", "a fraction of 1; a mean in the attribute's unit"),
+    Column("standard_error", "DOUBLE", "the standard error of a raw estimate"),
+    Column("low", "DOUBLE", "the lower end of a raw estimate's interval"),
+    Column("high", "DOUBLE", "the upper end of a raw estimate's interval"),
+    Column("level", "DOUBLE", "the confidence of the interval"),
+    Column("bias_bound", "DOUBLE", "the most that those who are absent can make of it"),
+    Column("poison_margin", "DOUBLE", "forged reports that would move it out of its interval"),
+    Column("epsilon", "DOUBLE", "the certified epsilon of one report"),
+)
+
+
+def tidy_rows(documents: Iterable[Document], *, views: Sequence[str] = VIEWS) -> Iterator[Row]:
+    """Yield the rows of rounds, each with every column of COLUMNS.
+
+    Args:
+        documents: Rounds in the shape of `hubbub_aggregator.web.view`.
+        views: The views to give, in this order.
+    """
+    for document in documents:
+        facts = _facts(document)
+        for view in views:
+            for cell in _raw(document) if view == "raw" else _consistent(document):
+                yield facts | cell
+
+
+def _facts(document: Document) -> Row:
+    survey = document.get("survey", {})
+    facts: Row = dict.fromkeys(column.name for column in COLUMNS)
+    facts |= {
+        "survey": survey.get("id"),
+        "version": survey.get("version"),
+        "digest": survey.get("digest"),
+        "epsilon": (document.get("epsilon") or {}).get("certified"),
+    }
+    facts |= {key: document.get(key) for key in ("round", "start", "end", "devices")}
+    facts["sealed"] = bool(document.get("sealed"))
+    return facts
+
+
+def _raw(document: Document) -> Iterator[Row]:
+    if document.get("suppressed"):
+        return
+    bias = (document.get("enrolment") or {}).get("bias") or {}
+    margin = document.get("poison_margin") or {}
+    for kind, key in (("value", "values"), ("category", "categories")):
+        bounds, margins = bias.get(key) or (), margin.get(key) or ()
+        for place, cell in enumerate(document.get(key) or ()):
+            yield {
+                **_estimate(kind, cell, document),
+                "label": cell.get("label"),
+                "category": cell.get("category"),
+                "bias_bound": bounds[place] if place < len(bounds) else None,
+                "poison_margin": margins[place] if place < len(margins) else None,
+            }
+    if document.get("mean"):
+        yield _estimate("mean", document["mean"], document)
+
+
+def _estimate(kind: str, cell: Document, document: Document) -> Row:
+    return {
+        "kind": kind,
+        "view": "raw",
+        "estimate": cell.get("estimate"),
+        "standard_error": cell.get("error"),
+        "low": cell.get("low"),
+        "high": cell.get("high"),
+        "level": document.get("level"),
+    }
+
+
+def _consistent(document: Document) -> Iterator[Row]:
+    if document.get("suppressed"):
+        return
+    consistent = document.get("consistent") or {}
+    for kind, key in (("value", "values"), ("category", "categories")):
+        # An older release may lack the view; a newer one has a number per cell.
+        for cell, estimate in zip(document.get(key) or (), consistent.get(key) or (), strict=False):
+            yield {
+                "kind": kind,
+                "view": "consistent",
+                "label": cell.get("label"),
+                "category": cell.get("category"),
+                "estimate": estimate,
+            }
