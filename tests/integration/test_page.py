@@ -8,7 +8,9 @@ import os
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -591,3 +593,69 @@ def test_a_score_shows_its_mean_and_no_shares(browser, open_site) -> None:
     assert "Mean" in facts and "95 % interval" in plain(facts)
     assert not visible(browser, f"#survey-{A} .figures")
     assert not visible(browser, f"#survey-{A} .withheld")
+
+
+def scheduled(start_s: float, *rounds: dict[str, Any], of: int = 5, round_s: int = 3600) -> dict[str, Any]:
+    """A snapshot of one survey that begins at a time."""
+    survey = survey_of("visits", *rounds, digest=A)
+    start = datetime.fromtimestamp(start_s, UTC).isoformat().replace("+00:00", "Z")
+    survey["schedule"] = {"start": start, "round_s": round_s, "rounds": of}
+    return snapshot_of(survey)
+
+
+@pytest.mark.parametrize(
+    ("begins_in_s", "badge", "words"),
+    [
+        (3 * 3600 + 120, "Not begun", "Begins in 3 h, on "),
+        (-120, "Waiting", "Open: waiting for the first 200 devices. None has answered yet. It ends in 5 h"),
+        (-7 * 86400, "No answers", "UTC: nobody answered."),
+    ],
+)
+def test_a_survey_without_answers_says_so_and_shows_nothing_that_looks_like_a_result(
+    browser: Browser,
+    open_site: Callable[[dict[str, Any]], Site],
+    begins_in_s: float,
+    badge: str,
+    words: str,
+) -> None:
+    opened(browser, open_site(scheduled(time.time() + begins_in_s)))
+    until(browser, badge, lambda: text(browser, f"#survey-{A} .badge"))
+    assert words in text(browser, f"#survey-{A} .state")
+    for part in (".meter", ".fill", ".figures", ".withheld", ".under", ".links a", "select"):
+        assert not any(e.is_displayed() for e in browser.find_elements(By.CSS_SELECTOR, f"#survey-{A} {part}"))
+    facts = [e.text for e in browser.find_elements(By.CSS_SELECTOR, f"#survey-{A} .fact") if e.is_displayed()]
+    assert [fact.splitlines()[0] for fact in facts] == ["Privacy, per report", "Schedule"]
+    assert "5 rounds of 1 h" in facts[1] or "5 rounds of 60 min" in facts[1]
+
+
+def test_a_survey_that_nobody_has_answered_opens_its_card_with_the_first_round(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    site = open_site(scheduled(time.time() - 120))
+    opened(browser, site)
+    until(browser, "Waiting", lambda: text(browser, f"#survey-{A} .badge"))
+    site.view.publish(scheduled(time.time() - 120, health(0.42)))
+    until(browser, "42.00 ± 0.98 %", lambda: text(browser, f"#survey-{A} .values .number"))
+    assert visible(browser, f"#survey-{A} .links")
+
+
+def test_a_plan_of_no_devices_has_no_bar_that_could_be_full(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    survey = survey_of("visits", health(), digest=A, planned_devices=0)
+    opened(browser, open_site(snapshot_of(survey)))
+    until(browser, "1,000 accepted", lambda: text(browser, f"#survey-{A} .fact .more"))
+    assert not visible(browser, f"#survey-{A} .fact .meter")
+
+
+def test_answered_and_missing_are_one_line_where_there_are_no_categories(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    plain_survey = exactly(("yes", "answered", 0.5), ("no", "answered", 0.3), ("missing", "missing", 0.2))
+    opened(browser, open_site(two(plain_survey, visits())))
+    until(browser, True, lambda: visible(browser, f"#survey-{A} .values"))
+    assert not visible(browser, f"#survey-{A} .categories")
+    facts = plain(browser.find_element(By.CSS_SELECTOR, f"#survey-{A} .facts").text)
+    assert "Answered\n80.00 ± 0.98 %\nmissing 20.00 ± 0.98 %" in facts
+    assert visible(browser, f"#survey-{B} .categories")
+    assert "Answered" not in browser.find_element(By.CSS_SELECTOR, f"#survey-{B} .facts").text

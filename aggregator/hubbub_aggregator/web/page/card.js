@@ -1,9 +1,11 @@
 // One survey: which round is shown, its state, its facts, its charts, its accounting.
 
+import { now } from "./clock.js";
 import { el, setText, show } from "./dom.js";
 import { ShareFigure } from "./figure.js";
-import { count, epsilon, isKnown, plural, quantity, when } from "./format.js";
+import { count, epsilon, isKnown, plural, quantity, share, when } from "./format.js";
 import { Identity } from "./identity.js";
+import { BADGES, firstEstimate, span, stageOf, surveyState } from "./states.js";
 
 const NEWEST = "newest";
 const OLDER = "older"; // a line that cannot be chosen: the live document lists the newest rounds only
@@ -23,10 +25,12 @@ export class Card {
     this.facts = el("dl", { class: "facts" });
     this.devices = this.#fact("Devices");
     this.bar = el("span", { class: "fill" });
-    this.devices.box.append(el("dd", { class: "meter", "aria-hidden": "true" }, this.bar));
+    this.meter = el("dd", { class: "meter", "aria-hidden": "true" }, this.bar);
+    this.devices.box.append(this.meter);
     this.privacy = this.#fact("Privacy, per report");
     this.mean = this.#fact("Mean");
     this.window = this.#fact("Round");
+    this.answered = this.#fact("Answered");
     this.categories = new ShareFigure("Category", "Categories");
     this.values = new ShareFigure("Value", "Values");
     this.withheld = el("div", { class: "withheld" });
@@ -40,11 +44,12 @@ export class Card {
     this.links = el("p", { class: "links small" }, this.json, this.csv);
     const accounting = el("h3", { class: "quiet-title" });
     setText(accounting, "Reports of this round");
+    this.under = el("div", { class: "under" }, el("div", {}, accounting, this.identity.element), this.links);
     this.element = el("article", { class: "card", id: `survey-${digest}`, "aria-labelledby": this.title.id },
       el("header", {}, el("div", { class: "names" }, this.title, this.origin),
         el("div", { class: "status" }, this.badge, this.choice)),
       this.state, this.facts, this.withheld, this.figures, this.absence,
-      el("div", { class: "under" }, el("div", {}, accounting, this.identity.element), this.links), this.news);
+      this.under, this.news);
   }
 
   #fact(name) {
@@ -64,6 +69,11 @@ export class Card {
     this.origin.title = `The digest of the compiled survey, which every report carries: ${survey.digest}`;
     this.#offerRounds();
     this.#refresh();
+  }
+
+  // Writes what time alone changes: begins in, ends in.
+  tick() {
+    if (this.survey) this.#drawState();
   }
 
   #choose() {
@@ -95,7 +105,10 @@ export class Card {
   // Draws the round at hand at once; fetches it first where the live document does not hold it in full.
   #refresh() {
     const { shown, rounds } = this.survey;
-    if (!shown) return;
+    if (!shown) {
+      this.#drawUnanswered();
+      return;
+    }
     const number = this.pinned ?? shown.round;
     const line = rounds.find((candidate) => candidate.round === number) ?? rounds[rounds.length - 1];
     setText(this.json, "JSON");
@@ -146,7 +159,7 @@ export class Card {
     const words = round.sealed ? `sealed, ${plural(round.devices, "device", "devices")}` : `provisional, ${plural(round.devices, "device", "devices")}`;
     // Where every value is its own category, one picture says it all.
     const same = categories.length === values.length && categories.every((row, i) => row.label === values[i].label);
-    const grouped = categories.length > 1 && !same;
+    const grouped = categories.length > 1 && !same && !answeredOnly(categories);
     show(this.categories.element, grouped);
     this.figures.classList.toggle("single", !grouped);
     this.figures.classList.toggle("few", values.length <= 12);
@@ -154,27 +167,55 @@ export class Card {
     this.values.update(values, round.mean && isKnown(round.mean) ? round.mean : null, words);
   }
 
+  // A survey that nobody answered yet, or ever: what it asks and when, and nothing that looks like a result.
+  #drawUnanswered() {
+    const { survey } = this;
+    this.round = null;
+    this.#drawState();
+    for (const node of [this.devices.box, this.mean.box, this.answered.box, this.withheld, this.figures, this.absence, this.under, this.news]) show(node, false);
+    this.#drawPrivacy(survey.epsilon);
+    const { schedule } = survey;
+    show(this.window.box, Boolean(schedule));
+    if (!schedule) return;
+    setText(this.window.title, "Schedule");
+    setText(this.window.main, `${plural(schedule.rounds, "round", "rounds")} of ${span(schedule.round_s)}`);
+    setText(this.window.more, `from ${when(schedule.start)} UTC`);
+  }
+
+  #drawState() {
+    const { stage, words } = surveyState(this.survey, this.round, now());
+    this.element.dataset.stage = stage;
+    setText(this.badge, BADGES[stage]);
+    setText(this.state, words + (this.round ? lostIn(this.round) : ""));
+  }
+
+  #drawPrivacy({ declared, certified }) {
+    setText(this.privacy.main, `ε ≤ ${epsilon(certified)}`);
+    setText(this.privacy.more, `certified; ${epsilon(declared)} declared`);
+    this.privacy.box.title = `declared ${declared}, certified ${certified}`;
+  }
+
   #drawFacts(round) {
     const { survey } = this;
-    const stage = stageOf(round);
-    this.element.dataset.stage = stage;
-    setText(this.badge, stage === "sealed" ? "Sealed" : stage === "withheld" ? "Withheld" : stage === "collecting" ? "Collecting" : "Provisional");
-    setText(this.state, this.#sentence(round, stage) + lostIn(round));
+    this.round = round;
+    this.#drawState();
+    for (const node of [this.devices.box, this.window.box, this.under]) show(node, true);
     const accepted = round.accounting.accepted;
     const planned = survey.planned_devices;
     setText(this.devices.main, count(round.suppressed ? accepted : round.devices));
     setText(this.devices.more, planned ? `${round.sealed ? "counted" : `${count(accepted)} accepted`}, ${count(planned)} planned` : `${count(accepted)} accepted`);
-    this.bar.style.width = `${Math.min(100, planned ? (100 * accepted) / planned : 100).toFixed(2)}%`;
-    setText(this.privacy.main, `ε ≤ ${epsilon(round.epsilon.certified)}`);
-    setText(this.privacy.more, `certified; ${epsilon(round.epsilon.declared)} declared`);
-    this.privacy.box.title = `declared ${round.epsilon.declared}, certified ${round.epsilon.certified}`;
+    show(this.meter, Boolean(planned)); // without a plan there is nothing to be full of
+    if (planned) this.bar.style.width = `${Math.min(100, (100 * accepted) / planned).toFixed(2)}%`;
+    this.#drawPrivacy(round.epsilon);
     const withMean = Boolean(round.mean) && isKnown(round.mean);
     show(this.mean.box, withMean);
     if (withMean) {
       setText(this.mean.main, quantity(round.mean).text);
       setText(this.mean.more, `95 % interval ${quantity(round.mean).interval}`);
     }
+    this.#drawAnswered(round.categories ?? []);
     const rounds = survey.schedule?.rounds;
+    setText(this.window.title, "Round");
     setText(this.window.main, rounds ? `${round.round + 1} of ${count(rounds)}` : String(round.round + 1));
     this.window.box.title = `round ${round.round} in JSON and CSV, which count from 0`;
     setText(this.window.more, `${when(round.start)} – ${when(round.end)} UTC`);
@@ -184,12 +225,14 @@ export class Card {
     this.#drawNews(round);
   }
 
-  #sentence(round, stage) {
-    const least = count(this.survey.minimum_cohort);
-    if (stage === "sealed") return `Final: ${plural(round.devices, "device was", "devices were")} counted, and these numbers will not change.`;
-    if (stage === "withheld") return "Final: too few devices answered, so this round has no estimates.";
-    if (stage === "collecting") return `Estimates start once ${least} devices have been counted and as many again after them.`;
-    return `Still counting: estimates as of ${plural(round.as_of ?? round.devices, "device", "devices")}, moving in steps of at least ${least}.`;
+  // Who gave a value at all: one line, where a panel of two complementary bars would say no more.
+  #drawAnswered(categories) {
+    const [answered, missing] = answeredOnly(categories) ? categories : [];
+    const known = Boolean(answered) && isKnown(answered);
+    show(this.answered.box, known);
+    if (!known) return;
+    setText(this.answered.main, share(answered).text);
+    setText(this.answered.more, isKnown(missing) ? `missing ${share(missing).text}` : "");
   }
 
   #drawWithheld(round) {
@@ -201,7 +244,7 @@ export class Card {
       : `${plural(accepted, "device", "devices")} so far. No estimate is shown of fewer than ${count(least)}, the minimum cohort; until then, the accounting alone.`);
     // A provisional step is shown when a whole cohort has come after it, so the first takes two.
     const fill = el("span", { class: "fill" });
-    fill.style.width = `${Math.min(100, (100 * accepted) / (round.sealed ? least : 2 * least)).toFixed(2)}%`;
+    fill.style.width = `${Math.min(100, (100 * accepted) / (round.sealed ? Math.max(1, least) : firstEstimate(this.survey))).toFixed(2)}%`;
     this.withheld.replaceChildren(text, el("span", { class: "meter", "aria-hidden": "true" }, fill));
   }
 
@@ -228,9 +271,9 @@ function absenceIn(round) {
   return `${(100 * absent).toFixed(1)} % of the ${plural(asked, "device", "devices")} asked are not in this round: they refused or were absent, and nobody is told which.${reach}`;
 }
 
-function stageOf(round) {
-  if (round.sealed) return round.suppressed ? "withheld" : "sealed";
-  return round.suppressed ? "collecting" : "provisional";
+// A survey without categories has two: who answered and who is missing.
+function answeredOnly(categories) {
+  return categories.length === 2 && categories[0].label === "answered" && categories[1].label === "missing";
 }
 
 function stateOf(line) {

@@ -1,10 +1,12 @@
 // The dashboard: takes each live document and writes it into the page in place, so that nothing jumps or reloads.
 
 import { Card } from "./card.js";
+import { setByServer } from "./clock.js";
 import { Connection } from "./connection.js";
 import { el, setText, show } from "./dom.js";
 import { plural, timeOfDay } from "./format.js";
 import { Identity } from "./identity.js";
+import { stageOf } from "./states.js";
 
 const at = (id) => document.getElementById(id);
 const cards = new Map();
@@ -24,7 +26,7 @@ function take(live) {
     const { shown } = survey;
     const { link, text } = links.get(survey.digest);
     setText(text, survey.title || survey.id);
-    link.dataset.stage = !shown || shown.suppressed ? "collecting" : shown.sealed ? "sealed" : "provisional";
+    link.dataset.stage = shown ? stageOf(shown) : "collecting";
   }
   const kept = new Set(live.surveys.map((survey) => survey.digest));
   for (const digest of [...cards.keys()]) if (!kept.has(digest)) drop(digest);
@@ -104,4 +106,6 @@ at("theme").addEventListener("click", () => {
   setTheme(THEMES[(THEMES.indexOf(now) + 1) % THEMES.length]);
 });
 
+setInterval(() => { if (!document.hidden) cards.forEach((card) => card.tick()); }, 1000);
+setByServer();
 new Connection({ base: "api/", onDocument: take, onState: showState });
