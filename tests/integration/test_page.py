@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from shown_view import ShownView, round_of, row, snapshot_of, survey_of
 
+from hubbub.survey import Survey, survey_state
 from hubbub_aggregator.web import documents
 from hubbub_aggregator.web.api import create_app
 
@@ -606,9 +608,9 @@ def scheduled(start_s: float, *rounds: dict[str, Any], of: int = 5, round_s: int
 @pytest.mark.parametrize(
     ("begins_in_s", "badge", "words"),
     [
-        (3 * 3600 + 120, "Not begun", "Begins in 3 h, on "),
-        (-120, "Waiting", "Open: waiting for the first 200 devices. None has answered yet. It ends in 5 h"),
-        (-7 * 86400, "No answers", "UTC: nobody answered."),
+        (3 * 3600 + 120, "Not begun", "Begins in 3 h."),
+        (-120, "Waiting", "Waiting for the first 200 devices; round 1 of 5 ends in 58 min."),
+        (-7 * 86400, "Over", "Over, nobody answered."),
     ],
 )
 def test_a_survey_without_answers_says_so_and_shows_nothing_that_looks_like_a_result(
@@ -618,14 +620,55 @@ def test_a_survey_without_answers_says_so_and_shows_nothing_that_looks_like_a_re
     badge: str,
     words: str,
 ) -> None:
-    opened(browser, open_site(scheduled(time.time() + begins_in_s)))
+    opened(browser, open_site(scheduled(time.time() + begins_in_s + 15)))
     until(browser, badge, lambda: text(browser, f"#survey-{A} .badge"))
-    assert words in text(browser, f"#survey-{A} .state")
+    assert text(browser, f"#survey-{A} .moment") == words
     for part in (".meter", ".fill", ".figures", ".withheld", ".under", ".links a", "select"):
-        assert not any(e.is_displayed() for e in browser.find_elements(By.CSS_SELECTOR, f"#survey-{A} {part}"))
+        found = browser.find_elements(By.CSS_SELECTOR, f"#survey-{A} {part}")
+        assert not any(each.is_displayed() for each in found), part
     facts = [e.text for e in browser.find_elements(By.CSS_SELECTOR, f"#survey-{A} .fact") if e.is_displayed()]
     assert [fact.splitlines()[0] for fact in facts] == ["Privacy, per report", "Schedule"]
-    assert "5 rounds of 1 h" in facts[1] or "5 rounds of 60 min" in facts[1]
+    assert "5 rounds of 60 min" in facts[1]
+
+
+def test_the_page_and_the_command_line_say_a_surveys_state_in_the_same_words(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    """Against `survey_state`, at moments around every change of state and unit, for five counts."""
+    survey = Survey.load(resources.files("hubbub_deploy") / "surveys" / "health.toml")
+    opened(browser, open_site(snapshot_of()))
+    begin, length, rounds = survey.start_s, survey.round_s, survey.rounds
+    ends = [begin + length * k for k in range(rounds + 1)]
+    late = [ends[-1] + survey.lateness_s]
+    near = (0, -0.5, 1, -59, -119, -120, -150, -5399, -7200, -9000, -86400 * 2, -86400 * 2.5, -86400 * 9)
+    moments = [at + by for at in (*ends, *late) for by in near]
+    least = survey.minimum_cohort
+    counts: list[dict[int, int]] = [{}, {0: 1}, {0: least - 1}, {0: least}, {0: 2 * least}]
+    facts = {
+        "minimum_cohort": least,
+        "schedule": {
+            "start": datetime.fromtimestamp(begin, UTC).isoformat(),
+            "round_s": length,
+            "rounds": rounds,
+            "lateness_s": survey.lateness_s,
+        },
+    }
+    surveys = [
+        {**facts, "rounds": [{"round": r, "accepted": n} for r, n in count.items()]} for count in counts
+    ]
+    said = browser.execute_async_script(
+        """const [surveys, moments, done] = arguments;
+        import("/page/states.js").then(({ surveyState }) => done(surveys.map((survey) =>
+          moments.map((at) => { const { name, words } = surveyState(survey, at); return [name, words]; }))),
+          (e) => done(String(e)));""",
+        surveys,
+        moments,
+    )
+    for accepted, words in zip(counts, said, strict=True):
+        for at, found in zip(moments, words, strict=True):
+            expected = survey_state(survey, at, accepted=accepted)
+            assert found == [expected.name, expected.words], (at - begin, accepted)
+    assert {name for words in said for name, _ in words} == {"begins", "waiting", "open", "late", "over"}
 
 
 def test_a_survey_that_nobody_has_answered_opens_its_card_with_the_first_round(

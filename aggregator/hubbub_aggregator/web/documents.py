@@ -200,7 +200,9 @@ def _only_largest(document: dict[str, Any]) -> None:
 def _line(survey: Document, document: Document) -> dict[str, Any]:
     href = f"api/surveys/{str(survey['digest']).lower()}/rounds/{int(document['round'])}"
     keys = ("round", "start", "end", "sealed", "suppressed", "devices", "as_of")
-    return {**{key: document[key] for key in keys if key in document}, "json": href, "csv": href + ".csv"}
+    line = {key: document[key] for key in keys if key in document}
+    accepted = document.get("accounting", {}).get("accepted", 0)
+    return {**line, "accepted": accepted, "json": href, "csv": href + ".csv"}
 
 
 def _newest(rounds: Sequence[Document]) -> int | None:

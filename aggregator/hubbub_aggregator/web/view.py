@@ -11,7 +11,8 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
           "attributes": [{"id": "visits", "kind": "static"}],    several: a cross table or a score of them
           "epsilon": {"declared": 2.0, "certified": 1.9999999999},
           "minimum_cohort": 100, "planned_devices": 20000,
-          "schedule": {"start": "2026-01-01T00:00:00Z", "round_s": 86400, "rounds": 1},
+          "schedule": {"start": "2026-01-01T00:00:00Z", "round_s": 86400, "rounds": 1,
+                       "lateness_s": 3600},      how long after its end reports of a round are taken
           "rounds": [ROUND, ...]                 ascending; rounds that anything was accepted of
         }, ...
       ],
@@ -218,6 +219,7 @@ def _describe(survey: Survey, rounds: list[Document]) -> dict[str, Any]:
             "start": timestamp(survey.start_s),
             "round_s": survey.round_s,
             "rounds": survey.rounds,
+            "lateness_s": survey.lateness_s,
         },
         "rounds": rounds,
     }

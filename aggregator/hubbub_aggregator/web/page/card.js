@@ -5,7 +5,7 @@ import { el, setText, show } from "./dom.js";
 import { ShareFigure } from "./figure.js";
 import { count, epsilon, isKnown, plural, quantity, share, when } from "./format.js";
 import { Identity } from "./identity.js";
-import { BADGES, firstEstimate, span, stageOf, surveyState } from "./states.js";
+import { BADGES, firstEstimate, roundWords, sentence, span, stageOf, surveyState } from "./states.js";
 
 const NEWEST = "newest";
 const OLDER = "older"; // a line that cannot be chosen: the live document lists the newest rounds only
@@ -20,7 +20,8 @@ export class Card {
     this.badge = el("span", { class: "badge" });
     this.choice = el("select", { "aria-label": "Round shown" });
     this.choice.addEventListener("change", () => this.#choose());
-    this.state = el("p", { class: "state" });
+    this.moment = el("b", { class: "moment" });
+    this.state = el("span", { class: "state" });
     this.news = el("p", { class: "news small" });
     this.facts = el("dl", { class: "facts" });
     this.devices = this.#fact("Devices");
@@ -48,7 +49,7 @@ export class Card {
     this.element = el("article", { class: "card", id: `survey-${digest}`, "aria-labelledby": this.title.id },
       el("header", {}, el("div", { class: "names" }, this.title, this.origin),
         el("div", { class: "status" }, this.badge, this.choice)),
-      this.state, this.facts, this.withheld, this.figures, this.absence,
+      el("p", { class: "states" }, this.moment, " ", this.state), this.facts, this.withheld, this.figures, this.absence,
       this.under, this.news);
   }
 
@@ -183,10 +184,13 @@ export class Card {
   }
 
   #drawState() {
-    const { stage, words } = surveyState(this.survey, this.round, now());
+    const { survey, round } = this;
+    const { name, words } = surveyState(survey, now());
+    const stage = round ? stageOf(round) : name;
     this.element.dataset.stage = stage;
     setText(this.badge, BADGES[stage]);
-    setText(this.state, words + (this.round ? lostIn(this.round) : ""));
+    setText(this.moment, sentence(words));
+    setText(this.state, round ? roundWords(survey, round) + lostIn(round) : "");
   }
 
   #drawPrivacy({ declared, certified }) {

@@ -1,21 +1,66 @@
-// The state of a survey in words: from its schedule, its rounds and a clock. Pure, so that a test can ask any hour.
+// The state of a survey and of a round in words: from the schedule, what was accepted, and a clock. Pure.
+// surveyState says what `hubbub.survey.survey_state` says, word for word; a test holds the two together.
 
-import { count, plural, when } from "./format.js";
+import { count, plural } from "./format.js";
 
-const UNITS = [["day", "days", 86_400, 2], ["h", "h", 3600, 1.5], ["min", "min", 60, 1.5], ["s", "s", 1, 0]];
+const UNITS = [["d", 86_400], ["h", 3600], ["min", 60]]; // two of a unit are told in it
 
-// Seconds as one rounded number of the unit that suits it: 10,700 -> "3 h".
+// A length of time in one unit, rounded up to whole seconds and to the unit, and never as 0: "40 s", "3 h".
 export function span(seconds) {
-  const length = Math.max(0, seconds);
-  const [one, many, size] = UNITS.find(([, , unit, least]) => length >= least * unit);
-  return plural(Math.round(length / size), one, many);
+  const whole = Math.max(Math.ceil(seconds), 1);
+  for (const [name, length] of UNITS) if (whole >= 2 * length) return `${count(halfEven(whole / length))} ${name}`;
+  return `${whole} s`;
 }
 
-// When the survey begins and ends, in seconds since 1970; nulls where the document has no schedule.
-export function period({ schedule }) {
-  const start = schedule ? Date.parse(schedule.start) / 1000 : NaN;
-  if (!Number.isFinite(start)) return { start: null, end: null };
-  return { start, end: start + schedule.round_s * schedule.rounds };
+// Rounds as Python does: a half to the even neighbour.
+function halfEven(value) {
+  const below = Math.floor(value);
+  if (value - below !== 0.5) return Math.round(value);
+  return below % 2 ? below + 1 : below;
+}
+
+// The name of a round for people, who count from 1; `number` counts from 0, as in the API.
+export function roundName({ schedule }, number) {
+  return schedule ? `round ${count(number + 1)} of ${count(schedule.rounds)}` : `round ${count(number + 1)}`;
+}
+
+// The accepted reports that an open round needs before its first estimate: a cohort, and as many again behind it.
+export function firstEstimate(survey) {
+  return 2 * Math.max(survey.minimum_cohort, 1);
+}
+
+// {name, words} of a survey at a moment, in seconds since 1970.
+export function surveyState(survey, now) {
+  const { schedule } = survey;
+  if (!schedule) return { name: "open", words: "" };
+  const start = Date.parse(schedule.start) / 1000;
+  if (now < start) return { name: "begins", words: `begins in ${span(start - now)}` };
+  const end = start + schedule.round_s * schedule.rounds;
+  if (now < end) return open(survey, start, now);
+  const over = end + (schedule.lateness_s ?? 0);
+  if (now < over) return { name: "late", words: `its last round has ended; late answers are taken for ${span(over - now)} more` };
+  return { name: "over", words: overWords(survey) };
+}
+
+function open(survey, start, now) {
+  const { round_s: length } = survey.schedule;
+  const current = Math.floor((now - start) / length);
+  const ends = `${roundName(survey, current)} ends in ${span(start + (current + 1) * length - now)}`;
+  const line = survey.rounds.find((each) => each.round === current);
+  if ((line?.accepted ?? 0) >= firstEstimate(survey)) return { name: "open", words: ends };
+  return { name: "waiting", words: `waiting for the first ${count(firstEstimate(survey))} devices; ${ends}` };
+}
+
+function overWords(survey) {
+  if (survey.rounds_omitted) return "over"; // rounds that are not listed may have had more
+  const most = Math.max(0, ...survey.rounds.map((line) => line.accepted ?? 0));
+  if (most === 0) return "over, nobody answered";
+  return most < survey.minimum_cohort ? `over, no round had the ${count(survey.minimum_cohort)} devices that a release needs` : "over";
+}
+
+// Words as a sentence.
+export function sentence(words) {
+  return words ? `${words[0].toUpperCase()}${words.slice(1)}.` : "";
 }
 
 // The stage of a round: collecting and provisional ones are open, sealed and withheld ones final.
@@ -24,44 +69,18 @@ export function stageOf(round) {
   return round.suppressed ? "collecting" : "provisional";
 }
 
+// The word on a badge, by the stage of the round that is shown or, without one, by the state of the survey.
 export const BADGES = {
-  future: "Not begun", waiting: "Waiting", silent: "No answers",
   collecting: "Collecting", provisional: "Provisional", sealed: "Sealed", withheld: "Withheld",
+  begins: "Not begun", waiting: "Waiting", open: "Open", late: "Closing", over: "Over",
 };
 
-// The devices that an open round needs before its first estimate: a cohort, and as many again behind it.
-export function firstEstimate(survey) {
-  return 2 * Math.max(1, survey.minimum_cohort);
-}
-
-// {stage, words} of a survey; `now` in seconds since 1970. `round` is the round that is shown, null without one.
-export function surveyState(survey, round, now) {
-  const { start, end } = period(survey);
-  if (start !== null && now < start && !round) {
-    return { stage: "future", words: `Begins in ${span(start - now)}, on ${when(start)} UTC.` };
-  }
-  if (!round && end !== null && now >= end) {
-    return { stage: "silent", words: `Over since ${when(end)} UTC: nobody answered.` };
-  }
-  if (!round) {
-    const until = end === null ? "" : ` It ends in ${span(end - now)}, on ${when(end)} UTC.`;
-    return { stage: "waiting", words: `Open: waiting for the first ${plural(firstEstimate(survey), "device", "devices")}. None has answered yet.${until}` };
-  }
+// What a round's numbers are, in a sentence.
+export function roundWords(survey, round) {
   const stage = stageOf(round);
-  return { stage, words: roundWords(survey, round, stage, now) };
-}
-
-function roundWords(survey, round, stage, now) {
-  const least = count(survey.minimum_cohort);
   if (stage === "sealed") return `Final: ${plural(round.devices, "device was", "devices were")} counted, and these numbers will not change.`;
-  if (stage === "withheld") {
-    return round.accounting.accepted ? "Final: too few devices answered, so this round has no estimates." : "Final: nobody answered.";
-  }
-  const left = Date.parse(round.end) / 1000 - now;
-  const over = left <= 0 ? " The round is over and will be sealed soon." : "";
-  if (stage === "collecting") {
-    return over ? `Too few devices for estimates so far.${over}`
-      : `Waiting for the first ${plural(firstEstimate(survey), "device", "devices")}: estimates start then. The round ends in ${span(left)}.`;
-  }
-  return `Still counting: estimates as of ${plural(round.as_of ?? round.devices, "device", "devices")}, moving in steps of at least ${least}.${over}`;
+  if (stage === "withheld") return "Final: too few devices answered, so this round has no estimates.";
+  const least = count(survey.minimum_cohort);
+  if (stage === "collecting") return `Estimates start once ${least} devices have been counted and as many again after them.`;
+  return `Still counting: estimates as of ${plural(round.as_of ?? round.devices, "device", "devices")}, moving in steps of at least ${least}.`;
 }
