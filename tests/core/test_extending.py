@@ -1,7 +1,8 @@
-"""docs/extending.md is followed as it stands: its blocks make a mechanism that keeps the contract of all."""
+"""docs/extending.md is followed as it stands: its blocks make a mechanism and a form that pass."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(python|text|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Tests that find what is added by themselves, so that following the page does not touch them.
+FOLLOWING = ("tests/core/wire/test_golden.py", "tests/core/survey/test_forms.py")
 FOLLOWED = """
 import hashlib, sys
 import numpy as np
@@ -37,24 +40,75 @@ for wrong, rule in (("reach = 0.5", "reach = 7.0"), ("reach = 0.5", "window = 1"
 workload = Workload.of_survey(survey)
 print("designed:", "nearness" in [found.mechanism for found in compare(workload) if not found.refusal])
 """
+SUMMED = """
+import sys
+import numpy as np
+from hubbub.survey import Survey
+from hubbub_client.surveys.schedule import scheduled_query
+text = open(sys.argv[1], encoding="utf-8").read()
+survey = Survey.parse(text)
+query = scheduled_query(survey, -1, pin_version=0)
+assert [key[1] for key in query.keys] == ["first", "second", "third"]
+try:
+    Survey.parse(text + "of = 1\\n")
+except Exception as error:
+    print(error)
+# A half of the devices has 2 + 0 + 1, a quarter 0 + -1 + 0, a quarter does not know its second number.
+chances = np.zeros(survey.channel.inputs)
+for share, values in ((0.5, (2, 0, 1)), (0.125, (0, -1, 0)), (0.125, (0, 0, 0)), (0.25, (1, None, 1))):
+    chances[survey.input_of(*values)] += share
+counts = np.rint(1e12 * survey.channel.expected(chances)).astype(np.int64)
+counts[0] += 10**12 - counts.sum()
+estimate = survey.estimator()(counts, 10**12)
+assert abs(estimate.values[-1] - 0.25) < 1e-6
+print(estimate.mean)
+"""
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The core with the page's module and registration, its survey file and its contract case."""
+    """The core with the page's modules and registrations, golden pairs and contract case."""
     folder = tmp_path_factory.mktemp("extended")
     shutil.copytree(ROOT / "core", folder / "core", ignore=shutil.ignore_patterns("__pycache__"))
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    module, line, survey, case = (block for _, block in BLOCK.findall(page))
+    blocks = [block for _, block in BLOCK.findall(page)]
+    module, line, survey, pair, case, form_module, form_line, form_survey = blocks
     mechanisms = folder / "core" / "hubbub" / "mechanisms"
     (mechanisms / "nearness.py").write_text(module, encoding="utf-8")
     registry = (mechanisms / "registry.py").read_text(encoding="utf-8")
     before = '    Registration("boosted"'
     assert registry.count(before) == 1
     (mechanisms / "registry.py").write_text(registry.replace(before, line + before), encoding="utf-8")
-    (folder / "survey-nearness.toml").write_text(survey, encoding="utf-8")
+    surveys = folder / "core" / "hubbub" / "survey"
+    (surveys / "total.py").write_text(form_module, encoding="utf-8")
+    forms = (surveys / "forms.py").read_text(encoding="utf-8")
+    after = '    FormRegistration("score", "hubbub.survey.score"),\n'
+    assert forms.count(after) == 1
+    (surveys / "forms.py").write_text(forms.replace(after, after + form_line), encoding="utf-8")
+    for name in FOLLOWING:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    golden = folder / "tests" / "golden"
+    shutil.copytree(ROOT / "tests" / "golden", golden)
+    (golden / "survey-nearness.toml").write_text(survey, encoding="utf-8")
+    (golden / "survey-total.toml").write_text(form_survey, encoding="utf-8")
     (folder / "test_nearness.py").write_text(case, encoding="utf-8")
+    made = run(folder, pair)
+    assert made.returncode == 0, made.stderr
     return folder
+
+
+def passed_in(copy: Path, file: str) -> list[str]:
+    """The names of the tests of a file that passed in the copy; none failed."""
+    code = (
+        f"sys.path.insert(1, {str(ROOT / 'tests' / 'harness')!r})\n"
+        "import pytest\n"
+        "sys.exit(pytest.main(['-v', '-p', 'no:cacheprovider', '-m', 'not statistical', '-o',"
+        f" 'markers=statistical', '--rootdir', {str(copy)!r}, '-c', '/dev/null', {file!r}]))"
+    )
+    done = run(copy, code)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return re.findall(r"::(test_[^:\n]+?) PASSED", done.stdout)
 
 
 def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -69,7 +123,7 @@ def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_page_makes_a_mechanism_that_survey_files_and_the_designer_know(copy: Path) -> None:
-    done = run(copy, FOLLOWED, str(copy / "survey-nearness.toml"))
+    done = run(copy, FOLLOWED, str(copy / "tests" / "golden" / "survey-nearness.toml"))
     assert done.returncode == 0, done.stderr
     too_far, unknown, designed = done.stdout.splitlines()
     assert "mechanism.reach: must be a finite number from 0.001 to 1" in too_far
@@ -86,21 +140,40 @@ def test_the_page_s_mechanism_keeps_the_contract_of_all(copy: Path) -> None:
     ).stdout.strip()
     case = (copy / "test_nearness.py").read_text(encoding="utf-8")
     assert digest in case
-    pytest_run = (
-        f"sys.path.insert(1, {str(ROOT / 'tests' / 'harness')!r})\n"
-        "import pytest\n"
-        "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '-m', 'not statistical',"
-        f" '-o', 'markers=statistical', '--rootdir', {str(copy)!r}, '-c', '/dev/null', 'test_nearness.py']))"
-    )
-    done = run(copy, pytest_run)
-    assert done.returncode == 0, done.stdout + done.stderr
-    passed = re.search(r"(\d+) passed", done.stdout)
-    assert passed is not None
-    assert int(passed[1]) >= 18
+    assert len(passed_in(copy, "test_nearness.py")) >= 18
+
+
+def test_the_page_s_golden_pairs_are_built_and_held(copy: Path) -> None:
+    """Both pairs are read back and compiled to the same bytes; the digests are those that the page states."""
+    names = passed_in(copy, FOLLOWING[0])
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    for name in ("nearness", "total"):
+        assert f"test_stored_survey_file_compiles_to_the_stored_bytes[{name}]" in names
+        assert f"test_stored_survey_is_read_and_written_the_same[{name}]" in names
+        stored = (copy / "tests" / "golden" / f"survey-{name}.bin").read_bytes()
+        assert f"`{hashlib.sha256(stored).digest()[:16].hex()}`" in page
+        assert not (ROOT / "tests" / "golden" / f"survey-{name}.bin").exists()
+
+
+def test_the_page_s_form_keeps_the_contract_of_all(copy: Path) -> None:
+    names = passed_in(copy, FOLLOWING[1])
+    contract = {name.partition("[")[0] for name in names}
+    assert {f"{name}[survey-total]" for name in contract} <= set(names)
+    assert len(contract) >= 6
+
+
+def test_the_page_s_form_is_asked_of_a_device_and_estimated(copy: Path) -> None:
+    """The sum of three integers: each attribute bears its loss, and the mean is that of the sums."""
+    done = run(copy, SUMMED, str(copy / "tests" / "golden" / "survey-total.toml"))
+    assert done.returncode == 0, done.stderr
+    wrong, mean = done.stdout.splitlines()
+    assert "mechanism.of: must be a known key: name, participation" in wrong
+    assert float(mean) == pytest.approx((0.5 * 3 + 0.125 * -1) / 0.75, abs=1e-6)
 
 
 def test_the_table_of_surveys_lists_every_mechanism_and_key() -> None:
     from hubbub.mechanisms.registry import mechanisms
+    from hubbub.survey.forms import forms_by_mechanism
 
     page = (ROOT / "docs" / "surveys.md").read_text(encoding="utf-8")
     table = page.split("## Mechanisms", 1)[1].split("\n## ", 1)[0]
@@ -112,3 +185,6 @@ def test_the_table_of_surveys_lists_every_mechanism_and_key() -> None:
         for key in entry.keys:
             said = any(re.search(rf"\b{key.name}\b", row) for row in rows)
             assert said, f"docs/surveys.md must explain {key.name} of {name}"
+    for name, form in forms_by_mechanism().items():
+        (row,) = [line for line in table.splitlines() if line.startswith(f"| `{name}` |")]
+        assert all(f"`{key}`" in row for key in form.keys), f"docs/surveys.md must list the keys of {name}"

@@ -1,12 +1,13 @@
 """From what a survey file declares to its form and its channel.
 
 One attribute of integers or labels is compiled by `discrete`, a number's grid by `grid`; the mechanism
-of "auto" is found by `auto`. Tables and scores are put together here.
+of "auto" is found by `auto`. Tables are put together here. A form with a mechanism of its own, as a score, is
+compiled by its own module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -17,19 +18,16 @@ from hubbub.authoring.discrete import ANSWERED, Plan, discrete_plan
 from hubbub.authoring.grid import grid_channel
 from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError, SurveyError
-from hubbub.filter.regression.regression import MAX_NUMBERS
 from hubbub.mechanisms.mechanism import POINTS, READING, Request
 from hubbub.mechanisms.registry import mechanisms, mechanisms_for
 from hubbub.survey.choice import Choice
-from hubbub.survey.domain import LabelDomain, NumberDomain
-from hubbub.survey.form import Form
+from hubbub.survey.domain import NumberDomain
+from hubbub.survey.form import Form, FormRequest
+from hubbub.survey.forms import forms_by_mechanism
 from hubbub.survey.rules import MISSING, Rules, check_attributes
-from hubbub.survey.score import KINDS, Score, score_channel
 from hubbub.survey.single import Single
 from hubbub.survey.table import MAX_ATTRIBUTES, CrossTable, check_size
 
-# The mechanism that makes a survey a score.
-REGRESSION: Final = "regression"
 # Those that know single inputs only: a table has no categories that partition its inputs.
 TABLE_MECHANISMS: Final = tuple(mechanisms_for("table"))
 
@@ -49,7 +47,7 @@ def compile_survey(
 
     Args:
         rules: How to refuse.
-        asked: One attribute, or several for a cross table or a score.
+        asked: One attribute, or several for a cross table or a form with a mechanism of its own.
         mechanism: As declared.
         epsilon: Declared.
         devices: How many the design counts on.
@@ -60,10 +58,10 @@ def compile_survey(
             channel of integers keeps the declared epsilon.
     """
     try:
-        if mechanism.name == REGRESSION:
+        own = forms_by_mechanism().get(mechanism.name)
+        if own is not None and own.compile is not None:
             several = [asked] if isinstance(asked, DeclaredAttribute) else asked
-            scored = _score(rules, several, mechanism.keys, epsilon=epsilon, participation=participation)
-            return *scored, None
+            return *own.compile(FormRequest(rules, several, mechanism.keys, epsilon, participation)), None
         if not isinstance(asked, DeclaredAttribute):
             return _table(
                 rules, asked, mechanism, epsilon=epsilon, devices=devices, participation=participation
@@ -107,55 +105,6 @@ def _single(
             "attribute.type", f"must be number for {mechanism.name}", type(attribute.domain).__name__
         )
     return discrete_plan(rules, asked, mechanism, entry, epsilon=epsilon, devices=devices), choice
-
-
-def _score(
-    rules: Rules,
-    asked: Sequence[DeclaredAttribute],
-    keys: Mapping[str, object],
-    *,
-    epsilon: float,
-    participation: object,
-) -> tuple[Score, Channel]:
-    """Return the score of several numbers, in the order of their ids: one score has one encoding."""
-    if participation != 1:
-        rules.refuse("mechanism.participation", "must be 1 for a regression", participation)
-    check_attributes(rules, [each.attribute for each in asked], 1, MAX_NUMBERS)
-    pairs = {}
-    for each in asked:
-        domain = each.attribute.domain
-        if isinstance(domain, LabelDomain):
-            rules.refuse(f"{each.key}.type", "must be integer or number in a score", "label")
-        if each.categories:
-            rules.refuse(f"{each.key}.category", "must not be given in a score", each.categories[0].name)
-        pairs[each.attribute.id] = (
-            rules.real(f"{each.key}.coefficient", each.terms["coefficient"]),
-            rules.real(f"{each.key}.default", each.terms["default"], float(domain.low), float(domain.high)),
-        )
-    for key in ("score", "intercept"):
-        if key not in keys:
-            rules.refuse(f"mechanism.{key}", "must be given", "nothing")
-    chosen = rules.choice("mechanism.score", keys["score"], KINDS)
-    kind = next(kind for kind in KINDS if kind == chosen)
-    ends = {}
-    for key, fixed in (("low", 0.0), ("high", 1.0)):
-        if kind == "logistic" and key in keys:
-            rules.refuse(f"mechanism.{key}", f"must be absent for a logistic score, {fixed:g}", keys[key])
-        if kind != "logistic" and key not in keys:
-            rules.refuse(f"mechanism.{key}", "must be given", "nothing")
-        ends[key] = rules.real(f"mechanism.{key}", keys.get(key, fixed))
-    attributes = sorted((each.attribute for each in asked), key=lambda attribute: attribute.id)
-    form = Score(
-        tuple(attributes),
-        kind,
-        tuple(pairs[attribute.id][0] for attribute in attributes),
-        rules.real("mechanism.intercept", keys["intercept"]),
-        tuple(pairs[attribute.id][1] for attribute in attributes),
-        ends["low"],
-        ends["high"],
-        epsilon,
-    )
-    return form, score_channel(form.regression)
 
 
 def _table(

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, cast
 
-from hubbub.authoring.compile import REGRESSION, compile_survey
+from hubbub.authoring.compile import compile_survey
 from hubbub.authoring.declared import Category, DeclaredAttribute, DeclaredMechanism
 from hubbub.authoring.dummy_reports import KEY as COVER_KEY
 from hubbub.authoring.dummy_reports import with_participation
@@ -30,6 +30,7 @@ from hubbub.survey.domain import (
     LabelDomain,
     NumberDomain,
 )
+from hubbub.survey.forms import forms_by_mechanism
 from hubbub.survey.rules import (
     MAX_DEVICES,
     MAX_LATENESS_S,
@@ -72,10 +73,8 @@ _TOP: Final = (
     "mechanism",
     "category",
 )
-_TERMS: Final = ("coefficient", "default")
 _ENDS: Final = {"integer": ("low", "high"), "number": ("low", "high"), "label": ("labels",)}
 _AUTO_KEYS: Final = ("objective", "category_weight", "of", "within", "points")
-_SCORE_KEYS: Final = ("score", "intercept", "low", "high")
 
 
 def read(path: str | Path) -> str:
@@ -134,7 +133,8 @@ def parse(text: str, file: str) -> Declared:
     )
 
     schedule = top.table("schedule", ("start", "round", "rounds", "lateness", "skew"))
-    asked = _asked(rules, top, _TERMS if name == REGRESSION else ())
+    forms = forms_by_mechanism()
+    asked = _asked(rules, top, forms[name].terms if name in forms else ())
     epsilon = rules.epsilon(top.get("epsilon"))
     quota = top.get("quota", None)
     # What is cheap to check is checked before what is costly to compile.
@@ -175,7 +175,8 @@ def mechanism_keys() -> dict[str, tuple[str, ...]]:
     """Return the keys of every name that [mechanism] may have, beside those that all of them may have."""
     own = {name: tuple(key.name for key in entry.keys) for name, entry in mechanisms().items()}
     discrete = [name for name, entry in mechanisms().items() if "labels" in entry.takes]
-    return {"auto": _AUTO_KEYS} | {name: own[name] for name in discrete} | {REGRESSION: _SCORE_KEYS} | own
+    forms = {name: entry.keys for name, entry in forms_by_mechanism().items()}
+    return {"auto": _AUTO_KEYS} | {name: own[name] for name in discrete} | forms | own
 
 
 @dataclass(frozen=True, slots=True)

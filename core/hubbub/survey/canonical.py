@@ -14,12 +14,9 @@ from hubbub import mechanisms
 from hubbub.channels.channel import MAX_INPUTS, Channel
 from hubbub.errors import WireError
 from hubbub.survey.domain import MAX_SIZE, Attribute, attribute_from_spec
+from hubbub.survey.forms import form_from_spec
 from hubbub.survey.rules import MAX_CANONICAL_BYTES, MAX_NAME_CHARACTERS, MAX_TITLE_CHARACTERS
-from hubbub.survey.score import FORM as SCORE
-from hubbub.survey.score import score_from_spec
 from hubbub.survey.single import Single
-from hubbub.survey.table import FORM as TABLE
-from hubbub.survey.table import table_from_spec
 from hubbub.wire import packing
 from hubbub.wire.frames import check_elements
 
@@ -121,7 +118,10 @@ def decode(data: bytes) -> Parts:
         category_of = np.repeat(np.arange(len(sizes)), sizes)
         form = Single(attribute, channel.inputs, _mapping(fields[8], attribute, channel), names, category_of)
     else:
-        form = _form(fields[5], fields[8], packing.real(fields[6], "epsilon"))
+        attributes = tuple(map(attribute_from_spec, packing.array(fields[5], "attributes")))
+        form = form_from_spec(
+            attributes, packing.array(fields[8], "form"), packing.real(fields[6], "epsilon")
+        )
     schedule, *terms = fields[-6:]
     start_s, round_s, rounds = _numbers(packing.array(schedule, "schedule", 3), "schedule")
     lateness_s, skew_s, cohort, devices = _numbers(terms[:4], "survey terms")
@@ -141,17 +141,6 @@ def decode(data: bytes) -> Parts:
         planned_devices=devices,
         quota=None if terms[4] is None else _numbers([terms[4]], "quota")[0],
     )
-
-
-def _form(specs: object, fields: object, epsilon: float) -> Form:
-    """Return the form of a survey that has another than one attribute."""
-    attributes = tuple(map(attribute_from_spec, packing.array(specs, "attributes")))
-    parts = packing.array(fields, "form")
-    if parts and parts[0] == TABLE:
-        return table_from_spec(attributes, parts)
-    if parts and parts[0] == SCORE:
-        return score_from_spec(attributes, parts, epsilon)
-    raise WireError(f"a form must be {TABLE} or {SCORE}, got {parts[:1]!r:.80}")
 
 
 def require_same(data: bytes, canonical: bytes) -> None:

@@ -6,8 +6,9 @@ shows one being added.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from hubbub.survey.domain import Attribute
 from hubbub.survey.rules import Rules
 
 if TYPE_CHECKING:
+    from hubbub.authoring.declared import DeclaredAttribute
     from hubbub.filter import Regression
     from hubbub.survey.forms import AnyEstimator
 
@@ -166,3 +168,49 @@ class BaseForm:
         """Return None: the form has no mean."""
         del values
         return None
+
+
+@dataclass(frozen=True, eq=False)
+class FormRequest:
+    """One survey to compile, whose form is chosen by the name of its mechanism.
+
+    Attributes:
+        rules: How to refuse.
+        asked: The attributes that its file declares, with their terms.
+        keys: Those of [mechanism], of known names, unchecked.
+        epsilon: Declared, per report.
+        participation: As declared, unchecked; the coin is put in front of the channel afterwards.
+    """
+
+    rules: Rules
+    asked: Sequence[DeclaredAttribute]
+    keys: Mapping[str, object]
+    epsilon: float
+    participation: object
+
+
+Compile: TypeAlias = Callable[[FormRequest], tuple[Form, Channel]]
+"""Makes form and channel of a request; raises SurveyError for a part of the file that breaks a rule."""
+
+ReadForm: TypeAlias = Callable[[tuple[Attribute, ...], list[object], float], Form]
+"""Makes the form of attributes, what `Form.to_spec` gave, and epsilon; raises WireError where it cannot."""
+
+
+@dataclass(frozen=True, eq=False)
+class FormEntry:
+    """All that survey files and canonical bytes know of a form, as `ENTRY` of its module.
+
+    Attributes:
+        read: Reads its description in canonical bytes, which is not trusted.
+        mechanism: The name under [mechanism] that makes a survey one of this form; "" for a form that any
+            mechanism may answer, which the attributes of a file decide on (`hubbub.authoring.compile`).
+        keys: Its keys under [mechanism].
+        terms: Keys that it reads of every [[attribute]].
+        compile: Compiles a survey file, where it has a mechanism of its own.
+    """
+
+    read: ReadForm
+    mechanism: str = ""
+    keys: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
+    compile: Compile | None = None

@@ -23,7 +23,7 @@ from hubbub.filter.regression.regression import MAX_NUMBERS, TOTAL, Box, Regress
 from hubbub.mechanisms.rounding import stochastic, stochastic_many
 from hubbub.numeric.randomness import Source
 from hubbub.survey.domain import Attribute, IntegerDomain, LabelDomain, exact_number
-from hubbub.survey.form import BaseForm
+from hubbub.survey.form import BaseForm, FormEntry, FormRequest
 from hubbub.survey.rules import Rules, check_attributes
 from hubbub.wire import packing
 
@@ -252,3 +252,55 @@ def score_from_spec(attributes: tuple[Attribute, ...], fields: list[object], eps
         high,
         epsilon,
     )
+
+
+def _of_request(request: FormRequest) -> tuple[Score, Channel]:
+    """Return the score of a survey file, its attributes in the order of ids: one score has one encoding."""
+    rules, keys = request.rules, request.keys
+    if request.participation != 1:
+        rules.refuse("mechanism.participation", "must be 1 for a regression", request.participation)
+    check_attributes(rules, [each.attribute for each in request.asked], 1, MAX_NUMBERS)
+    pairs = {}
+    for each in request.asked:
+        domain = each.attribute.domain
+        if isinstance(domain, LabelDomain):
+            rules.refuse(f"{each.key}.type", "must be integer or number in a score", "label")
+        if each.categories:
+            rules.refuse(f"{each.key}.category", "must not be given in a score", each.categories[0].name)
+        pairs[each.attribute.id] = (
+            rules.real(f"{each.key}.coefficient", each.terms["coefficient"]),
+            rules.real(f"{each.key}.default", each.terms["default"], float(domain.low), float(domain.high)),
+        )
+    for key in ("score", "intercept"):
+        if key not in keys:
+            rules.refuse(f"mechanism.{key}", "must be given", "nothing")
+    chosen = rules.choice("mechanism.score", keys["score"], KINDS)
+    kind = next(kind for kind in KINDS if kind == chosen)
+    ends = {}
+    for key, fixed in (("low", 0.0), ("high", 1.0)):
+        if kind == "logistic" and key in keys:
+            rules.refuse(f"mechanism.{key}", f"must be absent for a logistic score, {fixed:g}", keys[key])
+        if kind != "logistic" and key not in keys:
+            rules.refuse(f"mechanism.{key}", "must be given", "nothing")
+        ends[key] = rules.real(f"mechanism.{key}", keys.get(key, fixed))
+    attributes = sorted((each.attribute for each in request.asked), key=lambda attribute: attribute.id)
+    form = Score(
+        tuple(attributes),
+        kind,
+        tuple(pairs[attribute.id][0] for attribute in attributes),
+        rules.real("mechanism.intercept", keys["intercept"]),
+        tuple(pairs[attribute.id][1] for attribute in attributes),
+        ends["low"],
+        ends["high"],
+        request.epsilon,
+    )
+    return form, score_channel(form.regression)
+
+
+ENTRY: Final = FormEntry(
+    read=score_from_spec,
+    mechanism="regression",
+    keys=("score", "intercept", "low", "high"),
+    terms=("coefficient", "default"),
+    compile=_of_request,
+)

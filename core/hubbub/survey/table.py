@@ -22,7 +22,7 @@ from hubbub.errors import WireError
 from hubbub.filter.query import MAX_CELLS
 from hubbub.numeric.randomness import Source
 from hubbub.survey.domain import MAX_SIZE, Attribute, NumberDomain
-from hubbub.survey.form import BaseForm
+from hubbub.survey.form import BaseForm, FormEntry
 from hubbub.survey.rules import MAX_NAME_CHARACTERS, MISSING, Rules, check_attributes, check_names
 from hubbub.wire import packing
 
@@ -189,12 +189,13 @@ def check_size(rules: Rules, attributes: Sequence[Attribute], shape: Sequence[in
         rules.refuse("attribute", f"must have at most {MAX_CELLS} combinations of values", cells)
 
 
-def table_from_spec(attributes: tuple[Attribute, ...], fields: list[object]) -> CrossTable:
+def table_from_spec(attributes: tuple[Attribute, ...], fields: list[object], epsilon: float) -> CrossTable:
     """Return the table that `CrossTable.to_spec` described; `CrossTable.check` says whether it makes sense.
 
     Raises:
         WireError: If it has another shape or other types.
     """
+    del epsilon
     packing.array(fields, "table", 2)
     encodings, names = [], []
     for attribute, item in zip_all(attributes, packing.array(fields[1], "table")):
@@ -228,3 +229,6 @@ def zip_all(attributes: Sequence[Attribute], items: list[object]) -> list[tuple[
     if len(items) != len(attributes):
         raise WireError(f"a form must describe its {len(attributes)} attributes, got {len(items)}")
     return list(zip(attributes, items, strict=True))
+
+
+ENTRY: Final = FormEntry(read=table_from_spec)
