@@ -10,7 +10,10 @@ on a new connection, and again with the same bytes until it is answered: a devic
 
 Needs a hard limit of open files of connections + 256: at less it says so on stderr, measures nothing, and
 exits with 77. It exits with 1 if an acknowledged report was not counted, or something was counted twice.
-Attackers, node and senders share the machine: on few or busy cores it measures the scheduler.
+Attackers, node and senders share the machine: on few or busy cores it measures the scheduler. So it says
+what the node got and needed: its processor time as a part of the time that passed, and how long the event
+loop was away at most and in the median, by the clock and in the node's own processor time. A node that gets a
+fifth of a core and is away for a second was not at fault; one that gets a whole core and is, was.
 """
 
 from __future__ import annotations
@@ -33,9 +36,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from hostile_memory import MIB, MOST, Node, survey, upload
+from hostile_memory import serve as serve_node
 
 from hubbub.survey.survey import Survey
 from hubbub.wire.report import decode_response
+from hubbub_collector import server
 
 SKIPPED = 77
 OTHER_FILES = 256
@@ -43,6 +48,8 @@ SENDERS = 8
 """Honest senders at once."""
 GIVE_UP_S = 5.0
 """Seconds that an honest sender waits for one answer."""
+LOOK_S = 0.005
+"""Seconds after which the node's event loop is asked whether it is there."""
 POST = b"POST /v1/reports HTTP/1.1\r\nHost: x\r\n"
 EMPTY = POST + b"Content-Length: %d\r\n\r\n"
 Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
@@ -177,6 +184,52 @@ def _sent(port: int, body: bytes) -> bool:
             return False
 
 
+def serve(folder: str, most: str) -> None:
+    """The process of the node, which writes down how long each turn of its event loop takes."""
+    start = server._Server.startup
+
+    async def startup(self: server._Server, sockets: list[socket.socket] | None = None) -> None:
+        await start(self, sockets)
+        loop = asyncio.get_running_loop()
+        began = before = (time.monotonic(), time.process_time())
+        turns: list[tuple[float, float]] = []
+        wrote = began[0]
+
+        def turn() -> None:
+            nonlocal before, wrote
+            now = (time.monotonic(), time.process_time())
+            turns.append((now[0] - before[0] - LOOK_S, now[1] - before[1]))
+            before = now
+            if now[0] - wrote > 1.0:
+                wrote = now[0]
+                clock, own = (sorted(times) for times in zip(*turns, strict=True))
+                figures = {
+                    "node_cores": (now[1] - began[1]) / (now[0] - began[0]),
+                    "longest_turn_s": clock[-1],
+                    "longest_turn_cpu_s": own[-1],
+                    # Half of the time passed in turns that took longer.
+                    "usual_turn_s": _weighted_median(clock),
+                    "usual_turn_cpu_s": _weighted_median(own),
+                }
+                rounded = {name: round(value, 3) for name, value in figures.items()}
+                (Path(folder) / "turns").write_text(json.dumps(rounded))
+            loop.call_later(LOOK_S, turn)
+
+        turn()
+
+    server._Server.startup = startup  # type: ignore[method-assign]  # no turn is seen from outside
+    serve_node(folder, "0", most)
+
+
+def _weighted_median(times: list[float]) -> float:
+    left = sum(times) / 2
+    for value in times:
+        left -= value
+        if left <= 0:
+            return value
+    return 0.0
+
+
 def counted(node: Node, at_least: int) -> int:
     """How many reports the page says were accepted, once those acknowledged are, or after 20 s."""
     ends = time.monotonic() + 20.0
@@ -194,13 +247,15 @@ def run(connections: int, seconds: float, most: int) -> dict[str, object]:
     """One attack, and what honest senders, the node's memory and its counts were."""
     asked = survey(large=True)
     with tempfile.TemporaryDirectory() as folder:
-        node = Node(asked, Path(folder), connections=most)
+        place = Path(folder)
+        node = Node(asked, place, words=[sys.executable, __file__, "serve", folder, str(most)])
         try:
             words = [sys.executable, __file__, "honest", folder, str(node.port), str(seconds)]
             senders = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
             cut = asyncio.run(attack(node.port, connections, seconds))
             got = json.loads(senders.communicate()[0])
             acknowledged = len(got["waits"])
+            turns = json.loads((place / "turns").read_text())
             found = counted(node, acknowledged)
         finally:
             log = node.end().splitlines()
@@ -218,6 +273,7 @@ def run(connections: int, seconds: float, most: int) -> dict[str, object]:
         "slowest_s": round(waits[-1], 3),
         "before_mib": node.before // MIB,
         "most_mib": node.most // MIB,
+        **turns,
         "log": log[:10],
     }
 
@@ -225,6 +281,9 @@ def run(connections: int, seconds: float, most: int) -> dict[str, object]:
 def main(words: list[str]) -> int:
     if words[:1] == ["honest"]:
         honest(*words[1:])
+        return 0
+    if words[:1] == ["serve"]:
+        serve(*words[1:])
         return 0
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--connections", type=int, default=10_000, help="hostile ones (default: %(default)s)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import weakref
 from typing import Any, Final, cast
 
 import httptools
@@ -21,7 +22,8 @@ from hubbub_collector.transport import CoalescingTransport
 # Of a request everything but its body: line, headers, sizes of chunks, trailers. As much as an upload may
 # be, and several times what any client sends.
 MAX_OVERHEAD_BYTES: Final = 64 * 2**10
-# A header of one byte takes some 150 in memory, so they are counted, too. Clients send ten, browsers twenty.
+# A header of one byte takes some 150 in memory, and a trailer as much time to pass over, so both are counted,
+# too. Clients send ten, browsers twenty.
 MAX_HEADERS: Final = 128
 _HEADER_BYTES: Final = 150
 # What the parser is given at once: what it makes of so little is bounded before it is looked at.
@@ -41,7 +43,7 @@ class _Transport(CoalescingTransport):
 
     def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
         super().__init__(transport)
-        self._connection = connection
+        self._connection = weakref.proxy(connection)
 
     def close(self) -> None:
         """Close, or end the answers and leave it to the connection to linger."""
@@ -57,7 +59,7 @@ class _Flow(FlowControl):
 
     def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
         super().__init__(transport)
-        self._connection = connection
+        self._connection = weakref.proxy(connection)
         self._stopped = False
 
     def pause_reading(self) -> None:
@@ -109,7 +111,7 @@ class Connection(HttpToolsProtocol):
         # Of the request that is being received: anything at all, its head, all of it.
         self._begun, self._head_complete, self._complete = False, False, True
         self._keeps_alive = True  # what the newest request asks for, once it is complete
-        self._overhead = self._received = self._slice = self._held = 0
+        self._overhead = self._received = self._slice = self._held = self._fields = 0
         self._refusal: str | None = None
         # Received and not parsed yet: reading was paused in the middle of it.
         self._unparsed = b""
@@ -119,7 +121,10 @@ class Connection(HttpToolsProtocol):
         self._read_by = self._write_by = self._fires_at = math.inf
         self._in_body_time = False
         self._timer: asyncio.TimerHandle | None = None
-        self._extensions: dict[str, dict[object, object]] = {SENDER: {"is_gone": lambda: self._lost}}
+        this = weakref.ref(self)
+        self._extensions: dict[str, dict[object, object]] = {
+            SENDER: {"is_gone": lambda: (connection := this()) is None or connection._lost}
+        }
 
     # The connection as a whole
 
@@ -143,6 +148,10 @@ class Connection(HttpToolsProtocol):
         self.pipeline.clear()
         self._unparsed = b""
         super().connection_lost(exc)
+        # They know this connection, too. Nothing that is left of it may need the search for cycles, which
+        # looks through all other connections.
+        self._running = self._timer = None
+        self.cycle = cast(RequestResponseCycle, None)  # as uvicorn has it before the first
 
     def give_way(self) -> None:
         """End at once, without a word: the server needs the room."""
@@ -250,14 +259,15 @@ class Connection(HttpToolsProtocol):
         self._begun, self._head_complete, self._complete = True, False, False
         self._overhead = min(self._overhead, self._slice)
         self._received = self._slice
+        self._fields = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header of the head; what comes after the head is counted, and not kept."""
-        if self._head_complete:
-            return
-        if len(self.headers) >= MAX_HEADERS:
+        """Keep a header of the head; trailers, which come after it, are counted, and not kept."""
+        if self._fields >= MAX_HEADERS:
             self._stop_parsing(f"A request must have at most {MAX_HEADERS} headers.")
-        super().on_header(name, value)
+        self._fields += 1
+        if not self._head_complete:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Start the request, or queue it; until all of it is there, its answer ends the connection."""

@@ -10,6 +10,8 @@ from typing import Final, Protocol
 _LOG = logging.getLogger("hubbub.collector.connections")
 # Anybody can cause a warning with every connection; one a minute says that it goes on.
 _WARNING_S: Final = 60.0
+# A request that holds no more gives way after all that do: it makes no room, and coming back costs more.
+_LITTLE_BYTES: Final = 1024
 # Files that are no connections: the databases with their journals, Kafka's and Redis' sockets, the listener.
 OTHER_FILES: Final = 128
 
@@ -30,8 +32,9 @@ class Connections:
 
     Args:
         most: Connections at once; past it the one idle longest gives way, be it the new one.
-        most_bytes: Bytes of requests that are not complete, over all connections; past it the request that
-            began first gives way. One that comes whole, as almost every honest one does, is never counted.
+        most_bytes: Bytes of requests that are not complete, over all connections; past it, of the requests of
+            more than 1 KiB, the one that was first that large gives way, and the oldest if there is none. One
+            that comes whole, as almost every honest one does, is never counted.
     """
 
     def __init__(self, most: int, most_bytes: int) -> None:
@@ -40,6 +43,8 @@ class Connections:
         # Dictionaries keep the order of insertion: the first is the oldest.
         self._idle: dict[Bounded, None] = {}
         self._held: dict[Bounded, int] = {}
+        # Those of them that hold more than a little.
+        self._large: dict[Bounded, None] = {}
         self._held_bytes = 0
         self._warn_again: dict[str, float] = {}
 
@@ -64,6 +69,7 @@ class Connections:
         self._open.discard(connection)
         self._idle.pop(connection, None)
         self._held_bytes -= self._held.pop(connection, 0)
+        self._large.pop(connection, None)
 
     def became_busy(self, connection: Bounded) -> None:
         """Note that an answer is owed to a connection: it gives way to nobody."""
@@ -88,12 +94,16 @@ class Connections:
             self._held[connection] = size
         else:
             self._held.pop(connection, None)
+        if size > _LITTLE_BYTES:
+            self._large.setdefault(connection)
+        else:
+            self._large.pop(connection, None)
         while self._held_bytes > self._most_bytes:
             self._warn(
-                "requests that are not complete may hold %d bytes: past it, the oldest is cut off",
+                "requests that are not complete may hold %d bytes: past it, an old one is cut off",
                 self._most_bytes,
             )
-            self._end(next(iter(self._held)))
+            self._end(next(iter(self._large or self._held)))
 
     def _warn(self, text: str, bound: int) -> None:
         now = time.monotonic()

@@ -21,7 +21,7 @@ from hubbub_aggregator.release import AgreedClock, FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Publisher
 from hubbub_aggregator.stores import RedisStore, SqliteArchive
 from hubbub_aggregator.web import LiveView
-from hubbub_collector import CollectorError, boot_s, create_server, look_for_cycles_rarely
+from hubbub_collector import CollectorError, boot_s, create_server
 from hubbub_deploy import supervise
 from hubbub_deploy.announced import digests_of, refuse_changed
 from hubbub_deploy.cluster_settings import ClusterSettings
@@ -139,8 +139,7 @@ def collect(
             )
         except (CollectorError, LogError) as error:
             raise DeployError(str(error)) from error
-        server = create_server(ingest, host=host, port=port)
-        look_for_cycles_rarely()
+        server = create_server(ingest, host=host, port=port, settings=settings.gateway)
         print(f"Hubbub collector: {base_url(host, listener)}", flush=True)
         with stopping_politely(server):
             run(server, listener, name="collector")

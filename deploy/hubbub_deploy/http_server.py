@@ -22,7 +22,7 @@ from starlette.types import Scope
 
 from hubbub_aggregator import web
 from hubbub_aggregator.web import LiveView
-from hubbub_collector import GatewaySettings, create_server
+from hubbub_collector import GatewaySettings, create_server, look_for_cycles_rarely
 from hubbub_deploy.errors import DeployError
 
 
@@ -83,6 +83,7 @@ def run(server: uvicorn.Server, listener: socket.socket, *, name: str) -> None:
     Raises:
         DeployError: If the application did not start.
     """
+    look_for_cycles_rarely()
     try:
         server.run(sockets=[listener])
     except SystemExit as stop:  # uvicorn's word for an application that does not start

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
 import os
 import signal
 import threading
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
+import uvicorn
 
 from hubbub_aggregator.web import LiveView
+from hubbub_collector import GatewaySettings
 from hubbub_deploy import cluster, node
+from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.http_server import PageServer, listen
+from hubbub_topic.sqlite import SqliteLog
 
 HOST = "127.0.0.1"
 
@@ -79,6 +86,41 @@ def test_signal_ends_the_server_first_and_its_thread_before_it_returns() -> None
         server.serve(listener, host=HOST, announce=announce)
     assert happened == ["200", "gateway ended", "thread ended"]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_every_server_looks_for_cycles_rarely() -> None:
+    """A node looked at the objects of all its connections again and again, up to half of its time."""
+
+    def announce(_: str) -> None:
+        found.append(gc.get_threshold()[0])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    found: list[int] = []
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    server = PageServer(name="node", view=LiveView(), work=threading.Event.wait, kept="the log")
+    try:
+        with listen(HOST, 0) as listener:
+            server.serve(listener, host=HOST, announce=announce)
+        assert found[0] >= 7000
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
+
+
+def test_a_collector_bounds_its_connections_by_the_cluster_s_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ClusterSettings.from_mapping({"kafka": "a:9092", "redis": "redis://c:6379/0", "grace_s": 12.0})
+    served: list[uvicorn.Server] = []
+    monkeypatch.setattr(SqliteLog, "published_surveys", lambda _: (), raising=False)  # as Kafka's log has it
+    with SqliteLog(tmp_path / "log") as log:
+        monkeypatch.setattr(cluster, "opened", lambda _: contextlib.nullcontext(log))
+        monkeypatch.setattr(cluster, "run", lambda server, *_, **__: served.append(server))
+        cluster.collect(settings, (), host=HOST, port=0)
+    protocol = served[0].config.http
+    assert isinstance(protocol, functools.partial)
+    assert protocol.args[0] == settings.gateway != GatewaySettings()
 
 
 def test_node_and_dashboard_are_the_same_server() -> None:

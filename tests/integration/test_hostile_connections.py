@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import http.client
 import json
 import logging
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -260,6 +262,46 @@ def test_too_many_headers_are_refused_though_they_are_short(log: GatedLog) -> No
             with server.connect() as sock:
                 sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * count + b"\r\n")
                 assert answer(sock, "GET").status == status
+
+
+def test_trailers_count_as_headers_so_that_thousands_cost_no_time(log: GatedLog) -> None:
+    """Below the bound in bytes: 16,000 trailers of a byte took 5 ms of the event loop, again and again."""
+    with node(log) as server:
+        for count, status in ((128 - 2, 200), (128 - 1, 400)):
+            body = upload()
+            with server.connect() as sock:
+                sock.sendall(CHUNKED % b"/v1/reports" + b"%x\r\n%s\r\n0\r\n" % (len(body), body))
+                sock.sendall(b"a:\r\n" * count + b"\r\n")
+                assert answer(sock).status == status
+
+
+@pytest.mark.parametrize("sent", ["whole", "silent", "half a head", "half a body", "pipelined", "refused"])
+def test_a_connection_that_is_lost_is_freed_without_a_search_for_cycles(log: GatedLog, sent: str) -> None:
+    """Thousands of open connections make that search take half a second, and each lost one hastens it."""
+    messages = {
+        "whole": posted(upload()),
+        "silent": b"",
+        "half a head": POST % b"/v1/reports" + b"X: ",
+        "half a body": POST % b"/v1/reports" + b"Content-Length: 9\r\n\r\na",
+        "pipelined": posted(upload()) * 3,
+        "refused": b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * 200,
+    }
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        with node(log) as server:
+            with server.connect() as sock:
+                sock.sendall(messages[sent])
+                server.wait(lambda: server.connections == 1)
+                (lost,) = map(weakref.ref, list(server.server.server_state.connections))
+                if sent in ("whole", "pipelined", "refused"):
+                    assert answer(sock).status in (200, 400)
+            server.wait(lambda: server.connections == 0)
+            server.wait(lambda: lost() is None)
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 # Requests in a row
