@@ -27,6 +27,7 @@ class Metrics:
         self.uploads: Counter[int] = Counter()
         self.upload_bytes = 0
         self.batches: Counter[str] = Counter(stored=0, forgotten=0, overdue=0)
+        self.shed: Counter[str] = Counter(waited=0, gone=0)
         self.records = 0
         self.record_bytes = 0
         self.write_s = 0.0
@@ -72,6 +73,8 @@ class GatewayCollector(Collector):
         yield _gauge("gateway_pending_bytes", "Bytes of uploads not yet answered.", self._held_bytes())
         text = "Batches appended to the log, forgotten, or overdue: too late to answer for."
         yield _by("batches", text, "fate", of.batches)
+        text = "Uploads not written: they waited too long, or their senders had gone."
+        yield _by("shed_uploads", text, "reason", of.shed)
         yield _counter("records", "Records appended.", of.records)
         yield _counter("record_bytes", "Bytes of records appended.", of.record_bytes)
         yield _counter("write_seconds", "Time to encode and append batches.", of.write_s)

@@ -114,7 +114,7 @@ class PendingBatch:
         for *_, waiting in self._judged:
             yield waiting
 
-    def shed(self, since_s: float, error: NotDurable) -> int:
+    def shed(self, since_s: float, error: NotDurable) -> tuple[int, int]:
         """Refuse the uploads that came before a time, and drop those whose senders have given up.
 
         Args:
@@ -122,11 +122,11 @@ class PendingBatch:
             error: What their senders hear.
 
         Returns:
-            How many were refused though their senders still waited.
+            How many were refused though their senders still waited, and how many were dropped.
         """
         shed = [waiting for waiting in self._all() if waiting.began_s < since_s or waiting.has_given_up]
         if not shed:
-            return 0
+            return 0, 0
         refused = sum(not waiting.has_given_up for waiting in shed)
         for waiting in shed:
             waiting.refuse(error)
@@ -139,7 +139,7 @@ class PendingBatch:
             self._judged, self.batch = judged, self._new_batch()
             for reports, verdicts, now_s, _ in judged:
                 self.batch.add(reports, verdicts, now_s)
-        return refused
+        return refused, len(shed) - refused
 
     def judge(self, admission: Admission) -> None:
         """Judge what was not judged: all of one form at once."""

@@ -208,7 +208,10 @@ class Writer:
         """Refuse what waited too long, and drop what nobody waits for, before any work is spent on it."""
         now_s = self._boot_clock()
         error = NotDurable(f"an upload must be written within {self._settings.max_wait_s:g} s of its linger")
-        if pending.shed(now_s - most_s, error) and now_s >= self._warn_again_s:
+        refused, dropped = pending.shed(now_s - most_s, error)
+        self._metrics.shed["waited"] += refused
+        self._metrics.shed["gone"] += dropped
+        if refused and now_s >= self._warn_again_s:
             self._warn_again_s = now_s + _WARNING_S
             _LOG.warning(
                 "uploads get 503: more come than the log takes, and they waited longer than %g s",

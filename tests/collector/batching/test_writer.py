@@ -397,6 +397,7 @@ def test_an_upload_that_waited_too_long_is_refused_and_not_written(log: GatedLog
         # What was refused so is counted nowhere.
         assert sum(metrics.reports.values()) == 1 + reports
         assert metrics.batches == {"stored": 2, "overdue": 0, "forgotten": 0}
+        assert metrics.shed == {"waited": 2, "gone": 0}
         assert writer.healthy
         # A batch of which nothing is left is not written; what waits alone is, however old.
         for alone in (False, True):
