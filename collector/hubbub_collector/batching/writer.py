@@ -17,7 +17,7 @@ import numpy as np
 from hubbub.numeric import Source
 from hubbub.wire import SHORT_REPORT, Malformed, Report, encode_record
 from hubbub_collector.admission import Admission, Key, Verdict
-from hubbub_collector.batching.batcher import LARGEST_ROW, Batch
+from hubbub_collector.batching.batcher import LARGEST_ROW, Batch, parts_of
 from hubbub_collector.batching.pending_batch import PendingBatch, Waiting
 from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import NotDurable
@@ -270,7 +270,10 @@ class Writer:
     def _write(self, batch: Batch) -> None:
         """Encode and appends; runs in the writer's thread."""
         begin = perf_counter()
-        records = {p: [encode_record(record)] for p, record in batch.records(self._source).items()}
+        records = {
+            partition: [encode_record(part) for part in parts_of(record)]
+            for partition, record in batch.records(self._source).items()
+        }
         self._log.append(records)
         size = sum(len(record) for column in records.values() for record in column)
-        self._metrics.stored(len(records), size, perf_counter() - begin)
+        self._metrics.stored(sum(map(len, records.values())), size, perf_counter() - begin)

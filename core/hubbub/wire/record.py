@@ -27,6 +27,9 @@ REFUSALS: Final = ("invalid", "early", "late", "over_quota")
 # All tallies of a record together, kept reports included: more than any gateway judges in a batch, and four
 # million such records in a partition still add up to what every reader holds exactly, JavaScript included.
 MAX_TALLIES: Final = 2**31
+# Whoever counts saves a record at once, and a round of it takes the store some 65 us in which it answers
+# nobody else: a second for so many. No gateway's batch of the usual size can have as many.
+MAX_SEGMENTS: Final = 2**14
 # Minutes since 1970 that fit 32 bits: the year 10136.
 MAX_MINUTE: Final = 2**32 - 1
 
@@ -127,6 +130,7 @@ def encode_record(record: Record) -> bytes:
             packing.binary(record.digest, "seal digest", DIGEST_BYTES)
             packing.integer(record.round, "seal round", 0, MAX_ROUND)
             return packing.pack([RECORD_VERSION, _SEAL, record.digest, record.round])
+        _few(len(record.segments))
         segments = [_segment_fields(segment) for segment in record.segments]
         packing.integer(record.minute, "record minute", 0, MAX_MINUTE)
         packing.integer(record.unknown, "record unknown", 0, MAX_TALLIES)
@@ -211,7 +215,19 @@ def decode_record(data: bytes, *, broken: list[int] | None = None) -> Record:
         minute = packing.integer(minute, "record minute", 0, MAX_MINUTE)
     if type(unknown) is not int or not 0 <= unknown <= MAX_TALLIES:
         unknown = packing.integer(unknown, "record unknown", 0, MAX_TALLIES)
-    return _bounded(ReportsRecord(minute, _segments(packing.array(segments, "segments"), broken), unknown))
+    items = packing.array(segments, "segments")
+    _few(len(items))
+    return _bounded(ReportsRecord(minute, _segments(items, broken), unknown))
+
+
+def _few(segments: int) -> None:
+    """Check the number of a record's segments.
+
+    Raises:
+        WireError: If there are more than MAX_SEGMENTS.
+    """
+    if segments > MAX_SEGMENTS:
+        raise WireError(f"record must have at most {MAX_SEGMENTS} segments, got {segments}")
 
 
 def _bounded(record: ReportsRecord) -> ReportsRecord:

@@ -23,6 +23,7 @@ from hubbub.wire.report import (
     wide_reports,
 )
 from hubbub_collector.admission import Admission, AdmissionRules, Verdict
+from hubbub_collector.batching import batcher
 from hubbub_collector.batching.batcher import LARGEST_ROW
 from hubbub_collector.batching.writer import Writer
 from hubbub_collector.errors import NotDurable
@@ -348,6 +349,28 @@ def test_the_first_judgement_of_a_batch_counts(log: GatedLog) -> None:
         results = await asyncio.gather(old, young, return_exceptions=True)
         assert [type(found) for found in results] == [NotDurable] * 2
         await writer.stop()
+
+    asyncio.run(run())
+
+
+def test_a_batch_of_many_rounds_is_written_as_several_records(
+    log: GatedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batcher, "MOST_SEGMENTS", 2, raising=False)
+
+    async def run() -> None:
+        admission, metrics = Admission({KEY[0]: TERMS}), Metrics()
+        writer = Writer(log, GatewaySettings(), admission, source=SYSTEM, metrics=metrics)
+        writer.start()
+        reports = [Report(KEY[0], number, number.to_bytes(16, "big"), 0) for number in range(5)]
+        log.gate.set()
+        answer = await writer.submit(reports, [Verdict("accepted", (KEY[0], i)) for i in range(5)], 0.0)
+        assert decode_response(answer) == ["accepted"] * 5
+        await writer.stop()
+        assert (log.appends, metrics.records) == (1, 3)
+        found = [decode_record(body) for _, body in log.read(0, 0, 1000)]
+        rounds = [[one.round for one in part.segments] for part in found if isinstance(part, ReportsRecord)]
+        assert rounds == [[0, 1], [2, 3], [4]]
 
     asyncio.run(run())
 

@@ -47,6 +47,23 @@ def test_tallies_of_a_record_are_at_most_2_to_the_31_together() -> None:
         encode_record(ReportsRecord(MINUTE, record.segments, 6))
 
 
+def test_a_record_has_at_most_16384_segments() -> None:
+    """One of 50,000 kept a store, which answers nobody else meanwhile, busy for 3.3 s."""
+    at_most = raw(MINUTE, 0, *[refusals(1, 0, 0, 0, number=i) for i in range(16384)])
+    record = decode_record(at_most)
+    assert isinstance(record, ReportsRecord)
+    assert encode_record(record) == at_most
+    more = refusals(1, 0, 0, 0, number=16384)
+    for broken in (None, []):
+        with pytest.raises(HubbubError, match="record must have at most 16384 segments, got 16385"):
+            decode_record(raw(MINUTE, 0, *[more] * 16385), broken=broken)
+    with pytest.raises(HubbubError, match="record must have at most 16384 segments"):
+        encode_record(ReportsRecord(MINUTE, (*record.segments, record.segments[0])))
+    state = PartitionState()
+    state.commit(apply_many(state, enumerate([announcement(HEALTH), raw(MINUTE, 0, *[more] * 16385)])))
+    assert (state.offset, state.rounds) == (2, {})
+
+
 class Node:
     """A worker on SQLite, which starts anew on the same store as often as a test likes."""
 
