@@ -38,7 +38,7 @@ def test_an_estimate_offers_what_is_promised():
     for promised in (estimate.values, estimate.value_errors, estimate.poison_margin(0.95).values):
         assert promised.shape == (3,)
     assert estimate.categories.shape == estimate.category_errors.shape == (3,)
-    assert (estimate.intervals(0.95).values_low > estimate.simultaneous(0.95).values_low).all()
+    assert (estimate.intervals(0.95).values_high <= estimate.simultaneous(0.95).values_high).all()
     assert estimate.consistent().values.sum() == pytest.approx(1.0)
 
 

@@ -190,7 +190,7 @@ def timestamp(seconds: int) -> str:
 
 def _estimates(survey: Survey, tally: AcceptedCounts, estimator: AnyEstimator) -> Document:
     estimate = estimator(tally.counts, tally.n)
-    spans, consistent = estimate.intervals(LEVEL), estimate.consistent()
+    spans, consistent = estimate.normal_intervals(LEVEL), estimate.consistent()
     names = survey.category_names
     # A score has a mean alone: what its two inputs stand for is nobody's value.
     labels = survey.input_labels if estimate.values.size else ()
@@ -226,7 +226,7 @@ def _estimates(survey: Survey, tally: AcceptedCounts, estimator: AnyEstimator) -
 def _poison_margin(estimate: Estimate) -> Document | None:
     """Return the forged reports that move each cell out of its interval; None where that is unknown."""
     try:
-        margin = estimate.poison_margin(LEVEL)
+        margin = estimate.normal_poison_margin(LEVEL)
     except ParameterError:
         return None
     return {

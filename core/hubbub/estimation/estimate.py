@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from hubbub.errors import ParameterError
 from hubbub.estimation.consistency import Consistent, consistent_view
 from hubbub.estimation.em import Smoothed
+from hubbub.estimation.intervals.laws import ScoreLaws
+from hubbub.estimation.intervals.skew_score import score_interval
 from hubbub.estimation.poison import PoisonMargin, Reach, forged_reports
 
 Floats = NDArray[np.float64]
@@ -24,7 +27,7 @@ MAX_COVARIANCE = 4096
 
 @dataclass(frozen=True)
 class Intervals:
-    """The two-sided confidence intervals, symmetric about the unbiased estimates and not cut at 0 or 1.
+    """The two-sided confidence intervals of all cells.
 
     Attributes:
         level: The coverage aimed at, per cell or for the whole family at once.
@@ -65,7 +68,7 @@ class Estimate:
             relative standard error of the share of devices with a value (Hartley and Ross 1954). nan when
             nobody seems to have a value, or the channel hides it.
         mean_error: Its standard error by the delta method, stochastic rounding included where the survey
-        rounds.
+            rounds.
     """
 
     n: int
@@ -79,9 +82,28 @@ class Estimate:
     _covariance: Callable[[], Floats] = field(repr=False)
     _reach: Callable[[], Reach] | None = field(default=None, repr=False)
     _smoothed: Callable[[], Smoothed] | None = field(default=None, repr=False)
+    _laws: Callable[[], ScoreLaws] | None = field(default=None, repr=False)
 
     def intervals(self, level: float = 0.95) -> Intervals:
         """Return an interval per cell that covers the truth with the stated probability, cell by cell.
+
+        The intervals lie within what is possible, 0 to 1 and the survey's numbers, have a width in the
+        smallest round too, and are not symmetric about the estimates (`hubbub.estimation.intervals`). An
+        estimator without laws of its scores gives `normal_intervals`.
+
+        Args:
+            level: The coverage, strictly between 0 and 1.
+
+        Raises:
+            ParameterError: The level is not in (0, 1).
+        """
+        return self._by_score(level, 1, 1)
+
+    def normal_intervals(self, level: float = 0.95) -> Intervals:
+        """Return the intervals of releases of method 1: estimates and their errors by the normal law, uncut.
+
+        In small rounds they cover much less than they say, since a rare cell's own error is read off the few
+        reports that show it. They are here to recompute old releases, and as the control of coverage tests.
 
         Args:
             level: The coverage, strictly between 0 and 1.
@@ -91,6 +113,33 @@ class Estimate:
         """
         z = _quantile(level, 1)
         return self._at(level, z, z, z)
+
+    @property
+    def has_laws(self) -> bool:
+        """True if the estimator gives the laws of its scores."""
+        return self._laws is not None
+
+    @cached_property
+    def laws(self) -> ScoreLaws | None:
+        """The laws of the scores behind the estimates; None where the estimator does not give them."""
+        return None if self._laws is None else self._laws()
+
+    @cached_property
+    def printed_errors(self) -> tuple[Floats, Floats]:
+        """The standard errors of values and categories to print, shapes (K,) and (m,).
+
+        They follow from the law at the estimate, read as 0 or 1 where it lies beyond: so a rare cell that
+        nobody happened to report has one too. `value_errors` are unbiased as variances, and may be 0 there.
+        """
+        if self.laws is None:
+            return self.value_errors, self.category_errors
+        found = []
+        for estimates, law in ((self.values, self.laws.values), (self.categories, self.laws.categories)):
+            with np.errstate(invalid="ignore"):
+                variance, _ = law.moments(np.clip(estimates, 0.0, 1.0))
+            errors = np.sqrt(np.maximum(variance, 0.0)) / self.n
+            found.append(np.where(np.isnan(estimates), np.inf, errors))
+        return found[0], found[1]
 
     def simultaneous(self, level: float = 0.95) -> Intervals:
         """Return intervals that cover all truths of a family at once with at least the stated probability.
@@ -103,12 +152,7 @@ class Estimate:
         Raises:
             ParameterError: The level is not in (0, 1).
         """
-        return self._at(
-            level,
-            _quantile(level, max(len(self.values), 1)),
-            _quantile(level, max(len(self.categories), 1)),
-            _quantile(level, 1),
-        )
+        return self._by_score(level, max(len(self.values), 1), max(len(self.categories), 1))
 
     def consistent(self) -> Consistent:
         """Return a biased view: non-negative, of sum one, values summing to their categories."""
@@ -125,7 +169,7 @@ class Estimate:
         return self._smoothed()
 
     def poison_margin(self, level: float = 0.95) -> PoisonMargin:
-        """Return how many forged reports would move each estimate out of its interval (see `poison`).
+        """Return how many forged reports would move each estimate by its margin of error (see `poison`).
 
         Args:
             level: The coverage of the intervals, strictly between 0 and 1.
@@ -133,17 +177,24 @@ class Estimate:
         Raises:
             ParameterError: The level is not in (0, 1), or the estimator does not know what one report can do.
         """
+        return self._poison_margin(level, *self.printed_errors)
+
+    def normal_poison_margin(self, level: float = 0.95) -> PoisonMargin:
+        """Return the poison margin of releases of method 1, out of `normal_intervals`.
+
+        Raises:
+            ParameterError: As `poison_margin`.
+        """
+        return self._poison_margin(level, self.value_errors, self.category_errors)
+
+    def _poison_margin(self, level: float, values: Floats, categories: Floats) -> PoisonMargin:
         z = _quantile(level, 1)
         reach = self.reach()
         return PoisonMargin(
             level,
-            forged_reports(self.values, z * self.value_errors, reach.values_low, reach.values_high, self.n),
+            forged_reports(self.values, z * values, reach.values_low, reach.values_high, self.n),
             forged_reports(
-                self.categories,
-                z * self.category_errors,
-                reach.categories_low,
-                reach.categories_high,
-                self.n,
+                self.categories, z * categories, reach.categories_low, reach.categories_high, self.n
             ),
         )
 
@@ -166,6 +217,21 @@ class Estimate:
         if len(self.values) > MAX_COVARIANCE:
             raise ParameterError(f"a covariance needs K <= {MAX_COVARIANCE}, got {len(self.values)}")
         return self._covariance()
+
+    def _by_score(self, level: float, values: int, categories: int) -> Intervals:
+        z_values, z_categories, z = (_quantile(level, cells) for cells in (values, categories, 1))
+        laws = self.laws
+        if laws is None:
+            return self._at(level, z_values, z_categories, z)
+        mean: tuple[float | None, float | None] = (None, None)
+        if self.mean is not None:
+            mean = (math.nan, math.nan) if laws.mean is None else laws.mean.interval(z)
+        return Intervals(
+            level,
+            *score_interval(self.values, laws.values, n=self.n, z=z_values),
+            *score_interval(self.categories, laws.categories, n=self.n, z=z_categories),
+            *mean,
+        )
 
     def _at(self, level: float, z_values: float, z_categories: float, z_mean: float) -> Intervals:
         values_low, values_high = _around(self.values, self.value_errors, z_values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from hubbub.channels.finite import FiniteChannel
 from hubbub.errors import ParameterError
 from hubbub.estimation.em import MAX_CELLS, Smoothed, maximise, neighbours
 from hubbub.estimation.estimate import Estimate, Floats
-from hubbub.estimation.inverses.inverse import Inverse
+from hubbub.estimation.intervals.fieller import LEAST, RatioMean
+from hubbub.estimation.intervals.laws import ScoreLaws
+from hubbub.estimation.inverses.inverse import Inverse, Solution
 from hubbub.estimation.inverses.inversion import invert, own_categories
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, checked_frequencies
 
@@ -113,7 +116,12 @@ class Estimator:
             _covariance=lambda: self._covariance(reports, n),
             _reach=self.inverse.reach,
             _smoothed=lambda: self._smoothed(reports),
+            _laws=lambda: self._laws(reports, solution),
         )
+
+    def _laws(self, reports: Floats, solution: Solution) -> ScoreLaws:
+        laws = self.inverse.laws(reports, solution)
+        return laws if self._mean is None else replace(laws, mean=self._mean.law(reports))
 
     def _smoothed(self, reports: Floats) -> Smoothed:
         order, cells = neighbours(self._points, self._missing), self.channel.inputs * self.channel.outputs
@@ -143,6 +151,29 @@ class _Mean:
         self._answered = inverse.pull_back(numbers.answered)
         self._first = inverse.pull_back(numbers.unit)
         self._second = inverse.pull_back(numbers.unit * numbers.unit)
+
+    def law(self, reports: Floats) -> RatioMean | None:
+        """Return the law of the mean from counts of shape (M,), float64; None where it is hidden.
+
+        With S the sum of squared scores, S less the sum of squared numbers is the variance over the
+        randomisation; at least LEAST of S is left, as the second sum is itself estimated.
+        """
+        if self._answered is None or self._first is None:
+            return None
+        total, answered = _dot(self._first, reports), _dot(self._answered, reports)
+        square = _dot(self._first * self._first, reports)
+        second = square * (1.0 - LEAST) if self._second is None else _dot(self._second, reports)
+        both, counted = _dot(self._first * self._answered, reports), _dot(self._answered**2, reports)
+        everyone = bool((self._numbers.answered == 1.0).all())
+        return RatioMean(
+            total,
+            answered,
+            max(square - second, LEAST * square) + self._numbers.rounding_variance * max(answered, 0.0),
+            0.0 if everyone else both - total,
+            0.0 if everyone else max(counted - answered, LEAST * counted),
+            self._numbers.centre,
+            self._numbers.scale,
+        )
 
     def __call__(self, reports: Floats, n: int) -> tuple[float, float]:
         """Return the mean and its standard error from counts of shape (M,), float64."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hubbub.channels.channel import Channel
 from hubbub.estimation.choice import estimator_for
 from hubbub.estimation.estimate import Estimate, Floats
+from hubbub.estimation.intervals.laws import JoinedLaw, ScoreLaws
 from hubbub.estimation.poison import Reach
 
 
@@ -61,6 +62,10 @@ class MarginsEstimator:
                 np.concatenate([each.categories_high for each in reaches]),
             )
 
+        def laws() -> ScoreLaws:
+            found = [law for part in parts if (law := part.laws) is not None]
+            return ScoreLaws(found[0].values, JoinedLaw([law.categories for law in found]))
+
         return Estimate(
             n=first.n,
             values=first.values,
@@ -72,4 +77,5 @@ class MarginsEstimator:
             _category_of=self.category_of,
             _covariance=first.covariance,
             _reach=reach,
+            _laws=laws if all(part.has_laws for part in parts) else None,
         )

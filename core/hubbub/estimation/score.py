@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import Estimate, Floats
+from hubbub.estimation.intervals.laws import ScoreLaws
+from hubbub.estimation.intervals.skew_score import score_interval
 from hubbub.estimation.questions import checked_frequencies
 
 _NONE = np.empty(0)
@@ -87,6 +90,8 @@ class ScoreEstimator:
         least = self.channel.u / self.channel.total
         width = (self._high - self._low) * self.channel.total / (self.channel.t - self.channel.u)
         spread = min(max(share, least), 1.0 - least)
+        step = self.channel.total / (self.channel.t - self.channel.u)
+        place, law, nobody = step * (share - least), _PlaceLaw(n, np.array([step])), _PlaceLaw(n, _NONE)
         return Estimate(
             n=n,
             values=_NONE,
@@ -97,4 +102,36 @@ class ScoreEstimator:
             mean_error=width * math.sqrt(spread * (1.0 - spread) / n),
             _category_of=self.category_of,
             _covariance=lambda: np.empty((0, 0)),
+            _laws=lambda: ScoreLaws(nobody, nobody, _PlaceMean(place, law, self._low, self._high)),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _PlaceLaw:
+    """The law of the mean place if all devices are at it: by Jensen the largest variance there can be."""
+
+    n: int
+    step: Floats
+
+    def moments(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return variance and third central moment of n times the estimated place, shape (c,) each."""
+        # An answer 1 moves the estimate by `step` = 1/(1 - 2q), and at place g has probability q + g/step.
+        odds = 0.5 + (shares - 0.5) / self.step
+        spread = self.n * odds * (1.0 - odds)
+        return self.step**2 * spread, self.step**3 * spread * (1.0 - 2.0 * odds)
+
+
+@dataclass(frozen=True, eq=False)
+class _PlaceMean:
+    """The mean as a place between two ends."""
+
+    place: float
+    law: _PlaceLaw
+    low: float
+    high: float
+
+    def interval(self, z: float) -> tuple[float, float]:
+        """Return the ends of the mean's interval, between the two ends of the output."""
+        ends = score_interval(np.array([self.place]), self.law, n=self.law.n, z=z)
+        low, high = (self.low + (self.high - self.low) * float(end[0]) for end in ends)
+        return low, high

@@ -34,11 +34,15 @@ from numpy.typing import NDArray
 
 from hubbub.channels.sets import Level, Support
 from hubbub.errors import ParameterError
+from hubbub.estimation.set_moments import SetMoments
 
 Floats = NDArray[np.float64]
 
 _POWERS = np.array([1, 2, 1, 2])[:, None]
 """How sums of h, h^2, h f and h^2 f scale with h."""
+
+_CUBES = np.array([1, 2, 3, 1, 2, 3])[:, None]
+"""How sums of h, h^2, h^3, h f, h^2 f and h^3 f scale with h."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,7 @@ class Tree:
         self.levels = tuple(levels)
         self._moments = [Moments.of(level.support) for level in levels]
         self._sizes = [level.bins for level in levels]
+        self._set_moments: dict[int, SetMoments] = {}
         self._parents = [_parents(a, b) for a, b in pairwise(levels)]
         self._orders = [np.argsort(parent, kind="stable") for parent in self._parents]
         self._starts = [
@@ -125,6 +130,12 @@ class Tree:
         for k in range(1, last + 1):
             spread.append(joined[k] / self._up(k, joined[k])[self._parents[k - 1]])
         return own, spread
+
+    def set_moments(self, k: int) -> SetMoments:
+        """Return the moments of scores of reports about level k."""
+        if k not in self._set_moments:
+            self._set_moments[k] = SetMoments(self.levels[k].support, self._sizes[k])
+        return self._set_moments[k]
 
     def _up(self, k: int, numbers: Floats) -> Floats:
         """Return sums over the children of every node of level k - 1; numbers: shape (nodes of k, ...)."""
@@ -195,33 +206,70 @@ class Tree:
         return found
 
     def _sums(self, k: int, frequencies: Floats) -> list[Floats]:
-        """Return sums of h, h^2, h f, h^2 f over level k's cells for every node's h: shape (4, nodes).
+        """Return sums of h, h^2, h f, h^2 f over level k's cells for every node's h: shape (4, nodes)."""
+        weight = self._own[k]
+        start = np.stack([weight, weight**2, weight * frequencies, weight**2 * frequencies])
+        return [total for total, _, _ in self._gathered(k, start, _POWERS)]
+
+    def score_sums(self, k: int, frequencies: Floats) -> list[tuple[Floats, Floats, Floats]]:
+        """Return what the third moments of every node's estimate need of its h^k, per level.
+
+        Args:
+            k: The level that reports are about.
+            frequencies: Shares of its cells, shape (cells,), > 0.
+
+        Returns:
+            Per level of the tree three arrays, shape (3, nodes), for h, h^2 and h^3: the sums over level
+            k's cells, the sums weighted by the shares, and the means over the devices in the node.
+        """
+        weight = self._own[k]
+        powers = [weight, weight**2, weight**3]
+        start = np.stack([*powers, *(power * frequencies for power in powers)])
+        nodes = [frequencies]
+        for j in range(k, 0, -1):
+            nodes.insert(0, self._up(j, nodes[0]))
+        found, inside = [], np.zeros(0)
+        for j, (total, alone, mu) in enumerate(self._gathered(k, start, _CUBES)):
+            if alone is not None:
+                inside = (mu**_CUBES * alone)[3:] / nodes[j]
+            else:
+                inside = self._spread[j] ** _CUBES[3:] * inside[:, self._parents[j - 1]]
+            found.append((total[:3], total[3:], inside))
+        return found
+
+    def _gathered(
+        self, k: int, start: Floats, powers: NDArray[np.intp]
+    ) -> list[tuple[Floats, Floats | None, Floats]]:
+        """Return sums over level k's cells of powers of every node's h, from those at w_u, per level.
 
         Let a_u be the vector of z_u. Below node u, s_u has the vector mu_u a_u, and below the siblings v of u
         (kappa_p - 1) r_u a_v, where p is their parent, mu_u = 1 - r_u (1 - kappa_p) and
         kappa_p = mu_p (1 - w_p): by induction from the top, where mu = 1.
+
+        Returns:
+            Per level the sums of s_u's vector; those of a_u alone, None below level k; and mu_u.
         """
-        weight = self._own[k]
         upwards: list[Floats | None] = [None] * len(self.levels)
-        level = upwards[k] = np.stack([weight, weight**2, weight * frequencies, weight**2 * frequencies])
+        level = upwards[k] = start
         for j in range(k - 1, -1, -1):
-            level = upwards[j] = (1.0 - self._own[j]) ** _POWERS * self._up(j + 1, level.T).T
-        found, mu = [], np.ones(self._sizes[0])
+            level = upwards[j] = (1.0 - self._own[j]) ** powers * self._up(j + 1, level.T).T
+        found: list[tuple[Floats, Floats | None, Floats]] = []
+        mu = np.ones(self._sizes[0])
         for j, alone in enumerate(upwards):
             if j == 0:
                 assert alone is not None  # noqa: S101 - every level k reaches up to the top
-                found.append(alone)
+                found.append((alone, alone, mu))
                 continue
             parent, spread = self._parents[j - 1], self._spread[j]
             kappa = (mu * (1.0 - self._own[j - 1]))[parent]
             mu = 1.0 - spread * (1.0 - kappa)
-            sums = spread**_POWERS * found[-1][:, parent]
+            sums = spread**powers * found[-1][0][:, parent]
             if alone is not None:
                 siblings = self._up(j, alone.T).T[:, parent]
-                sums -= (spread * kappa) ** _POWERS * siblings
-                sums += mu**_POWERS * alone
-                sums += (spread * (kappa - 1.0)) ** _POWERS * (siblings - alone)
-            found.append(sums)
+                sums -= (spread * kappa) ** powers * siblings
+                sums += mu**powers * alone
+                sums += (spread * (kappa - 1.0)) ** powers * (siblings - alone)
+            found.append((sums, alone, mu))
         return found
 
     def variance(

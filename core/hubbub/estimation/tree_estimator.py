@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from hubbub.channels.sets import Level
 from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Floats
+from hubbub.estimation.intervals.fieller import LEAST, RatioMean
+from hubbub.estimation.intervals.laws import ReorderedLaw, ScoreLaws
+from hubbub.estimation.intervals.tree_law import node_law
 from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, checked_frequencies
 from hubbub.estimation.tree import Tree, added_up
@@ -150,6 +153,43 @@ class TreeEstimator:
             _category_of=self.category_of,
             _covariance=lambda: self.tree.covariance(shares, sizes, n),
             _reach=lambda: self._reach(shares, direct, sizes, n),
+            _laws=lambda: self._laws(shares, sizes, n),
+        )
+
+    def _laws(self, shares: Sequence[Floats], sizes: Sequence[float], n: int) -> ScoreLaws:
+        """Return the laws of the scores; with categories added up they are nodes without reports."""
+        values, last = shares[-1][self._inputs], len(self.tree.levels) - 1
+        finest = node_law(self.tree, last, values, sizes, n)
+        categories = (
+            finest if self._categories == last else node_law(self.tree, self._categories, values, sizes, n)
+        )
+        return ScoreLaws(ReorderedLaw(finest, self._inputs), categories, self._mean_law(shares, sizes, n))
+
+    def _mean_law(self, shares: Sequence[Floats], sizes: Sequence[float], n: int) -> RatioMean | None:
+        numbers = self._numbers
+        if numbers is None:
+            return None
+        values = shares[-1][self._inputs]
+
+        def variance(functional: Floats) -> float:
+            return n * n * self.tree.variance(functional, shares, sizes, n)
+
+        def at_least(found: float, functional: Floats) -> float:
+            # What the devices' own spread adds to the variance is the mean square of the scores.
+            return max(found, LEAST * (found + n * float((functional**2 * values).sum())))
+
+        total, answered = (float(n * (part * values).sum()) for part in (numbers.unit, numbers.answered))
+        everyone = bool((numbers.answered == 1.0).all())
+        own, other = variance(numbers.unit), variance(numbers.answered)
+        both = (variance(numbers.unit + numbers.answered) - own - other) / 2.0
+        return RatioMean(
+            total,
+            answered,
+            at_least(own, numbers.unit) + numbers.rounding_variance * max(answered, 0.0),
+            0.0 if everyone else both,
+            0.0 if everyone else at_least(other, numbers.answered),
+            numbers.centre,
+            numbers.scale,
         )
 
     def _reach(

@@ -77,7 +77,7 @@ def test_release_gives_the_estimators_own_numbers(text: str) -> None:
     made = states(survey, 400)
     counts = made[0].rounds[survey.digest, 0].counts + made[1].rounds[survey.digest, 0].counts
     estimate = survey.estimator()(counts, 800)
-    spans = estimate.intervals(0.95)
+    spans = estimate.normal_intervals(0.95)
     found = document(survey, 400)
     assert [cell["label"] for cell in found["values"]] == list(survey.input_labels)
     assert [cell["estimate"] for cell in found["values"]] == estimate.values.tolist()
@@ -88,7 +88,7 @@ def test_release_gives_the_estimators_own_numbers(text: str) -> None:
     assert [cell["label"] for cell in found["categories"]] == list(survey.category_names)
     assert [cell["estimate"] for cell in found["categories"]] == estimate.categories.tolist()
     assert found["consistent"]["values"] == estimate.consistent().values.tolist()
-    margin = estimate.poison_margin()
+    margin = estimate.normal_poison_margin()
     assert found["poison_margin"] == {
         "values": [None if np.isinf(count) else count for count in margin.values.tolist()],
         "categories": [None if np.isinf(count) else count for count in margin.categories.tolist()],

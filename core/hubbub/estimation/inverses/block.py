@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
+from hubbub.estimation.intervals.laws import MixedLaw, ScoreLaws, moments_of, two_valued
+from hubbub.estimation.intervals.population import plausible_populations, population_law
 from hubbub.estimation.inverses.inverse import Arithmetic, Numbers, Solution, excess, quotients
 from hubbub.estimation.poison import Reach
 
@@ -72,6 +74,7 @@ class BlockInverse:
         hit = excess(self._delta + self._beta + self._gamma)
         near = excess(self._beta + self._gamma)
         self._near, self._far = near, excess(self._gamma)
+        self._odds = tuple(weight / total for weight in (true, np.where(alone, 0, same), other))
         self._delta_each = np.repeat(self._delta, sizes)
         self._hit_each = np.repeat(hit - near, sizes)
         self._group(block_of if category_of is None else category_of, block_of)
@@ -157,6 +160,82 @@ class BlockInverse:
             np.maximum(high, np.where(everywhere, high, self._group_gamma)),
         )
 
+    def laws(self, counts: Numbers, solution: Solution) -> ScoreLaws:
+        """Return the laws of the scores behind `solution`, in O(K).
+
+        A value's score takes three values: it was reported itself, another of its category, any other. So
+        three kinds of devices have three exact laws, and the estimated share of the category mixes them.
+        """
+        (true, same, other), s = self._odds, self._sizes
+        n = float(counts.sum())
+        rest = np.maximum(1.0 - true - (s - 1) * same, 0.0)
+        scores = np.stack([self._delta + self._beta + self._gamma, self._beta + self._gamma, self._gamma])
+        kinds = [
+            moments_of(scores, np.stack(odds))
+            for odds in (
+                (true, (s - 1) * same, rest),
+                (same, np.where(s > 1, true + (s - 2) * same, 0.0), rest),
+                (other, (s - 1) * other, 1.0 - s * other),
+            )
+        ]
+        own, near, far = (np.repeat(kind, s, axis=1) for kind in kinds)
+        around = np.repeat(np.add.reduceat(solution.values, self._starts) / n, s)
+        values = MixedLaw(n, own, far, self._delta_each, near, np.where(np.repeat(s == 1, s), 0.0, around))
+        return ScoreLaws(values, self._category_law(counts, solution))
+
+    def _category_law(self, counts: Numbers, solution: Solution) -> MixedLaw:
+        """Return the categories' law: of two values, and exact, but for those that split a channel's own."""
+        n, starts = float(counts.sum()), self._group_starts
+        inside = self._pair_inside[starts] + self._pair_base[starts]
+        everyone = self._group_everywhere & np.logical_and.reduceat(self._pair_whole, starts)
+        outside = np.where(everyone, inside, self._group_gamma)
+        law = MixedLaw(n, *two_valued(inside, outside), inside - outside)
+        split = np.flatnonzero(~np.logical_and.reduceat(self._pair_whole, starts))
+        if not split.size:
+            return law
+        part = self._split_law(split, counts, solution.values / n)
+        for whole, found in ((law.own, part.own), (law.far, part.far)):
+            whole[:, split] = found
+        law.step[split] = 0.0
+        observed = np.full(len(starts), -np.inf)
+        observed[split] = part.observed
+        return MixedLaw(n, law.own, law.far, law.step, observed=observed)
+
+    def _split_law(self, groups: NDArray[np.intp], counts: Numbers, estimates: Numbers) -> MixedLaw:
+        """Return the law of some categories by whole populations, in O(K) each."""
+        populations = plausible_populations(estimates)
+        reports = [self._expected(population) for population in populations]
+        ordered = np.arange(self._inputs) if self._order is None else self._order
+        ends = np.append(self._pair_starts[self._group_starts], self._inputs)
+        own, held, second, third, observed = [], [], [], [], []
+        for group in groups.tolist():
+            members = np.zeros(self._inputs)
+            members[ordered[ends[group] : ends[group + 1]]] = 1.0
+            scores = self.pull_back(members)
+            mine = self._expected(members / members.sum())
+            v = float(mine @ scores**2) - 1.0
+            own.append((v, float(mine @ scores**3) - 3.0 * v - 1.0))
+            held.append(populations @ members)
+            second.append([float(law @ scores**2) for law in reports])
+            third.append([float(law @ scores**3) for law in reports])
+            observed.append(float(counts @ scores**2) / counts.sum())
+        return population_law(
+            n=float(counts.sum()),
+            own=np.array(own).T,
+            held=np.array(held).T,
+            second=np.array(second).T,
+            third=np.array(third).T,
+            observed=np.array(observed),
+        )
+
+    def _expected(self, population: Numbers) -> Numbers:
+        """Return the law of one report of a population, shape (M,)."""
+        true, same, other = (np.repeat(odds, self._sizes) for odds in self._odds)
+        blocks = np.repeat(np.add.reduceat(population, self._starts), self._sizes)
+        return np.asarray(
+            true * population + same * (blocks - population) + other * (population.sum() - blocks)
+        )
+
     def matrix(self) -> Numbers:
         """Return B, shape (K, K)."""
         block_of = np.repeat(np.arange(len(self._sizes)), self._sizes)
@@ -224,6 +303,15 @@ class CollapsedInverse:
             self._by_category(inner.categories, np.nan),
             self._by_category(inner.category_variances, np.inf),
         )
+
+    def laws(self, counts: Numbers, solution: Solution) -> ScoreLaws:
+        """Return the laws of the scores behind `solution`; those of hidden cells mean nothing."""
+        inner = self._inner.laws(counts, self._inner.solve(counts))
+        assert isinstance(inner.values, MixedLaw) and isinstance(inner.categories, MixedLaw)  # noqa: S101
+        of_value = np.repeat(np.arange(len(self._sizes)), self._sizes)
+        of_category = np.zeros(self._reported, dtype=np.intp)
+        of_category[self._shown] = np.arange(len(self._shown))
+        return ScoreLaws(inner.values.picked(of_value), inner.categories.picked(of_category))
 
     def _by_value(self, blocks: Numbers, hidden: float) -> Numbers:
         values = np.repeat(blocks, self._sizes)

@@ -19,6 +19,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.estimation.intervals.laws import MixedLaw, ScoreLaws
+from hubbub.estimation.intervals.population import plausible_populations, population_law
 from hubbub.estimation.inverses.inverse import Numbers, Solution, excess
 from hubbub.estimation.poison import Reach
 
@@ -83,6 +85,13 @@ class DenseInverse:
             np.asarray(weights) if gap <= IDENTIFIABLE * max(1.0, float(np.abs(functional).max())) else None
         )
 
+    def laws(self, counts: Numbers, solution: Solution) -> ScoreLaws:
+        """Return the laws of the scores behind `solution`; those of hidden cells mean nothing."""
+        populations = plausible_populations(solution.values / float(counts.sum()))
+        values = self._values.law(counts, populations, self._rows)
+        same = self._groups is self._values
+        return ScoreLaws(values, values if same else self._groups.law(counts, populations, self._rows))
+
     def reach(self) -> Reach:
         """Return the least and the largest that one report can add to every value and category."""
         return Reach(*self._values.extremes(), *self._groups.extremes())
@@ -113,7 +122,8 @@ class _Rows:
     """Some rows of symbol weights, what each report adds to their variances, and which rows are hidden."""
 
     def __init__(self, weights: Numbers, rows: Numbers, targets: Numbers) -> None:
-        self.weights, self.spread = weights, excess(weights)
+        self.weights, self.spread, self.targets = weights, excess(weights), targets
+        self._own: Numbers | None = None
         self.hidden = np.abs(weights @ rows.T - targets).max(axis=1) > IDENTIFIABLE
 
     def extremes(self) -> tuple[Numbers, Numbers]:
@@ -125,3 +135,21 @@ class _Rows:
         estimates, variances = self.weights @ counts, np.maximum(self.spread @ counts, 0.0)
         estimates[self.hidden], variances[self.hidden] = np.nan, np.inf
         return estimates, variances
+
+    def law(self, counts: Numbers, populations: Numbers, rows: Numbers) -> MixedLaw:
+        """Return the law of the scores, a member of a cell being any of its inputs alike."""
+        squares, cubes = self.weights**2, self.weights**3
+        if self._own is None:
+            # The targets' rows, each of sum one, are the law of a member.
+            members = self.targets / self.targets.sum(axis=1, keepdims=True) @ rows
+            variance = (members * squares).sum(axis=1) - 1.0
+            self._own = np.stack([variance, (members * cubes).sum(axis=1) - 3.0 * variance - 1.0])
+        reports = populations @ rows
+        return population_law(
+            n=float(counts.sum()),
+            own=self._own,
+            held=populations @ self.targets.T,
+            second=reports @ squares.T,
+            third=reports @ cubes.T,
+            observed=squares @ counts / counts.sum(),
+        )

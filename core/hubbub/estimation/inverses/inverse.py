@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.estimation.intervals.laws import ScoreLaws
 from hubbub.estimation.poison import Reach
 
 # float64 in production; object arrays of Fraction when unbiasedness is checked exactly by the same code.
@@ -58,6 +59,9 @@ class Inverse(Protocol):
 
     def reach(self) -> Reach:
         """Return the least and the largest that one report can add to every value and category."""
+
+    def laws(self, counts: Numbers, solution: Solution) -> ScoreLaws:
+        """Return the laws of the scores of values and categories, for their intervals."""
 
     def matrix(self) -> Numbers:
         """Return B, shape (K, M); rows that the channel hides are nan."""

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from hubbub.channels.channel import MAX_WEIGHTS
 from hubbub.errors import ParameterError
+from hubbub.estimation.intervals.laws import MixedLaw, ScoreLaws, two_valued
+from hubbub.estimation.intervals.population import plausible_populations, population_law
 from hubbub.estimation.inverses.inverse import Arithmetic, Numbers, Solution, excess, quotients
 from hubbub.estimation.poison import Reach
 
@@ -57,6 +59,8 @@ class HashInverse:
         self._sizes = np.bincount(self._category_of)
         self._several = np.flatnonzero(self._sizes > 1)
         self._table: NDArray[np.int64] | None = None
+        self._channel = channel
+        self._own: Numbers | None = None
 
     @property
     def inputs(self) -> int:
@@ -87,6 +91,46 @@ class HashInverse:
         """Return functional @ B, shape (M,)."""
         held = functional @ self._hits() if self._exact else self._pool.sums_by_bucket(functional)
         return np.asarray(self._gain * held + self._base * functional.sum())
+
+    def laws(self, counts: Numbers, solution: Solution) -> ScoreLaws:
+        """Return the laws of the scores behind `solution`: two-valued, or by populations for categories."""
+        n, step = float(counts.sum()), np.full(self.inputs, float(self._gain))
+        hit, miss = np.full(self.inputs, self._gain + self._base), np.full(self.inputs, self._base)
+        values = MixedLaw(n, *two_valued(hit, miss), step)
+        own, far = (law[:, : len(self._sizes)].copy() for law in (values.own, values.far))
+        steps, observed = step[: len(self._sizes)].copy(), np.full(len(self._sizes), -np.inf)
+        if (some := self._several).size:
+            part = self._several_law(counts, solution.values / n)
+            own[:, some], far[:, some], steps[some], observed[some] = part.own, part.far, 0.0, part.observed
+        return ScoreLaws(values, MixedLaw(n, own, far, steps, observed=observed))
+
+    def _several_law(self, counts: Numbers, estimates: Numbers) -> MixedLaw:
+        """Return the law of the categories of several inputs."""
+        populations = plausible_populations(estimates)
+        reports = np.stack([self._channel.expected(population) for population in populations])
+        held, second, third, observed, mine = [], [], [], [], []
+        for category, members in self._members():
+            inside = self._category_of == category
+            kinds = self._gain * np.arange(members.max() + 1) + self._base * self._sizes[category]
+            squares, cubes = (kinds**2)[members], (kinds**3)[members]
+            held.append(populations[:, inside].sum(axis=1))
+            second.append(reports @ squares)
+            third.append(reports @ cubes)
+            observed.append(squares @ counts / counts.sum())
+            if self._own is None:
+                law = self._channel.expected(inside / inside.sum())
+                variance = float(law @ squares) - 1.0
+                mine.append((variance, float(law @ cubes) - 3.0 * variance - 1.0))
+        if self._own is None:
+            self._own = np.array(mine).T
+        return population_law(
+            n=float(counts.sum()),
+            own=self._own,
+            held=np.array(held).T,
+            second=np.array(second).T,
+            third=np.array(third).T,
+            observed=np.array(observed),
+        )
 
     def reach(self) -> Reach:
         """Return the least and the largest that one report can add to every value and category."""

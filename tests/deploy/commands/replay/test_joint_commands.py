@@ -41,7 +41,7 @@ def test_every_example_compiles(path: Path) -> None:
     [
         (
             "table",
-            "With 20,000 devices, a combination's share is known to ±0.95 points, "
+            "With 20,000 devices, a combination's share is known to ±0.96 points, "
             "a share of one attribute's to ±1.4 points (95 % intervals).",
         ),
         (

@@ -1,0 +1,175 @@
+"""The law of a cell's score: variance and third moment of the sum under any candidate share.
+
+What a mechanism has to give for its intervals is this and no more. For a device in the cell the score has
+mean 1, for any other mean 0; a `MixedLaw` holds its second and third central moments for a device in the
+cell (*own*), for one in the same category (*near*), and for all others (*far*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+class CellLaw(Protocol):
+    """The law of the summed scores of c cells, as a function of the cells' true shares."""
+
+    @property
+    def step(self) -> Floats:
+        """The step of the lattice that the sum lies on, shape (c,), in devices; 0 where there is none."""
+
+    def moments(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return variance and third central moment of the sum, shape (c,) each, at shares of shape (c,)."""
+
+
+class MeanLaw(Protocol):
+    """The law of an estimated mean."""
+
+    def interval(self, z: float) -> tuple[float, float]:
+        """Return the ends of the mean's interval at a normal quantile z > 0, within the survey's numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreLaws:
+    """The laws of one round's estimates.
+
+    Attributes:
+        values: Of the values, c = K.
+        categories: Of the categories, c = m.
+        mean: Of the mean; None without numbers.
+    """
+
+    values: CellLaw
+    categories: CellLaw
+    mean: MeanLaw | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MixedLaw:
+    """A sum over n devices of three kinds: in the cell, near it, far from it.
+
+    Attributes:
+        n: Devices.
+        own: Second and third central moments of one score of a device in the cell, shape (2, c).
+        far: Of a device elsewhere, shape (2, c).
+        step: Lattice step of the sum, shape (c,).
+        near: Of a device in the cell's category but not in the cell, shape (2, c); None: as `far`.
+        around: The estimated share of the cell's category, shape (c,); with `near` only.
+        observed: The mean of b^2 over the reports, shape (c,): the variance is then at least what the
+            counts say of it, n (mean b^2 - f). For scores whose variance depends on where the rest is.
+    """
+
+    n: float
+    own: Floats
+    far: Floats
+    step: Floats
+    near: Floats | None = None
+    around: Floats | None = None
+    observed: Floats | None = None
+
+    def moments(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return variance and third central moment of the sum, shape (c,) each, at shares of shape (c,)."""
+        f, rest = shares, 1.0 - shares
+        variance, third = f * self.own[0], f * self.own[1]
+        if self.near is not None and self.around is not None:
+            near = np.clip(self.around, f, 1.0) - f
+            rest = rest - near
+            variance, third = variance + near * self.near[0], third + near * self.near[1]
+        variance, third = variance + rest * self.far[0], third + rest * self.far[1]
+        if self.observed is not None:
+            variance = np.maximum(variance, self.observed - f)
+        return self.n * variance, self.n * third
+
+    def picked(self, cells: NDArray[np.intp]) -> MixedLaw:
+        """Return the law of some cells, in the order of their indices."""
+        return MixedLaw(
+            self.n,
+            self.own[:, cells],
+            self.far[:, cells],
+            self.step[cells],
+            None if self.near is None else self.near[:, cells],
+            None if self.around is None else self.around[cells],
+            None if self.observed is None else self.observed[cells],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedLaw:
+    """A law of several families of cells, one after the other."""
+
+    parts: Sequence[CellLaw]
+
+    @property
+    def step(self) -> Floats:
+        """The parts' steps, shape (c,)."""
+        return np.concatenate([part.step for part in self.parts])
+
+    def moments(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return the parts' moments, shape (c,) each."""
+        ends = np.cumsum([len(part.step) for part in self.parts])[:-1]
+        found = [part.moments(piece) for part, piece in zip(self.parts, np.split(shares, ends), strict=True)]
+        return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
+
+
+@dataclass(frozen=True, eq=False)
+class ReorderedLaw:
+    """A law whose cells are numbered anew.
+
+    Attributes:
+        part: The law.
+        cells: The index in `part` of every cell, each exactly once, shape (c,).
+    """
+
+    part: CellLaw
+    cells: NDArray[np.intp]
+
+    @property
+    def step(self) -> Floats:
+        """The steps, shape (c,)."""
+        return np.asarray(self.part.step[self.cells])
+
+    def moments(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return the moments, shape (c,) each."""
+        inner = np.empty_like(shares)
+        inner[self.cells] = shares
+        variance, third = self.part.moments(inner)
+        return variance[self.cells], third[self.cells]
+
+
+def moments_of(scores: ArrayLike, odds: ArrayLike) -> Floats:
+    """Return second and third central moments of a score that takes few values, shape (2, ...).
+
+    Args:
+        scores: The values, shape (k, ...).
+        odds: Their probabilities, of the same shape, summing to one along the first axis.
+    """
+    b, p = np.asarray(scores, np.float64), np.asarray(odds, np.float64)
+    off = b - (p * b).sum(axis=0)
+    return np.stack([(p * off**2).sum(axis=0), (p * off**3).sum(axis=0)])
+
+
+def two_valued(high: ArrayLike, low: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the moments, own and far, of an unbiased score that takes two values, shape (2, c) each.
+
+    That its mean is 1 for a device in the cell and 0 for others says how often it takes which.
+
+    Args:
+        high: The larger value, shape (c,), >= 1.
+        low: The smaller, shape (c,), <= 0; for a cell that all devices are in, both may be 1.
+    """
+    up, down = np.broadcast_arrays(np.asarray(high, np.float64), np.asarray(low, np.float64))
+    gap = up - down
+    sure = gap <= 0
+    gap = np.where(sure, 1.0, gap)
+    found = []
+    for mean in (1.0, 0.0):
+        p = np.clip((mean - down) / gap, 0.0, 1.0)
+        spread = np.where(sure, 0.0, p * (1.0 - p))
+        found.append(np.stack([gap**2 * spread, gap**3 * spread * (1.0 - 2.0 * p)]))
+    return found[0], found[1]

@@ -1,0 +1,96 @@
+"""Score intervals for shares that hold in small rounds: skewness corrected, half a lattice step wider.
+
+A cell's estimate is S/n, the mean over n reports of a score b whose expectation is 1 for a device in the cell
+and 0 for any other. Under a candidate share f the variance V(f) and the third central moment K(f) of S follow
+from the channel's own integers, so f is judged by the law that it implies itself (Wilson 1927), and not by a
+variance read off the counts, which a rare cell shows as nothing at all. f is accepted if and only if
+
+    sqrt(V) W(-z, g) - h  <=  S - n f  <=  sqrt(V) W(z, g) + h,        g = K / V^(3/2),
+
+with W the quantile of a gamma law of skewness g by the cubes of Wilson and Hilferty (1931), and h half the
+step of the lattice that S lies on. It is an approximation and no theorem; docs/intervals.md says where its
+coverage was computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.estimation.intervals.laws import CellLaw
+
+Floats = NDArray[np.float64]
+Accepts: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
+
+STEPS: Final = 46
+"""Halvings of an interval of length one at most: ends are exact to 2^-46."""
+
+_SYMMETRIC: Final = 1e-6
+"""A skewness below which the quantile is z itself, to 1e-5 at any z in use."""
+
+
+def skew_quantile(z: Floats | float, skewness: Floats | float) -> Floats:
+    """Return the standardised quantile of a skewed sum at a normal quantile, by Wilson and Hilferty.
+
+    Args:
+        z: Normal quantiles, of either sign.
+        skewness: The sums' skewness, of either sign; above 3 |z| it is read as 3 |z|.
+
+    Returns:
+        The quantiles, of the shape that both broadcast to.
+    """
+    z, skewness = np.broadcast_arrays(np.asarray(z, np.float64), np.asarray(skewness, np.float64))
+    sign = np.where(skewness < 0, -1.0, 1.0)
+    g = np.minimum(np.abs(skewness), 3.0 * np.abs(z))
+    plain = g < _SYMMETRIC
+    g = np.where(plain, 1.0, g)
+    base = np.maximum(1.0 + g * (sign * z) / 6.0 - g * g / 36.0, 0.0)
+    return np.asarray(np.where(plain, z, sign * (2.0 / g) * (base * base * base - 1.0)))
+
+
+def score_interval(estimates: Floats, law: CellLaw, *, n: int, z: float) -> tuple[Floats, Floats]:
+    """Return the ends of every cell's interval, within 0 to 1.
+
+    An estimate below 0 is read as 0 for the upper end, and one above 1 as 1 for the lower end: so no
+    interval is empty.
+
+    Args:
+        estimates: Unbiased estimates of the shares, shape (c,); nan where hidden.
+        law: The law of the cells' scores.
+        n: Reports, >= 1.
+        z: The normal quantile of the coverage, > 0.
+
+    Returns:
+        Lower and upper ends, shape (c,) each; nan where the estimate is.
+    """
+    within = np.clip(estimates, 0.0, 1.0)
+    half = law.step / 2.0
+
+    def accepts(shares: Floats, side: float) -> NDArray[np.bool_]:
+        variance, third = law.moments(shares)
+        variance = np.maximum(variance, 0.0)
+        root = np.sqrt(variance)
+        skewness = np.divide(third, variance * root, out=np.zeros_like(root), where=variance > 0)
+        reach = root * skew_quantile(side * z, skewness)
+        off = n * (within - shares)
+        return np.asarray(off <= reach + half if side > 0 else off >= reach - half)
+
+    with np.errstate(invalid="ignore"):
+        low = _boundary(within, 0.0, lambda shares: accepts(shares, 1.0))
+        high = _boundary(within, 1.0, lambda shares: accepts(shares, -1.0))
+    hidden = np.isnan(estimates)
+    return np.where(hidden, np.nan, low), np.where(hidden, np.nan, high)
+
+
+def _boundary(accepted: Floats, bound: float, accepts: Accepts) -> Floats:
+    """Return the farthest accepted share from `accepted` towards the bound, by bisection."""
+    outside = np.full_like(accepted, bound)
+    inside = np.where(accepts(outside), bound, accepted)
+    for _ in range(STEPS):
+        middle = (inside + outside) / 2.0
+        kept = accepts(middle)
+        inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
+    return np.asarray(inside)

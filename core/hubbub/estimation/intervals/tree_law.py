@@ -1,0 +1,132 @@
+"""The law of a tree node's estimate: reports about several levels, from devices drawn by a public coin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.estimation.intervals.laws import CellLaw, MixedLaw
+from hubbub.estimation.intervals.population import plausible_populations
+from hubbub.estimation.tree import Tree
+
+Floats = NDArray[np.float64]
+
+_EVERYONE: Final = 1e-9
+"""A node that all devices but so few are in has no others."""
+
+_NOTHING: Final = 1e-12
+"""Steps below this are a level that the estimate does not use."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelLaw:
+    """The scores of the reports about one level, for every node of the level that is estimated.
+
+    Attributes:
+        size: n_k, the reports about it.
+        own: Means of the score, its square and its cube for a device in the node, shape (3, c).
+        rest: The same for a device elsewhere, shape (populations, 3, c).
+    """
+
+    size: float
+    own: Floats
+    rest: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class LevelsLaw:
+    """A sum of means over several levels' reports.
+
+    Attributes:
+        n: All reports.
+        parts: The levels that reports are about.
+        step: Lattice step of the sum, shape (c,).
+    """
+
+    n: float
+    parts: Sequence[LevelLaw]
+    step: Floats
+
+    def moments(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return variance and third central moment of n times the estimate, shape (c,) each.
+
+        The variance is the larger of the populations' that the rest may be, the third moment its own.
+        """
+        found = [self._moments(shares, which) for which in range(len(self.parts[0].rest))]
+        variance, third = found[0]
+        for other, skew in found[1:]:
+            larger = other > variance
+            variance, third = np.where(larger, other, variance), np.where(larger, skew, third)
+        return variance, third
+
+    def _moments(self, shares: Floats, which: int) -> tuple[Floats, Floats]:
+        variance = -self.n * shares * (1.0 - shares)
+        third = np.zeros_like(shares)
+        for part in self.parts:
+            first, square, cube = shares * part.own + (1.0 - shares) * part.rest[which]
+            scale = self.n / part.size
+            variance = variance + scale * self.n * (square - first**2)
+            third = third + scale**2 * self.n * (cube - 3.0 * first * square + 2.0 * first**3)
+        return variance, third
+
+
+def single_level_law(n: float, own: Floats, rest: Floats, step: Floats) -> CellLaw:
+    """Return the law where all reports are about one level: two kinds of devices, exact.
+
+    Args:
+        n: Reports.
+        own: Means of the score, its square and cube for a device in the cell, shape (3, c); the first is 1.
+        rest: The same elsewhere; the first is 0.
+        step: Lattice step, shape (c,).
+    """
+    variance = np.maximum(own[1] - 1.0, 0.0)
+    inside = np.stack([variance, own[2] - 3.0 * own[1] + 2.0])
+    return MixedLaw(n, inside, np.stack([np.maximum(rest[1], 0.0), rest[2]]), step)
+
+
+def node_law(tree: Tree, level: int, estimates: Floats, sizes: Sequence[float], n: float) -> CellLaw:
+    """Return the law of the estimates of one level's nodes.
+
+    Args:
+        tree: The estimator.
+        level: The level whose nodes are estimated.
+        estimates: Estimated shares of the finest level's cells, shape (K,).
+        sizes: Reports about each level.
+        n: All reports.
+    """
+    populations = plausible_populations(estimates)
+    shares = [_grouped(tree, population) for population in populations]
+    parts, steps = [], []
+    for k, about in enumerate(tree.levels):
+        if about.share <= 0:
+            continue
+        law = tree.set_moments(k)
+        rest = []
+        own = np.zeros(0)
+        for grouped in shares:
+            sums, weighted, inside = tree.score_sums(k, grouped[k])[level]
+            mine = grouped[level]
+            others = np.where(mine < 1.0 - _EVERYONE, 1.0 - mine, 1.0)
+            outside = np.where(mine < 1.0 - _EVERYONE, (weighted - mine * inside) / others, 0.0)
+            own = law.raw(inside, sums)
+            rest.append(law.raw(outside, sums))
+            if k >= level:
+                steps.append(n / sizes[k] * np.abs(inside[0]) / law.gap)
+        parts.append(LevelLaw(sizes[k], own, np.stack(rest)))
+    step = np.min(np.where(np.stack(steps) > _NOTHING, np.stack(steps), np.inf), axis=0)
+    step = np.where(np.isfinite(step), step, 0.0)
+    if len(parts) == 1:
+        return single_level_law(n, parts[0].own, parts[0].rest[0], step)
+    return LevelsLaw(n, parts, step)
+
+
+def _grouped(tree: Tree, population: Floats) -> list[Floats]:
+    """Return a population's shares of every level's cells."""
+    return [
+        np.asarray(np.bincount(level.labels, population, minlength=level.bins), dtype=np.float64)
+        for level in tree.levels
+    ]

@@ -1,0 +1,167 @@
+"""Score intervals: their check values, their laws by enumeration, and what they may never print."""
+
+from __future__ import annotations
+
+import itertools
+from math import comb
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from hubbub.channels.channel import Channel
+from hubbub.estimation import estimator_for
+from hubbub.estimation.intervals import MixedLaw, score_interval, skew_quantile, two_valued
+from hubbub.estimation.set_moments import SetMoments
+from hubbub.mechanisms import boosted, grr, levels, local_hashing, pbgrr, subset_selection, unary
+from hubbub.testing import seeded
+
+Z = 1.959963984540054
+
+
+@pytest.mark.parametrize(
+    ("z", "skewness", "quantile"),
+    [(Z, 0.5, 2.185408), (Z, 3.0, 2.785037), (-Z, 0.5, -1.715123), (4.055627, 1.0, 6.954228)],
+)
+def test_skew_quantile_has_its_check_values(z: float, skewness: float, quantile: float) -> None:
+    assert skew_quantile(z, skewness) == pytest.approx(quantile, abs=1e-5)
+    assert skew_quantile(-z, -skewness) == pytest.approx(-quantile, abs=1e-5)
+
+
+def test_skew_quantile_without_skewness_is_normal() -> None:
+    np.testing.assert_allclose(skew_quantile(Z, np.array([0.0, 1e-7, -1e-7])), Z)
+
+
+def test_intervals_of_randomised_response_have_their_check_values() -> None:
+    estimate = estimator_for(grr(5, epsilon=1.0))(np.array([10, 15, 25, 40, 10]), 100)
+    spans = estimate.intervals()
+    np.testing.assert_allclose(spans.values_low, [0, 0, 0.081840, 0.616388, 0], atol=2e-6)
+    np.testing.assert_allclose(spans.values_high, [0.320632, 0.325748, 0.764694, 1, 0.320632], atol=2e-6)
+
+
+@pytest.mark.parametrize(("devices", "inputs"), [(50, 5), (100, 91), (100, 1000), (1000, 91)])
+def test_exact_coverage_of_randomised_response(devices: int, inputs: int) -> None:
+    """The count of a symbol is the sum of two binomials: their exact laws say how often intervals hold.
+
+    Per cell .95 within .001 at the least; for all cells at once a miss each of at most .05 in K, likewise.
+    """
+    odds = np.e / (np.e + inputs - 1), 1.0 / (np.e + inputs - 1)
+    counts = np.arange(devices + 1)
+    shares = (counts / devices - odds[1]) / (odds[0] - odds[1])
+    law = MixedLaw(
+        devices,
+        *two_valued(
+            np.full(devices + 1, (1 - odds[1]) / (odds[0] - odds[1])),
+            np.full(devices + 1, -odds[1] / (odds[0] - odds[1])),
+        ),
+        np.full(devices + 1, 1.0 / (odds[0] - odds[1])),
+    )
+    for cells, worst in ((1, 0.0501), (inputs, 0.0501)):
+        z = -float(_normal_quantile(0.05 / (2 * cells)))
+        low, high = score_interval(shares, law, n=devices, z=z)
+        for held in sorted({0, 1, devices // 20, devices // 2, devices}):
+            chance = np.convolve(
+                binom.pmf(np.arange(held + 1), held, odds[0]),
+                binom.pmf(np.arange(devices - held + 1), devices - held, odds[1]),
+            )
+            truth = held / devices
+            missed = chance[(truth < low - 1e-12) | (truth > high + 1e-12)].sum()
+            assert cells * missed <= worst, (held, cells)
+
+
+def _normal_quantile(tail: float) -> float:
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(tail)
+
+
+@pytest.mark.parametrize("channel", [subset_selection(6, epsilon=1.0), unary(5, epsilon=1.0)])
+def test_moments_of_sets_are_those_of_all_sets(channel: Channel) -> None:
+    support = channel.levels[0].support  # type: ignore[attr-defined]  # both are set channels
+    p, q, k = float(support.p), float(support.q), channel.inputs
+    h = np.random.default_rng(5).normal(size=k)
+    for v in (0, 3):
+        expected = np.zeros(3)
+        for bits in itertools.product((0, 1), repeat=k):
+            if support.size is None:
+                chance = np.prod([abs(1 - bit - (p if i == v else q)) for i, bit in enumerate(bits)])
+            elif sum(bits) != support.size:
+                continue
+            else:
+                chance = p / comb(k - 1, support.size - 1) if bits[v] else (1 - p) / comb(k - 1, support.size)
+            score = float(h @ (np.array(bits) - q)) / (p - q)
+            expected += chance * np.array([score, score**2, score**3])
+        found = SetMoments(support, k).raw(
+            h[v] ** np.arange(1, 4), (h ** np.arange(1, 4)[:, None]).sum(axis=1)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_three_laws_of_a_category_channel_are_those_of_its_rows() -> None:
+    """For every value and every input: the moments of B[value, symbol] under the row, exactly."""
+    sizes = [3, 4, 1]
+    channel = pbgrr(sizes, epsilon=1.0, boost_epsilon=0.5)
+    estimator = estimator_for(channel)
+    rows = channel.weights() / channel.total
+    weights = estimator.inverse.matrix()  # type: ignore[union-attr]  # a channel of symbols
+    counts = np.array([40, 30, 20, 10, 10, 15, 10, 65])
+    law = estimator(counts, 200).laws.values  # type: ignore[union-attr]  # it has laws
+    category_of = np.repeat(np.arange(3), sizes)
+    for value, x in itertools.product(range(8), repeat=2):
+        mean = float(rows[x] @ weights[value])
+        moments = [float(rows[x] @ (weights[value] - mean) ** power) for power in (2, 3)]
+        if x == value:
+            kind = law.own
+        elif category_of[x] == category_of[value]:
+            kind = law.near
+        else:
+            kind = law.far
+        np.testing.assert_allclose(kind[:, value], moments, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        grr(91, epsilon=1.0),
+        pbgrr([9] * 10 + [1], epsilon=1.0, boost_epsilon=0.5),
+        subset_selection(91, epsilon=1.0),
+        unary(91, epsilon=1.0),
+        levels([9] * 10 + [1], epsilon=1.0),
+        levels([[9] * 10, [1]], epsilon=1.0),
+        local_hashing(91, epsilon=1.0),
+        boosted(30, epsilon=1.0, missing="input"),
+    ],
+    ids=lambda channel: type(channel).__name__,
+)
+def test_no_cell_is_printed_without_error_or_width(channel: Channel) -> None:
+    """Twenty devices that all hold one input: nearly every cell is one that nobody reported."""
+    symbols = channel.perturb(np.full(20, 7), source=seeded(3))
+    estimate = estimator_for(channel)(channel.tally(symbols), 20)
+    if np.isnan(estimate.values).any():
+        pytest.fail("the round must have estimates")
+    for spans in (estimate.intervals(), estimate.simultaneous()):
+        for kind in ("values", "categories"):
+            low, high = getattr(spans, f"{kind}_low"), getattr(spans, f"{kind}_high")
+            assert ((low >= 0.0) & (high <= 1.0) & (high - low > 0.005)).all()
+            inside = np.clip(getattr(estimate, kind), 0.0, 1.0)
+            assert ((low <= inside) & (inside <= high)).all()
+    assert all((errors > 0.01).all() for errors in estimate.printed_errors)
+
+
+def test_category_of_everybody_is_certain() -> None:
+    estimate = estimator_for(grr(4, epsilon=1.0), category_of=np.zeros(4, dtype=np.int64))(
+        np.array([5, 1, 3, 1]), 10
+    )
+    spans = estimate.intervals()
+    assert spans.categories_low[0] == pytest.approx(1.0)
+    assert spans.categories_high[0] == 1.0
+
+
+def test_means_stay_within_the_numbers_and_are_the_whole_range_where_few_answer() -> None:
+    channel, points = grr(4, epsilon=0.5), np.array([10.0, 20.0, 30.0, np.nan])
+    estimator = estimator_for(channel, points=points, missing=3)
+    spans = estimator(np.array([5, 5, 5, 85]), 100).intervals()
+    assert (spans.mean_low, spans.mean_high) == (10.0, 30.0)
+    spans = estimator(np.array([3000, 2000, 2000, 2000]), 9000).intervals()
+    assert spans.mean_low is not None and spans.mean_high is not None
+    assert 10.0 < spans.mean_low < spans.mean_high < 30.0
