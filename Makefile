@@ -38,7 +38,7 @@ evidence: $(READY) ## what is too long for CI, written into docs/evaluation.md: 
 lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv)
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --all-extras \
 	    --custom-compile-command "make lock" --upgrade -q pyproject.toml -o requirements.lock
-	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra server \
+	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra cluster \
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o deploy/compose/requirements.lock
 
 clean: ## remove what was made

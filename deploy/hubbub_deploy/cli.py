@@ -26,6 +26,7 @@ from hubbub_deploy.commands import (
     topic,
 )
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.extras import missing, version_line
 
 # In the order of help: to try it, to write surveys, a device, a cluster.
 COMMANDS = (
@@ -57,8 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("hubbub"):
             raise
-        rule = f"the package {error.name} must be installed: pip install 'hubbub[server,bench]'"
-        print(f"hubbub: {rule}", file=sys.stderr)
+        print(f"hubbub: {missing(error.name)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader has seen enough (`| head`); Python would complain once more when it flushes stdout.
@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hubbub", description="Streaming data collection under local differential privacy."
     )
+    parser.add_argument("--version", action="version", version=version_line())
     parser.set_defaults(run=lambda _: _help(parser))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:

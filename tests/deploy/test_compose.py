@@ -94,7 +94,7 @@ sys.exit(cli.main(sys.argv[2:]))
     ("arguments", "said"),
     [
         (["replay", "."], "log.sqlite"),
-        (["replay", "people.csv", "--survey", "x.toml"], "the package matplotlib must be installed"),
+        (["replay", "people.csv", "--survey", "x.toml"], "x.toml: must be a readable file"),
     ],
 )
 def test_image_holds_what_the_commands_of_an_operator_import(

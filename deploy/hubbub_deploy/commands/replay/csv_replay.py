@@ -28,8 +28,8 @@ from hubbub_aggregator.counting import PartitionState, apply_many
 from hubbub_aggregator.release import Release, canonical_bytes, release
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.evaluation.evaluation import truth_of
-from hubbub_deploy.evaluation.plots import plot
 from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
+from hubbub_deploy.extras import missing
 from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator
 
 PARTITIONS: Final = 4
@@ -230,14 +230,26 @@ def value_of(attribute: Attribute, text: str) -> object:
 
 
 def _write(evaluations: Sequence[Evaluation], folder: Path, talk: Console) -> None:
+    draw = _drawing(talk)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for evaluation in evaluations:
             name = f"{evaluation.survey.id}-v{evaluation.survey.version}"
             (folder / f"{name}.json").write_bytes(canonical_bytes(evaluation.release))
-            plot(evaluation, folder / f"{name}.png")
-            talk.print(f"wrote {folder / name}.json and .png")
+            if draw is not None:
+                draw(evaluation, folder / f"{name}.png")
+            talk.print(f"wrote {folder / name}.json" + (" and .png" if draw is not None else ""))
         summary = {evaluation.survey.id: evaluation.summary() for evaluation in evaluations}
         (folder / "summary.json").write_text(json.dumps(summary, indent=2), encoding="utf-8")
     except OSError as error:
         raise DeployError(f"{folder}: cannot be written: {error.strerror}") from None
+
+
+def _drawing(talk: Console) -> Callable[[Evaluation, Path], None] | None:
+    """Return the function that draws; None, and a line about it, where no drawing library is installed."""
+    try:
+        from hubbub_deploy.evaluation.plots import plot  # noqa: PLC0415 - a node has no drawing library
+    except ModuleNotFoundError as error:
+        talk.print(f"no pictures are drawn: {missing(error.name or '')}", markup=False)
+        return None
+    return plot

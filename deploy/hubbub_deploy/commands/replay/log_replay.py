@@ -28,12 +28,10 @@ from hubbub_aggregator.release import FleetStatement, PublicationGate, canonical
 from hubbub_aggregator.runners import Assignment
 from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic
 from hubbub_collector import CollectorError
-from hubbub_deploy.cluster import ARCHIVE_FILE
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.evaluation.report import print_json
-from hubbub_deploy.node import DEAD_FILE, LOG_FILE
+from hubbub_deploy.node import ARCHIVE_FILE, DEAD_FILE, LOG_FILE
 from hubbub_topic import LogError, SqliteLog
-from hubbub_topic.kafka import GrowingLog, KafkaDeadTopic
 
 SCHEME: Final = "kafka"
 _READ_RECORDS: Final = 64
@@ -140,6 +138,8 @@ def _address(source: str) -> tuple[str, str]:
 
 
 async def _topic(bootstrap: str, topic: str) -> tuple[States, PartitionMap]:
+    from hubbub_topic.kafka import GrowingLog, KafkaDeadTopic  # noqa: PLC0415 - a node has no broker
+
     # Retention and the like do not matter to who only reads; what is gone is Lost.
     log = await asyncio.to_thread(GrowingLog, bootstrap, topic, note="read", check="identity")
     with log, KafkaDeadTopic(bootstrap, topic) as dead:
