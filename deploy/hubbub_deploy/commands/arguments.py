@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,14 @@ def whole(text: str) -> int:
 def port(text: str) -> int:
     """Return the number of a port; 0 for any."""
     return _integer(text, 0, 65_535)
+
+
+def duration(text: str) -> int:
+    """Return a length of time in seconds, given as survey files write it: 90s, 15m, 24h, 7d."""
+    found = re.fullmatch(r"(\d{1,9})([smhd])", text, re.ASCII)
+    if found is None or int(found[1]) == 0:
+        raise argparse.ArgumentTypeError(f"must be a duration such as 90s, 15m, 24h or 7d, got {text!r}")
+    return int(found[1]) * {"s": 1, "m": 60, "h": 3_600, "d": 86_400}[found[2]]
 
 
 def place(text: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""`hubbub survey new`, `keygen` and `sign`: begin a survey, and say with authority which may be asked."""
+"""`hubbub survey keygen` and `sign`: say with authority which surveys may be asked."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError, ListError
-from hubbub_deploy.commands.survey import check
+from hubbub_deploy.commands.survey import check, new
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.new_files import create
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -31,23 +32,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     verbs = survey.add_subparsers(title="verbs", required=True, metavar="VERB")
     check.add_to(verbs)
 
-    new = verbs.add_parser("new", help="write a commented survey file that compiles, to begin with")
-    new.add_argument("--id", required=True, help="1 to 64 of a-z 0-9 . - _")
-    new.add_argument("--title", help="what people read (default: the id)")
-    new.add_argument("--epsilon", type=float, required=True, help="of one report, at most")
-    new.add_argument("--attribute", help="id of the attribute that it asks for (default: the survey's id)")
-    new.add_argument(
-        "--kind", choices=("static", "evolving"), default="evolving", help="default: %(default)s"
-    )
-    domain = new.add_mutually_exclusive_group(required=True)
-    domain.add_argument("--integer", nargs=2, type=int, metavar=("LOW", "HIGH"))
-    domain.add_argument("--number", nargs=2, type=float, metavar=("LOW", "HIGH"))
-    domain.add_argument("--labels", nargs="+", metavar="LABEL")
-    new.add_argument("--devices", type=int, default=10_000, help="expected (default: %(default)s)")
-    new.add_argument("--rounds", type=int, default=1, help="default: %(default)s")
-    new.add_argument("--out", type=Path, required=True, help="file to write; never overwritten")
-    new.set_defaults(run=_new)
-
+    new.add_to(verbs)
     keygen = verbs.add_parser(
         "keygen", help="make the key that signs lists of surveys; print its public half"
     )
@@ -87,34 +72,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     sign.set_defaults(run=_sign)
 
 
-def _new(options: argparse.Namespace) -> int:
-    from hubbub_deploy.commands.survey.template import Draft, template  # noqa: PLC0415 - other verbs start without it
-
-    kind = "integer" if options.integer else "number" if options.number else "label"
-    low, high = options.integer or options.number or (0, 0)
-    text = template(
-        Draft(
-            id=options.id,
-            title=options.title or options.id,
-            epsilon=options.epsilon,
-            attribute=options.attribute or options.id,
-            kind=options.kind,
-            type=kind,
-            labels=tuple(options.labels or ()),
-            low=low,
-            high=high,
-            devices=options.devices,
-            rounds=options.rounds,
-            start_s=(int(time.time()) // DAY_S + 1) * DAY_S,
-        )
-    )
-    _create(options.out, text.encode(), mode=0o666)
-    print(
-        f"{options.out}: begins at the next midnight (UTC); read it, then: hubbub survey design {options.out}"
-    )
-    return 0
-
-
 def _keygen(options: argparse.Namespace) -> int:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
@@ -127,23 +84,9 @@ def _keygen(options: argparse.Namespace) -> int:
 
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    _create(options.out, pem, mode=0o600)
+    create(options.out, pem, mode=0o600)
     print(public_text(key))
     return 0
-
-
-def _create(path: Path, data: bytes, *, mode: int) -> None:
-    """Write a file that must not be there yet; nobody else could ever read it, if the mode says so."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except FileExistsError:
-        raise DeployError(f"{path} is there already, and is not overwritten") from None
-    except OSError as error:
-        raise DeployError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _sign(options: argparse.Namespace) -> int:

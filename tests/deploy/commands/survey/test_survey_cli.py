@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -32,24 +33,119 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
+AGE_BY_SEX = ["--attribute", "age=18..99", "--attribute", "sex=f,m"]
+NEW = ("new", "--id", "drinks", "--epsilon", "1.5", "--rounds", "3", "--out")
+
+
 @pytest.mark.parametrize(
     ("domain", "size"),
     [
         (["--labels", "tea", 'a "strong" coffee', "none"], 4),
+        (["--labels", "tea,coffee, none"], 4),
+        (["--labels", "tea, hot", "none"], 3),
+        (["--attribute", "cup=tea,coffee"], 3),
         (["--integer", "0", "12"], 14),
+        (["--attribute", "cups=-3..12"], 17),
+        (["--integer", "0", "12", "--category", "none=0", "--category", "some=1..12"], 14),
+        (["--labels", "tea,coffee,none", "--category", "hot=tea,coffee", "--category", "no=none"], 4),
         (["--number", "-1.5", "40"], 34),
+        (["--attribute", "litres=0.0..2.5"], 34),
+        (AGE_BY_SEX, 83 * 3),
+        (
+            [*AGE_BY_SEX, "--category", "age:young=18..39", "--category", "age:old=40..99"],
+            9,
+        ),
     ],
 )
 def test_a_new_survey_compiles_as_it_is(files: Path, capsys, domain, size) -> None:
     out = str(files / "new.toml")
-    run(capsys, "new", "--id", "drinks", "--epsilon", "1.5", "--rounds", "3", "--out", out, *domain)
+    said = run(capsys, *NEW, out, *domain)
+    assert "begins in" in said
     survey = Survey.load(out)
     assert (survey.id, survey.epsilon, survey.rounds, survey.channel.inputs) == ("drinks", 1.5, 3, size)
     assert survey.start_s % 86_400 == 0
-    assert "# " in (files / "new.toml").read_text(encoding="utf-8")
-    assert "not overwritten" in fails(
-        capsys, "new", "--id", "drinks", "--epsilon", "1", "--out", out, *domain
-    )
+    text = (files / "new.toml").read_text(encoding="utf-8")
+    assert "# " in text
+    suggested = len(survey.attributes) == 1 and survey.grid_points is None  # a number has no categories
+    assert ("[[category]]" in text) == suggested
+    assert "not overwritten" in fails(capsys, *NEW, out, *domain)
+    assert (files / "new.toml").read_text(encoding="utf-8") == text
+
+
+def test_categories_of_a_draft_are_those_that_were_named(files: Path, capsys) -> None:
+    run(capsys, *NEW, "new.toml", "--integer", "0", "12", "--category", "none=0", "--category", "some=1..12")
+    assert Survey.load("new.toml").category_names == ("none", "some", "missing")
+
+
+@pytest.mark.parametrize(
+    ("round_", "lateness_s", "skew_s"), [("2m", 30, 30), ("90s", 23, 23), ("1d", 3600, 300)]
+)
+def test_a_survey_that_starts_now_is_open_and_sealed_soon_after_its_rounds(
+    files: Path, capsys, round_, lateness_s, skew_s
+) -> None:
+    before_s = time.time()
+    said = run(capsys, *NEW, "new.toml", "--labels", "a,b", "--start", "now", "--round", round_)
+    survey = Survey.load("new.toml")
+    assert int(before_s) <= survey.start_s <= time.time()
+    assert "round 1 of 3 ends in" in said
+    assert (survey.lateness_s, survey.skew_s) == (lateness_s, skew_s)
+
+
+def test_a_survey_may_start_at_a_time_and_be_written_to_stdout(files: Path, capsys) -> None:
+    text = run(capsys, *NEW, "-", "--labels", "a,b", "--start", "2030-01-01T02:00:00+02:00")
+    assert Survey.parse(text).start_s == 1_893_456_000
+    assert not (files / "-").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "one of --integer, --number, --labels or --attribute ID=VALUES is required"),
+        (["--attribute", "x"], "one of --integer, --number, --labels or --attribute ID=VALUES is required"),
+        (["--attribute", "x=a,b", "--labels", "a,b"], "one of --integer, --number, --labels or"),
+        (
+            ["--attribute", "x=a,b", "--attribute", "y"],
+            "--attribute must be ID=VALUES where",
+        ),
+        (["--labels", "a,b", "--start", "soon"], "--start: must be now, midnight or a time such as"),
+        (["--labels", "a,b", "--start", "2030-01-01T00:00:00"], "with Z or an offset"),
+        (["--labels", "a,b", "--round", "2 minutes"], "--round: must be a duration such as 90s"),
+        (["--labels", "a,b", "--round", "0s"], "--round: must be a duration such as 90s"),
+        (["--labels", "a,b", "--minimum-cohort", "0"], "--minimum-cohort: must be an integer of at least 1"),
+        (["--labels", "a,b", "--devices", "-5"], "--devices: must be an integer of at least 1, got '-5'"),
+    ],
+)
+def test_misuse_of_new_is_said(files: Path, capsys, arguments, said) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["survey", *NEW, "new.toml", *arguments])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+    assert not (files / "new.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--labels", "a,b", "--category", "hot"], "--category must be NAME=VALUES, got 'hot'"),
+        (["--integer", "0", "9", "--category", "low=a"], "--category must name integers as LOW..HIGH"),
+        (["--number", "0", "9", "--category", "low=0..1"], "--category must be absent for a number"),
+        (
+            ["--attribute", "x=a,b", "--attribute", "y=0..3", "--category", "low=0"],
+            "--category must be ID:NAME=VALUES, ID one of x, y, got 'low=0'",
+        ),
+        (["--labels", "a,b", "--category", "hot=a"], "category"),
+        (["--labels", "a,a"], "labels"),
+        (["--labels", "a,"], "labels"),
+        (["--integer", "9", "0"], "high"),
+        (["--attribute", "x=0..5", "--attribute", "x=a,b"], "attribute"),
+        (["--attribute", "x=0.0..5.0", "--attribute", "y=a,b"], "attribute"),
+    ],
+)
+def test_what_makes_no_survey_is_refused_in_a_sentence(files: Path, capsys, arguments, said) -> None:
+    error = fails(capsys, *NEW, "new.toml", *arguments)
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (files / "new.toml").exists()
 
 
 def test_a_new_survey_that_breaks_a_rule_is_not_written(files: Path, capsys) -> None:
