@@ -25,6 +25,7 @@ from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic, SqliteStore
 from hubbub_aggregator.web import LiveView
 from hubbub_collector import CollectorError, GatewaySettings, boot_s
 from hubbub_deploy.announced import refuse_changed
+from hubbub_deploy.announcement import announcement
 from hubbub_deploy.errors import AlreadyRunning, DeployError
 from hubbub_deploy.http_server import PageServer, listen
 from hubbub_deploy.private_files import private_files
@@ -166,6 +167,10 @@ def serve(
         except (CollectorError, LogError) as error:
             raise DeployError(str(error)) from error
 
+        def said(url: str) -> None:
+            lines = announcement(url, settings.surveys, view.snapshot(), settings.clock())
+            print(lines, flush=True)
+
         def count(stop: threading.Event) -> None:
             worker.run(stop)
             # What was acknowledged last is counted before the files close; a kill here loses nothing.
@@ -183,7 +188,7 @@ def serve(
         ).serve(
             listener,
             host=settings.host,
-            announce=ready or (lambda url: print(f"Hubbub node: {url}", flush=True)),
+            announce=ready or said,
         )
     return 0
 
