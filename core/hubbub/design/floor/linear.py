@@ -21,11 +21,15 @@ import numpy as np
 from hubbub.design.floor.columns import exp_above, plane
 from hubbub.design.floor.patterns import linear_aim, set_columns
 from hubbub.design.floor.programme import MARGIN, Certificate, Columns, DualPoint, Floats, certify
+from hubbub.design.floor.readings import FINE, best_readings
 from hubbub.errors import ParameterError
 
 _RAISES: Final = 50
 _GAP: Final = 5e-4
 """Where the search ends, as a share of the error: the floor is that much below the best channel, at most."""
+
+MOST_READ: Final = 129
+"""Inputs with a prior whose programme of readings is solved as it is: two seconds."""
 
 _PEAKS: Final = 16
 """Sets taken per round, each the highest among those whose t is near."""
@@ -54,6 +58,42 @@ def linear_floor(functional: Floats, prior: Floats, *, epsilon: float, gap: floa
         return highest, set_columns(sets, p, basis, a)
 
     return certify(aim, set_columns(_thresholds(h, p), p, basis, a), price, gap=gap, first=1e-2)
+
+
+def reading_floor(functional: Floats, prior: Floats, *, epsilon: float) -> float:
+    """Return the least error of one linear functional, its dual point found by `readings`.
+
+    Of more than MOST_READ inputs the dual point is that of MOST_READ equally spaced ones, interpolated: any
+    point gives a floor.
+
+    Args:
+        functional: Its coefficient per input, shape (K,).
+        prior: Shares of the inputs, shape (K,), >= 0, summing to one; 0 for missing.
+        epsilon: Of the channels.
+
+    Raises:
+        ParameterError: If the programme has no solution.
+        ModuleNotFoundError: If scipy is not installed.
+    """
+    a, basis = exp_above(epsilon), plane(prior)
+    held = prior > 0.0
+    if held.sum() <= MOST_READ:
+        found = best_readings(functional, prior, a, fine=FINE if held.sum() <= 65 else FINE // 2)
+        alpha, slopes = found.alpha, found.slopes
+    else:
+        points = functional[held]
+        few = np.linspace(points.min(), points.max(), MOST_READ)
+        rest = functional[~held]
+        part = np.full(MOST_READ, prior.sum() / MOST_READ)
+        found = best_readings(np.concatenate([few, rest]), np.concatenate([part, np.zeros(len(rest))]), a)
+        alpha, slopes = np.zeros(len(prior)), np.zeros(len(prior))
+        for target, known in ((alpha, found.alpha), (slopes, found.slopes)):
+            target[held] = np.interp(points, few, known[:MOST_READ] / part) * prior[held]
+            target[~held] = known[MOST_READ:]
+    aim = linear_aim(functional[None, :], prior, basis)
+    point = DualPoint((basis.T @ slopes / 2.0)[:, None], np.zeros(0), -(basis.T @ alpha))
+    highest, _ = greatest_height(basis @ point.slopes[:, 0], basis @ point.rows, prior, a)
+    return point.floor(aim, highest)
 
 
 def greatest_height(y: Floats, nu: Floats, prior: Floats, a: float) -> tuple[float, Floats]:

@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -25,6 +26,7 @@ from hubbub.design import (
     measured,
     measured_by_category,
 )
+from hubbub.design.floor import ASKED, Floors
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.errors import DeployError
 
@@ -86,6 +88,31 @@ class SurveyDesign:
         own, found = measure(name, parameters, workload, survey.channel), compare(workload)
         others = tuple(other for other in found if not _same(other, own))
         return cls(survey, workload, own, others)
+
+    @cached_property
+    def floors(self) -> Floors:
+        """The errors that no mechanism can be below."""
+        return Floors(self.workload)
+
+    def least(self) -> str:
+        """Return the floor of the objective in one sentence, rounded down, or "" where none is known."""
+        cost = self.floors.cost(self.workload.objective.quantity)
+        if cost is None:
+            return ""
+        half, unit = INTERVAL_95 * math.sqrt(cost), ""
+        if self.workload.objective.quantity != "mean":
+            half, unit = 100.0 * half, " points"
+        digits = 2 - math.floor(math.log10(half))
+        shown = math.floor(half * 10.0**digits) / 10.0**digits
+        said = (
+            f"No mechanism at epsilon {self.survey.epsilon:g} can have less than ±{shown:.3g}{unit} "
+            f"for the objective ({self._objective})"
+        )
+        above = self.floors.above(self.own.cost)
+        if above is None:
+            return said + "."
+        far = f"is {_above(above)} " + ("that" if above >= 10.0 else "above that")
+        return f"{said}: the variance of this survey {far}."
 
     def sentence(self) -> str:
         """Return what the survey buys, in one sentence."""
@@ -183,13 +210,16 @@ class SurveyDesign:
             "inputs": survey.channel.inputs,
             "sentence": self.sentence(),
             "advice": self.advice(),
+            "least": self.least(),
+            "floor": {quantity: self.floors.cost(quantity) for quantity in ASKED},
+            "floor_proof": None if self.floors.objective is None else self.floors.objective.proof,
             "alternatives": [_facts(other, self) for other in self.others],
         }
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the table's rows under their headings; the survey's own mechanism first."""
         found: list[tuple[str, ...]] = [
-            ("", "mechanism", "±value", "±category", "±mean", "leverage", "bytes", "epsilon")
+            ("", "mechanism", "±value", "±category", "±mean", "above floor", "leverage", "bytes", "epsilon")
         ]
         for mark, candidate in (("*", self.own), *((" ", other) for other in self.others)):
             if candidate.accuracy is None or candidate.channel is None:
@@ -203,6 +233,7 @@ class SurveyDesign:
                     _share(known.value),
                     _share(known.category) if self._categories else "-",
                     "-" if known.mean is None else _number(INTERVAL_95 * known.mean),
+                    _above(self.floors.above(candidate.cost)),
                     _number(weighed.leverage),
                     str(weighed.bytes_per_report),
                     f"{candidate.channel.epsilon:.6g}",
@@ -251,9 +282,14 @@ def run(settings: DesignSettings) -> int:
     print(_table(design.rows()))
     print()
     print("* this survey. ± is half a 95 % interval of a typical cell, shares in percentage points;")
+    print(
+        "above floor is how much more variance than the least that any mechanism can have (docs/frontier.md);"
+    )
     print("leverage is how many devices one forged report can pretend to be.")
     print()
     print(design.sentence())
+    if design.least():
+        print(design.least())
     print(design.advice())
     return 0
 
@@ -289,6 +325,7 @@ def _facts(candidate: Candidate, design: SurveyDesign) -> dict[str, Any]:
         "parameters": candidate.parameters,
         "cost": _finite(candidate.cost),
         "why": design.why(candidate),
+        "above_floor": design.floors.above(candidate.cost),
     }
     if weighed is None or channel is None:
         return facts | {"refusal": candidate.refusal}
@@ -317,6 +354,16 @@ def _points(error: float) -> str:
 
 def _share(error: float) -> str:
     return f"{100 * INTERVAL_95 * error:.3g}" if math.isfinite(error) else "hidden"
+
+
+def _above(share: float | None) -> str:
+    """Return a share above the floor as a percentage, rounded up; far above, as a multiple of the floor."""
+    if share is None:
+        return "-"
+    percent = 100.0 * max(share, 0.0)
+    if percent >= 1000.0:
+        return f"{math.ceil(1.0 + share):,} times"
+    return f"{math.ceil(percent * 10.0) / 10.0:g} %" if percent < 10.0 else f"{math.ceil(percent)} %"
 
 
 def _number(number: float) -> str:

@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hubbub.design import Candidate, boost_curve, compare
+from hubbub.design.floor import frontier
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95
 from hubbub_deploy.errors import DeployError
 
@@ -51,12 +52,14 @@ def draw(design: SurveyDesign, path: Path) -> None:
 
 def _figure(design: SurveyDesign) -> Figure:
     boosted = design.workload.kind == "labels" and 2 < len(design.workload.sizes) < design.workload.inputs
-    figure = Figure(figsize=(13 if boosted else 7, 5), layout="constrained")
+    figure = Figure(figsize=(19 if boosted else 7, 5), layout="constrained")
     survey = design.survey
     figure.suptitle(f"{survey.title}: {design.workload.devices:,} devices")
-    _over_epsilon(figure.add_subplot(1, 1 + boosted, 1), design)
+    _over_epsilon(figure.add_subplot(1, 1 + 2 * boosted, 1), design)
     if boosted:
-        _over_boost(figure.add_subplot(1, 2, 2), design)
+        curve = _boosts(design)
+        _over_boost(figure.add_subplot(1, 3, 2), design, curve)
+        _frontier(figure.add_subplot(1, 3, 3), design, curve)
     return figure
 
 
@@ -89,14 +92,57 @@ def _height(candidate: Candidate) -> float:
     return candidate.cost if missed else INTERVAL_95 * math.sqrt(candidate.cost)
 
 
-def _over_boost(axes: Axes, design: SurveyDesign) -> None:
+def _boosts(design: SurveyDesign) -> list[tuple[float, Candidate]]:
+    """Return PB-GRR at boosts from nothing to all of epsilon."""
+    boosts = np.linspace(0.0, design.survey.epsilon, BOOSTS).tolist()
+    return list(zip(boosts, boost_curve(design.workload, boosts), strict=True))
+
+
+def _frontier(axes: Axes, design: SurveyDesign, curve: list[tuple[float, Candidate]]) -> None:
+    """Draw category against value error: every mechanism, PB-GRR over its boosts, and the frontier."""
+    found = [
+        (candidate.mechanism, *_pair(candidate))
+        for candidate in (design.own, *design.others)
+        if math.isfinite(sum(_pair(candidate)))
+    ]
+    boosted = [pair for _, candidate in curve if math.isfinite(sum(pair := _pair(candidate)))]
+    axes.plot(*zip(*boosted, strict=True), color="grey", label="pbgrr over boost_epsilon")
+    for name, value, category in found[1:]:
+        axes.plot([value], [category], ".", markersize=8)
+        axes.annotate(name, (value, category), xytext=(4, 3), textcoords="offset points", fontsize=7)
+    axes.plot([found[0][1]], [found[0][2]], "k*", markersize=12, label="this survey")
+    reach = np.array([pair[0] for pair in boosted] + [row[1] for row in found])
+    scale, n = (100 * INTERVAL_95) ** 2, design.workload.devices
+    values = np.geomspace(float(reach.min()) * 0.5, float(reach.max()), 200) ** 2 / scale * n
+    least = frontier(design.workload, values)
+    if least is not None:
+        shown = least > 0.0
+        axes.plot(
+            np.sqrt(values[shown] / n * scale),
+            np.sqrt(least[shown] / n * scale),
+            "r",
+            label="no mechanism below",
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("a value's share, ± percentage points")
+    axes.set_ylabel("a category's share, ± percentage points")
+    axes.set_title(f"both errors at epsilon {design.survey.epsilon:g}", fontsize=10)
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _pair(candidate: Candidate) -> tuple[float, float]:
+    """Return half a 95 % interval of a value's and of a category's share, in percentage points."""
+    if candidate.accuracy is None:
+        return math.inf, math.inf
+    known = candidate.accuracy.errors
+    return 100 * INTERVAL_95 * known.value, 100 * INTERVAL_95 * known.category
+
+
+def _over_boost(axes: Axes, design: SurveyDesign, curve: list[tuple[float, Candidate]]) -> None:
     epsilon = design.survey.epsilon
-    boosts = np.linspace(0.0, epsilon, BOOSTS).tolist()
-    curve = boost_curve(design.workload, boosts)
     for name in ("category", "value"):
-        known = [
-            (b, getattr(c.accuracy.errors, name)) for b, c in zip(boosts, curve, strict=True) if c.accuracy
-        ]
+        known = [(b, getattr(c.accuracy.errors, name)) for b, c in curve if c.accuracy]
         shown = [(b, 100 * INTERVAL_95 * error) for b, error in known if math.isfinite(error)]
         line = axes.plot(*zip(*shown, strict=True), label=f"a {name}'s share")[0]
         best = min(shown, key=lambda point: point[1])
