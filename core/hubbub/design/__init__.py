@@ -24,15 +24,18 @@ if TYPE_CHECKING:
         narrowest_region,
     )
     from hubbub.design.expected_error import Accuracy, Errors, accuracy, expected_error, report_bytes
+    from hubbub.design.floor.asked import ASKED, Floors, frontier
     from hubbub.design.noise_direction import NoiseDesign, NoiseTarget
     from hubbub.design.workload import OBJECTIVES, QUANTITIES, Objective, Quantity, Workload
 
 __all__ = [
+    "ASKED",
     "OBJECTIVES",
     "QUANTITIES",
     "Accuracy",
     "Candidate",
     "Errors",
+    "Floors",
     "NoiseDesign",
     "NoiseTarget",
     "Objective",
@@ -46,6 +49,7 @@ __all__ = [
     "choose",
     "compare",
     "expected_error",
+    "frontier",
     "least_epsilon",
     "least_epsilon_of_categories",
     "measured",
@@ -84,6 +88,7 @@ attach(
             "expected_error",
             "report_bytes",
         ),
+        "hubbub.design.floor.asked": ("ASKED", "Floors", "frontier"),
         "hubbub.design.noise_direction": (
             "NoiseDesign",
             "NoiseTarget",

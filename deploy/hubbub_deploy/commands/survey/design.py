@@ -16,9 +16,11 @@ import numpy as np
 
 from hubbub import Survey
 from hubbub.design import (
+    ASKED,
     Accuracy,
     Candidate,
     Errors,
+    Floors,
     Objective,
     Quantity,
     Workload,
@@ -26,7 +28,6 @@ from hubbub.design import (
     measured,
     measured_by_category,
 )
-from hubbub.design.floor import ASKED, Floors
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.errors import DeployError
 

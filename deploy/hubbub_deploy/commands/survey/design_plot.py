@@ -14,8 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hubbub.design import Candidate, boost_curve, compare
-from hubbub.design.floor import frontier
+from hubbub.design import Candidate, boost_curve, compare, frontier
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95
 from hubbub_deploy.errors import DeployError
 
