@@ -289,6 +289,37 @@ def _set_levels(channel: dict[str, Any], symbol: bytes) -> FLOATS:
     return channel["shares"][level] / 2**32 * law[of[level]]
 
 
+def _ranges(channel: dict[str, Any]) -> list[FLOATS]:
+    """The node of every input on each level, missing the last of all."""
+    points = channel["inputs"] - 1
+    found = []
+    for many in channel["cells"]:
+        first = [i * points // many for i in range(many)] + [points]
+        found.append(np.repeat(np.arange(many + 1), [*np.diff(first), 1]))
+    return found
+
+
+def _tree(channel: dict[str, Any], symbol: bytes) -> FLOATS:
+    assert len(symbol) == 1 + -(-channel["inputs"] // 8)
+    level = symbol[0]
+    of = _ranges(channel)[level]
+    held = _bits(symbol[1:], int(of[-1]) + 1)
+    law = _subset_of(held, channel["subset"][level], channel["held"][level])
+    return channel["shares"][level] / 2**32 * law[of]
+
+
+def _tree_node(channel: dict[str, Any], symbol: int) -> FLOATS:
+    found, total = None, 0
+    for of, held, other in zip(_ranges(channel), channel["t"], channel["u"], strict=True):
+        count = int(of[-1]) + 1
+        total += held + (count - 1) * other
+        if 0 <= symbol < count:
+            found = np.where(of == symbol, float(held), float(other))
+        symbol -= count
+    assert found is not None
+    return found / total
+
+
 _KINDS = {
     "grr": _grr,
     "pbgrr": _pbgrr,
@@ -299,4 +330,6 @@ _KINDS = {
     "subset": _subset,
     "unary": _unary,
     "set_levels": _set_levels,
+    "tree": _tree,
+    "tree_node": _tree_node,
 }

@@ -110,7 +110,31 @@ def probe(case) -> tuple[SetChannel, list[Law]]:
     return channel, [case.law(channel, x) for x in range(channel.inputs)]
 
 
+def tree_law(channel, x) -> Law:
+    """Of the definition: a level by its share, and subset selection over its nodes, missing the last."""
+    law = {}
+    for level, (share, many) in enumerate(zip(channel.shares, channel.cells, strict=True)):
+        starts = [i * channel.points // many for i in range(many)]
+        node = many if x == channel.points else max(i for i in range(many) if starts[i] <= x)
+        oracle = channel.oracles[level]
+        for members, probability in subset_members(many + 1, oracle.size, oracle.p_draws, node):
+            symbol = bytes([level]) + packed(many + 1, members)
+            law[symbol.ljust(channel.width, b"\0")] = Fraction(share, 2**32) * probability
+    return law
+
+
+def tree_bits(channel, symbol) -> list[int]:
+    """The counts that a symbol adds to: one per level, then one per node of every level."""
+    bits = [int(level == symbol[0]) for level in range(len(channel.cells))]
+    for level, many in enumerate(channel.cells):
+        own = int.from_bytes(symbol[1:], "little") if level == symbol[0] else 0
+        bits += [own >> node & 1 for node in range(many + 1)]
+    return bits
+
+
 def bits_of(channel, symbol) -> list[int]:
+    if channel.kind == "tree":
+        return tree_bits(channel, symbol)
     array = np.frombuffer(symbol, dtype=np.uint8)
     return np.unpackbits(array, count=channel.bins, bitorder="little").tolist()
 

@@ -179,15 +179,21 @@ class SetChannel(Channel):
             ParameterError: If a value is not an integer or out of range; the message does not repeat it.
         """
         array = self._checked_values(values)
+        return self._many(array, source) if array.ndim else self.draw(int(array), source)
+
+    def draw(self, value: int, source: Source) -> bytes:
+        """Return one set for an input in 0..K-1, packed: what an array of it alone would get."""
+        return self._many(np.array([value]), source).tobytes()
+
+    def _many(self, array: NDArray[np.integer[Any]], source: Source) -> Sets:
         symbols = np.empty((array.size, self.width), dtype=np.uint8)
         step = max(1, _CHUNK // max(self.words, self._cell_count))
-        flat = array.reshape(-1)
-        for start in range(0, flat.size, step):
-            chunk = flat[start : start + step]
+        for start in range(0, array.size, step):
+            chunk = array[start : start + step]
             members = np.zeros((chunk.size, self._cell_count), dtype=np.bool_)
             self.fill(chunk, self._attempts(chunk.size, source), members)
             symbols[start : start + step] = np.packbits(members, axis=1, bitorder="little")
-        return symbols if array.ndim else symbols.tobytes()
+        return symbols
 
     @property
     def bins(self) -> int:

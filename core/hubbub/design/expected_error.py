@@ -23,6 +23,7 @@ from hubbub.design.tolerance import tolerance_miss_rate
 from hubbub.design.workload import Objective, Workload
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimate, Estimator, TreeEstimator, estimator_for
+from hubbub.mechanisms.tree.shares import middle
 from hubbub.wire.report import DIGEST_BYTES, ID_BYTES, Report, encode_report
 
 MAX_CURVE: Final = 1024
@@ -41,7 +42,10 @@ class Errors:
         mean: Standard error of the mean, in the question's units; None for labels without numbers.
         cdf: Root mean square of the standard errors of the cumulative shares, inf where values are hidden;
             None unless it is what the question's objective asks for.
-        shape: The same for smooth populations (see `shape`); None unless it is what the objective asks for.
+        quantiles: The same over cumulative shares from 1/8 to 7/8; None unless it is what the objective asks
+            for.
+        shape: That of the cumulative shares for smooth populations (see `shape`); None unless it is what the
+            objective asks for.
         miss: The share of reports farther from their value than the objective allows, at the value where it
             is largest; None unless it is what the objective asks for.
     """
@@ -52,6 +56,7 @@ class Errors:
     cdf: float | None
     shape: float | None = None
     miss: float | None = None
+    quantiles: float | None = None
 
     def cost(self, workload: Workload) -> float:
         """Return the value of the question's objective; inf where this cannot be answered."""
@@ -67,7 +72,12 @@ class Errors:
             return (1.0 - weight) * many[0] * self.value**2 + weight * many[1] * self.category**2
         if objective.quantity == "hit":
             return math.inf if self.miss is None else self.miss
-        error = {"mean": self.mean, "cdf": self.cdf, "shape": self.shape}[objective.quantity]
+        error = {
+            "mean": self.mean,
+            "cdf": self.cdf,
+            "quantiles": self.quantiles,
+            "shape": self.shape,
+        }[objective.quantity]
         return math.inf if error is None else error**2
 
 
@@ -137,6 +147,7 @@ def _errors(channel: Channel, estimator: Estimator | TreeEstimator, workload: Wo
         category=_rms(foreseen.category_errors[:-1]),
         mean=None if foreseen.mean_error is None else float(foreseen.mean_error),
         cdf=_curve_error(foreseen, workload) if workload.objective.quantity == "cdf" else None,
+        quantiles=_curve_error(foreseen, workload) if workload.objective.quantity == "quantiles" else None,
         shape=shape_error(channel, workload) if workload.objective.quantity == "shape" else None,
         miss=None
         if workload.objective.within is None or workload.points is None
@@ -149,14 +160,22 @@ def _rms(errors: NDArray[np.float64]) -> float:
 
 
 def _curve_error(foreseen: Estimate, workload: Workload) -> float:
-    """Return the root mean square error of the frequencies at or below each point but the last."""
+    """Return the root mean square error of the frequencies at or below each point but the last.
+
+    For the objective "quantiles" only of those points where equally common points have 1/8 to 7/8 below.
+    """
     if workload.points is None or workload.inputs > MAX_CURVE:
+        quantity = workload.objective.quantity
         raise ParameterError(
-            f"objective cdf must be asked of numbers with at most {MAX_CURVE} inputs, got {workload.inputs}"
+            f"objective {quantity} must be asked of numbers with at most {MAX_CURVE} inputs, "
+            f"got {workload.inputs}"
         )
     order = np.argsort(workload.points[:-1], kind="stable")
     covariance = foreseen.covariance()[np.ix_(order, order)]
     variances = np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1))[:-1]
+    if workload.objective.quantity == "quantiles":
+        low, high = middle(workload.inputs - 1)
+        variances = variances[low - 1 : high]
     return math.inf if np.isnan(variances).any() else _rms(np.sqrt(np.maximum(variances, 0.0)))
 
 

@@ -15,7 +15,7 @@ from hubbub.numeric.exact import checked_epsilon
 if TYPE_CHECKING:
     from hubbub.survey.survey import Survey
 
-Quantity = Literal["value", "category", "both", "mean", "cdf", "shape", "hit"]
+Quantity = Literal["value", "category", "both", "mean", "cdf", "quantiles", "shape", "hit"]
 QUANTITIES: Final[tuple[Quantity, ...]] = get_args(Quantity)
 OBJECTIVES: Final[dict[str, Quantity]] = {quantity: quantity for quantity in QUANTITIES}
 
@@ -27,8 +27,9 @@ class Objective:
     Attributes:
         quantity: "value" or "category": the mean squared error of a share, averaged over values or
             categories; "both": their weighted sum; "mean": the variance of the mean; "cdf": the mean squared
-            error of the cumulative shares; "shape": the same for smooth populations, where an estimate may
-            rely on that (see `shape`); "hit": the share of reports farther than `within` from their value.
+            error of the cumulative shares; "quantiles": the same over those from 1/8 to 7/8, where quartiles
+            are looked for; "shape": that of "cdf" for smooth populations, where an estimate may rely on that
+            (see `shape`); "hit": the share of reports farther than `within` from their value.
         category_weight: The weight of categories in "both", in (0, 1); values have the rest.
         of: Whether "both" weighs the averages or the totals over all values and all categories. The optimum
             differs: a total counts every one of many values.
@@ -98,7 +99,7 @@ class Workload:
         if self.points is not None and self.points.shape != shape:
             raise ParameterError(f"points must have shape {shape}, got {self.points.shape}")
         quantity = self.objective.quantity
-        if self.points is None and quantity in ("mean", "shape", "hit"):
+        if self.points is None and quantity in ("mean", "quantiles", "shape", "hit"):
             raise ParameterError(f"objective {quantity} must be asked of numbers, got labels without points")
         if quantity == "hit" and self.participation < 1.0:
             raise ParameterError(f"participation must be 1 for objective hit, got {self.participation:g}")

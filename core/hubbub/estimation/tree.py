@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,15 +86,17 @@ class Tree:
     Args:
         levels: What reports are about, coarsest first; the last has one cell per input. A level of share 0 is
             one that no report is about: its nodes are only added up.
+        total: "known" where the first level is one cell of share 0: all levels are then fitted to its share,
+            which is 1, and weighted by what tells cells apart. "free": neither.
 
     Raises:
         ParameterError: If a level is not a grouping of the next one's cells, or no report is about the last.
     """
 
-    def __init__(self, levels: Sequence[Level]) -> None:
+    def __init__(self, levels: Sequence[Level], *, total: Literal["known", "free"] = "free") -> None:
         if levels[-1].share <= 0:
             raise ParameterError("the finest level must be one that reports are about")
-        self.levels = tuple(levels)
+        self.levels, self.total = tuple(levels), total
         self._moments = [Moments.of(level.support) for level in levels]
         self._sizes = [level.bins for level in levels]
         self._set_moments: dict[int, SetMoments] = {}
@@ -115,11 +117,15 @@ class Tree:
         for k in range(last, -1, -1):
             level = self.levels[k]
             f = np.bincount(level.labels, minlength=level.bins) / inputs
-            alone = np.full(level.bins, np.inf)
+            alone = np.full(level.bins, 0.0 if k == 0 and self.total == "known" else np.inf)
             if level.share > 0:
-                ones = np.ones(level.bins)
-                squares = self._moments[k].square(np.stack([ones, ones, f, f]))
-                alone = (squares - f * f) / float(level.share)
+                if self.total == "known":
+                    # Against a known total only what cells differ by counts: Var(h . y) with sum h = 0.
+                    squares = self._moments[k].a1 * f + self._moments[k].a3
+                else:
+                    ones = np.ones(level.bins)
+                    squares = self._moments[k].square(np.stack([ones, ones, f, f])) - f * f
+                alone = squares / float(level.share)
             if k == last:
                 own[k], joined[k] = np.ones(level.bins), alone
                 continue
@@ -142,7 +148,9 @@ class Tree:
         return np.asarray(np.add.reduceat(numbers[self._orders[k - 1]], self._starts[k - 1], axis=0))
 
     def direct(self, sizes: Sequence[float], counts: Sequence[NDArray[Any]]) -> list[Floats]:
-        """Return y per level, shape (cells,): shares by its own reports alone; zeros where it has share 0.
+        """Return y per level, shape (cells,): shares by its own reports alone.
+
+        Zeros where it has share 0; and 1 for a total that is known.
 
         Args:
             sizes: n_k, how many reports are about each level.
@@ -152,6 +160,8 @@ class Tree:
         for level, n, held in zip(self.levels, sizes, counts, strict=True):
             p, q = float(level.support.p), float(level.support.q)
             found.append((held / n - q) / (p - q) if level.share > 0 else np.zeros(level.bins))
+        if self.total == "known":
+            found[0] = np.ones(1)
         return found
 
     def join(self, direct: Sequence[Floats]) -> list[Floats]:

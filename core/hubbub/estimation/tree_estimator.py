@@ -48,12 +48,13 @@ class TreeEstimator:
 
     Built once per survey, then called per round in O(K) per level. Where there are several levels, estimates
     are unbiased given how many reports each level got, and need a report about each: without one, all
-    are nan with infinite errors.
+    are nan with infinite errors. Where they are fitted to the known total (categories are coarser than all of
+    several levels), only the finest needs one: others are then left out.
 
     Args:
         channel: The channel whose reports were counted.
         category_of: Category 0..m-1 of every input, shape (K,), each used at least once. None: the
-            channel's coarsest level. A channel of several levels takes only one of its levels.
+            channel's coarsest level. Otherwise one of the channel's levels, or a grouping of the coarsest.
         points: The number that each input stands for, shape (K,), finite except nan at `missing`; None for
             a survey without numbers.
         missing: The input that means "no value", left out of the mean; None when there is none.
@@ -79,13 +80,19 @@ class TreeEstimator:
             levels[0].labels if category_of is None else checked_categories(category_of, channel.inputs)
         )
         same = [np.array_equal(level.labels, self.category_of) for level in levels]
-        self._added = not any(same)
-        if self._added:
-            if len(levels) > 1:
-                raise ParameterError("category_of must be one of the channel's levels, got another grouping")
-            levels = (added_up(self.category_of), *levels)
-        self._categories = 0 if self._added else same.index(True)
-        self.tree = Tree(levels)
+        self._above = 0
+        known = len(levels) > 1 and not any(same)
+        if not any(same):
+            if not _is_coarser(self.category_of, levels[0].labels):
+                raise ParameterError(
+                    "category_of must be one of the channel's levels, or coarser, got another grouping"
+                )
+            groups = added_up(self.category_of)
+            whole = [added_up(np.zeros_like(self.category_of))] if known and groups.bins > 1 else []
+            levels = (*whole, groups, *levels)
+            self._above = 1 + len(whole)
+        self._categories = self._above - 1 if self._above else same.index(True)
+        self.tree = Tree(levels, total="known" if known else "free")
         self._inputs = levels[-1].labels
         self._numbers = InputNumbers.of(channel.inputs, points=points, missing=missing, rounding=rounding)
 
@@ -131,17 +138,23 @@ class TreeEstimator:
 
     def _estimate(self, counts: NDArray[Any], n: int) -> Estimate:
         parts = self.channel.split(counts, n)
-        if self._added:
-            parts = [(0.0, np.zeros(self.tree.levels[0].bins)), *parts]
+        above = [(0.0, np.zeros(level.bins)) for level in self.tree.levels[: self._above]]
+        parts = above + parts
         sizes = [size for size, _ in parts]
         levels = self.tree.levels
-        if any(level.share > 0 and size == 0 for level, size in zip(levels, sizes, strict=True)):
+        unheard = tuple(
+            k
+            for k, (level, size) in enumerate(zip(levels, sizes, strict=True))
+            if level.share > 0 and size == 0
+        )
+        if unheard and (self.tree.total == "free" or len(levels) - 1 in unheard):
             return self._nothing(n)
-        direct = self.tree.direct(sizes, [held for _, held in parts])
-        shares = self.tree.join(direct)
+        tree = self._tree_without(unheard)
+        direct = tree.direct(sizes, [held for _, held in parts])
+        shares = tree.join(direct)
         # An estimated variance can fall below zero where hardly anyone has been asked.
-        errors = [np.sqrt(np.maximum(v, 0.0)) for v in self.tree.variances(shares, sizes, n)]
-        mean, mean_error = (None, None) if self._numbers is None else self._mean(shares, sizes, n)
+        errors = [np.sqrt(np.maximum(v, 0.0)) for v in tree.variances(shares, sizes, n)]
+        mean, mean_error = (None, None) if self._numbers is None else self._mean(tree, shares, sizes, n)
         return Estimate(
             n=n,
             values=shares[-1][self._inputs],
@@ -151,28 +164,31 @@ class TreeEstimator:
             mean=mean,
             mean_error=mean_error,
             _category_of=self.category_of,
-            _covariance=lambda: self.tree.covariance(shares, sizes, n),
-            _reach=lambda: self._reach(shares, direct, sizes, n),
-            _laws=lambda: self._laws(shares, sizes, n),
+            _covariance=lambda: tree.covariance(shares, sizes, n),
+            _reach=lambda: self._reach(tree, shares, direct, sizes, n),
+            _laws=lambda: self._laws(tree, shares, sizes, n),
         )
 
-    def _laws(self, shares: Sequence[Floats], sizes: Sequence[float], n: int) -> ScoreLaws:
+    def _laws(self, tree: Tree, shares: Sequence[Floats], sizes: Sequence[float], n: int) -> ScoreLaws:
         """Return the laws of the scores; with categories added up they are nodes without reports."""
-        values, last = shares[-1][self._inputs], len(self.tree.levels) - 1
-        finest = node_law(self.tree, last, values, sizes, n)
+        values, last = shares[-1][self._inputs], len(tree.levels) - 1
+        finest = node_law(tree, last, values, sizes, n)
         categories = (
-            finest if self._categories == last else node_law(self.tree, self._categories, values, sizes, n)
+            finest if self._categories == last else node_law(tree, self._categories, values, sizes, n)
         )
-        return ScoreLaws(ReorderedLaw(finest, self._inputs), categories, self._mean_law(shares, sizes, n))
+        mean = self._mean_law(tree, shares, sizes, n)
+        return ScoreLaws(ReorderedLaw(finest, self._inputs), categories, mean)
 
-    def _mean_law(self, shares: Sequence[Floats], sizes: Sequence[float], n: int) -> RatioMean | None:
+    def _mean_law(
+        self, tree: Tree, shares: Sequence[Floats], sizes: Sequence[float], n: int
+    ) -> RatioMean | None:
         numbers = self._numbers
         if numbers is None:
             return None
         values = shares[-1][self._inputs]
 
         def variance(functional: Floats) -> float:
-            return n * n * self.tree.variance(functional, shares, sizes, n)
+            return n * n * tree.variance(functional, shares, sizes, n)
 
         def at_least(found: float, functional: Floats) -> float:
             # What the devices' own spread adds to the variance is the mean square of the scores.
@@ -192,27 +208,41 @@ class TreeEstimator:
             numbers.scale,
         )
 
+    def _tree_without(self, unheard: tuple[int, ...]) -> Tree:
+        """Return the tree in which levels that nobody reported about are only added up."""
+        if not unheard:
+            return self.tree
+        levels = [
+            added_up(level.labels) if k in unheard else level for k, level in enumerate(self.tree.levels)
+        ]
+        return Tree(levels, total=self.tree.total)
+
     def _reach(
-        self, frequencies: Sequence[Floats], direct: Sequence[Floats], sizes: Sequence[float], n: int
+        self,
+        tree: Tree,
+        frequencies: Sequence[Floats],
+        direct: Sequence[Floats],
+        sizes: Sequence[float],
+        n: int,
     ) -> Reach:
         """Return the extremes of what one report can add.
 
         A little beyond them where there are several levels.
         """
         inputs = self.channel.inputs
-        groups = self.tree.levels[self._categories]
+        groups = tree.levels[self._categories]
         together = np.zeros((inputs, groups.bins))
         together[np.arange(inputs), groups.labels] = 1.0
-        lows, highs = self.tree.extremes(together, direct, sizes, n)
+        lows, highs = tree.extremes(together, direct, sizes, n)
         values, categories = frequencies[-1][self._inputs], frequencies[self._categories]
-        if sum(level.share > 0 for level in self.tree.levels) == 1:
+        if sum(level.share > 0 for level in tree.levels) == 1:
             # Every value is its own cell: one row stands for all.
-            support = self.tree.levels[-1].support
+            support = tree.levels[-1].support
             gap = float(support.p - support.q)
             low = np.full(inputs, -float(support.q) / gap)
             high = np.full(inputs, float(1 - support.q) / gap)
         elif inputs <= MAX_COVARIANCE:
-            low, high = self.tree.extremes(np.eye(inputs), direct, sizes, n)
+            low, high = tree.extremes(np.eye(inputs), direct, sizes, n)
             low, high = low + values, high + values
         else:
             raise ParameterError(
@@ -220,7 +250,9 @@ class TreeEstimator:
             )
         return Reach(low, high, lows + categories, highs + categories)
 
-    def _mean(self, frequencies: Sequence[Floats], sizes: Sequence[float], n: int) -> tuple[float, float]:
+    def _mean(
+        self, tree: Tree, frequencies: Sequence[Floats], sizes: Sequence[float], n: int
+    ) -> tuple[float, float]:
         """Return the mean over devices with a value, a ratio, and its error by the delta method."""
         numbers = self._numbers
         assert numbers is not None  # noqa: S101 - the caller asked
@@ -230,7 +262,7 @@ class TreeEstimator:
             return math.nan, math.inf
         mean = float((numbers.unit * values).sum()) / answered
         influence = (numbers.unit - mean * numbers.answered) / answered
-        variance = max(self.tree.variance(influence, frequencies, sizes, n), 0.0)
+        variance = max(tree.variance(influence, frequencies, sizes, n), 0.0)
         return numbers.scaled(mean, variance + numbers.rounding_variance / (answered * n))
 
     def _nothing(self, n: int) -> Estimate:
@@ -247,3 +279,10 @@ class TreeEstimator:
             _category_of=self.category_of,
             _covariance=lambda: np.full((values, values), np.nan),
         )
+
+
+def _is_coarser(groups: NDArray[np.intp], labels: NDArray[np.intp]) -> bool:
+    """Return whether every cell of a level is within one group."""
+    of_cell = np.zeros(int(labels.max()) + 1, dtype=np.intp)
+    of_cell[labels] = groups
+    return np.array_equal(of_cell[labels], groups)

@@ -57,6 +57,9 @@ REGISTERED: Final = (
     Registration("hybrid", "hubbub.mechanisms.boosted.entries"),
     Registration("duchi", "hubbub.mechanisms.boosted.entries"),
     Registration("brdp", "hubbub.mechanisms.boosted.entries"),
+    Registration(
+        "tree", "hubbub.mechanisms.tree.entry", ("tree", "tree_node"), "hubbub.mechanisms.tree.channel"
+    ),
 )
 """Every mechanism, in the order in which messages and documents list them."""
 

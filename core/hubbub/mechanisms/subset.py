@@ -37,6 +37,7 @@ from hubbub.mechanisms.mechanism import (
     grouped,
 )
 from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
+from hubbub.numeric.randomness import Source
 
 if TYPE_CHECKING:
     from hubbub.design.workload import Workload
@@ -78,7 +79,9 @@ class SubsetSelection(SetChannel):
             )
         self.size, self.p_draws = size, p_draws
         self._steps = np.arange(inputs - 1 - size, inputs - 1)
-        super().__init__(inputs, inputs, [WORD, *(WORD - WORD % (j + 1) for j in self._steps.tolist())])
+        self._step_list, self._moduli = self._steps.tolist(), (self._steps + 1).astype(np.uint32)
+        super().__init__(inputs, inputs, [WORD, *(WORD - WORD % (j + 1) for j in self._step_list)])
+        self._least_limit = int(self.limits.min())
 
     @cached_property
     def epsilon(self) -> float:  # noqa: D102 - inherited
@@ -143,6 +146,22 @@ class SubsetSelection(SetChannel):
         last = self.inputs - 1
         out[:, last] = out[rows, values]
         out[rows, values] = inside
+
+    def draw(self, value: int, source: Source) -> bytes:  # noqa: D102 - inherited
+        words = np.frombuffer(source.token_bytes(4 * self.words), dtype="<u4")
+        # Nearly every attempt is below the least limit, which is found with one comparison.
+        while words.max() >= self._least_limit and (words >= self.limits).any():
+            words = np.frombuffer(source.token_bytes(4 * self.words), dtype="<u4")
+        held = bytearray(self.inputs)
+        steps = zip(self._step_list, (words[1:] % self._moduli).tolist(), strict=True)
+        inside = bool(words[0] < self.p_draws)
+        if inside:
+            next(steps)
+        for j, label in steps:
+            held[j if held[label] else label] = 1
+        held[-1] = held[value]
+        held[value] = inside
+        return np.packbits(np.frombuffer(held, dtype=np.uint8), bitorder="little").tobytes()
 
     def with_dummy_reports(self, share: Fraction) -> SubsetSelection:  # noqa: D102 - inherited
         # An even draw of a set holds the true value in d/K of all.

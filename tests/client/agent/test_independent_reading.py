@@ -144,4 +144,6 @@ def test_every_kind_of_channel_is_among_the_surveys() -> None:
         "subset",
         "unary",
         "set_levels",
+        "tree",
+        "tree_node",
     }

@@ -43,7 +43,7 @@ def test_bytes_on_the_page_are_those_of_the_golden_files():
     assert (GOLDEN / "report-set.bin").read_bytes() == shown[0][:-2] + ending
 
 
-@pytest.mark.parametrize("name", ["survey-subset", "survey-unary", "survey-levels"])
+@pytest.mark.parametrize("name", ["survey-subset", "survey-unary", "survey-levels", "survey-tree"])
 def test_sets_quoted_on_the_page_are_drawn_from_its_words(name):
     channel = Survey.from_canonical((GOLDEN / f"{name}.bin").read_bytes()).channel
     text = " ".join(PAGE.split())

@@ -376,8 +376,7 @@ def levels(
             bounds = [math.floor(sum(parts[: k + 1]) * WORD) for k in range(len(parts) - 1)]
             whole = np.diff([0, *bounds, WORD]).tolist()
             return SetLevels(hierarchy, whole, [o.size for o in chosen], [o.p_draws for o in chosen])
-    t, u = _weights(hierarchy.bins, parts, exp_below(declared - HEADROOM))
-    return Levels(hierarchy, t, u)
+    return Levels(hierarchy, *level_weights(hierarchy.bins, parts, declared))
 
 
 def _checked_shares(shares: Sequence[float] | None, depth: int) -> list[Fraction]:
@@ -390,10 +389,20 @@ def _checked_shares(shares: Sequence[float] | None, depth: int) -> list[Fraction
     return [share / sum(exact) for share in exact]
 
 
-def _weights(
-    counts: Sequence[int], shares: Sequence[Fraction], ceiling: Fraction
+def level_weights(
+    counts: Sequence[int], shares: Sequence[Fraction], epsilon: float
 ) -> tuple[list[int], list[int]]:
-    """Return weights t and u per level, t/u at most the ceiling, totals in proportion to the shares."""
+    """Return weights t and u per level, ln(t/u) at most epsilon, totals in proportion to the shares.
+
+    Args:
+        counts: Cells per level.
+        shares: Of reports per level, together 1.
+        epsilon: Declared; 2^-36 of it is left.
+
+    Raises:
+        ParameterError: If no total below 2^63 can express them.
+    """
+    ceiling = exp_below(epsilon - HEADROOM)
     aim = math.log(ceiling)
     for limit in TOTALS:
         u = [math.floor(share * limit / (ceiling + n - 1)) for share, n in zip(shares, counts, strict=True)]

@@ -23,7 +23,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     design.add_argument("file", type=Path)
     design.add_argument(
         "--objective",
-        choices=("value", "category", "both", "mean", "cdf", "shape", "hit"),
+        choices=("value", "category", "both", "mean", "cdf", "quantiles", "shape", "hit"),
         help="what mechanisms are judged by (default: the mean for numbers; values, and categories if any)",
     )
     design.add_argument("--within", type=float, help="for hit: how near a report must be to its value")

@@ -194,6 +194,7 @@ class SurveyDesign:
         return {
             "both": "values and categories",
             "cdf": "cumulative shares",
+            "quantiles": "cumulative shares near the quartiles",
             "shape": "the shape of a smooth crowd",
             "hit": f"reports within {objective.within:g}" if objective.within is not None else "",
         }.get(objective.quantity, objective.quantity)

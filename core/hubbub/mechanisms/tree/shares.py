@@ -1,0 +1,149 @@
+"""The levels of a tree of ranges, and the share of devices that each level should have.
+
+Level l groups the K points into m_l ranges of nearly equal length. A report about level j measures sums over
+its ranges, each with variance v_j, so that with shares w the information about what differs between ranges of
+level l, and not between ranges of level l - 1 (the space V_l of Haar functions), is
+
+    e_l = sum over j >= l of w_j K / (m_j v_j).
+
+The error of functionals T of the points' shares is the sum of c_l / e_l with c_l = trace(T P_l T'), where P_l
+projects on V_l; the missing input adds mean_T(T 1/K)^2 / (sum over j of w_j / u_j), with u_j the variance of
+its estimate from level j. Both are convex in w. For ranges of equal length this is exact, and the least that
+shares can reach; otherwise it is close, and errors that are printed come from the estimator itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels.sets import Support
+from hubbub.errors import ParameterError
+from hubbub.mechanisms.levels.hierarchy import MAX_LEVELS
+
+Purpose = Literal["cdf", "quantiles", "value", "mean"]
+"""The error that shares make small: of cumulative shares, those near quartiles, values, or the mean."""
+
+PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
+
+STEPS: Final = 1000
+"""Shares are whole thousandths: the same on every machine, whatever the last digits of a search."""
+
+MIDDLE: Final = (1 / 8, 7 / 8)
+"""Cumulative shares between which "quantiles" are looked for, of equally common points."""
+
+_ROUNDS: Final = 4000
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+def cells_of(points: int, branching: int) -> list[int]:
+    """Return the number of ranges of each level, coarsest first; the last is the points themselves.
+
+    Args:
+        points: K, the missing input not counted.
+        branching: Ranges that a range is split into, at least 2, less than K. The last split is into fewer or
+            more, so that it ends at single points.
+
+    Raises:
+        ParameterError: If points or branching are out of range.
+
+    >>> cells_of(65, 2)
+    [2, 4, 8, 16, 32, 65]
+    """
+    if not 2 <= branching < points:
+        raise ParameterError(
+            f"branching must be within 2 to {points - 1} on {points} points, got {branching}"
+        )
+    depth = 2
+    while depth < MAX_LEVELS and branching**depth * branching <= points * branching**0.5:
+        depth += 1
+    # As many levels as bring the last split nearest to the others, by ratio; at least two.
+    return [*(branching**level for level in range(1, depth)), points]
+
+
+def middle(points: int) -> tuple[int, int]:
+    """Return the first and the last number of points whose cumulative share "quantiles" judges by."""
+    low, high = (max(1, min(points - 1, round(end * points))) for end in MIDDLE)
+    return low, high
+
+
+def best_shares(cells: Sequence[int], supports: Sequence[Support], purpose: Purpose) -> list[int]:
+    """Return the thousandths of devices that report about each level, each at least 1.
+
+    Args:
+        cells: Ranges per level, as of `cells_of`.
+        supports: How reports about each level support its ranges and the missing input.
+        purpose: The error that is made small.
+
+    Raises:
+        ParameterError: If the purpose is not known.
+    """
+    if purpose not in PURPOSES:
+        raise ParameterError(f"tuned_for must be one of {', '.join(PURPOSES)}, got {purpose!r}")
+    points = cells[-1]
+    gains, empty = [], []
+    for many, support in zip(cells, supports, strict=True):
+        p, q = support.p, support.q
+        other = q * (1 - q) / (p - q) ** 2
+        apart = 1 + (p * (1 - p) - q * (1 - q) - 2 * (support.p_pair - p * q)) / (p - q) ** 2
+        apart += 2 * (support.q_pair - q * q) / (p - q) ** 2
+        alone = other - (support.q_pair - q * q) / (p - q) ** 2
+        gains.append(points / float(many * (apart / many + alone)))
+        empty.append(1.0 / float(other))
+    weights, absent = _spectrum(cells, purpose)
+    shares = _least(np.array(gains), np.array(empty), weights, absent)
+    return _in_steps(shares)
+
+
+def _spectrum(cells: Sequence[int], purpose: Purpose) -> tuple[Floats, float]:
+    """Return c_l per level, and the weight of the missing input's error."""
+    points = cells[-1]
+    starts = [np.arange(many + 1) * points // many for many in cells]
+    if purpose == "value":
+        return np.diff(np.array(cells, dtype=np.float64), prepend=1.0) / points, 1.0 / points**2
+    if purpose == "mean":
+        place = np.cumsum(np.append(0.0, np.linspace(-1.0, 1.0, points)))
+        squares = [0.0]
+        for start in starts:
+            squares.append(float((np.diff(place[start]) ** 2 / np.diff(start)).sum()))
+        return np.diff(squares), 0.0
+    low, high = (1, points - 1) if purpose == "cdf" else middle(points)
+    prefix = np.arange(low, high + 1)
+    held = [prefix.astype(np.float64) ** 2 / points]
+    for start in starts:
+        cell = np.searchsorted(start, prefix, side="right") - 1
+        within = prefix - start[cell]
+        length = start[np.minimum(cell + 1, len(start) - 1)] - start[cell]
+        held.append(start[cell] + within**2 / np.maximum(length, 1))
+    return np.array([float((fine - coarse).mean()) for coarse, fine in pairwise(held)]), float(
+        ((prefix / points) ** 2).mean()
+    )
+
+
+def _least(gains: Floats, empty: Floats, weights: Floats, absent: float) -> Floats:
+    """Return the shares of least error, by the multiplicative algorithm for optimal designs."""
+    shares = np.full(len(gains), 1.0 / len(gains))
+    for _ in range(_ROUNDS):
+        known = np.cumsum((shares * gains)[::-1])[::-1]
+        slope = gains * np.cumsum(weights / known**2) + empty * absent / float(shares @ empty) ** 2
+        grown = shares * np.sqrt(slope)
+        grown /= grown.sum()
+        if np.abs(grown - shares).max() < 1e-9:
+            break
+        shares = grown
+    return shares
+
+
+def _in_steps(shares: Floats) -> list[int]:
+    """Return shares in whole steps that sum to all of them, each at least one (largest remainders)."""
+    free = STEPS - len(shares)
+    exact = shares * free
+    whole = np.floor(exact).astype(int)
+    for level in np.argsort(whole - exact, kind="stable")[: free - int(whole.sum())]:
+        whole[level] += 1
+    return [int(each) + 1 for each in whole]
