@@ -18,7 +18,7 @@ PRINTED = re.search(r"each prints, the first time:\n\n```\n(.*?)```", PAGE, re.D
 
 
 def test_the_page_shows_a_survey_and_an_app_of_each_kind() -> None:
-    assert list(FILES) == ["commute.toml", "app.py", "loop.py"]
+    assert list(FILES) == ["commute.toml", "app.py", "loop.py", "test_app.py"]
     assert PAGE.count(":8780") == 2 and "--port 8780" in PAGE
 
 
@@ -45,3 +45,18 @@ def test_the_apps_of_the_page_run_as_they_stand(tmp_path: Path) -> None:
             again = hubbub("agent", "status", "--ledger", tmp_path / app.replace(".py", ".db"))
             assert "1.000 spent, 0.000 reserved, 3.000 left" in again.stdout
             assert "1 sent in 1000 rounds" in again.stdout
+
+
+def test_the_tests_of_the_page_pass_and_its_rehearsal_writes_a_page(tmp_path: Path) -> None:
+    for name in ("commute.toml", "test_app.py"):
+        (tmp_path / name).write_text(FILES[name])
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_app.py"]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "2 passed" in done.stdout, done.stdout
+    line = re.search(r"```sh\nhubbub (survey rehearse .*?)\n```", PAGE)[1]
+    words = [str(tmp_path / word) if word.endswith((".toml", ".html")) else word for word in line.split()]
+    shown = hubbub(*words)
+    assert shown.returncode == 0, shown.stderr
+    assert "Way to work" in (tmp_path / "page.html").read_text()

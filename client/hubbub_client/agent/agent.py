@@ -27,11 +27,12 @@ from hubbub.survey import Attribute, Survey
 from hubbub_client import owner_page
 from hubbub_client.agent.answerer import Answerer
 from hubbub_client.agent.background import Background
-from hubbub_client.agent.device_state import DeviceState
+from hubbub_client.agent.device_state import DeviceState, decode_attribute
 from hubbub_client.agent.enrolments import Enrolments
 from hubbub_client.agent.policy import Policy
 from hubbub_client.agent.sender import OutboxUploader
 from hubbub_client.agent.signed_lists import SignedLists
+from hubbub_client.agent.strict import check_opt_in, check_value, strict_mode
 from hubbub_client.agent.values import Values
 from hubbub_client.errors import TransportError
 from hubbub_client.ledger.file import Counter
@@ -76,9 +77,11 @@ class Agent:
         survey_key: Public key of who may ask, as `hubbub survey keygen` prints it, or several while one takes
             another's place. Then lists of surveys must be signed by one of them, and may cancel surveys.
             None: the collector is trusted to choose surveys, within budget and policy.
+        strict: For development: a value outside its domain and an opt-in of no use raise, where they pass in
+            silence otherwise. None: as the environment variable HUBBUB_STRICT says, 0 without it.
 
     Raises:
-        ClientError: A survey key is not one.
+        ClientError: A survey key is not one, or HUBBUB_STRICT is neither 0 nor 1.
         LedgerError: The ledger cannot be used; its subclasses say why.
         TransportError: The URL is not http or https.
     """
@@ -97,8 +100,10 @@ class Agent:
         jitter: Callable[[], float] = JITTER,
         http: Transport | None = None,
         survey_key: str | Iterable[str] | None = None,
+        strict: bool | None = None,
     ) -> None:
-        self._survey_keys = pinned(survey_key)
+        self._survey_keys, self._policy = pinned(survey_key), policy or Policy()
+        self._strict = strict_mode(strict)
         self._http: Transport = HttpTransport(collector_url) if http is None else http
         ledger = Ledger(
             path, budget=None if budget is None else float(budget), device_key=device_key, counter=counter
@@ -107,7 +112,7 @@ class Agent:
         try:
             self._state = DeviceState(ledger)
             self._values = Values(self._state)
-            self._enrolments = Enrolments(self._state, policy or Policy())
+            self._enrolments = Enrolments(self._state, self._policy)
             self._answerer = Answerer(self._state, self._values)
             self._lists = SignedLists(self._state, self._values, self._survey_keys)
             self._enrolments.give_up_excess(now_s=self._now_s())
@@ -144,9 +149,11 @@ class Agent:
         missing included, and stays until it is corrected.
 
         Raises:
-            AttributeRefused: No such attribute is registered, or its value is pinned.
+            AttributeRefused: No such attribute is registered, or its value is pinned; in strict mode
+                also, the value is outside the domain.
         """
         with self._lock:
+            self._check_value(attribute_id, value)
             self._values.set(attribute_id, value, now_s=self._now_s())
 
     def correct(self, attribute_id: str, value: object) -> Correction:
@@ -157,10 +164,16 @@ class Agent:
         running. If that does not fit, nothing changes: the earlier value stands.
 
         Raises:
-            AttributeRefused: No such attribute is registered, or it is evolving.
+            AttributeRefused: No such attribute is registered, or it is evolving; in strict mode also,
+                the value is outside the domain.
         """
         with self._lock:
+            self._check_value(attribute_id, value)
             return self._values.correct(attribute_id, value, now_s=self._now_s())
+
+    def _check_value(self, attribute_id: str, value: object) -> None:
+        if self._strict:
+            check_value(decode_attribute(self._state.stored_attribute(attribute_id)), value)
 
     def fetch_surveys(self) -> tuple[Survey, ...]:
         """Return the surveys that the collector serves; taking part in one is a separate step.
@@ -197,8 +210,17 @@ class Agent:
         return tuple(survey for survey in decode_listed_surveys(listed) if survey.digest not in cancelled)
 
     def opt_in(self, asked: Survey | str) -> None:
-        """Keep the owner's yes, to one survey or to whatever asks for one attribute (by its id)."""
+        """Keep the owner's yes, to one survey or to whatever asks for one attribute (by its id).
+
+        Raises:
+            AttributeRefused: In strict mode, the yes would let nothing in: an attribute is not registered, or
+                otherwise, or the policy leaves it out.
+        """
         with self._lock:
+            if self._strict:
+                stored = self._state.attributes.items()
+                registered = {attribute_id: decode_attribute(each) for attribute_id, each in stored}
+                check_opt_in(asked, registered, self._policy)
             self._enrolments.opt_in(asked)
 
     def opt_out(self, asked: Survey | str) -> None:

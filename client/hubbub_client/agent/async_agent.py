@@ -71,6 +71,7 @@ class AsyncAgent:
         jitter: Callable[[], float] = JITTER,
         http: Transport | None = None,
         survey_key: str | Iterable[str] | None = None,
+        strict: bool | None = None,
     ) -> None:
         self._make = partial(
             Agent,
@@ -85,6 +86,7 @@ class AsyncAgent:
             jitter=jitter,
             http=http,
             survey_key=survey_key,
+            strict=strict,
         )
         self._agent: Agent | None = None
         self._desk = _Worker("hubbub-ledger")

@@ -13,6 +13,9 @@ from hubbub_client.upload.outcomes import SentReport
 _SHOWN: Final = 100
 """Reports of one survey that the page shows, the newest; `hubbub agent sent` has all."""
 
+STYLE_LINK: Final = '<link rel="stylesheet" href="page.css">'
+"""The one link of a page; a page that is saved by itself has the style in its place."""
+
 _STATES: Final = {
     "active": "taking part",
     "left": "left",
@@ -47,7 +50,7 @@ def _page(body: str) -> bytes:
 <html lang="en"><head><meta charset="utf-8"><title>What this device has said about you</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,"><link rel="stylesheet" href="page.css"></head>
+<link rel="icon" href="data:,">{STYLE_LINK}</head>
 <body><main>{body}</main></body></html>
 """.encode()
 

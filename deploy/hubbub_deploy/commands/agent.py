@@ -73,7 +73,7 @@ def _answer(options: argparse.Namespace) -> int:
                 )
             attribute = by_attribute[attribute_id]
             agent.register(attribute)
-            agent.set(attribute_id, _value(attribute, text))
+            agent.set(attribute_id, value_of(attribute, text))
         for survey in listed:
             if survey.id in options.join:
                 agent.opt_in(survey)
@@ -87,7 +87,7 @@ def _answer(options: argparse.Namespace) -> int:
         enrolments = [agent.enrol(survey) for survey in listed]
         # An evolving value is kept only for a round that waits for it: say it again, now that some may.
         for attribute_id, text in values.items():
-            agent.set(attribute_id, _value(by_attribute[attribute_id], text))
+            agent.set(attribute_id, value_of(by_attribute[attribute_id], text))
         made = agent.answer()
         outcome = agent.upload()
         paused = agent.status().paused
@@ -140,7 +140,7 @@ def _pair(text: str) -> tuple[str, str]:
     return attribute, value
 
 
-def _value(attribute: Attribute, text: str) -> object:
+def value_of(attribute: Attribute, text: str) -> object:
     """Return what was typed as the attribute's type; missing if it cannot be read."""
     try:
         if isinstance(attribute.domain, NumberDomain):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError, ListError
-from hubbub_deploy.commands.survey import check, new
+from hubbub_deploy.commands.survey import check, new, rehearse
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.new_files import create
 
@@ -31,6 +31,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     survey = commands.add_parser("survey", help="begin, check, compile and sign surveys")
     verbs = survey.add_subparsers(title="verbs", required=True, metavar="VERB")
     check.add_to(verbs)
+    rehearse.add_to(verbs)
 
     new.add_to(verbs)
     keygen = verbs.add_parser(
