@@ -98,9 +98,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def passed_in(copy: Path, file: str) -> list[str]:
+def passed_in(copy: Path, file: str, before: str = "") -> list[str]:
     """The names of the tests of a file that passed in the copy; none failed."""
-    code = (
+    code = before + (
         f"sys.path.insert(1, {str(ROOT / 'tests' / 'harness')!r})\n"
         "import pytest\n"
         "sys.exit(pytest.main(['-v', '-p', 'no:cacheprovider', '-m', 'not statistical', '-o',"
@@ -188,3 +188,25 @@ def test_the_table_of_surveys_lists_every_mechanism_and_key() -> None:
     for name, form in forms_by_mechanism().items():
         (row,) = [line for line in table.splitlines() if line.startswith(f"| `{name}` |")]
         assert all(f"`{key}`" in row for key in form.keys), f"docs/surveys.md must list the keys of {name}"
+
+
+def test_the_page_s_fact_touches_six_files_and_passes_its_test(tmp_path: Path) -> None:
+    """The page's patch is applied to a copy; its own test runs there, on the copy's packages."""
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    (patch,) = re.findall(r"^```diff\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    touched = re.findall(r"^\+\+\+ b/(\S+)$", patch, re.MULTILINE)
+    assert len({*touched, "CHANGELOG.md"}) == len(touched) + 1 <= 6
+    for folder in ("core", "aggregator"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    applied = subprocess.run(
+        ["git", "apply", "--recount", "-C1", "-"],  # noqa: S607 - whichever git there is
+        input=patch,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert applied.returncode == 0, applied.stderr
+    assert "this.widest" in (tmp_path / "aggregator/hubbub_aggregator/web/page/card.js").read_text()
+    code = f"import sys; sys.path.insert(0, {str(tmp_path / 'aggregator')!r})\n"
+    assert len(passed_in(tmp_path, touched[-1], code)) == 1

@@ -85,11 +85,7 @@ class Release:
             "epsilon": {"declared": survey.epsilon, "certified": survey.channel.epsilon},
             "devices": self.tally.n,
             "level": LEVEL,
-            "values": [],
-            "categories": [],
-            "mean": None,
-            "consistent": {"values": [], "categories": []},
-            "poison_margin": None,
+            **no_estimates(),
             "suppressed": self.is_suppressed,
             "enrolment": None,
         }
@@ -166,6 +162,17 @@ def _same_cells(one: list[Document], other: list[Document]) -> bool:
         )
         for a, b in zip(one, other, strict=True)
     )
+
+
+def no_estimates() -> Document:
+    """Return the estimates of a round that shows none: the keys that `_estimates` fills, each empty."""
+    return {
+        "values": [],
+        "categories": [],
+        "mean": None,
+        "consistent": {"values": [], "categories": []},
+        "poison_margin": None,
+    }
 
 
 def canonical_bytes(document: Document) -> bytes:

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from hubbub_aggregator.export import csv_pieces, tidy_rows
+from hubbub_aggregator.release import no_estimates
 
 Document = Mapping[str, Any]
 
@@ -68,8 +69,7 @@ def without_suppressed(round_document: Document) -> dict[str, Any]:
     """Return the round, its estimates removed when its cohort is too small to show them."""
     document = dict(round_document)
     if document.get("suppressed"):
-        empty: dict[str, Any] = {"values": [], "categories": []}
-        document |= {**empty, "mean": None, "consistent": empty, "poison_margin": None}
+        document |= no_estimates()
         if document.get("enrolment"):
             document["enrolment"] = {**document["enrolment"], "bias": None}
     return document
