@@ -25,8 +25,13 @@ class Answer:
 
 async def ask(app: ASGIApp, path: str, *, method: str = "GET", **headers: str) -> Answer:
     answer = Answer()
+    asked = False
 
     async def receive() -> dict[str, Any]:
+        nonlocal asked
+        if asked:  # a reader who stays and says no more
+            await asyncio.Event().wait()
+        asked = True
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(message: dict[str, Any]) -> None:

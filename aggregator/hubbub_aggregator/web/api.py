@@ -1,7 +1,8 @@
 """The aggregator's HTTP face: a JSON API, a stream of changes, and the dashboard page.
 
     GET /                                     the dashboard; everything it loads comes from here
-    GET /api/surveys                          the surveys, with a line per round
+    GET /api/v1/...                           surveys, rounds and tables for programs: see `read_api`
+    GET /api/surveys                          older than v1, kept: the surveys, with a line per round
     GET /api/surveys/{digest}                 one survey
     GET /api/surveys/{digest}/rounds/{r}      one round: its release, or provisional estimates
     GET /api/surveys/{digest}/rounds/{r}.csv  the same as a table
@@ -40,6 +41,7 @@ from hubbub_aggregator.web.events import (
     Events,
 )
 from hubbub_aggregator.web.metrics import ViewCollector
+from hubbub_aggregator.web.read_api import ReadApi
 from hubbub_aggregator.web.responses import (
     CSV,
     GZIP_BYTES,
@@ -175,6 +177,7 @@ def create_app(
         routes=[
             Route("/", page),
             Route("/page/{name}", page),
+            *ReadApi(desk).routes(),
             Route("/api/surveys", surveys),
             Route("/api/surveys/{digest}", survey),
             Route("/api/surveys/{digest}/rounds/{round}", round_),

@@ -88,6 +88,33 @@ def to_csv(round_document: Document) -> bytes:
     return b"".join(csv_pieces(rows, columns=_CSV_COLUMNS))
 
 
+def with_standard_errors(round_document: Document) -> dict[str, Any]:
+    """Return the round with `standard_error` in every cell, the name of tables, beside the older `error`."""
+
+    def named(cell: Document) -> dict[str, Any]:
+        return {**cell, "standard_error": cell.get("error")}
+
+    found = dict(round_document)
+    for kind in ("values", "categories"):
+        found[kind] = [named(cell) for cell in found.get(kind) or ()]
+    if found.get("mean"):
+        found["mean"] = named(found["mean"])
+    return found
+
+
+def survey_summary(survey: Document) -> dict[str, Any]:
+    """Return a survey's facts with how many rounds it has by now, in place of a line for each."""
+    lines = survey["rounds"]
+    return {
+        **survey,
+        "rounds": {
+            "answered": len(lines),
+            "sealed": sum(1 for line in lines if line["sealed"]),
+            "newest": lines[-1]["round"] if lines else None,
+        },
+    }
+
+
 def csv_name(round_document: Document) -> str:
     """Return a file name for a round's CSV that is safe in a header and on every file system."""
     survey = round_document.get("survey", {})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+import zlib
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 
 from anyio import to_thread
@@ -104,6 +105,16 @@ async def _body(edition: RenderedSnapshot, key: Hashable, render: Callable[[], b
 def compress(body: bytes) -> bytes:
     """Return the body in gzip, the same bytes for the same body."""
     return gzip.compress(body, 6, mtime=0)
+
+
+def compressed_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield pieces compressed as they come, the same bytes for the same pieces."""
+    # 16 more than the window's bits: a header and a checksum of gzip around it.
+    compressor = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    for piece in pieces:
+        if small := compressor.compress(piece):
+            yield small
+    yield compressor.flush()
 
 
 def problem(

@@ -1,0 +1,354 @@
+"""The read API, version 1: surveys, rounds and tables for programs. `openapi` describes it.
+
+A survey is named by its digest, or by its id, which means its newest version. Lists come in pages: `limit`
+entries and `next`, a reference relative to the list's own address, null at the end. Round numbers begin at 0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from anyio import CapacityLimiter, to_thread
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from hubbub_aggregator.export import VIEWS, csv_pieces, tidy_rows, write_parquet
+from hubbub_aggregator.web.documents import (
+    RenderedSnapshot,
+    csv_name,
+    survey_summary,
+    to_json,
+    with_standard_errors,
+)
+from hubbub_aggregator.web.openapi import API_VERSION, openapi_document
+from hubbub_aggregator.web.responses import (
+    CSV,
+    accepts_gzip,
+    compressed_pieces,
+    document,
+    problem,
+    rendered,
+)
+from hubbub_aggregator.web.snapshot_cache import SnapshotCache
+
+PAGE_ROUNDS: Final = 100
+"""Entries of a page unless `limit` says otherwise."""
+MOST_ENTRIES: Final = 1000
+"""Most entries of a page: some 300 kB."""
+_PARQUET: Final = "application/vnd.apache.parquet"
+_PIECE_BYTES: Final = 64 * 2**10
+_KEPT_TABLES: Final = 4
+_LONGEST_NUMBER: Final = 18
+
+Found: TypeAlias = dict[str, Any]
+
+
+class _Problem(Exception):  # noqa: N818 - stays within this module
+    """A request that is answered by a problem."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__()
+        self.response = response
+
+
+class ReadApi:
+    """The routes of the read API over the newest snapshot.
+
+    Args:
+        cache: Where the newest snapshot is.
+    """
+
+    def __init__(self, cache: SnapshotCache) -> None:
+        self._cache = cache
+        self._description = to_json(openapi_document())
+        # A table of all rounds takes a thread, a file and memory: one is written at a time.
+        self._tables = CapacityLimiter(1)
+        # The Parquet files made last, by entity tag.
+        self._made: dict[str, bytes] = {}
+
+    def routes(self) -> list[Route]:
+        """Return the routes, below `/api/v1`."""
+        paths: dict[str, Callable[[Request], Awaitable[Response]]] = {
+            "/openapi.json": self.description,
+            "/surveys": self.surveys,
+            "/surveys/{survey}": self.survey,
+            "/surveys/{survey}/rounds": self.rounds,
+            "/surveys/{survey}/rounds/{round}.csv": self.round_csv,
+            "/surveys/{survey}/rounds/{round}": self.round,
+            "/surveys/{survey}/releases.csv": self.releases_csv,
+            "/surveys/{survey}/releases.parquet": self.releases_parquet,
+        }
+        return [Route("/api/v1" + path, _answering(endpoint)) for path, endpoint in paths.items()]
+
+    async def description(self, request: Request) -> Response:
+        """Answer with the description of this API, OpenAPI 3.1."""
+        _only(request)
+        edition = await self._cache.current()
+        return await rendered(request, edition, "openapi", lambda: self._description)
+
+    async def surveys(self, request: Request) -> Response:
+        """Answer with a page of surveys, by id, version and digest."""
+        _only(request, "limit", "after")
+        edition = await self._cache.current()
+        after = request.query_params.get("after")
+        digests = list(edition.digests)
+        start = 0
+        if after is not None:
+            if after.lower() not in digests:
+                raise _Problem(problem(400, "after", "must be the digest of a listed survey", after))
+            start = digests.index(after.lower()) + 1
+        limit = _limit(request)
+        page = [survey_summary(edition.digests[digest]) for digest in digests[start : start + limit]]
+        more = start + limit < len(digests)
+        following = f"?limit={limit}&after={page[-1]['digest']}" if more else None
+        found = {"surveys": page, "next": following}
+        return await rendered(request, edition, ("v1", start, limit), lambda: to_json(found))
+
+    async def survey(self, request: Request) -> Response:
+        """Answer with the facts of one survey."""
+        _only(request)
+        edition = await self._cache.current()
+        digest = _digest(request, edition)
+        found = survey_summary(edition.digests[digest])
+        return await rendered(request, edition, ("v1", digest), lambda: to_json(found))
+
+    async def rounds(self, request: Request) -> Response:
+        """Answer with a page of a survey's rounds, a line each, the oldest first."""
+        _only(request, "limit", "after", "sealed")
+        edition = await self._cache.current()
+        digest = _digest(request, edition)
+        after = _number(request, "after", default=-1)
+        sealed = _choice(request, "sealed", ("true", "false"))
+        lines = [
+            {key: value for key, value in line.items() if key not in ("json", "csv")}
+            for line in edition.digests[digest]["rounds"]
+            if line["round"] > after and (sealed is None or line["sealed"] == (sealed == "true"))
+        ]
+        limit = _limit(request)
+        page = lines[:limit]
+        following = None
+        if len(lines) > limit:
+            rest = f"&sealed={sealed}" if sealed else ""
+            following = f"?limit={limit}&after={page[-1]['round']}{rest}"
+        found = {"survey": _name_of(edition, digest), "rounds": page, "next": following}
+        key = ("v1 rounds", digest, after, limit, sealed)
+        return await rendered(request, edition, key, lambda: to_json(found))
+
+    async def round(self, request: Request) -> Response:
+        """Answer with one round: its release, or provisional estimates."""
+        _only(request)
+        edition = await self._cache.current()
+        digest, number, found = self._round(request, edition)
+        return await rendered(
+            request, edition, ("v1", digest, number), lambda: to_json(with_standard_errors(found))
+        )
+
+    async def round_csv(self, request: Request) -> Response:
+        """Answer with one round as a tidy table."""
+        _only(request, "view")
+        edition = await self._cache.current()
+        digest, number, found = self._round(request, edition)
+        views = _views(request)
+
+        def render() -> bytes:
+            return b"".join(csv_pieces(tidy_rows([found], views=views)))
+
+        key = ("v1 csv", digest, number, *views)
+        return await rendered(request, edition, key, render, CSV, extra=_attachment(csv_name(found)))
+
+    async def releases_csv(self, request: Request) -> Response:
+        """Answer with all releases of a survey as one tidy table, piece by piece."""
+        table = await self._table(request, "csv")
+        if table.known is not None:
+            return table.known
+        pieces: Iterator[bytes] = csv_pieces(table.rows())
+        if table.is_compressed:
+            pieces = compressed_pieces(pieces)
+        return StreamingResponse(pieces, headers=table.headers, media_type=CSV)
+
+    async def releases_parquet(self, request: Request) -> Response:
+        """Answer with all releases of a survey as a Parquet file; 501 where DuckDB is not installed."""
+        table = await self._table(request, "parquet")
+        if table.known is not None:
+            return table.known
+        async with self._tables:
+            made = self._made.get(table.tag)
+            if made is None:
+                try:
+                    made = await to_thread.run_sync(_parquet_bytes, table.rows())
+                except ModuleNotFoundError as error:
+                    rule = "need duckdb on the server (pip install 'hubbub[export]'); releases.csv needs none"
+                    return problem(501, "Parquet files", rule, f"no {error.name}")
+                self._made[table.tag] = made
+                while len(self._made) > _KEPT_TABLES:
+                    self._made.pop(next(iter(self._made)))
+        headers = {**table.headers, "content-length": str(len(made))}
+        return StreamingResponse(_slices(made), headers=headers, media_type=_PARQUET)
+
+    async def _table(self, request: Request, form: str) -> _Table:
+        _only(request, "view", "stage")
+        edition = await self._cache.current()
+        digest = _digest(request, edition)
+        views, stage = _views(request), _choice(request, "stage", ("sealed", "all")) or "sealed"
+        rounds = [
+            found
+            for (each, _), found in sorted(edition.rounds.items())
+            if each == digest and (found["sealed"] or stage == "all")
+        ]
+        return _Table(request, edition, rounds, views, form)
+
+    def _round(self, request: Request, edition: RenderedSnapshot) -> tuple[str, int, Found]:
+        digest = _digest(request, edition)
+        name = request.path_params["round"]
+        known = [number for each, number in edition.rounds if each == digest]
+        number = int(name) if _is_number(name) else -1
+        if name == "latest" and known:
+            # The newest release; before there is one, the newest round.
+            sealed = [each for each in known if edition.rounds[digest, each]["sealed"]]
+            number = max(sealed or known)
+        found = edition.rounds.get((digest, number))
+        if found is None:
+            period = (
+                f"from {min(known)} to {max(known)}, or latest" if known else "that has reports; none has"
+            )
+            raise _Problem(problem(404, f"round of survey {digest}", f"must be one {period}", name))
+        return digest, number, found
+
+
+class _Table:
+    """A table of rounds that a reader asks for, and what its answer says of it."""
+
+    def __init__(
+        self,
+        request: Request,
+        edition: RenderedSnapshot,
+        rounds: Sequence[Found],
+        views: Sequence[str],
+        form: str,
+    ) -> None:
+        self._rounds, self._views = rounds, views
+        facts = [
+            [found["round"], found["cut"], found["accounting"], found["devices"], found["suppressed"]]
+            for found in rounds
+        ]
+        # Equal facts of one log are equal bytes of one version; a tag of the bytes themselves would need
+        # all of them before the first.
+        parts = [API_VERSION, form, list(views), edition.snapshot.get("log"), facts]
+        if not all(found["sealed"] for found in rounds):
+            parts.append(edition.token)
+        self.tag = f'"{hashlib.sha256(to_json(parts)).hexdigest()[:32]}"'
+        self.is_compressed = form == "csv" and accepts_gzip(request)
+        name = csv_name(rounds[0]).rpartition("-round-")[0] if rounds else "releases"
+        answer = document(
+            request,
+            b"",
+            CSV,
+            tag=self.tag,
+            gzipped=b"" if self.is_compressed else None,
+            extra=_attachment(f"{name}.{form}"),
+        )
+        self.known = answer if answer.status_code == 304 or request.method == "HEAD" else None
+        self.headers = {
+            key: value
+            for key, value in answer.headers.items()
+            if key not in ("content-length", "content-type")
+        }
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Return the rows of the table."""
+        return tidy_rows(self._rounds, views=self._views)
+
+
+def _answering(
+    endpoint: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except _Problem as found:
+            return found.response
+
+    return answer
+
+
+def _only(request: Request, *names: str) -> None:
+    """Refuse a parameter that nobody knows: a typing error would else be a silent default."""
+    for name in request.query_params:
+        if name not in names:
+            rule = "must be one of " + ", ".join(names) if names else "must not be given here"
+            raise _Problem(problem(400, "query parameter", rule, name))
+        if len(request.query_params.getlist(name)) > 1:
+            raise _Problem(problem(400, name, "must be given once", request.url.query))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
+
+
+def _number(request: Request, name: str, *, default: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not _is_number(text):
+        raise _Problem(problem(400, name, "must be a whole number of at most 18 digits", text))
+    return int(text)
+
+
+def _limit(request: Request) -> int:
+    limit = _number(request, "limit", default=PAGE_ROUNDS)
+    if not 1 <= limit <= MOST_ENTRIES:
+        raise _Problem(problem(400, "limit", f"must be from 1 to {MOST_ENTRIES}", limit))
+    return limit
+
+
+def _choice(request: Request, name: str, choices: Sequence[str]) -> str | None:
+    text = request.query_params.get(name)
+    if text is not None and text not in choices:
+        raise _Problem(problem(400, name, "must be one of " + ", ".join(choices), text))
+    return text
+
+
+def _views(request: Request) -> Sequence[str]:
+    chosen = _choice(request, "view", (*VIEWS, "all")) or "all"
+    return VIEWS if chosen == "all" else (chosen,)
+
+
+def _digest(request: Request, edition: RenderedSnapshot) -> str:
+    """Return the digest of the survey that is asked for: by its digest, or the newest version of an id."""
+    name: str = request.path_params["survey"]
+    if name.lower() in edition.digests:
+        return name.lower()
+    versions = [
+        (found["version"], digest) for digest, found in edition.digests.items() if found["id"] == name
+    ]
+    if not versions:
+        rule = "must be the digest (32 hexadecimal digits) or the id of a survey listed at api/v1/surveys"
+        raise _Problem(problem(404, "survey", rule, name))
+    return max(versions)[1]
+
+
+def _name_of(edition: RenderedSnapshot, digest: str) -> Found:
+    found = edition.digests[digest]
+    return {key: found[key] for key in ("id", "version", "digest", "title")}
+
+
+def _attachment(name: str) -> dict[str, str]:
+    return {"content-disposition": f'attachment; filename="{name}"'}
+
+
+def _parquet_bytes(rows: Iterator[Mapping[str, Any]]) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="hubbub-export-") as folder:
+        path = Path(folder) / "releases.parquet"
+        write_parquet(rows, path)
+        return path.read_bytes()
+
+
+def _slices(body: bytes) -> Iterator[bytes]:
+    # All who read it share the body; one who does not read holds one piece.
+    for at in range(0, len(body), _PIECE_BYTES):
+        yield body[at : at + _PIECE_BYTES]

@@ -1,0 +1,195 @@
+"""The read API, version 1: its documents, pages, tables and refusals, asked over ASGI without a socket."""
+
+from __future__ import annotations
+
+import builtins
+import csv
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import duckdb
+import pytest
+from asgi_reader import DIGEST, get
+from shown_view import ShownView, round_of, snapshot_of, survey_of
+
+from hubbub_aggregator.export import COLUMNS
+from hubbub_aggregator.web.api import create_app
+
+BASE = "/api/v1/surveys"
+
+
+def released(number: int, **more: Any) -> dict[str, Any]:
+    found = round_of(number, sealed=True, mean=1.5, seed=number, **more)
+    return found | {"consistent": {"values": [0.5, 0.3, 0.2], "categories": [0.5, 0.5]}}
+
+
+def view_of(rounds: int = 3) -> ShownView:
+    return ShownView(snapshot_of(survey_of("visits", *map(released, range(rounds)), round_of(rounds))))
+
+
+def test_pages_give_every_survey_and_every_round_once() -> None:
+    surveys = [survey_of(f"survey-{number}", digest=f"{number:032x}") for number in range(7)]
+    app = create_app(ShownView(snapshot_of(*surveys)))
+    path, found = BASE + "?limit=3", []
+    sizes = []
+    while path:
+        page = get(app, path).json
+        sizes.append(len(page["surveys"]))
+        found += [survey["id"] for survey in page["surveys"]]
+        path = page["next"] and urljoin(path, page["next"])
+    assert found == [f"survey-{number}" for number in range(7)]
+    assert sizes == [3, 3, 1]
+    app = create_app(view_of(9))
+    path, numbers = f"{BASE}/{DIGEST}/rounds?limit=4&sealed=true", []
+    while path:
+        page = get(app, path).json
+        numbers += [line["round"] for line in page["rounds"]]
+        path = page["next"] and urljoin(path, page["next"])
+    assert numbers == list(range(9))
+    assert [line["round"] for line in get(app, f"{BASE}/visits/rounds?sealed=false").json["rounds"]] == [9]
+    assert [line["round"] for line in get(app, f"{BASE}/visits/rounds?after=7").json["rounds"]] == [8, 9]
+
+
+def test_a_survey_is_named_by_its_digest_or_by_its_id_for_the_newest_version() -> None:
+    old, new = survey_of("visits", digest="1" * 32), survey_of("visits", round_of(0), digest="2" * 32)
+    new["version"] = 2
+    app = create_app(ShownView(snapshot_of(old, new)))
+    assert get(app, f"{BASE}/visits").json["digest"] == "2" * 32
+    assert get(app, f"{BASE}/{'1' * 32}").json["version"] == 1
+    assert get(app, f"{BASE}/visits").json["rounds"] == {"answered": 1, "sealed": 0, "newest": 0}
+
+
+def test_latest_is_the_newest_release_and_before_one_the_newest_round() -> None:
+    assert get(create_app(view_of(3)), f"{BASE}/visits/rounds/latest").json["round"] == 2
+    assert get(create_app(view_of(0)), f"{BASE}/visits/rounds/latest").json["round"] == 0
+    none = get(create_app(ShownView(snapshot_of(survey_of("visits")))), f"{BASE}/visits/rounds/latest")
+    assert none.status == 404
+    assert none.json["rule"] == "must be one that has reports; none has"
+
+
+def test_a_round_says_standard_error_and_the_older_error_with_the_same_number() -> None:
+    view = view_of()
+    found = get(create_app(view), f"{BASE}/visits/rounds/1").json
+    kept = view.snapshot()["surveys"][0]["rounds"][1]
+    cells = [*found["values"], *found["categories"], found["mean"]]
+    wanted = [*kept["values"], *kept["categories"], kept["mean"]]
+    assert [cell["standard_error"] for cell in cells] == [cell["error"] for cell in wanted]
+    assert [cell["error"] for cell in cells] == [cell["error"] for cell in wanted]
+    assert "standard_error" not in kept["values"][0]
+
+
+def test_a_round_as_a_table_has_the_export_columns_and_the_views_asked_for() -> None:
+    app = create_app(view_of())
+    for query, views in (("", {"raw", "consistent"}), ("?view=all", {"raw", "consistent"})) + tuple(
+        (f"?view={view}", {view}) for view in ("raw", "consistent")
+    ):
+        answer = get(app, f"{BASE}/visits/rounds/1.csv{query}")
+        rows = list(csv.DictReader(io.StringIO(answer.body.decode(), newline="")))
+        assert {row["view"] for row in rows} == views
+        assert list(rows[0]) == [column.name for column in COLUMNS]
+        assert {(row["start"], row["end"]) for row in rows} == {
+            ("2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z")
+        }
+
+
+def test_all_releases_come_as_one_csv_plain_or_compressed_and_open_rounds_where_asked() -> None:
+    app = create_app(view_of(4))
+    plain = get(app, f"{BASE}/visits/releases.csv")
+    assert plain.headers["content-disposition"] == 'attachment; filename="visits-v1.csv"'
+    rows = list(csv.DictReader(io.StringIO(plain.body.decode(), newline="")))
+    assert [row["round"] for row in rows] == [str(n) for n in range(4) for _ in range(11)]
+    small = get(app, f"{BASE}/visits/releases.csv", accept_encoding="gzip")
+    assert small.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(small.body) == plain.body
+    assert small.headers["etag"] != plain.headers["etag"]
+    everything = get(app, f"{BASE}/visits/releases.csv?stage=all").body.decode()
+    assert {row["round"] for row in csv.DictReader(io.StringIO(everything, newline=""))} == set("01234")
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_releases_keep_their_tag_until_one_is_added(form: str) -> None:
+    path, view = f"{BASE}/visits/releases.{form}", view_of(2)
+    first = get(create_app(view), path)
+    # Another process over the same archive, and another open round.
+    view.publish(snapshot_of(survey_of("visits", released(0), released(1), round_of(2, devices=1500))))
+    app = create_app(view)
+    again = get(app, path, if_none_match=first.headers["etag"])
+    assert (again.status, again.body) == (304, b"")
+    head = get(app, path, method="HEAD")
+    assert (head.status, head.headers["etag"]) == (200, first.headers["etag"])
+    view.publish(snapshot_of(survey_of("visits", released(0), released(1), released(2))))
+    assert get(app, path, if_none_match=first.headers["etag"]).status == 200
+    open_rounds = get(create_app(view_of(2)), path + "?stage=all").headers["etag"]
+    assert get(create_app(view_of(2)), path + "?stage=all").headers["etag"] != open_rounds
+
+
+def test_releases_as_parquet_hold_what_the_csv_holds(tmp_path: Path) -> None:
+    app = create_app(view_of(3))
+    answer = get(app, f"{BASE}/visits/releases.parquet")
+    assert answer.headers["content-type"] == "application/vnd.apache.parquet"
+    assert int(answer.headers["content-length"]) == len(answer.body)
+    (tmp_path / "a.parquet").write_bytes(answer.body)
+    (tmp_path / "a.csv").write_bytes(get(app, f"{BASE}/visits/releases.csv").body)
+    with duckdb.connect() as database:
+        names = 'round, view, kind, label, estimate, standard_error, "start"'
+        tables = [
+            database.execute(f"SELECT {names} FROM '{tmp_path}/a.{form}'").fetchall()  # noqa: S608
+            for form in ("parquet", "csv")
+        ]
+    assert len(tables[0]) == 33
+    assert tables[0] == tables[1]
+
+
+def test_without_duckdb_parquet_is_501_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name == "duckdb":
+            raise ModuleNotFoundError("No module named 'duckdb'", name="duckdb")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    answer = get(create_app(view_of()), f"{BASE}/visits/releases.parquet")
+    assert (answer.status, answer.headers["content-type"]) == (501, "application/problem+json")
+    assert "pip install 'hubbub[export]'" in answer.json["rule"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "subject", "value"),
+    [
+        ("?limit=0", 400, "limit", "0"),
+        ("?limit=1001", 400, "limit", "1001"),
+        ("?limit=-1", 400, "limit", "-1"),
+        ("?limit=", 400, "limit", ""),
+        ("?limit=5&limit=6", 400, "limit", "limit=5&limit=6"),
+        ("?after=visits", 400, "after", "visits"),
+        ("?offset=1", 400, "query parameter", "offset"),
+        ("/nobody", 404, "survey", "nobody"),
+        ("/visits?view=raw", 400, "query parameter", "view"),
+        ("/visits/rounds?sealed=1", 400, "sealed", "1"),
+        ("/visits/rounds?after=x", 400, "after", "x"),
+        ("/visits/rounds/9", 404, f"round of survey {DIGEST}", "9"),
+        ("/visits/rounds/1.csv?view=smooth", 400, "view", "smooth"),
+        ("/visits/releases.csv?stage=open", 400, "stage", "open"),
+        ("/visits/releases.xlsx", 404, "path", "/api/v1/surveys/visits/releases.xlsx"),
+        ("/nobody/releases.parquet", 404, "survey", "nobody"),
+    ],
+)
+def test_what_is_wrong_is_a_problem_with_its_rule(path: str, status: int, subject: str, value: str) -> None:
+    answer = get(create_app(view_of()), BASE + path)
+    assert (answer.status, answer.json["subject"], answer.json["value"]) == (status, subject, value)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_sealed_round_keeps_its_tag_over_processes_and_a_suppressed_one_gives_nothing() -> None:
+    path = f"{BASE}/visits/rounds/1"
+    tags = {get(create_app(view_of()), path).headers["etag"] for _ in range(2)}
+    assert len(tags) == 1
+    hidden = snapshot_of(survey_of("visits", released(0) | {"suppressed": True}))
+    app = create_app(ShownView(hidden))
+    shown = get(app, f"{BASE}/visits/rounds/0").json
+    assert (shown["values"], shown["mean"], shown["consistent"]["values"]) == ([], None, [])
+    assert get(app, f"{BASE}/visits/releases.csv").body.count(b"\r\n") == 1
