@@ -2,7 +2,7 @@
 
     python tests/house.py
 
-A face is a package or one of its rooms; `hubbub.errors`, `hubbub.testing` and `hubbub.lazy` are faces of
+A face is a package or one of its rooms; `hubbub.errors`, `hubbub.testing`, `hubbub.lazy` and `hubbub_client.testing` are faces of
 their own.
 """
 
@@ -27,7 +27,7 @@ PACKAGES = {
     "hubbub_aggregator": "aggregator",
     "hubbub_deploy": "deploy",
 }
-PUBLIC = {"hubbub.errors", "hubbub.testing", "hubbub.lazy"}
+PUBLIC = {"hubbub.errors", "hubbub.testing", "hubbub.lazy", "hubbub_client.testing"}
 CHANNELS = {"Channel", "FiniteChannel", "SetChannel", "DenseChannel"}
 FORMS = {"Form", "BaseForm", "Single", "CrossTable", "Score"}
 # Where comments are needed: the id table, branch and bound, loss grids, the encodings of a report, the

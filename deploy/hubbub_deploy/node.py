@@ -27,8 +27,8 @@ from hubbub_collector import CollectorError, GatewaySettings, boot_s
 from hubbub_deploy.announced import refuse_changed
 from hubbub_deploy.announcement import announcement
 from hubbub_deploy.errors import AlreadyRunning, DeployError
+from hubbub_deploy.files import private_files
 from hubbub_deploy.http_server import PageServer, listen
-from hubbub_deploy.private_files import private_files
 from hubbub_topic import LogError, LogLocked, SqliteLog
 
 LOG_FILE: Final = "log.sqlite"

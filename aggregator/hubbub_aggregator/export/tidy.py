@@ -19,7 +19,7 @@ VIEWS: Final[tuple[View, ...]] = ("raw", "consistent")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column of the tidy table.
 
     Attributes:
@@ -34,26 +34,26 @@ class Column:
 
 
 COLUMNS: Final = (
-    Column("survey", "VARCHAR", "the survey's id"),
-    Column("version", "INTEGER", "the survey's version"),
-    Column("digest", "VARCHAR", "the survey's digest, 32 hexadecimal digits"),
-    Column("round", "INTEGER", "the round, from 0"),
-    Column("start", "TIMESTAMPTZ", "when the round begins, UTC"),
-    Column("end", "TIMESTAMPTZ", "when the round ends, UTC"),
-    Column("sealed", "BOOLEAN", "true for a release, which is final"),
-    Column("devices", "BIGINT", "reports behind the estimates"),
-    Column("kind", "VARCHAR", "value, category or mean"),
-    Column("label", "VARCHAR", "the value's or category's name; empty for a mean"),
-    Column("category", "VARCHAR", "the category of a value"),
-    Column("view", "VARCHAR", "raw or consistent"),
-    Column("estimate", "DOUBLE", "a fraction of 1; a mean in the attribute's unit"),
-    Column("standard_error", "DOUBLE", "the standard error of a raw estimate"),
-    Column("low", "DOUBLE", "the lower end of a raw estimate's interval"),
-    Column("high", "DOUBLE", "the upper end of a raw estimate's interval"),
-    Column("level", "DOUBLE", "the confidence of the interval"),
-    Column("bias_bound", "DOUBLE", "the most that those who are absent can make of it"),
-    Column("poison_margin", "DOUBLE", "forged reports that would move it out of its interval"),
-    Column("epsilon", "DOUBLE", "the certified epsilon of one report"),
+    TableColumn("survey", "VARCHAR", "the survey's id"),
+    TableColumn("version", "INTEGER", "the survey's version"),
+    TableColumn("digest", "VARCHAR", "the survey's digest, 32 hexadecimal digits"),
+    TableColumn("round", "INTEGER", "the round, from 0"),
+    TableColumn("start", "TIMESTAMPTZ", "when the round begins, UTC"),
+    TableColumn("end", "TIMESTAMPTZ", "when the round ends, UTC"),
+    TableColumn("sealed", "BOOLEAN", "true for a release, which is final"),
+    TableColumn("devices", "BIGINT", "reports behind the estimates"),
+    TableColumn("kind", "VARCHAR", "value, category or mean"),
+    TableColumn("label", "VARCHAR", "the value's or category's name; empty for a mean"),
+    TableColumn("category", "VARCHAR", "the category of a value"),
+    TableColumn("view", "VARCHAR", "raw or consistent"),
+    TableColumn("estimate", "DOUBLE", "a fraction of 1; a mean in the attribute's unit"),
+    TableColumn("standard_error", "DOUBLE", "the standard error of a raw estimate"),
+    TableColumn("low", "DOUBLE", "the lower end of a raw estimate's interval"),
+    TableColumn("high", "DOUBLE", "the upper end of a raw estimate's interval"),
+    TableColumn("level", "DOUBLE", "the confidence of the interval"),
+    TableColumn("bias_bound", "DOUBLE", "the most that those who are absent can make of it"),
+    TableColumn("poison_margin", "DOUBLE", "forged reports that would move it out of its interval"),
+    TableColumn("epsilon", "DOUBLE", "the certified epsilon of one report"),
 )
 
 

@@ -1,4 +1,4 @@
-"""The read API, version 1: surveys, rounds and tables for programs. `openapi` describes it.
+"""The read API, version 1: surveys, rounds and tables for programs, which `openapi` describes.
 
 A survey is named by its digest, or by its id, which means its newest version. Lists come in pages: `limit`
 entries and `next`, a reference relative to the list's own address, null at the end. Round numbers begin at 0.

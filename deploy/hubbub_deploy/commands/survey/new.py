@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub_deploy.commands.arguments import duration, positive
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.new_files import create
+from hubbub_deploy.files import create
 
 if TYPE_CHECKING:
     from hubbub_deploy.commands.survey.template import DraftAttribute, DraftCategory

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hubbub.errors import HubbubError, ListError
 from hubbub_deploy.commands.survey import check, new, rehearse
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.new_files import create
+from hubbub_deploy.files import create
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -1,11 +1,27 @@
-"""Files that a command writes for its user, and never over another."""
+"""The files that processes keep to themselves, and those that a command writes once for its user."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from hubbub_deploy.errors import DeployError
+
+
+@contextlib.contextmanager
+def private_files() -> Iterator[None]:
+    """Make the files and folders created within readable and writable by their owner alone.
+
+    It holds for the whole process: enter it before threads are started. Files that exist keep their mode;
+    SQLite gives a database's mode to the files that it makes beside it later.
+    """
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def create(path: Path, data: bytes, *, mode: int) -> None:
