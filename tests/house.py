@@ -2,8 +2,8 @@
 
     python tests/house.py
 
-A face is a package or one of its rooms; `hubbub.errors`, `hubbub.testing`, `hubbub.lazy` and `hubbub_client.testing` are faces of
-their own.
+A face is a package or one of its rooms; `hubbub.errors`, `hubbub.lazy` and the two packages' `testing` are
+faces of their own.
 """
 
 from __future__ import annotations
