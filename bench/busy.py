@@ -1,4 +1,4 @@
-"""The integration tests again and again beside busy processes: a race that load uncovers shows here. Prints.
+"""The integration tests again and again beside busy processes: a race that load uncovers shows here.
 
     python bench/busy.py                                     five times, beside eight busy processes
     python bench/busy.py --times 1 --busy 2 tests/integration/test_gateway.py

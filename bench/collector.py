@@ -1,4 +1,4 @@
-"""Uploads at the collector, beside an empty handler on the same server; then from POST to the page. Prints.
+"""Uploads at the collector, beside an empty handler on the same server; then from POST to the page.
 
     python bench/collector.py              both
     python bench/collector.py uploads      only the first
@@ -46,13 +46,13 @@ RATE, REPORTS, PROBE_S, COHORT, SENDERS = 40, 10, 30.0, 20, 64
 
 
 def survey_text() -> str:
-    """A survey whose first day is today."""
+    """Return a survey whose first day is today."""
     today = datetime.now(UTC).strftime("%Y-%m-%dT00:00:00Z")
     return SURVEY.replace("2026-01-01T00:00:00Z", today).replace("rounds = 1", "rounds = 2")
 
 
 def body(survey: hubbub.Survey, rng: np.random.Generator, reports: int) -> bytes:
-    """An upload of fresh reports for the round that is open."""
+    """Return an upload of fresh reports for the round that is open."""
     number = survey.round_at(time.time())
     assert number is not None
     symbols = rng.integers(0, survey.channel.outputs, reports).tolist()
@@ -62,7 +62,7 @@ def body(survey: hubbub.Survey, rng: np.random.Generator, reports: int) -> bytes
 
 
 async def _empty(scope: Any, receive: Any, send: Any) -> None:
-    """What any ASGI application must do: read the body, answer."""
+    """Do what any ASGI application must: read the body, answer."""
     if scope["type"] != "http":
         while True:
             message = await receive()
@@ -75,7 +75,7 @@ async def _empty(scope: Any, receive: Any, send: Any) -> None:
 
 
 def serve(kind: str, bootstrap: str, topic: str) -> None:
-    """A server on a free port; it says which."""
+    """Run a server on a free port, and say which."""
     pin(0)
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     print(listener.getsockname()[1], flush=True)
@@ -90,7 +90,7 @@ def serve(kind: str, bootstrap: str, topic: str) -> None:
 
 @contextlib.contextmanager
 def server(kind: str, bootstrap: str, topic: str) -> Iterator[tuple[int, int]]:
-    """A server in a process of its own: its port and its process."""
+    """Return a server in a process of its own: its port and its process."""
     command = [sys.executable, __file__, "--serve", kind, bootstrap, topic]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -102,13 +102,13 @@ def server(kind: str, bootstrap: str, topic: str) -> Iterator[tuple[int, int]]:
 
 
 def cpu_s(pid: int) -> float:
-    """Seconds of processor time of a process, all its threads."""
+    """Return seconds of processor time of a process, all its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / 100
 
 
 async def post_all(port: int, requests: list[bytes]) -> None:
-    """Sends all requests over CONNECTIONS connections, each waiting for its answer before the next."""
+    """Send all requests over CONNECTIONS connections, each waiting for its answer before the next."""
     waiting = iter(requests)
 
     async def one() -> None:
@@ -126,7 +126,7 @@ async def post_all(port: int, requests: list[bytes]) -> None:
 
 
 def uploads(bootstrap: str) -> None:
-    """Uploads per second, beside the empty handler."""
+    """Print uploads per second, beside the empty handler."""
     import uvloop  # noqa: PLC0415 - of the load's own, for speed
 
     topic = f"bench-{time.time_ns()}"
@@ -154,7 +154,7 @@ def uploads(bootstrap: str) -> None:
 
 @contextlib.contextmanager
 def cluster(bootstrap: str, redis_url: str, data: Path) -> Iterator[tuple[str, str]]:
-    """A collector, an aggregator and a dashboard on a folder's survey: addresses of first and last."""
+    """Return a collector, an aggregator and a dashboard on a folder's survey: addresses of first and last."""
     name, settings = f"bench-{time.time_ns()}", str(data / "cluster.toml")
     Path(settings).write_text(
         f"kafka = '{bootstrap}'\nredis = '{redis_url}'\ntopic = '{name}'\ngroup = '{name}'\n"
@@ -182,7 +182,7 @@ def cluster(bootstrap: str, redis_url: str, data: Path) -> Iterator[tuple[str, s
 
 
 def latency(bootstrap: str, redis_url: str) -> None:
-    """From the moment that a POST is due to the first document of the page that its reports are in.
+    """Print the time from when a POST is due to the first document of the page that has its reports.
 
     An estimate moves in steps of a cohort and waits for one more: two cohorts' time is the survey's choice,
     and the cohort here is small against the rate. What is counted, the page says at once.
@@ -241,13 +241,13 @@ def latency(bootstrap: str, redis_url: str) -> None:
 
 
 def _print_waits(what: str, waits: list[float]) -> None:
-    """The median and the 99th percentile."""
+    """Return the median and the 99th percentile."""
     p50, p99 = np.percentile(waits, [50, 99], method="higher")
     line(what, f"p50 {p50:.2f} s, p99 {p99:.2f} s", "", "target 1 s, 3 s")
 
 
 def main() -> int:
-    """Runs what the command line names, or both."""
+    """Run what the command line names, or both."""
     match sys.argv[1:]:
         case ["--serve", kind, bootstrap, topic]:
             serve(kind, bootstrap, topic)

@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth when one data set is replayed many times.
+"""The coverage of 95 % intervals when one data set is replayed many times.
 
     .venv/bin/python bench/coverage.py CSV SURVEY [RUNS]
 
@@ -21,7 +21,7 @@ from hubbub_deploy.commands.replay.csv_replay import read_columns, replay, value
 
 
 def main(arguments: list[str]) -> int:
-    """Replays and prints one line per kind of quantity."""
+    """Replay, and print one line per kind of quantity."""
     if len(arguments) not in (2, 3):
         print(__doc__, file=sys.stderr)
         return 2

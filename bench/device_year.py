@@ -1,4 +1,4 @@
-"""A year of one device: 20 surveys, a flaky network, a ledger on disk. Prints; asserts nothing.
+"""A year of one device: 20 surveys, a flaky network, a ledger on disk.
 
     python bench/device_year.py [DAYS]
 
@@ -51,7 +51,7 @@ name = "grr"
 
 
 def surveys(days: int) -> list[Survey]:
-    """Seven daily and three weekly evolving surveys, seven daily and three weekly static ones."""
+    """Return seven daily and three weekly evolving surveys, seven daily and three weekly static ones."""
     found = []
     for number in range(20):
         weekly = number % 10 >= 7
@@ -71,7 +71,7 @@ def surveys(days: int) -> list[Survey]:
 
 
 class FlakyCollector:
-    """Answers half of the requests; of the others, half were received all the same."""
+    """A transport that answers half of the requests; of the others, half were received all the same."""
 
     def __init__(self) -> None:
         self.chance = random.Random(1)  # noqa: S311 - weather
@@ -79,11 +79,11 @@ class FlakyCollector:
         self.uploads = self.repeats = 0
 
     def get(self, path: str) -> Response:
-        """Never answers: surveys are handed in."""
+        """Raise: surveys are handed in."""
         raise TransportError(path)
 
     def post(self, _path: str, body: bytes) -> Response:
-        """Loses the request, the answer, or nothing; a retry must be the same bytes."""
+        """Lose the request, the answer, or nothing; a retry must be the same bytes."""
         self.uploads += 1
         fate = self.chance.random()
         if fate < 0.25:
@@ -99,7 +99,7 @@ class FlakyCollector:
         return Response(200, wire.encode_response(["accepted"] * len(reports)))
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 class Year:
@@ -110,7 +110,7 @@ class Year:
         self.surveys, self.collector, self.now_s = surveys(days), FlakyCollector(), float(START_S)
 
     def open(self, synchronous: str = "OFF") -> Agent:
-        """The device's agent after a restart."""
+        """Return the device's agent after a restart."""
         agent = Agent(
             self.path,
             "",
@@ -124,7 +124,7 @@ class Year:
         return agent
 
     def begin(self) -> None:
-        """Registers twenty attributes and enrols in twenty surveys."""
+        """Register twenty attributes and enrol in twenty surveys."""
         with self.open() as agent:
             for survey in self.surveys:
                 attribute = survey.attribute
@@ -190,7 +190,7 @@ def main() -> int:
 
 
 def synced(year: Year) -> float:
-    """Median seconds of one answer that waits for the disk, of a hundred on a year-old ledger."""
+    """Return median seconds of one answer that waits for the disk, of a hundred on a year-old ledger."""
     text = TEXT.format(id="extra", epsilon=0.01, round="1d", rounds=2 * year.days + 100, kind="evolving")
     extra = Survey.parse(text)
     with year.open("FULL") as agent:

@@ -1,4 +1,4 @@
-"""What is too long for CI: run it, and write what it printed into docs/evaluation.md.
+"""The runs that are too long for CI: each writes what it printed into docs/evaluation.md.
 
     make evidence                                           the names, with a sentence each
     make evidence NAME=understated                          run it; its block in the page is replaced

@@ -1,4 +1,4 @@
-"""A matrix of faults and parts: every cell with a test or a bench is one command. Prints what a user saw.
+"""A matrix of faults and parts: every cell with a test or a bench is one command.
 
     python bench/faults.py --list                the matrix: run, cannot occur (why), or open (none yet)
     python bench/faults.py killed/agent          one cell

@@ -1,4 +1,4 @@
-"""A step of the privacy filter beside the nearest that others offer. Prints; asserts nothing.
+"""A step of the privacy filter beside the nearest that others offer.
 
     make bench ARGS=filter      or: python bench/filters.py
 
@@ -35,7 +35,7 @@ Step = Callable[[], object]
 def quickest(
     steps: dict[str, Step], *, length: int = 25, lengths: dict[str, int] | None = None
 ) -> dict[str, float]:
-    """Processor seconds of each step: the mean of its quickest stretch, the stretches taken in turn."""
+    """Return processor seconds of each step, the mean of its quickest stretch; stretches take turns."""
     least = dict.fromkeys(steps, float("inf"))
     for _ in range(STRETCHES):
         for name, step in steps.items():
@@ -48,7 +48,7 @@ def quickest(
 
 
 def ours(inputs: int, past: int, *, draws: bool = False) -> Step:
-    """A step on a coordinate of so many values with so many past answers."""
+    """Return a step on a coordinate of so many values with so many past answers."""
     channel = mechanisms.pbgrr([10] * (inputs // 10), epsilon=EPSILON, boost_epsilon=EPSILON / 2)
     symbols = channel.perturb(np.full(max(past, 1_000), 17)).tolist()
     account, answered = BayesianFilter(budget=1000.0), 0
@@ -66,7 +66,7 @@ def ours(inputs: int, past: int, *, draws: bool = False) -> Step:
 
 
 def opendp_filter(inputs: int, past: int) -> Step:
-    """One more GRR through OpenDP's filter, which has let so many through."""
+    """Return a step: one more GRR through OpenDP's filter, which has let so many through."""
     import opendp.prelude as dp  # noqa: PLC0415 - a peer, only here
 
     dp.enable_features("contrib")
@@ -82,7 +82,7 @@ def opendp_filter(inputs: int, past: int) -> Step:
 
 
 def accountant(inputs: int, past: int) -> Step:
-    """One more randomised response in dp_accounting, and its epsilon."""
+    """Return a step: one more randomised response in dp_accounting, and its epsilon."""
     import dp_accounting  # noqa: PLC0415 - a peer, only here
     from dp_accounting.pld import PLDAccountant  # noqa: PLC0415
 
@@ -101,7 +101,7 @@ def accountant(inputs: int, past: int) -> Step:
 
 
 def filter_step() -> None:
-    """Our step, the others', and what a long history costs."""
+    """Print our step, the others', and what a long history costs."""
     for inputs, target in TARGETS.items():
         past = 1_000
         took = quickest(
@@ -138,7 +138,7 @@ def filter_step() -> None:
 
 
 def main() -> int:
-    """Prints the section by itself."""
+    """Print the section by itself."""
     if len(sys.argv) > 1:
         print(f"{Path(__file__).name}: no arguments, got {sys.argv[1:]}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Honest senders beside thousands of hostile connections of six kinds, at a real node. Prints.
+"""Honest senders beside thousands of hostile connections of six kinds, at a real node.
 
     python bench/hostile_connections.py                          10,000 of them for a minute
     python bench/hostile_connections.py --connections 300 --seconds 5 --most 200 --json
@@ -128,7 +128,7 @@ async def _hostile(
 
 
 async def attack(port: int, count: int, seconds: float) -> Counter[str]:
-    """How often each kind was cut off."""
+    """Return the number of times that each kind was cut off."""
     cut: Counter[str] = Counter()
     # They come over a fifth of the time, not in one burst that a queue of new connections would turn away.
     come_s = seconds / 5
@@ -144,7 +144,7 @@ async def attack(port: int, count: int, seconds: float) -> Counter[str]:
 
 
 def honest(folder: str, port: str, seconds: str) -> None:
-    """The process of the honest senders: what they got, as JSON."""
+    """Run the honest senders, and print what they got as JSON."""
     asked = Survey.from_canonical((Path(folder) / "survey").read_bytes())
     ends = time.monotonic() + float(seconds)
     waits: list[float] = []
@@ -185,7 +185,7 @@ def _sent(port: int, body: bytes) -> bool:
 
 
 def serve(folder: str, most: str) -> None:
-    """The process of the node, which writes down how long each turn of its event loop takes."""
+    """Run the node, which writes down how long each turn of its event loop takes."""
     start = server._Server.startup
 
     async def startup(self: server._Server, sockets: list[socket.socket] | None = None) -> None:
@@ -231,7 +231,7 @@ def _weighted_median(times: list[float]) -> float:
 
 
 def counted(node: Node, at_least: int) -> int:
-    """How many reports the page says were accepted, once those acknowledged are, or after 20 s."""
+    """Return the reports that the page counts as accepted, once those acknowledged are, or after 20 s."""
     ends = time.monotonic() + 20.0
     while True:
         connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=GIVE_UP_S)
@@ -244,7 +244,7 @@ def counted(node: Node, at_least: int) -> int:
 
 
 def run(connections: int, seconds: float, most: int) -> dict[str, object]:
-    """One attack, and what honest senders, the node's memory and its counts were."""
+    """Run one attack, and print what honest senders got, the node's memory and its counts."""
     asked = survey(large=True)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

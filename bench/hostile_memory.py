@@ -1,4 +1,4 @@
-"""Memory of a node while strangers send what never ends or read nothing of what they asked for. Prints.
+"""Memory of a node while strangers send what never ends or read nothing of what they asked for.
 
     python bench/hostile_memory.py             every attack, each on a node of its own
     python bench/hostile_memory.py trailers    one of: trailers, pipelined, unread, files
@@ -62,7 +62,7 @@ NUMBERS = 'type = "integer"\nlow = 10\nhigh = 99'
 
 
 def survey(*, large: bool) -> Survey:
-    """A survey whose round began a minute ago; a large one fills a list of 2 MB."""
+    """Return a survey whose round began a minute ago; a large one fills a list of 2 MB."""
     values = NUMBERS
     if large:
         labels = ",\n".join(f'"{number:0>120}"' for number in range(LABELS))
@@ -98,7 +98,7 @@ class Node:
         self._thread.start()
 
     def resident(self) -> int:
-        """Resident bytes now."""
+        """Return resident bytes now."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmRSS")), 0)
 
@@ -107,11 +107,11 @@ class Node:
             self.most = max(self.most, self.resident())
 
     def connect(self) -> socket.socket:
-        """A connection to the node."""
+        """Return a connection to the node."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=5)
 
     def honest(self, asked: Survey) -> str:
-        """What an honest upload got, and after how long."""
+        """Return the status that an honest upload got, and the seconds that it took."""
         body, began = upload(asked), time.monotonic()
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
@@ -121,7 +121,7 @@ class Node:
             return f"{error!r} after {time.monotonic() - began:.2f} s"
 
     def end(self) -> str:
-        """What it wrote to stderr."""
+        """Return the node's stderr."""
         self._stop.set()
         self._thread.join()
         self.process.kill()
@@ -129,7 +129,7 @@ class Node:
 
 
 def upload(asked: Survey, reports: int = 8) -> bytes:
-    """The body of an upload of reports with new ids."""
+    """Return the body of an upload of reports with new ids."""
     return encode_upload(
         [encode_report(Report(asked.digest, 0, secrets.token_bytes(16), 1)) for _ in range(reports)]
     )
@@ -137,7 +137,7 @@ def upload(asked: Survey, reports: int = 8) -> bytes:
 
 @contextlib.contextmanager
 def node(asked: Survey, files: int | None = None) -> Iterator[Node]:
-    """A node for one attack, and its figures after it."""
+    """Run a node for one attack, and yield it; its figures are taken afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         started = Node(asked, Path(folder), files=files)
         try:
@@ -151,7 +151,7 @@ def node(asked: Survey, files: int | None = None) -> Iterator[Node]:
 
 
 def trailers() -> None:
-    """One connection that sends trailers."""
+    """Send trailers over one connection."""
     asked = survey(large=False)
     for path in ("/v1/reports", "/api/live", "/nowhere"):
         print(f"trailers, {TRAILERS // MIB} MiB to {path}")
@@ -168,7 +168,7 @@ def trailers() -> None:
 
 
 def pour(attacked: Node, data: bytes, times: int) -> int:
-    """Sends `data` so many times over every one of the connections, reading nothing; bytes sent."""
+    """Send `data` so many times over every connection, read nothing, and return the bytes sent."""
     with contextlib.ExitStack() as stack:
         left = {}
         for _ in range(CONNECTIONS):
@@ -192,7 +192,7 @@ def pour(attacked: Node, data: bytes, times: int) -> int:
 
 
 def pipelined() -> None:
-    """Connections that send uploads and read no answers."""
+    """Send uploads over connections that read no answers."""
     asked = survey(large=False)
     body = upload(asked, 0)
     request = b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
@@ -203,7 +203,7 @@ def pipelined() -> None:
 
 
 def unread() -> None:
-    """Connections that ask for much and read nothing."""
+    """Ask for much over connections that read nothing."""
     asked = survey(large=True)
     print(f"unread, {CONNECTIONS} connections that ask for {len(asked.canonical)} bytes eight times")
     with node(asked) as attacked:
@@ -211,7 +211,7 @@ def unread() -> None:
 
 
 def files() -> None:
-    """Connections that never end, at a node that may open few files."""
+    """Open connections that never end, at a node that may open few files."""
     asked = survey(large=False)
     print(f"files, {STRANGERS} connections at {FILES} open files")
     with node(asked, FILES) as attacked, contextlib.ExitStack() as stack:
@@ -242,7 +242,7 @@ def files() -> None:
 
 
 def serve(folder: str, files: str, connections: str) -> None:
-    """The node's process."""
+    """Run the node."""
     from hubbub_deploy.node import NodeSettings  # noqa: PLC0415 - not needed by the attacker
     from hubbub_deploy.node import serve as serve_node  # noqa: PLC0415 - as above
 

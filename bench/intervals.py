@@ -1,4 +1,4 @@
-"""How often the intervals of a release hold the truth, by mechanism, population and number of devices.
+"""The coverage of a release's intervals, by mechanism, population and number of devices.
 
     python bench/intervals.py [--runs 400] [--only pb-grr] [--devices 50,100] [--values 5,91]
 
@@ -87,7 +87,7 @@ class Case:
 
 @dataclass
 class Held:
-    """Hits of one kind of interval over the runs.
+    """The hits of one kind of interval over the runs.
 
     Attributes:
         kind: "values" or "categories".

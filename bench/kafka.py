@@ -1,4 +1,4 @@
-"""Counting from a real broker into a real Redis, beside the parts that it is made of. Prints.
+"""Counting from a real broker into a real Redis, beside the parts that it is made of.
 
     python bench/kafka.py                     records of 1,000 and of 20,000 reports, two million each
     python bench/kafka.py 1000 5000000        records of 1,000, five million
@@ -44,7 +44,7 @@ SEED = 5
 
 
 def records(reports: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """(partition, record) of `size` reports each, round and round."""
+    """Yield (partition, record) of `size` reports each, round and round."""
     survey, rng = hubbub.Survey.parse(SURVEY), np.random.default_rng(SEED)
     for place in range(reports // size):
         symbols = rng.integers(0, survey.channel.outputs, size).astype(np.uint8)
@@ -53,7 +53,7 @@ def records(reports: int, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def fill(bootstrap: str, topic: str, reports: int, size: int) -> None:
-    """Makes a topic and fills it."""
+    """Make a topic and fill it."""
     create_topic(bootstrap, topic, partitions=PARTITIONS)
     survey = hubbub.Survey.parse(SURVEY)
     with KafkaLog(bootstrap, topic) as log:
@@ -68,7 +68,7 @@ def fill(bootstrap: str, topic: str, reports: int, size: int) -> None:
 
 
 class _Measured(assignments.Assignment):
-    """Says what the process took from the moment that it knew where to read on to the last record."""
+    """A clock of the process, from when it knew where to read on to the last record."""
 
     ends: Mapping[int, int] = {}
     empty = False
@@ -93,7 +93,7 @@ class _Measured(assignments.Assignment):
 
 
 def work(kind: str, bootstrap: str, topic: str, redis_url: str) -> None:
-    """A worker: faust, plain, or either without counting; ends by itself."""
+    """Run a worker that ends by itself: faust, plain, or either without counting."""
     pin(0)
     log = KafkaLog(bootstrap, topic)
     # Each run counts from the topic's begin into keys of its own.
@@ -116,7 +116,7 @@ def work(kind: str, bootstrap: str, topic: str, redis_url: str) -> None:
 
 
 def worker(kind: str, bootstrap: str, topic: str, redis_url: str) -> dict[str, float]:
-    """Runs a worker in a process of its own: seconds of its processor and of the clock."""
+    """Run a worker in a process of its own, and return seconds of its processor and of the clock."""
     command = [sys.executable, __file__, "--work", kind, bootstrap, topic, redis_url]
     run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     # Faust tells the terminal things on the same stream.
@@ -125,7 +125,7 @@ def worker(kind: str, bootstrap: str, topic: str, redis_url: str) -> dict[str, f
 
 
 def parts(reports: int, size: int, step: int, redis_url: str) -> dict[str, float]:
-    """Seconds of the processor for each part alone, over the same records in groups of `step`."""
+    """Return seconds of the processor for each part alone, over the same records in groups of `step`."""
     survey = hubbub.Survey.parse(SURVEY)
     columns: dict[int, list[bytes]] = {}
     for partition, record in records(reports, size):
@@ -176,7 +176,7 @@ def parts(reports: int, size: int, step: int, redis_url: str) -> dict[str, float
 
 
 def throughput(bootstrap: str, redis_url: str, *, size: int, reports: int) -> None:
-    """Everything about records of one size."""
+    """Print everything about records of one size."""
     topic = f"bench-{size}-{time.time_ns()}"
     fill(bootstrap, topic, reports, size)
 
@@ -229,7 +229,7 @@ def throughput(bootstrap: str, redis_url: str, *, size: int, reports: int) -> No
 
 
 def main() -> int:
-    """Runs the sizes named on the command line, or both."""
+    """Run the sizes named on the command line, or both."""
     match sys.argv[1:]:
         case ["--work", kind, bootstrap, topic, redis_url]:
             work(kind, bootstrap, topic, redis_url)

@@ -49,21 +49,21 @@ DOMINANCE = ((10, 3), (91, 3), (91, 10), (1000, 10))
 
 @dataclass(frozen=True)
 class Row:
-    """Squared errors of one mechanism, times n."""
+    """The squared errors of one mechanism, times n."""
 
     label: str
     value: float
     category: float
 
     def cost(self, objective: Objective) -> float:
-        """The objective's value."""
+        """Return the objective's value."""
         if objective.quantity == "both":
             return (self.value + self.category) / 2.0
         return self.value if objective.quantity == "value" else self.category
 
 
 def question(inputs: int, categories: int, epsilon: float, objective: Objective) -> Workload:
-    """The question that K values in m categories of nearly equal size are, and one missing input."""
+    """Return the workload of K values in m categories of nearly equal size, and one missing input."""
     sizes = [inputs // categories + (c < inputs % categories) for c in range(categories)]
     prior = np.full(inputs + 1, 1.0 / inputs)
     prior[-1] = 0.0
@@ -79,7 +79,7 @@ def question(inputs: int, categories: int, epsilon: float, objective: Objective)
 
 
 def rows_of(asked: Workload) -> list[Row]:
-    """Every mechanism at the parameters that anyone would try, and the tuned ones of the designer."""
+    """Yield every mechanism at the parameters that anyone would try, and the designer's tuned ones."""
     inputs, sizes, epsilon = asked.inputs, asked.sizes, asked.epsilon
     grouped = max(sizes) > 1
     channels: list[tuple[str, Channel]] = [("GRR", mechanisms.grr(inputs, epsilon=epsilon))]
@@ -113,7 +113,7 @@ def rows_of(asked: Workload) -> list[Row]:
 
 
 def random_hash(asked: Workload) -> tuple[float, float]:
-    """Optimised local hashing with a perfectly random hash per report, by its formula (Wang et al. 2017).
+    """Return errors of optimised local hashing with a perfectly random hash, by formula (Wang et al. 2017).
 
     An input is supported with p = e^eps/(e^eps + g - 1), any other with q = 1/g, each on its own; of the two
     whole numbers g next to e^eps + 1 the one with the better value error is taken.
@@ -132,7 +132,7 @@ def random_hash(asked: Workload) -> tuple[float, float]:
 
 
 def exponential(asked: Workload) -> Channel:
-    """The three-level exponential mechanism whose exact epsilon is the question's."""
+    """Return the three-level exponential mechanism whose exact epsilon is the question's."""
     groups = asked.category_of
     distance = 2.0 - (groups[:, None] == groups) - np.eye(asked.inputs)
 
@@ -153,7 +153,7 @@ def _row(label: str, channel: Channel, asked: Workload) -> Row:
 
 
 def _categories_alone(asked: Workload, name: str) -> Row:
-    """A mechanism over the categories in place of the values, which it hides."""
+    """Return a mechanism over the categories in place of the values, which it hides."""
     channel = CATEGORIES_ALONE[name](len(asked.sizes), epsilon=asked.epsilon)
     crowd = np.bincount(asked.category_of, weights=asked.prior)
     errors = estimator_for(channel).expected_estimate(crowd, 1).value_errors
@@ -166,12 +166,12 @@ def _channel(channel: Channel | None) -> Channel:
 
 
 def text(number: float) -> str:
-    """Three digits, or a dash for what is hidden."""
+    """Return three digits, or a dash for what is hidden."""
     return "-" if math.isinf(number) else f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 
 def table(inputs: int, categories: int, worst: dict[str, tuple[float, str]]) -> None:
-    """Prints the table of one K and m, and what the designer picks; keeps the worst ratios."""
+    """Print the table of one K and m, and what the designer picks; keep the worst ratios."""
     lines: dict[str, list[str]] = {}
     picks: dict[str, list[str]] = {}
     for epsilon in EPSILONS:
@@ -207,7 +207,7 @@ REFERENCES = (
 
 
 def note(worst: dict[str, tuple[float, str]], name: str, ratio: float, place: str) -> None:
-    """Keeps the largest ratio of a name."""
+    """Keep the largest ratio of a name."""
     if ratio > worst.get(name, (-math.inf, ""))[0]:
         worst[name] = (ratio, place)
 
@@ -220,7 +220,7 @@ def _markdown(heads: list[str], rows: list[list[str]]) -> None:
 
 
 def sampling() -> None:
-    """Prints how many times PB-GRR's combined error is level sampling's, both tuned, K = 90, m = 9."""
+    """Print how many times PB-GRR's combined error is level sampling's, both tuned, K = 90, m = 9."""
     lines = []
     for epsilon in (1.0, 2.0, 3.0, 4.0, 5.0):
         cells = [f"{epsilon:g}"]
@@ -243,7 +243,7 @@ def sampling() -> None:
 
 
 def dominated() -> None:
-    """Prints the factor by which both errors of PB-GRR shrink at the boost where they shrink least.
+    """Print the factor by which both errors of PB-GRR shrink at the boost where they shrink least.
 
     Rivals are level sampling at all shares in hundredths, GRR and subset selection. Below 1, something beats
     PB-GRR in both errors whatever its boost; above 1, there is a boost at which nothing does.
@@ -282,7 +282,7 @@ def _pair(channel: Channel, asked: Workload) -> tuple[float, float]:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints what is asked for."""
+    """Print what is asked for."""
     if arguments == ["levels"]:
         sampling()
         dominated()

@@ -1,4 +1,4 @@
-"""The memory of an aggregator over many rounds, one sealed after another, at a constant rate. Prints.
+"""The memory of an aggregator over many rounds, one sealed after another, at a constant rate.
 
     python bench/memory.py                120 rounds of 200,000 reports
     python bench/memory.py 60 1000000     60 rounds of a million
@@ -31,13 +31,13 @@ PARTITIONS, RECORD, GROUP = 4, 1_000, 16
 
 
 def resident() -> int:
-    """Bytes of this process in memory."""
+    """Return bytes of this process in memory."""
     with Path("/proc/self/status").open() as file:
         return next(1024 * int(row.split()[1]) for row in file if row.startswith("VmRSS"))
 
 
 def one_round(survey: hubbub.Survey, number: int, reports: int, rng: np.random.Generator) -> Iterator[bytes]:
-    """A round's records, each with a few reports of the next."""
+    """Yield a round's records, each with a few reports of the next."""
     minute = survey.round_start_s(number) // 60
     for _ in range(reports // RECORD):
         segments = []
@@ -48,7 +48,7 @@ def one_round(survey: hubbub.Survey, number: int, reports: int, rng: np.random.G
 
 
 def main() -> int:
-    """Runs the rounds and prints what they took."""
+    """Run the rounds and print what they took."""
     rounds, reports = (int(word) for word in (sys.argv[1:] or ["120", "200000"]))
     text = SURVEY.replace('round = "1d"', 'round = "1m"').replace("rounds = 1\n", f"rounds = {rounds + 1}\n")
     survey = hubbub.Survey.parse(text.replace('lateness = "1h"', 'lateness = "1m"'))

@@ -1,4 +1,4 @@
-"""An open loop at several times a slowed node's capacity, then honest senders: what was lost. Prints.
+"""An open loop at several times a slowed node's capacity, then honest senders: what was lost.
 
     python bench/overload.py                     four times the capacity for five minutes
     python bench/overload.py --full              a node that is not slowed, as much as the generator reaches
@@ -52,7 +52,7 @@ LOOPS = 1000
 
 
 def serve(folder: str, append_s: str, max_wait_s: str) -> None:
-    """The node's process; its log is slowed by so many seconds an append."""
+    """Run the node, its log slowed by so many seconds an append."""
     bounds = GatewaySettings(max_wait_s=float(max_wait_s))
     if delay_s := float(append_s):
         append = SqliteLog.append
@@ -69,7 +69,7 @@ def serve(folder: str, append_s: str, max_wait_s: str) -> None:
 
 
 class Load:
-    """Uploads of fresh reports, and what became of each.
+    """A sender of fresh reports, and what became of each.
 
     Attributes:
         fates: Uploads by status, or `gave up`, or `no connection`.

@@ -1,4 +1,4 @@
-"""Speed and size of the parts that count, as ratios measured in one run. Prints; asserts nothing.
+"""Speed and size of the parts that count, as ratios measured in one run.
 
     make bench            every section
     make bench ARGS=wire  one section: sampling, counting, estimation, filter, wire
@@ -52,7 +52,7 @@ name = "grr"
 
 
 def best(*jobs: Callable[[], object], repeats: int = REPEATS) -> list[float]:
-    """Returns the least seconds of each job, the jobs taken in turn."""
+    """Return the least seconds of each job, the jobs taken in turn."""
     least = [float("inf")] * len(jobs)
     for _ in range(repeats):
         for i, job in enumerate(jobs):
@@ -63,12 +63,12 @@ def best(*jobs: Callable[[], object], repeats: int = REPEATS) -> list[float]:
 
 
 def line(what: str, value: str, ratio: str = "", target: str = "") -> None:
-    """Prints one figure."""
+    """Print one figure."""
     print(f"  {what:58} {value:>16}  {ratio:22} {target}".rstrip())
 
 
 def sampling() -> None:
-    """Secure batch sampling against a plain NumPy GRR; one secure report at a time."""
+    """Measure secure batch sampling against a plain NumPy GRR; one secure report at a time."""
     n, inputs, epsilon = 1_000_000, 91, 1.0
     rng = np.random.default_rng(1)
     values = rng.integers(0, inputs, n)
@@ -108,7 +108,7 @@ def sampling() -> None:
 
 
 def counting_core() -> None:
-    """The counting core against a bare np.bincount over the same bytes, without and with dedup."""
+    """Measure the counting core against a bare np.bincount over the same bytes, without and with dedup."""
     survey = hubbub.Survey.parse(SURVEY)
     rng = np.random.default_rng(2)
     for n in (1_000, 20_000):
@@ -157,7 +157,7 @@ def counting_core() -> None:
 
 
 def estimation() -> None:
-    """Values, categories and their errors from counts."""
+    """Measure values, categories and their errors from counts."""
     rng = np.random.default_rng(3)
     for inputs, target in ((91, "target 1 ms"), (100_000, "target 10 ms")):
         sizes = [10] * (inputs // 10) + ([inputs % 10] if inputs % 10 else [])
@@ -174,7 +174,7 @@ def estimation() -> None:
 
 
 def wire_size() -> None:
-    """Bytes per report in an upload and in the log, ids included."""
+    """Measure bytes per report in an upload and in the log, ids included."""
     survey = hubbub.Survey.parse(SURVEY)
     rng = np.random.default_rng(4)
     for reports in (1, 3, 8):
@@ -198,7 +198,7 @@ SECTIONS: dict[str, Callable[[], None]] = {
 
 
 def main() -> int:
-    """Runs the sections named on the command line, or all."""
+    """Run the sections named on the command line, or all."""
     chosen = sys.argv[1:] or list(SECTIONS)
     if strange := [name for name in chosen if name not in SECTIONS]:
         print(f"{Path(__file__).name}: sections are {', '.join(SECTIONS)}, got {strange}", file=sys.stderr)

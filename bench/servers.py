@@ -20,21 +20,21 @@ CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else
 
 
 def pin(core: int, pid: int = 0) -> None:
-    """Keeps a process, and what it starts from now on, on one core: the last one where there are too few."""
+    """Keep a process, and what it starts from now on, on one core: the last one where there are too few."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(pid, {CORES[min(core, len(CORES) - 1)]})
 
 
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
-    """A folder that is removed afterwards."""
+    """Yield a folder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="hubbub-bench-", ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
 @contextlib.contextmanager
 def broker(core: int = 1) -> Iterator[str]:
-    """A broker of one node: its address."""
+    """Yield the address of a broker of one node."""
     with folder() as data:
         command = [sys.executable, str(BROKER), "--data", str(data), "--port", "0"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -52,7 +52,7 @@ def broker(core: int = 1) -> Iterator[str]:
 
 @contextlib.contextmanager
 def redis_server(core: int = 1) -> Iterator[str]:
-    """A Redis with an append-only file: its URL."""
+    """Yield the URL of a Redis with an append-only file."""
     binary = shutil.which("redis-server")
     if binary is None:
         raise SystemExit("redis-server must be installed")

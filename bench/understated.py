@@ -1,4 +1,4 @@
-"""Random records and transcripts of every survey form: is a loss ever stated too low, and how far too high?
+"""Random records and transcripts of every survey form: losses stated too low, if any, and how far too high.
 
     python bench/understated.py --cases 100000
 

@@ -1,4 +1,4 @@
-"""Truth against counts while everything is killed: real Kafka, real Redis, every counter compared. Prints.
+"""Truth against counts while everything is killed: real Kafka, real Redis, every counter compared.
 
     python bench/chaos/chaos.py                                  every scenario, 5,000,000 reports each
     python bench/chaos/chaos.py --reports 500000 workers redis   some of them, smaller
@@ -65,7 +65,7 @@ Event = tuple[float, Callable[[World], None]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """What happens, and when: a time of 1.5 is the middle of the second of four rounds.
+    """A course of events with their times: 1.5 is the middle of the second of four rounds.
 
     Attributes:
         says: What it is, for the table.
@@ -90,7 +90,7 @@ BROKER = ((1.6, World.restart_broker),)
 
 
 def storm(world: World) -> None:
-    """One joins, and one leaves two seconds after it has."""
+    """Start one worker, and let one leave two seconds after it has joined."""
     world.add_worker()
     world.wait_joined()
     world.happened["worker joined"] += 1
@@ -121,7 +121,7 @@ SCENARIOS = {
 
 
 def bodies(crowd: Crowd, numbers: NDArray[np.int64]) -> list[bytes]:
-    """The uploads of these reports: docs/wire.md as columns, and the first is compared with the encoder's."""
+    """Return the uploads of these reports, by docs/wire.md; the first is compared with the encoder's."""
     digests = np.array([np.frombuffer(survey.digest, np.uint8) for survey in SURVEYS])
     table = np.empty((len(numbers), 37), np.uint8)
     table[:, :3] = 0x93, 0xC4, 0x20
@@ -143,7 +143,7 @@ def bodies(crowd: Crowd, numbers: NDArray[np.int64]) -> list[bytes]:
 
 
 def run(name: str, reports: int, *, sabotage: bool) -> dict[str, object]:
-    """One scenario from an empty cluster to the comparison."""
+    """Run one scenario, from an empty cluster to the comparison."""
     scenario = SCENARIOS[name]
     began = time.monotonic()
     crowd = Crowd(reports, seed=5, over_http=scenario.over_http)
@@ -173,7 +173,7 @@ def run(name: str, reports: int, *, sabotage: bool) -> dict[str, object]:
 def play(  # noqa: PLR0912 - two ways into the log, stage after stage
     scenario: Scenario, crowd: Crowd, world: World, *, sabotage: bool
 ) -> dict[str, int]:
-    """Sends everything, lets happen what must, and waits until all is released; what was sent."""
+    """Send everything, let happen what must, wait until all is released, and return what was sent."""
     sent = dict.fromkeys(VERDICTS, 0)
     for _ in range(scenario.workers):
         world.add_worker()
@@ -235,7 +235,7 @@ def play(  # noqa: PLR0912 - two ways into the log, stage after stage
 
 
 def doubled(crowd: Crowd) -> tuple[int, bytes]:
-    """A batch of the first round again, as a gateway would write it that drew fresh ids: not in the truth."""
+    """Return a batch of the first round again, under fresh ids of a gateway: it is not in the truth."""
     ids = np.random.default_rng(0).integers(0, 256, (1_000, 16), dtype=np.uint8)
     ids[:, 15] &= 0xFC  # partition 0 of four
     mine = np.flatnonzero((crowd.kind == VALID) & (crowd.survey == 0) & (crowd.round == 1))[:1_000]
@@ -246,7 +246,7 @@ def doubled(crowd: Crowd) -> tuple[int, bytes]:
 def compare(
     scenario: Scenario, crowd: Crowd, world: World, sent: dict[str, int]
 ) -> tuple[dict[str, object], list[str]]:
-    """Every counter against the truth: how many were compared, and what differs."""
+    """Compare every counter with the truth: how many were compared, and what differs."""
     audit = Audit(crowd, world.log)
     faults = [*world.faults, *audit.faults]
     checks = 0
@@ -314,7 +314,7 @@ def same_sent(  # noqa: PLR0917 - what `compare` has
     audit: Audit,
     same: Callable[[str, object, object], None],
 ) -> None:
-    """What the log amounts to is what was sent; where appends or uploads were repeated, at least that."""
+    """Compare what the log holds with what was sent: the same, or more where uploads were repeated."""
     total = dict(
         zip(VERDICTS, audit.total(tuple(len(part.until) - 1 for part in audit.partitions)), strict=True)
     )
@@ -349,7 +349,7 @@ def same_sent(  # noqa: PLR0917 - what `compare` has
 def compare_releases(
     crowd: Crowd, world: World, audit: Audit, same: Callable[[str, object, object], None]
 ) -> None:
-    """Each release's bytes are those that the truth gives, and there was never another version."""
+    """Compare each release's bytes with those that the truth gives; there was never another version."""
     most = [0] * len(SURVEYS)
     for key in KEYS:
         survey = SURVEYS[key[0]]
@@ -371,7 +371,7 @@ def compare_releases(
 
 
 def main() -> int:
-    """Runs scenarios, prints what each found; 1 where anything differs."""
+    """Run scenarios, print what each found, and return 1 where anything differs."""
     parser = argparse.ArgumentParser(description="Truth against counts while everything is killed.")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
     parser.add_argument("--reports", type=int, default=5_000_000)

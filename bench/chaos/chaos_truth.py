@@ -92,7 +92,7 @@ Key = tuple[int, int]
 
 
 def clock_in(stage: int) -> float:
-    """The time while a stage is sent: every round before it is due to be sealed, its own is open."""
+    """Return the time while a stage is sent: every round before it is due to be sealed, its own is open."""
     return START_S + stage * ROUND_S + (LATENESS_S + 31.0 if stage else 60.0)
 
 
@@ -131,25 +131,25 @@ class Crowd:
             raise ValueError("two reports begin alike: take another seed")
 
     def numbers(self, ids: bytes) -> NDArray[np.int64] | None:
-        """The numbers of reports by their ids, or None where one is nobody's."""
+        """Return the numbers of reports by their ids, or None where one is nobody's."""
         wanted = np.frombuffer(ids, dtype=np.uint8).reshape(-1, 16)
         keys = np.ascontiguousarray(wanted).view(">u8")[:, 0].astype(np.uint64)
         found = self._order[np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)]
         return found if np.array_equal(self.ids[found], wanted) else None
 
     def counts(self, key: Key, partition: int) -> NDArray[np.int64]:
-        """What must be counted of a round in a partition, per symbol: the seed's word."""
+        """Return what must be counted of a round in a partition, per symbol: the seed's word."""
         mine = (self.kind == VALID) & (self.survey == key[0]) & (self.round == key[1])
         symbols = self.symbol[mine & (self.partition == partition)]
         return np.bincount(symbols, minlength=int(_OUTPUTS[key[0]])).astype(np.int64)
 
     def sent_in(self, stage: int, *, over_http: bool) -> NDArray[np.int64]:
-        """The reports of a stage, in random order."""
+        """Return the reports of a stage, in random order."""
         mine = np.flatnonzero((self.stage == stage) & (self.over_http == over_http))
         return self._rng.permutation(mine)
 
     def records(self, stage: int, again: float) -> tuple[list[tuple[int, bytes]], dict[str, int]]:
-        """A stage as collectors write it: (partition, record) in random order, and what they amount to.
+        """Return a stage as collectors write it: (partition, record) in random order, and their counts.
 
         Args:
             stage: Which.
@@ -198,7 +198,7 @@ def _refusals(digest: bytes, number: int, **refused: int) -> Segment:
 
 @dataclass
 class RoundInLog:
-    """What a partition's records say of one round.
+    """The counts of one round that a partition's records amount to.
 
     Attributes:
         counts: Reports that count, per symbol.
@@ -215,7 +215,7 @@ class RoundInLog:
 
 @dataclass
 class PartitionInLog:
-    """What a partition's records say.
+    """The counts that a partition's records amount to.
 
     Attributes:
         until: Everything in the order of VERDICTS before each offset, shape (records + 1, 9).
@@ -227,7 +227,7 @@ class PartitionInLog:
 
 
 class Audit:
-    """Reads a log with nothing but the crowd in hand: a verdict for each report, one after another.
+    """A reader of a log that has nothing but the crowd in hand: a verdict for each report in turn.
 
     Attributes:
         partitions: What each holds.
@@ -243,7 +243,7 @@ class Audit:
             self.faults.append(f"{missing} reports are not in the log as they were sent")
 
     def total(self, offsets: tuple[int, ...]) -> list[int]:
-        """Everything before these offsets, in the order of VERDICTS."""
+        """Return the counts of everything before these offsets, in the order of VERDICTS."""
         found: list[int] = sum(
             part.until[offset] for part, offset in zip(self.partitions, offsets, strict=True)
         ).tolist()

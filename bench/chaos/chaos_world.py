@@ -63,12 +63,12 @@ class SeenStore:
         self._seen: dict[int, PartitionState] = {}
 
     def load_counts(self, partition: int) -> PartitionState:
-        """Gives the counts as they are now."""
+        """Give the counts as they are now."""
         state = self._seen[partition] = self._store.load_counts(partition)
         return state
 
     def forget(self, partition: int, key: RoundKey) -> None:
-        """Notes what the partition held, and lets go of it."""
+        """Note what the partition held, and let go of it."""
         known = self._seen[partition].rounds[key]
         self._released.append((key, partition, known.counts, known.verdicts, known.sealed_at))
         self._store.forget(partition, key)
@@ -78,7 +78,7 @@ class SeenStore:
 
 
 class SeenView(LiveView):
-    """Keeps what every snapshot says of the counting, in order."""
+    """A view that keeps what every snapshot says of the counting, in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class SeenView(LiveView):
         self.tallies: list[VerdictCounts] = []
 
     def publish(self, snapshot: dict[str, Any]) -> None:
-        """Publishes a snapshot and keeps its totals."""
+        """Publish a snapshot and keep its totals."""
         if snapshot["partitions"] and "stale" not in snapshot:
             offsets = tuple(part["offset"] for part in snapshot["partitions"])
             total = (*snapshot["accounting"].values(), snapshot["unknown"], snapshot["dead"])
@@ -97,7 +97,7 @@ class SeenView(LiveView):
 
 
 class Channel:
-    """Threads that deliver the items of a stage in their order, as far as they are allowed to."""
+    """A set of threads that deliver the items of a stage in their order, as far as they are allowed to."""
 
     def __init__(self, deliver: Sequence[Callable[[Any], None]]) -> None:
         self.items: list[Any] = []
@@ -110,24 +110,24 @@ class Channel:
             thread.start()
 
     def load(self, items: list[Any]) -> None:
-        """Takes the items of the next stage; none is allowed yet."""
+        """Take the items of the next stage; none is allowed yet."""
         with self._change:
             self.items, self._limit, self._next, self._done = items, 0, 0, 0
 
     def allow(self, share: float) -> None:
-        """Lets this share of the stage be delivered."""
+        """Let this share of the stage be delivered."""
         with self._change:
             self._limit = max(self._limit, int(min(share, 1.0) * len(self.items)))
             self._change.notify_all()
 
     def has_done(self, share: float) -> bool:
-        """Whether this share of the stage is delivered."""
+        """Return whether this share of the stage is delivered."""
         if self.error is not None:
             raise self.error
         return self._done >= int(min(share, 1.0) * len(self.items))
 
     def stop(self) -> None:
-        """Ends the threads."""
+        """End the threads."""
         with self._change:
             self._stopped = True
             self._change.notify_all()
@@ -156,7 +156,7 @@ _RAISED = re.compile(r"(hubbub|[a-z_]+\.)[\w.]*(:|$)")
 
 
 class World:
-    """Everything of one run; what happened is counted in `happened`.
+    """The whole of one run; events are counted in `happened`.
 
     Attributes:
         released: What each partition held of a round, every time that its counts were let go of.
@@ -222,7 +222,7 @@ class World:
             node.wait()
 
     def connect(self) -> RedisStore:
-        """Another connection to the store."""
+        """Return another connection to the store."""
         return RedisStore.connect(
             self.redis.url,
             log_identity=self.log.identity,
@@ -231,7 +231,7 @@ class World:
         )
 
     def set_clock(self, now_s: float) -> None:
-        """Moves the time of dashboard and collectors."""
+        """Move the time of dashboard and collectors."""
         fresh = self.folder / "now.new"
         fresh.write_text(repr(now_s))
         fresh.replace(self.clock_file)
@@ -259,7 +259,7 @@ class World:
             self.faults.append(f"the dashboard ended: {error}")
 
     def look(self) -> int:
-        """Reads the archive beside the dashboard; how many rounds have a release."""
+        """Read the archive beside the dashboard, and return how many rounds have a release."""
         with self._lock:
             for key in self._reader.rounds():
                 data = self._reader.get(key)
@@ -268,7 +268,7 @@ class World:
             return len(self.versions)
 
     def has_released(self, number: int) -> bool:
-        """Whether the archive has a round of every survey."""
+        """Return whether the archive has a round of every survey."""
         self.look()
         return all((survey.digest, number) in self.versions for survey in SURVEYS)
 
@@ -279,13 +279,13 @@ class World:
             return subprocess.Popen(command, stdout=log, stderr=log)
 
     def add_worker(self) -> None:
-        """Starts one more, as an operator does."""
+        """Start one more, as an operator does."""
         command = (sys.executable, "-m", "hubbub_deploy.cli", "aggregator", str(self.settings))
         with self._lock:
             self._workers.append(self._spawn(*command, said="workers.txt"))
 
     def kill_worker(self) -> None:
-        """Ends the longest-lived one as a crash would; it counts if there was something left to count."""
+        """End the longest-lived one as a crash would; it counts if there was something left to count."""
         self.wait_counting()
         with self._lock:
             worker = self._workers.pop(0)
@@ -296,7 +296,7 @@ class World:
             self.add_worker()
 
     def wait_joined(self) -> None:
-        """Waits until the group has as many members as there are workers."""
+        """Wait until the group has as many members as there are workers."""
         client = AdminClient({"bootstrap.servers": self.kafka, "log_level": 0})
 
         def members() -> int:
@@ -309,7 +309,7 @@ class World:
         self.wait_for(lambda: members() >= len(self._workers), "members of the group")
 
     def dismiss_worker(self) -> None:
-        """Asks the longest-lived one to leave."""
+        """Ask the longest-lived one to leave."""
         with self._lock:
             worker = self._workers.pop(0)
             worker.send_signal(signal.SIGTERM)
@@ -317,21 +317,21 @@ class World:
             self.happened["worker left"] += 1
 
     def add_collector(self) -> int:
-        """Starts one more: its port, which it keeps."""
+        """Start one more, and return its port, which it keeps."""
         port = free_port()
         with self._lock:
             self._collectors.append((port, self._collector(port)))
         return port
 
     def listens(self, port: int) -> bool:
-        """Whether a collector answers there."""
+        """Return whether a collector answers there."""
         try:
             return urllib3.request("GET", f"http://127.0.0.1:{port}/healthz", retries=False).status == 200
         except urllib3.exceptions.HTTPError:
             return False
 
     def kill_collectors_after(self, appends: list[int]) -> None:
-        """The next collectors that start die between accept and acknowledge, after so many appends."""
+        """Let the next collectors that start die between accept and acknowledge, after so many appends."""
         self._deaths = appends
 
     def _collector(self, port: int) -> subprocess.Popen[bytes]:
@@ -342,7 +342,7 @@ class World:
         return self._spawn(sys.executable, program, *words, said="collectors.txt")
 
     def _supervise(self) -> None:
-        """Starts again what has ended, and looks at the archive."""
+        """Start again what has ended, and look at the archive."""
         while not self._stop.wait(0.1):
             with self._lock:
                 for worker in [one for one in self._workers if one.poll() is not None]:
@@ -361,20 +361,20 @@ class World:
             self.look()
 
     def _doubt(self) -> str:
-        """What workers raised last."""
+        """Return what workers raised last."""
         said = (self.folder / "workers.txt").read_text().splitlines()
         raised = (line.rpartition(".errors.")[2] for line in reversed(said) if _RAISED.match(line))
         return next(raised, "nothing was said")[:160]
 
     def restart_broker(self) -> None:
-        """Kills the only node and starts it on the same files."""
+        """Kill the only node and start it on the same files."""
         self.broker.kill_node()
         self.happened["broker kill -9"] += 1
         self.broker.stop()
         self.broker.start()
 
     def restart_node(self, number: int) -> None:
-        """Kills one of three and starts it again; back when all copies are in sync."""
+        """Kill one of three and start it again; return when all copies are in sync."""
         self.broker.kill_node(number)
         self.happened["node kill -9"] += 1
         time.sleep(5)  # its session at the controller is three seconds
@@ -396,12 +396,12 @@ class World:
         return all(len(partition.isr) == self.nodes for partition in found.partitions)
 
     def dump_redis(self) -> None:
-        """Has Redis write the dump that it will come back with."""
+        """Have Redis write the dump that it will come back with."""
         self._store._redis.save()
         self._dumped = self.applied()
 
     def age_redis(self) -> None:
-        """Kills Redis; what comes back is the dump."""
+        """Kill Redis; what comes back is the dump."""
         before = self.applied()
         self.redis.kill()
         self.redis.start()
@@ -412,7 +412,7 @@ class World:
     # Progress
 
     def applied(self) -> int:
-        """Records that Redis has counted."""
+        """Return how many records Redis has counted."""
         while True:
             try:
                 return sum(self._store.offset(partition) for partition in range(PARTITIONS))
@@ -420,7 +420,7 @@ class World:
                 time.sleep(0.1)
 
     def sent(self) -> int:
-        """Records that the topic holds."""
+        """Return how many records the topic holds."""
         while True:
             try:
                 return sum(self.log.end(partition) for partition in range(PARTITIONS))
@@ -428,16 +428,16 @@ class World:
                 time.sleep(0.1)
 
     def lag(self) -> int:
-        """Records that nobody has counted yet."""
+        """Return how many records nobody has counted yet."""
         return self.sent() - self.applied()
 
     def wait_counting(self) -> None:
-        """Waits until somebody has moved an offset on, or everything is counted."""
+        """Wait until somebody has moved an offset on, or everything is counted."""
         before = self.applied()
         self.wait_for(lambda: self.applied() != before or not self.lag(), "counting")
 
     def wait_for(self, true: Callable[[], bool], what: str) -> None:
-        """Waits until it is true, or the dashboard has ended, or ten minutes have passed."""
+        """Wait until it is true, or the dashboard has ended, or ten minutes have passed."""
         deadline = time.monotonic() + PATIENCE_S
         while not true():
             if time.monotonic() > deadline or self.faults:
@@ -448,7 +448,7 @@ class World:
     # Ways into the log
 
     def appender(self) -> Callable[[list[tuple[int, bytes]]], None]:
-        """A simulated collector with a producer of its own: repeats what is not known to be stored."""
+        """Append as a collector with a producer of its own; repeat what is not known to be stored."""
         log = KafkaLog(self.kafka, TOPIC)
 
         def append(records: list[tuple[int, bytes]]) -> None:
@@ -467,7 +467,7 @@ class World:
         return append
 
     def uploader(self, ports: list[int], seed: int) -> Callable[[bytes], None]:
-        """Devices that send a body to any collector until it is answered."""
+        """Send a body, as devices do, to any collector until it is answered."""
         dice = random.Random(seed)  # noqa: S311 - which collector, in a test of counting
         pool = urllib3.PoolManager(retries=False, timeout=30)
 
@@ -491,12 +491,12 @@ class World:
 
 
 def version_name(data: bytes) -> str:
-    """A release's bytes in eight digits."""
+    """Return a release's bytes in eight digits."""
     return hashlib.sha256(data).hexdigest()[:8]
 
 
 def number_of(digest: bytes) -> int:
-    """Which survey."""
+    """Return the name of a survey."""
     return next(number for number, survey in enumerate(SURVEYS) if survey.digest == digest)
 
 

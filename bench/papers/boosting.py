@@ -37,7 +37,7 @@ CAPTION = "exact: lines; simulated: marks, two standard errors"
 
 @dataclass(frozen=True)
 class Errors:
-    """Mean squared errors of shares; nan where values are hidden."""
+    """The mean squared errors of frequencies; nan where values are hidden."""
 
     category: float
     value: float
@@ -50,26 +50,26 @@ class Errors:
 
 @dataclass(frozen=True)
 class Simulated:
-    """Means of squared errors over collections, and the standard errors of these means."""
+    """The means of squared errors over collections, and the standard errors of these means."""
 
     mean: Errors
     error: Errors
 
 
 def sizes_of(width: int) -> list[int]:
-    """Categories of `width` ages, and the rest."""
+    """Return categories of `width` ages, and the rest."""
     whole, rest = divmod(HIGH - LOW + 1, width)
     return [width] * whole + [rest] * (rest > 0)
 
 
 def estimator_of(sizes: list[int], boost: float) -> Estimator:
-    """PB-GRR at epsilon 5, whose estimator knows its channel."""
+    """Return PB-GRR at epsilon 5, whose estimator knows its channel."""
     channel = mechanisms.pbgrr(sizes, epsilon=EPSILON, boost_epsilon=boost)
     return Estimator(channel, category_of=np.repeat(np.arange(len(sizes)), sizes))
 
 
 def exact(sizes: list[int], boost: float, ages: NDArray[np.int64]) -> Errors:
-    """From the variance that the rows have at these ages."""
+    """Return errors from the variance that the rows have at these ages."""
     shares = np.bincount(ages, minlength=sum(sizes)) / len(ages)
     found = estimator_of(sizes, boost).expected_estimate(shares, len(ages))
     value = float(np.mean(found.value_errors**2))
@@ -77,7 +77,7 @@ def exact(sizes: list[int], boost: float, ages: NDArray[np.int64]) -> Errors:
 
 
 def simulated(sizes: list[int], boost: float, ages: NDArray[np.int64], seeds: range) -> Simulated:
-    """From reports."""
+    """Return errors from reports."""
     estimator = estimator_of(sizes, boost)
     shares = np.bincount(ages, minlength=sum(sizes)) / len(ages)
     truth = np.bincount(estimator.category_of, weights=shares)
@@ -91,7 +91,7 @@ def simulated(sizes: list[int], boost: float, ages: NDArray[np.int64], seeds: ra
 
 
 def nominal_rows(sizes: list[int], boost: float) -> float:
-    """The true epsilon of rows a : b : 1, each divided by its own sum, as Proposition 7 prints them."""
+    """Return the true epsilon of rows a : b : 1, each divided by its own sum, as in Proposition 7."""
     a, b, inputs = math.exp(EPSILON), math.exp(EPSILON - boost), sum(sizes)
     sums = {size: a + (size - 1) * b + inputs - size for size in sizes}
     # The column of y: largest in y's own row, least in the row whose sum is largest.
@@ -99,7 +99,7 @@ def nominal_rows(sizes: list[int], boost: float) -> float:
 
 
 def report(sizes: list[int], ages: NDArray[np.int64], runs: int) -> list[Simulated]:
-    """Prints one grouping's table and optima; gives what was simulated."""
+    """Print one grouping's table and optima, and return what was simulated."""
     print(f"\n{len(sizes)} categories: {len(sizes) - 1} of {sizes[0]} ages, one of {sizes[-1]}\n")
     print("| boost_epsilon | category, exact | simulated | value, exact | simulated |\n|---|---|---|---|---|")
     found, scores = [], []
@@ -140,7 +140,7 @@ def report(sizes: list[int], ages: NDArray[np.int64], runs: int) -> list[Simulat
 
 
 def draw(drawn: dict[int, list[Simulated]], ages: NDArray[np.int64], path: Path) -> None:
-    """Writes the plot."""
+    """Write the plot."""
     mpl.use("Agg")
     figure = Figure(figsize=(12, 5), layout="constrained")
     figure.suptitle(f"PB-GRR on {len(ages):,} ages, epsilon {EPSILON:g} ({CAPTION})")
@@ -172,7 +172,7 @@ def draw(drawn: dict[int, list[Simulated]], ages: NDArray[np.int64], path: Path)
 
 
 def main(arguments: list[str]) -> int:
-    """Reads, prints, draws."""
+    """Read, print, draw."""
     if len(arguments) not in (1, 2):
         print(__doc__, file=sys.stderr)
         return 2

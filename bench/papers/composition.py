@@ -1,4 +1,4 @@
-"""What composing a thousand different laws costs, and how far above the exact value it comes out.
+"""The cost of composing a thousand different laws, and the distance of the result above the exact value.
 
     .venv/bin/python bench/papers/composition.py
 
@@ -40,7 +40,7 @@ KINDS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Prints one line per kind of law, and one for all of them mixed."""
+    """Print one line per kind of law, and one for all of them mixed."""
     if arguments:
         print(__doc__, file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""The papers' figures drawn again: exact accounting beside the papers' formulas. Asserts nothing.
+"""The papers' figures drawn again: exact accounting beside the papers' formulas.
 
     .venv/bin/python bench/papers/figures.py                 all of them, some minutes; PNG files into
     out/figures
@@ -59,12 +59,12 @@ def curve(  # noqa: PLR0917 - an axes, what is drawn on it and how
     colour: str,
     style: str = "-",
 ) -> None:
-    """One line; nan where there is nothing to draw."""
+    """Draw one line; nan where there is nothing to draw."""
     axes.plot(x, y, style, color=colour, label=label, linewidth=1.6)
 
 
 def cross(axes: Axes, points: Sequence[tuple[float, float]], label: str = "promise broken") -> None:
-    """Red crosses where a paper's promise does not hold."""
+    """Draw red crosses where a paper's promise does not hold."""
     if points:
         axes.plot(
             *zip(*points, strict=True), "x", color="#d0021b", markersize=7, markeredgewidth=2, label=label
@@ -72,7 +72,7 @@ def cross(axes: Axes, points: Sequence[tuple[float, float]], label: str = "promi
 
 
 def finish(axes: Axes, title: str, x: str, y: str) -> None:
-    """Words on a panel."""
+    """Write words on a panel."""
     axes.set_title(title, fontsize=9)
     axes.set_xlabel(x, fontsize=9)
     axes.set_ylabel(y, fontsize=9)
@@ -82,7 +82,7 @@ def finish(axes: Axes, title: str, x: str, y: str) -> None:
 
 
 def panels(rows: int, columns: int) -> tuple[Figure, list[Axes]]:
-    """A figure and its panels in reading order."""
+    """Return a figure and its panels in reading order."""
     figure = Figure(figsize=(4.9 * columns, 3.6 * rows), layout="constrained")
     return figure, list(np.atleast_1d(figure.subplots(rows, columns)).flat)
 
@@ -91,7 +91,7 @@ def panels(rows: int, columns: int) -> tuple[Figure, list[Axes]]:
 
 
 def laplace_recycled(width: float, epsilon: float) -> BoostedNoise:
-    """Laplace BR-DP as Algorithms 1 and 2 set it: the share of epsilon, in 200ths, of most acceptance."""
+    """Return Laplace BR-DP of Algorithms 1 and 2: the share of epsilon, in 200ths, of most acceptance."""
     laws = []
     for share in range(1, 201):
         kernel = Laplace(200.0 / (share * epsilon))
@@ -101,7 +101,7 @@ def laplace_recycled(width: float, epsilon: float) -> BoostedNoise:
 
 
 def table_1() -> Figure:
-    """Table 1: epsilon of 1,000 reports of epsilon 0.1."""
+    """Print table 1: epsilon of 1,000 reports of epsilon 0.1."""
     figure, (axes, words) = panels(1, 2)
     claims = {
         "Laplace": (18.98, 25.38),
@@ -153,7 +153,7 @@ def table_1() -> Figure:
 
 
 def best_recycled(width: float, sensitivity: float, epsilon: float) -> BoostedNoise:
-    """The Gaussian kernel and boost of most acceptance by exact accounting, kernels 2 % apart."""
+    """Return the Gaussian kernel and boost of most acceptance by exact accounting, kernels 2 % apart."""
     plain = gaussian_sigma(epsilon, DELTA, sensitivity)
     best = BoostedNoise(Gaussian(plain), AbsoluteRegion(width), 0.0)
     for share in np.arange(0.7, 1.6, 0.02):
@@ -165,7 +165,7 @@ def best_recycled(width: float, sensitivity: float, epsilon: float) -> BoostedNo
 
 
 def staircase_hit(epsilon: float, sensitivity: float, within: float) -> float:
-    """Most acceptance of a staircase (Geng and Viswanath), which needs no delta, over its one parameter."""
+    """Return most acceptance of a staircase (Geng and Viswanath), which needs no delta."""
     decay, best = math.exp(-epsilon), 0.0
     for gamma in np.linspace(0.005, 0.995, 199):
         height = (1.0 - decay) / (2.0 * sensitivity * (gamma + decay * (1.0 - gamma)))
@@ -178,7 +178,7 @@ def staircase_hit(epsilon: float, sensitivity: float, within: float) -> float:
 
 
 def figure_4() -> Figure:
-    """Figure 4: acceptance over epsilon."""
+    """Draw figure 4: acceptance over epsilon."""
     figure, axes = panels(1, 3)
     for panel, (width, sensitivity, top) in zip(
         axes, ((1.0, 1.0, 5.0), (1.0, 5.0, 5.0), (4.867, 1.0, 4.0)), strict=True
@@ -214,7 +214,7 @@ def figure_4() -> Figure:
 
 @dataclass(frozen=True)
 class Setting:
-    """Values, their sensitivity and the region wanted with a confidence."""
+    """A setting: values, their sensitivity and the region wanted with a confidence."""
 
     region: Region
     confidence: float
@@ -222,24 +222,24 @@ class Setting:
     domain: Interval
 
     def law(self, sigma: float) -> BoostedNoise:
-        """The boosted Gaussian that just meets the confidence."""
+        """Return the boosted Gaussian that just meets the confidence."""
         kernel = Gaussian(sigma)
         return BoostedNoise(kernel, self.region, boost_for(kernel, self.region, self.confidence, self.domain))
 
     def ends(self) -> tuple[float, float]:
-        """The pair that the paper calls dominating: from the value that is hardest to serve."""
+        """Return the pair that the paper calls dominating: from the value that is hardest to serve."""
         start = self.domain[0]
         return start, start + self.sensitivity
 
     def claimed(self, law: BoostedNoise, order: float | None) -> float:
-        """Epsilon by the paper: Proposition 1 at DELTA, or Proposition 2 at a Renyi order."""
+        """Return epsilon by the paper: Proposition 1 at DELTA, or Proposition 2 at a Renyi order."""
         pairs = (self.ends(), self.ends()[::-1])
         if order is None:
             return max(paper_accounting.paper_pb_epsilon(law, *pair, DELTA) for pair in pairs)
         return max(paper_accounting.paper_pb_renyi(law, *pair, order) for pair in pairs)
 
     def surveyed(self, law: BoostedNoise, order: float | None) -> float:
-        """Exact epsilon of the pairs at both ends of the values, both ways: quick enough to search by."""
+        """Return exact epsilon of the pairs at both ends of the values, both ways: a quick one."""
         _, high = self.domain
         found = []
         for x, other in (self.ends(), (high - self.sensitivity, high)):
@@ -250,13 +250,13 @@ class Setting:
         return max(found)
 
     def exact(self, law: BoostedNoise, order: float | None) -> float:
-        """Epsilon by the exact profile."""
+        """Return epsilon by the exact profile."""
         profile = Profile(law, self.sensitivity, self.domain)
         return profile.epsilon(DELTA) if order is None else profile.renyi(order)
 
 
 def least(cost: Callable[[float], float], low: float, high: float) -> float:
-    """The point of least cost: a scan of 13 in the logarithm, then 12 thirds about the best."""
+    """Return the point of least cost: a scan of 13 in the logarithm, then 12 thirds about the best."""
     marks = np.linspace(math.log(low), math.log(high), 13)
     costs = [cost(math.exp(mark)) for mark in marks]
     at = int(np.argmin(costs))
@@ -272,7 +272,7 @@ def least(cost: Callable[[float], float], low: float, high: float) -> float:
 
 @dataclass(frozen=True)
 class Need:
-    """What a setting needs: by the paper's formula, that design's exact need, and the best design's."""
+    """The epsilons that a setting needs: the paper's, its design's exact one, and the best design's."""
 
     claimed: float
     true: float
@@ -281,7 +281,7 @@ class Need:
 
 @cache
 def need(setting: Setting, width: float, order: float | None) -> Need:
-    """The least epsilon for a setting, as the paper and as exact accounting find it."""
+    """Return the least epsilon for a setting, as the paper and as exact accounting find it."""
     low, high = width / 6.0, 6.0 * width
     by_paper = setting.law(least(lambda s: setting.claimed(setting.law(s), order), low, high))
     by_us = setting.law(least(lambda s: setting.surveyed(setting.law(s), order), low, high))
@@ -290,7 +290,7 @@ def need(setting: Setting, width: float, order: float | None) -> Need:
 
 
 def plain_need(width: float, confidence: float, sensitivity: float, order: float | None) -> float:
-    """Epsilon of the Gaussian that lies within width of the value with this confidence, unboosted."""
+    """Return epsilon of the Gaussian that lies within width of the value with this confidence, unboosted."""
     low, high = 1e-3 * width, 1e3 * width
     for _ in range(80):
         middle = math.sqrt(low * high)
@@ -301,7 +301,7 @@ def plain_need(width: float, confidence: float, sensitivity: float, order: float
 
 
 def settings(width: float, confidence: float, sensitivity: float) -> dict[str, Setting]:
-    """The three regions of the figures, whose smallest reaches width from the value."""
+    """Return the three regions of the figures, whose smallest reaches width from the value."""
     return {
         "absolute": Setting(AbsoluteRegion(width), confidence, sensitivity, (0.0, sensitivity)),
         "relative": Setting(RelativeRegion(0.1, width), confidence, sensitivity, (0.0, 4.0 * sensitivity)),
@@ -312,7 +312,7 @@ def settings(width: float, confidence: float, sensitivity: float) -> dict[str, S
 def needs(
     panel: Axes, x: Sequence[float], at: Callable[[float], tuple[float, float, float]], order: float | None
 ) -> None:
-    """Epsilon needed over x by every mechanism; at(x) is width, confidence, sensitivity."""
+    """Return epsilon needed over x by every mechanism; at(x) is width, confidence, sensitivity."""
     curve(panel, x, [plain_need(*at(v), order) for v in x], "Gaussian, unboosted", PLAIN, ":")
     for name, colour in (("absolute", OURS), ("relative", OTHER), ("fixed", "#8e44ad")):
         found = [need(settings(*at(v))[name], at(v)[0], order) for v in x]
@@ -326,7 +326,7 @@ KINDS: tuple[tuple[str, float | None], ...] = (("delta 1e-5", None), ("Renyi ord
 
 
 def privacy_over_width() -> Figure:
-    """Figure 2: epsilon needed over the region's reach, confidence fixed."""
+    """Draw figure 2: epsilon needed over the region's reach, confidence fixed."""
     figure, axes = panels(2, 2)
     widths = np.linspace(5.0, 25.0, 6)
     for i, (kind, order) in enumerate(KINDS):
@@ -340,7 +340,7 @@ def privacy_over_width() -> Figure:
 
 
 def privacy_over_confidence() -> Figure:
-    """Figure 3: epsilon needed over the confidence, the smallest region [-10, 10]."""
+    """Draw figure 3: epsilon needed over the confidence, the smallest region [-10, 10]."""
     figure, axes = panels(2, 2)
     confidences = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
     for i, (kind, order) in enumerate(KINDS):
@@ -352,7 +352,7 @@ def privacy_over_confidence() -> Figure:
 
 
 def feasible() -> Figure:
-    """Figure 5: the profile of a fixed region against bounded noise, and what a confidence adds."""
+    """Draw figure 5: the profile of a fixed region against bounded noise, and what a confidence adds."""
     figure, axes = panels(1, 3)
     sigma = gaussian_sigma(0.1, DELTA, 1.0)
     epsilons = np.linspace(0.0, 0.24, 25)
@@ -411,7 +411,7 @@ def feasible() -> Figure:
 
 
 def composed() -> Figure:
-    """Figure 6: what T reports cost, each meeting confidence 0.9 within 10, sensitivity 3."""
+    """Draw figure 6: what T reports cost, each meeting confidence 0.9 within 10, sensitivity 3."""
     figure, axes = panels(1, 2)
     width, confidence, sensitivity = 10.0, 0.9, 3.0
     times = (1, 10, 50, 100, 250, 500, 1000)
@@ -481,7 +481,7 @@ def composed() -> Figure:
 
 
 def useful(shape: ScaleLaw, epsilon: float, gamma: float) -> float:
-    """Usefulness of a law, scaled to an exact epsilon at sensitivity 1."""
+    """Return usefulness of a law, scaled to an exact epsilon at sensitivity 1."""
     return usefulness(shape.fitted(epsilon, 1.0), within=gamma)
 
 
@@ -497,7 +497,7 @@ SHAPES: dict[str, tuple[ScaleLaw, ...]] = {
 
 
 def strong_privacy() -> Figure:
-    """Figure 4: usefulness over Laplace's for epsilon up to 2."""
+    """Draw figure 4: usefulness over Laplace's for epsilon up to 2."""
     figure, axes = panels(2, 3)
     epsilons = np.linspace(0.2, 2.0, 10)
     for panel, gamma in zip(axes, (0.001, 0.01, 0.1, 0.5), strict=False):
@@ -536,7 +536,7 @@ def strong_privacy() -> Figure:
 
 
 def counting() -> Figure:
-    """Figure 5: usefulness of Laplace for a count, and what r2dp adds."""
+    """Draw figure 5: usefulness of Laplace for a count, and what r2dp adds."""
     figure, axes = panels(1, 3)
     gammas = np.linspace(0.05, 2.0, 14)
     for epsilon, colour in ((0.5, PLAIN), (1.0, OTHER), (2.0, PAPER), (4.0, OURS), (6.0, "#8e44ad")):
@@ -571,7 +571,7 @@ FIGURES: dict[str, tuple[str, Callable[[], Figure]]] = {
 
 
 def described(figure: Figure) -> Iterator[str]:
-    """Every curve's ends, and how many promises were broken: what a reader of text sees of a plot."""
+    """Print every curve's ends and the broken promises: what a reader of text sees of a plot."""
     for panel in figure.axes:
         if panel.get_title():
             yield f"  {panel.get_title()}"
@@ -584,7 +584,7 @@ def described(figure: Figure) -> Iterator[str]:
 
 
 def main() -> int:
-    """Draws what is named, or all."""
+    """Draw what is named, or all."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""How many surveys a lifetime budget holds: adding epsilons against the filters. Prints; asserts nothing.
+"""Surveys that a lifetime budget holds: adding epsilons against the filters.
 
     python bench/papers/lifetime.py            40 devices a series: the table of docs/evaluation.md
     python bench/papers/lifetime.py --alike    the same if everybody has the first value of everything
@@ -54,7 +54,7 @@ class Question:
 
     @property
     def values(self) -> int:
-        """How many values its attribute has."""
+        """The number of values of its attribute."""
         return self.channel.inputs if self.mapping is None else len(self.mapping)
 
 
@@ -63,25 +63,25 @@ AGES = 74
 
 
 def by_age(ends: list[int], epsilon: float, boost_epsilon: float) -> Question:
-    """Age in years by PB-GRR with categories up to, and without, each of these ages."""
+    """Return age in years by PB-GRR with categories up to, and without, each of these ages."""
     sizes = np.diff([17, *ends, 91]).tolist()
     return Question("age", mechanisms.pbgrr(sizes, epsilon=epsilon, boost_epsilon=boost_epsilon))
 
 
 def read(attribute: str, sizes: list[int], epsilon: float) -> Question:
-    """Which category, of these sizes, a value is in, by GRR."""
+    """Return which category, of these sizes, a value is in, by GRR."""
     mapping = np.repeat(np.arange(len(sizes)), sizes)
     mapping.setflags(write=False)
     return Question(attribute, mechanisms.grr(len(sizes), epsilon=epsilon), mapping)
 
 
 def grouped(attribute: str, sizes: list[int], epsilon: float, boost_epsilon: float) -> Question:
-    """A value by PB-GRR with categories of these sizes."""
+    """Return a value by PB-GRR with categories of these sizes."""
     return Question(attribute, mechanisms.pbgrr(sizes, epsilon=epsilon, boost_epsilon=boost_epsilon))
 
 
 def plain(attribute: str, values: int, epsilon: float) -> Question:
-    """A value by GRR."""
+    """Return a value by GRR."""
     return Question(attribute, mechanisms.grr(values, epsilon=epsilon))
 
 
@@ -111,7 +111,7 @@ SERIES: dict[str, tuple[list[Question], float]] = {
 
 
 def record_of(questions: list[Question], seed: int, *, alike: bool) -> dict[str, int]:
-    """One value for every attribute."""
+    """Return one value for every attribute."""
     rng = np.random.default_rng(seed)
     sizes = {question.attribute: question.values for question in questions}
     return {attribute: 0 if alike else int(rng.integers(size)) for attribute, size in sizes.items()}
@@ -124,7 +124,7 @@ class Device:
         self.account, self.record, self.source = account, record, seeded(seed)
 
     def takes(self, question: Question) -> bool:
-        """Whether a survey is accepted; then it is answered."""
+        """Ask for a survey, answer it if it is accepted, and return whether it was."""
         ticket = self.account.reserve(question.attribute, question.channel, mapping=question.mapping)
         if ticket is None:
             return False
@@ -136,12 +136,12 @@ class Device:
 
 
 def held_of_ten(questions: list[Question], device: Device) -> int:
-    """How many are accepted, one after the other."""
+    """Return the number accepted, one after the other."""
     return sum([device.takes(question) for question in questions])
 
 
 def held_again(questions: list[Question], device: Device) -> int:
-    """How many are answered before the first refusal, the series asked over and over, MOST at most."""
+    """Return the surveys answered before the first refusal, the series repeated, MOST at most."""
     held = 0
     while held < MOST and device.takes(questions[held % len(questions)]):
         held += 1
@@ -149,7 +149,7 @@ def held_again(questions: list[Question], device: Device) -> int:
 
 
 def needed(questions: list[Question], device: Device) -> float:
-    """The least budget with which every one of the series would have been accepted in its turn."""
+    """Return the least budget with which every one of the series would have been accepted in its turn."""
     assert isinstance(device.account, BayesianFilter)
     most = 0.0
     for question in questions:
@@ -163,12 +163,12 @@ def needed(questions: list[Question], device: Device) -> float:
 
 
 def total(questions: list[Question]) -> float:
-    """The sum of the declared epsilons, which are certified to within 10^-8 of it."""
+    """Return the sum of the declared epsilons, which are certified to within 10^-8 of it."""
     return round(sum(question.channel.epsilon for question in questions), 4)
 
 
 def added(questions: list[Question], budget: float, *, rounds: int = 1) -> tuple[int, int]:
-    """By adding epsilons of all rounds: how many before the first refusal, and leaving refused ones out."""
+    """Return, by adding epsilons, how many come before the first refusal, and how many with it left out."""
     costs = [rounds * question.channel.epsilon for question in questions]
     spent, held = 0.0, 0
     for cost in costs:
@@ -178,7 +178,7 @@ def added(questions: list[Question], budget: float, *, rounds: int = 1) -> tuple
 
 
 def shown(found: NDArray[np.float64], digits: int) -> str:
-    """The mean and the spread."""
+    """Return the mean and the spread."""
     low, high = np.quantile(found, [0.05, 0.95])
     mean = f"{found.mean():.{digits}f}"
     return (
@@ -189,7 +189,7 @@ def shown(found: NDArray[np.float64], digits: int) -> str:
 
 
 def rows(devices: int, *, alike: bool = False) -> Iterator[str]:
-    """The table, a line for every series and figure."""
+    """Print the table, a line for every series and figure."""
     for name, (questions, budget) in SERIES.items():
         one = total(questions)
         some = devices if len(questions) == 10 else 2  # lone answers of GRR cost all devices the same

@@ -69,7 +69,7 @@ Floats = NDArray[np.float64]
 
 
 def channels(epsilon: float, missing: Missing = "none") -> Iterator[tuple[str, Channel]]:
-    """Every mechanism that is a channel, on the grid."""
+    """Return every mechanism that is a channel, on the grid."""
     for kernel in KERNELS:
         yield (
             f"boosted {kernel}, searched",
@@ -103,7 +103,7 @@ def channels(epsilon: float, missing: Missing = "none") -> Iterator[tuple[str, C
 
 
 def variances(channel: Channel) -> Floats:
-    """The variance of a report's reading, per point, shape (K,)."""
+    """Return the variance of a report's reading, per point, shape (K,)."""
     if not isinstance(channel, FiniteChannel) or isinstance(channel, mechanisms.LocalHashing):
         # Their estimates are unbiased for every share, so that one mean of them is.
         alone = [estimator_for(channel).expected_estimate(crowd, 1).covariance() for crowd in np.eye(POINTS)]
@@ -119,7 +119,7 @@ def variances(channel: Channel) -> Floats:
 
 
 def formulas(epsilon: float) -> Iterator[tuple[str, float]]:
-    """Variances of noise that is added as it is, the same for all numbers, whose range is 2."""
+    """Return variances of noise that is added as it is, the same for all numbers, whose range is 2."""
     yield "Laplace noise, formula", 8.0 / epsilon**2
     b = math.exp(-epsilon)
     # Geng and Viswanath 2016, at the stair that makes the variance least.
@@ -128,7 +128,7 @@ def formulas(epsilon: float) -> Iterator[tuple[str, float]]:
 
 
 def two_point(epsilon: float) -> float:
-    """The least variance of Laplace noise of a random scale, for a range of one, by search over two atoms.
+    """Return the least variance of Laplace noise of a random scale, range one, by search over two atoms.
 
     The law is feasible when E[h(u)] >= 0, h(u) = u (e^-u - e^-eps); the variance is E[2/u^2] (r2dp).
     """
@@ -141,7 +141,7 @@ def two_point(epsilon: float) -> float:
 
 
 def unbiased_distance(channel: Channel) -> float:
-    """The expected Wasserstein distance of the linear estimates; inf where the distribution is hidden."""
+    """Return the expected Wasserstein distance of the linear estimates; inf where it is hidden."""
     covariance = estimator_for(channel).expected_estimate(CROWD, DEVICES).covariance()
     if not np.isfinite(covariance).all():
         return math.inf
@@ -151,7 +151,7 @@ def unbiased_distance(channel: Channel) -> float:
 
 
 def smoothed_distance(channel: Channel) -> tuple[float, float] | None:
-    """Mean Wasserstein distance of smoothed estimates, and its standard error; None for sets."""
+    """Return mean Wasserstein distance of smoothed estimates, and its standard error; None for sets."""
     if not isinstance(channel, FiniteChannel):
         return None
     numbers = np.repeat(np.arange(POINTS), np.round(CROWD * DEVICES).astype(np.int64))
@@ -165,7 +165,7 @@ def smoothed_distance(channel: Channel) -> tuple[float, float] | None:
 
 
 def question(epsilon: float, objective: Objective) -> Workload:
-    """The question of a number on [-1, 1], for one device; of a shape, which is no matter of one, for all."""
+    """Return the workload of a number on [-1, 1], for one device; of a shape, for all."""
     return Workload.uniform(
         kind="grid",
         epsilon=epsilon,
@@ -177,7 +177,7 @@ def question(epsilon: float, objective: Objective) -> Workload:
 
 
 def for_the_curve(epsilon: float, picked: Candidate) -> Channel:
-    """The pick without its missing input, so that it can stand in a table beside the others."""
+    """Return the pick without its missing input, so that it can stand in a table beside the others."""
     if picked.mechanism == "grr":
         return mechanisms.grr(POINTS, epsilon=epsilon)
     if picked.mechanism != "boosted":
@@ -189,7 +189,7 @@ def for_the_curve(epsilon: float, picked: Candidate) -> Channel:
 
 
 def markdown(title: str, table: dict[str, list[str]]) -> None:
-    """Prints one table, epsilon across."""
+    """Print one table, epsilon across."""
     print("\n| " + " | ".join([title, *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)]) + " |")
     print("|---" * (len(EPSILONS) + 1) + "|")
     for label, cells in table.items():
@@ -197,17 +197,17 @@ def markdown(title: str, table: dict[str, list[str]]) -> None:
 
 
 def text(number: float) -> str:
-    """Three digits, or a dash for what is hidden."""
+    """Return three digits, or a dash for what is hidden."""
     return "-" if math.isinf(number) else f"{number:.3g}" if number < 1e4 else f"{number:.0e}"
 
 
 def smoothed_text(smooth: tuple[float, float] | None) -> str:
-    """A mean and its standard error, or a dash for what has no such view."""
+    """Return a mean and its standard error, or a dash for what has no such view."""
     return "-" if smooth is None else f"{smooth[0]:.4f} ± {smooth[1]:.4f}"
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the three tables."""
+    """Print the three tables."""
     if arguments:
         print(__doc__, file=sys.stderr)
         return 2

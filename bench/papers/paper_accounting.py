@@ -1,4 +1,4 @@
-"""The papers' own accountants, for comparison only: several are unsafe. No parameter is ever set by them.
+"""The papers' own accountants, for comparison only: several are unsafe, and set no parameter.
 
 budget-recycling-dp (Theorems 1 to 3, Algorithms 1 to 3) and privacy-boosting (Theorems 1 and 2, Propositions
 1 to 3) multiply the probability of the misaligned part of two regions with the whole loss distribution of
@@ -71,7 +71,7 @@ class BudgetRecycling:
 
 
 def misalignment(kernel: NoiseKernel, half_width: float, sensitivity: float) -> float:
-    """W of budget-recycling-dp eq. 7."""
+    """Return W of budget-recycling-dp eq. 7."""
     low, high = -half_width, half_width
     return max(
         kernel.mass(low, min(low + sensitivity, high)),
@@ -82,7 +82,7 @@ def misalignment(kernel: NoiseKernel, half_width: float, sensitivity: float) -> 
 def paper_br_delta(
     kernel: NoiseKernel, half_width: float, boost: float, sensitivity: float, epsilon: float
 ) -> float:
-    """(1 - W) delta_Z(epsilon) + W delta_Z(epsilon - L), L = -ln(1 - q) (budget-recycling-dp eq. 8)."""
+    """Return (1 - W) delta_Z(epsilon) + W delta_Z(epsilon - L), L = -ln(1 - q) (BR-DP eq. 8)."""
     delta = _kernel_delta(kernel, sensitivity)
     share = misalignment(kernel, half_width, sensitivity)
     if boost >= 1.0:
@@ -93,14 +93,14 @@ def paper_br_delta(
 def paper_br_epsilon(
     kernel: NoiseKernel, half_width: float, boost: float, sensitivity: float, delta: float
 ) -> float:
-    """The epsilon >= 0 at which eq. 8 gives delta."""
+    """Return the epsilon >= 0 at which eq. 8 gives delta."""
     return _solve(lambda epsilon: paper_br_delta(kernel, half_width, boost, sensitivity, epsilon), delta)
 
 
 def paper_br_boost(
     kernel: NoiseKernel, half_width: float, sensitivity: float, epsilon: float, delta: float
 ) -> float:
-    """The largest recycling rate that eq. 8 allows (budget-recycling-dp Algorithm 1)."""
+    """Return the largest recycling rate that eq. 8 allows (budget-recycling-dp Algorithm 1)."""
     low, high = 0.0, 1.0
     while high - low > _TOLERANCE:
         middle = 0.5 * (low + high)
@@ -112,7 +112,7 @@ def paper_br_boost(
 
 
 def paper_br_design(half_width: float, sensitivity: float, epsilon: float, delta: float) -> BudgetRecycling:
-    """The split of greatest acceptance by the paper's accounting (budget-recycling-dp Algorithm 2).
+    """Return the split of greatest acceptance by the paper's accounting (budget-recycling-dp Algorithm 2).
 
     A ternary search over the kernel's epsilon, as printed, with delta_y = delta.
     """
@@ -144,7 +144,7 @@ def paper_br_composed_delta(
     epsilon: float,
     first: int = 0,
 ) -> float:
-    """Delta after `times` releases (budget-recycling-dp Theorem 3; first=1 is Algorithm 3 as printed).
+    """Return delta after `times` releases (budget-recycling-dp Theorem 3; first=1 is Algorithm 3 as printed).
 
     Args:
         composed: Profile of the kernel alone after `times` releases.
@@ -190,7 +190,7 @@ class Split:
 
 
 def paper_pb_split(law: BoostedNoise, x: float, other: float) -> Split:
-    """L1, L2, W1, W2 of privacy-boosting eq. 4 and 6, for finite regions."""
+    """Return L1, L2, W1, W2 of privacy-boosting eq. 4 and 6, for finite regions."""
     (low, high), (other_low, other_high) = law.around(x), law.around(other)
     mass = law.kernel.mass
     return Split(
@@ -202,12 +202,12 @@ def paper_pb_split(law: BoostedNoise, x: float, other: float) -> Split:
 
 
 def paper_pb_delta(law: BoostedNoise, x: float, other: float, epsilon: float) -> float:
-    """W1 d(e - L1 - L2) + W2 d(e - L1 + L2) + W3 d(e - L1) (privacy-boosting Proposition 1)."""
+    """Return W1 d(e - L1 - L2) + W2 d(e - L1 + L2) + W3 d(e - L1) (privacy-boosting Proposition 1)."""
     return split_delta(law.kernel, abs(other - x), paper_pb_split(law, x, other), epsilon)
 
 
 def split_delta(kernel: NoiseKernel, sensitivity: float, split: Split, epsilon: float) -> float:
-    """Proposition 1 for parameters that are given: its eq. 6 and its Proposition 4 differ."""
+    """Return Proposition 1 for parameters that are given: its eq. 6 and its Proposition 4 differ."""
     delta = _kernel_delta(kernel, sensitivity)
     at = epsilon - split.shift
     return (
@@ -218,22 +218,22 @@ def split_delta(kernel: NoiseKernel, sensitivity: float, split: Split, epsilon: 
 
 
 def split_epsilon(kernel: NoiseKernel, sensitivity: float, split: Split, delta: float) -> float:
-    """The epsilon >= 0 at which `split_delta` gives delta."""
+    """Return the epsilon >= 0 at which `split_delta` gives delta."""
     return _solve(lambda epsilon: split_delta(kernel, sensitivity, split, epsilon), delta)
 
 
 def pair_epsilon(pair: PairLoss, delta: float) -> float:
-    """The exact epsilon >= 0 of one pair in one direction, to set beside a paper's."""
+    """Return the exact epsilon >= 0 of one pair in one direction, to set beside a paper's."""
     return _solve(pair.delta, delta)
 
 
 def paper_pb_epsilon(law: BoostedNoise, x: float, other: float, delta: float) -> float:
-    """The epsilon >= 0 at which Proposition 1 gives delta, for this pair and direction."""
+    """Return the epsilon >= 0 at which Proposition 1 gives delta, for this pair and direction."""
     return _solve(lambda epsilon: paper_pb_delta(law, x, other, epsilon), delta)
 
 
 def paper_pb_renyi(law: BoostedNoise, x: float, other: float, order: float) -> float:
-    """e0 + L1 + ln(W1 e^((a-1) L2) + W2 e^(-(a-1) L2) + W3) / (a - 1) (privacy-boosting Proposition 2)."""
+    """Return e0 + L1 + ln(W1 e^((a-1) L2) + W2 e^(-(a-1) L2) + W3) / (a - 1) (Proposition 2)."""
     split = paper_pb_split(law, x, other)
     kernel = Profile(BoostedNoise(law.kernel), abs(other - x)).renyi(order)
     power = (order - 1.0) * split.leap
@@ -242,7 +242,7 @@ def paper_pb_renyi(law: BoostedNoise, x: float, other: float, order: float) -> f
 
 
 def paper_pb_composed_delta(composed: DeltaOf, split: Split, times: int, epsilon: float) -> float:
-    """Delta after `times` releases (privacy-boosting Proposition 3).
+    """Return delta after `times` releases (privacy-boosting Proposition 3).
 
     Args:
         composed: Profile of the kernel alone after `times` releases.
@@ -266,7 +266,7 @@ def paper_pb_composed_delta(composed: DeltaOf, split: Split, times: int, epsilon
 
 
 def paper_r2_two_point_epsilon(rates: tuple[float, float], probability: float, sensitivity: float) -> float:
-    """ln(p e^(sensitivity u0) + (1 - p) e^(sensitivity u1)) (r2dp Theorem 4.4), which is wrong.
+    """Return ln(p e^(sensitivity u0) + (1 - p) e^(sensitivity u1)) (r2dp Theorem 4.4), which is wrong.
 
     The exact value is `Profile(BoostedNoise(LaplaceMixture(...)), sensitivity).largest` (r2dp Corollary 3.3).
 

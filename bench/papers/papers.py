@@ -1,4 +1,4 @@
-"""What the papers claim beside what is exact: every figure of docs/papers.md. Prints; asserts nothing.
+"""The papers' claims beside what is exact: every figure of docs/papers.md.
 
 .venv/bin/python bench/papers/papers.py            every section, under a minute
 .venv/bin/python bench/papers/papers.py br pb      some: br, pb, r2, bpf
@@ -45,7 +45,7 @@ Figure = tuple[str, str, str, str]
 
 
 def number(value: float) -> str:
-    """Five significant digits."""
+    """Return five significant digits."""
     return f"{value:.5g}"
 
 
@@ -58,7 +58,7 @@ def designs() -> dict[float, paper_accounting.BudgetRecycling]:
 
 
 def best_exact(width: float, epsilon: float) -> BoostedNoise:
-    """The Gaussian kernel and boost of most acceptance by exact accounting, on a grid of 1 % in sigma."""
+    """Return the Gaussian kernel and boost of most acceptance, exactly, on a grid of 1 % in sigma."""
     plain = gaussian_sigma(epsilon, DELTA, 1.0)
     laws = []
     for percent in range(70, 131):
@@ -168,7 +168,7 @@ def budget_recycling() -> Iterator[Figure]:
 
 
 def relative_claim(sigma: float, confidence: float, sensitivity: float) -> tuple[float, BoostedNoise]:
-    """Propositions 1 and 4, as printed, for |y - x| <= 0.1 |x| + 10 and the pair (0, sensitivity)."""
+    """Return Propositions 1 and 4, as printed, for |y - x| <= 0.1 |x| + 10 and the pair (0, sensitivity)."""
     kernel, ratio, offset = Gaussian(sigma), 0.1, 10.0
     region = RelativeRegion(ratio, offset)
     law = BoostedNoise(kernel, region, boost_for(kernel, region, confidence, (0.0, sensitivity)))
@@ -186,7 +186,7 @@ def relative_claim(sigma: float, confidence: float, sensitivity: float) -> tuple
 
 
 def row_normalised(sizes: list[int], epsilon: float, boost_epsilon: float) -> float:
-    """The true epsilon of privacy-boosting's Proposition 7 for categories of these sizes."""
+    """Return the true epsilon of privacy-boosting's Proposition 7 for categories of these sizes."""
     category = np.repeat(np.arange(len(sizes)), sizes)
     scores = np.where(category[:, None] == category, math.exp(epsilon - boost_epsilon), 1.0)
     np.fill_diagonal(scores, math.exp(epsilon))
@@ -314,7 +314,7 @@ def random_scale() -> Iterator[Figure]:
 
 
 def accepted(budget: float, k: int, labels: int) -> float:
-    """Expected GRR reports of epsilon budget / k until the filter refuses; the value is the first label."""
+    """Return expected GRR reports of epsilon budget / k until the filter refuses; the value is label 0."""
     grown = math.exp(budget / k)
     total = grown + labels - 1
     start = (0,) * labels
@@ -342,7 +342,7 @@ def accepted(budget: float, k: int, labels: int) -> float:
 
 
 def stopped_mean(budget: float, k: int) -> float:
-    """Mean of Appendix E's estimate of +1 among -1 and +1: binary responses until the filter refuses."""
+    """Return the mean of Appendix E's estimate of +1: binary responses until the filter refuses."""
     grown = math.exp(budget / k)
     truth, scale = grown / (grown + 1), (grown + 1) / (grown - 1)
     law = np.zeros(2 * k + 1)
@@ -377,7 +377,7 @@ PRINTED = [
 
 
 def health_loss(symbols: tuple[int, ...]) -> tuple[float, float, float]:
-    """The loss of four answers: before any split, proved from above, and reached by two records."""
+    """Return the loss of four answers: before any split, proved from above, and reached by two records."""
     curves = curves_of(list(zip(HEALTH, symbols, strict=True)))
     root = proved = reached = 0.0
     for each in (curves, curves.mirrored()):
@@ -509,7 +509,7 @@ SECTIONS: dict[str, tuple[str, Callable[[], Iterator[Figure]]]] = {
 
 
 def main() -> int:
-    """Runs the sections named on the command line, or all."""
+    """Run the sections named on the command line, or all."""
     words = [word for word in sys.argv[1:] if word != "--table"]
     table = len(words) < len(sys.argv) - 1
     chosen = words or list(SECTIONS)
@@ -527,7 +527,7 @@ def main() -> int:
 
 
 def row(figure: Figure) -> str:
-    """One line of the page's tables."""
+    """Return one line of the page's tables."""
     return "| " + " | ".join(text.replace("|", "\\|") for text in figure) + " |"
 
 

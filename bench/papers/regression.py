@@ -1,4 +1,4 @@
-"""Regressions about nine numbers until one is refused: Pan, sections 6.3 and 6.4. Prints; asserts nothing.
+"""Regressions about nine numbers until one is refused: Pan, sections 6.3 and 6.4.
 
     python bench/papers/regression.py               50 runs of each kind, seeds 0 to 49: a table
     python bench/papers/regression.py --plot out/regression.png
@@ -72,7 +72,7 @@ def run(kind: Kind, seed: int) -> Run:
 
 
 def accepted_within(losses: list[float], budgets: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How many answers it took until the loss first passed each budget, as Pan's figures 1b and 1d count."""
+    """Return the answers until the loss first passed each budget, as Pan's figures 1b and 1d count."""
     highest = np.maximum.accumulate([*losses, np.inf])
     return np.searchsorted(highest, budgets, side="right").astype(float)
 

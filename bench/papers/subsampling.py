@@ -41,7 +41,7 @@ _LEAST_RATE: Final = 1e-4
 
 
 def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
-    """What a mechanism of the sample costs all records: ln(1 + p (e^epsilon - 1)) and p delta.
+    """Return the cost for all records of a mechanism of the sample: ln(1 + p (e^epsilon - 1)) and p delta.
 
     Args:
         epsilon: Of the mechanism, given the sample, >= 0.
@@ -56,7 +56,7 @@ def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
 
 
 def spendable(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
-    """What a mechanism of the sample may cost when all records are to get (epsilon, delta): the inverse.
+    """Return the cost that a mechanism of the sample may have, all records to get (epsilon, delta).
 
     Args:
         epsilon: For all records, >= 0.
@@ -93,7 +93,7 @@ class AggregateQuery:
                 raise ParameterError(f"the {name} of a query must be a positive finite number, got {value!r}")
 
     def sampling_error(self, rate: float) -> float:
-        """Standard deviation of the estimate from the sample alone (budget-recycling-dp Proposition 6).
+        """Return the estimate's standard deviation from the sample alone (budget-recycling-dp Proposition 6).
 
         deviation * sqrt(N (1 - p) / p) for a sum or a count, that over N for an average.
         """
@@ -125,7 +125,7 @@ class SampledNoise:
 
 
 def acceptance(law: BoostedNoise, half_width: float, sampling_error: float) -> float:
-    """Pr(|E + N| <= half_width), E normal of this deviation and N boosted Gaussian noise about 0.
+    """Return Pr(|E + N| <= half_width), E normal of this deviation and N boosted Gaussian noise about 0.
 
     The boosted density is (1 - q) / Z times the kernel everywhere, plus q / Z times it inside the region: the
     first part is a normal probability, the second an integral over the region, by Gauss-Legendre quadrature.
@@ -161,7 +161,7 @@ def acceptance(law: BoostedNoise, half_width: float, sampling_error: float) -> f
 def sampled(
     query: AggregateQuery, half_width: float, *, epsilon: float, delta: float, rate: float
 ) -> SampledNoise:
-    """The boosted Gaussian of most acceptance for one sampling rate, by exact accounting.
+    """Return the boosted Gaussian of most acceptance for one sampling rate, by exact accounting.
 
     Args:
         query: What is estimated.
@@ -194,7 +194,7 @@ def sampled(
 
 
 def best_rate(query: AggregateQuery, half_width: float, *, epsilon: float, delta: float) -> SampledNoise:
-    """The sampling rate of most acceptance, by exact accounting (budget-recycling-dp Algorithm 4).
+    """Return the sampling rate of most acceptance, by exact accounting (budget-recycling-dp Algorithm 4).
 
     A scan over rates from 1 / N (at least 1e-4) to 1, equally spaced in ln p, then golden section about the
     best: the acceptance need not have one peak.
@@ -220,7 +220,7 @@ def _spaced(low: float, high: float, count: int) -> list[float]:
 
 
 def _maximum(score: Callable[[float], float], points: Sequence[float]) -> float:
-    """Where a score is largest: the best of the points, refined between its two neighbours."""
+    """Return the place of the largest score: the best of the points, refined between its neighbours."""
     scores = [score(point) for point in points]
     best = max(range(len(points)), key=scores.__getitem__)
     low, high = points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)]

@@ -14,6 +14,7 @@ GOOD = {
         "Return f, f' (eq. 4 of Pan).",
     ],
     "property": ["The number of inputs.", "K, how many inputs there are."],
+    "value": ["The seconds that it may take. A minute is plenty.", "Seconds between two looks."],
 }
 BAD = [
     ("module", "What the log holds.", "must not begin with 'What'"),
@@ -28,6 +29,8 @@ BAD = [
     ("function", "The digest of a survey.", "must begin with a verb in the imperative, got 'The'"),
     ("class", "Keeps the counts.", "must begin with an article, got 'Keeps'"),
     ("property", "Return the digest.", "must be a noun phrase, got 'Return'"),
+    ("value", "How long it may take. A minute is plenty.", "must not begin with 'How'"),
+    ("value", "The same of all rounds", "must end with a full stop"),
 ]
 
 
@@ -55,6 +58,21 @@ def test_every_kind_of_docstring_is_read_with_its_line() -> None:
     )
     found = docstrings.check(source)
     assert [fault.split(":")[0] for fault in found] == ["1", "3", "6", "8"]
+
+
+def test_strings_after_assignments_are_read_as_docstrings_of_values() -> None:
+    source = (
+        'A = 1\n"""Whether it is one."""\n'
+        "class C:\n"
+        "    x: int = 2\n"
+        '    """How many\n    there are.\n\n    At length.\n    """\n'
+        "    def __init__(self):\n"
+        "        self.y = 3\n"
+        '        """What it holds."""\n'
+        '"""A string after a class belongs to nothing."""\n'
+    )
+    found = docstrings.check(source)
+    assert [fault.split(":")[0] for fault in found] == ["2", "5", "12"]
 
 
 SECTIONS = '''

@@ -1,8 +1,10 @@
-"""The rule for the first line of a docstring, held in every source package by `make check`.
+"""The rule for the first line of a docstring, held in every source package and in bench/ by `make check`.
 
 A first line is one plain sentence. A function's begins with a verb in the imperative ("Return ...",
-"Raise ..."), a class's with an article, and none with a question word or with "The same". What the sections
-Args and Attributes name is there: a field that was renamed would otherwise keep its old name for readers.
+"Raise ..."), a class's with an article, and none with a question word or with "The same". The docstring of a
+constant or an attribute, a string after its assignment, may have several sentences, but begins like the
+others. What the sections Args and Attributes name is there: a field that was renamed would otherwise keep its
+old name for readers.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = next(
     folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists()
 )
-PACKAGES: Final = ("core", "client", "topic", "collector", "aggregator", "deploy")
+PACKAGES: Final = ("core", "client", "topic", "collector", "aggregator", "deploy", "bench")
 
 BANNED: Final = ("What", "Whether", "How", "Where", "Whoever", "Who", "Why", "Which", "The same")
 ARTICLES: Final = frozenset({"A", "An", "The", "One", "Two", "Every", "Any", "All", "Some", "Several"})
@@ -166,6 +169,10 @@ VERBS: Final = frozenset(
         "Watch",
         "Work",
         "Write",
+        "Kill",
+        "Lose",
+        "Measure",
+        "Upload",
         "Yield",
     ]
 )
@@ -180,7 +187,8 @@ def faults(line: str, kind: str) -> Iterator[str]:
 
     Args:
         line: The first line.
-        kind: "module", "class", "property" or "function".
+        kind: "module", "class", "property", "function", or "value" for a constant's or an attribute's, whose
+            first line is its first paragraph.
     """
     first = line.split(maxsplit=1)[0] if line.strip() else ""
     for banned in BANNED:
@@ -188,7 +196,7 @@ def faults(line: str, kind: str) -> Iterator[str]:
             yield f"must not begin with {banned!r}"
     if not line.endswith("."):
         yield "must end with a full stop"
-    if _SECOND_SENTENCE.search(_ABBREVIATION.sub("", line)):
+    if kind != "value" and _SECOND_SENTENCE.search(_ABBREVIATION.sub("", line)):
         yield "must be one sentence"
     word = first.strip(",:;.")
     if kind == "function" and word not in VERBS:
@@ -202,12 +210,26 @@ def faults(line: str, kind: str) -> Iterator[str]:
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
     """Yield the line number, the first line and the kind of every docstring of a module."""
     for node in ast.walk(tree):
+        yield from ((number, line, "value") for number, line in _values(node))
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         text = ast.get_docstring(node)
         if text is None:
             continue
         yield node.body[0].lineno, text.split("\n", 1)[0], _kind(node)
+
+
+def _values(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the line number and the first paragraph of every string that follows an assignment."""
+    body: list[ast.stmt] = getattr(node, "body", None) or []
+    for before, after in pairwise(body if isinstance(body, list) else []):
+        if (
+            isinstance(before, ast.Assign | ast.AnnAssign)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+            and isinstance(after.value.value, str)
+        ):
+            yield after.lineno, " ".join(after.value.value.split("\n\n", 1)[0].split())
 
 
 def _kind(node: ast.AST) -> str:

@@ -16,11 +16,11 @@ from hubbub_aggregator.web.responses import problem
 from hubbub_aggregator.web.snapshot_cache import SnapshotCache
 
 POLL_S = 0.25
-"""How often a stream asks the view for its version: four repaints a second at most, and no wait felt."""
+"""Seconds between two looks of a stream at the view's version: four repaints a second at most."""
 HEARTBEAT_S = 15.0
 """A stream silent this long sends a beat: proxies commonly drop connections after 30 to 60 idle seconds."""
 RETRY_MS = 1500
-"""How long a browser waits before it reconnects a broken stream."""
+"""The time that a browser waits before it reconnects a broken stream."""
 MAX_STREAMS = 256
 """Streams open at once. Each costs a connection and a poll; further pages are told to poll instead."""
 MAX_CLIENT_STREAMS = 32

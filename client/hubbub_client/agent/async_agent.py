@@ -44,7 +44,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 PATIENCE_S: Final = 2.0
-"""What `close` grants an upload under way before it is cut off."""
+"""The seconds that `close` grants an upload under way before it is cut off."""
 
 
 class AsyncAgent:

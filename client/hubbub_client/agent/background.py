@@ -9,7 +9,7 @@ from typing import Final
 from hubbub_client.errors import ClientError, LedgerError
 
 _PATIENCE_S: Final = 2.0
-"""What `stop` grants the thread: enough for any answer, and no host waits longer to exit."""
+"""The seconds that `stop` grants the thread: enough for any answer, and no host waits longer to exit."""
 
 MAX_POLL_S: Final = 7 * 86_400.0
 """A look at the clock once a week; far longer ones are more than a thread can wait for."""

@@ -18,7 +18,7 @@ MAX_SLOTS: Final = 10_000
 opening, whatever it costs, and a survey announces 100,000 of them in 141 bytes."""
 
 MAX_LEDGER_SLOTS: Final = 50_000
-"""The same of all surveys since the last `forget`: some seconds at every opening."""
+"""The most answers of all surveys since the last `forget`: some seconds of reading at every opening."""
 
 MAX_LEDGER_BYTES: Final = 2**26
 """Canonical bytes of all surveys ever joined, which are read at every opening: tens of thousands of ordinary

@@ -24,7 +24,7 @@ from hubbub_client.ledger.schema import make
 from hubbub_client.ledger.transcript import GENESIS
 
 _COMPANIONS: Final = ("-wal", "-journal")
-"""What SQLite keeps beside a database that was not closed: never there before the database is."""
+"""The files that SQLite keeps beside a database that was not closed: never there before the database is."""
 
 MIN_KEY_BYTES: Final = 16
 """A device key shorter than this could be guessed."""

@@ -9,7 +9,7 @@ from hubbub.wire import Outcome
 from hubbub_client.surveys.schedule import Refusal
 
 Fate: TypeAlias = Outcome | Literal["withdrawn"]
-"""What became of a report: what the collector said, or that the survey was left or cancelled before that."""
+"""The outcome of a report: the collector's answer, or that the survey was left or cancelled before it."""
 
 
 @dataclass(frozen=True, slots=True)

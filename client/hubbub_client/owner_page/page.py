@@ -42,7 +42,7 @@ _MAX_FORM_BYTES: Final = 4096
 _Answer: TypeAlias = tuple[HTTPStatus, bytes]
 
 _TIMEOUT_S: Final = 10.0
-"""What one request may take between two reads: it comes from this machine."""
+"""The seconds that a request may take between two reads: it comes from this machine."""
 
 
 class Owned(Protocol):

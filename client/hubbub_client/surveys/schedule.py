@@ -27,10 +27,10 @@ MAX_LISTED: Final = 2**20
 """Inputs of all surveys that are read of one list: 16 MiB of maps, 10,000 surveys of a hundred values."""
 
 LEAST_LISTED: Final = 100
-"""What a small survey counts as: reading takes half a millisecond however few its values are."""
+"""The inputs that a small survey counts as: reading takes half a millisecond however few its values are."""
 
 UNREADABLE: Final = 2**12
-"""What a survey that cannot be read counts as: its size is unknown, and refusing it took time too."""
+"""The inputs that an unreadable survey counts as: its size is unknown, and refusing it took time too."""
 
 _LAST_S: Final = 2.0**53
 """Epoch seconds that a clock never reaches; below, a float tells every second from the next."""

@@ -21,7 +21,7 @@ one that was seen, or another of the same number (rolled_back); no clock to judg
 a year and a day, so that this clock or the signer's is wrong (clock_not_trusted)."""
 
 _SKEW_S: Final = 86_400
-"""How far a device's clock may be behind a list that lives for a whole year."""
+"""The seconds that a device's clock may be behind a list that lives for a whole year."""
 
 
 def pinned(survey_key: str | Iterable[str] | None) -> tuple[bytes, ...]:

@@ -415,4 +415,4 @@ class BlockDivergence:
 
 
 Detail = Literal["pairs", "largest"]
-"""Whether a query's divergence is kept for every pair of values, or its largest stands for all."""
+"""The detail in which a query's divergence is kept: every pair of values, or the largest for all."""

@@ -36,7 +36,7 @@ MAX_BINS: Final = 8 * MAX_SYMBOL_BYTES
 """Cells of a set that a report has room for."""
 
 WORD: Final = 2**32
-"""What a word is drawn below."""
+"""The bound that a word is drawn below."""
 
 _CHUNK: Final = 1 << 19
 """Words or cells handled at a time: their arrays stay within a few MiB."""

@@ -8,7 +8,7 @@ from hubbub.errors import WireError
 from hubbub.numeric.randomness import MAX_TOTAL
 
 SpecValue = int | str | bytes | list[int]
-"""What a description is made of."""
+"""The values that a description is made of."""
 
 
 def check_spec_keys(spec: Mapping[str, object], *keys: str) -> None:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 MAX_SYMBOL_BYTES: Final = 2**15
 
 Symbol = int | bytes
-"""What one answer says: a number, or a packed set."""
+"""The content of one answer: a number, or a packed set."""
 
 
 class SparseColumn(NamedTuple):

@@ -39,10 +39,10 @@ from hubbub.estimation.set_moments import SetMoments
 Floats = NDArray[np.float64]
 
 _POWERS = np.array([1, 2, 1, 2])[:, None]
-"""How sums of h, h^2, h f and h^2 f scale with h."""
+"""The powers of h by which sums of h, h^2, h f and h^2 f scale."""
 
 _CUBES = np.array([1, 2, 3, 1, 2, 3])[:, None]
-"""How sums of h, h^2, h^3, h f, h^2 f and h^3 f scale with h."""
+"""The powers of h by which sums of h, h^2, h^3, h f, h^2 f and h^3 f scale."""
 
 
 @dataclass(frozen=True)

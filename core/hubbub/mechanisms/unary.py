@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 Variant = Literal["optimised", "symmetric"]
 
 COIN: Final = 2**31
-"""What the bits' integers are out of: the product of two of them is a weight, and stays below 2^63."""
+"""The total of the bits' integers: the product of two of them is a weight, and stays below 2^63."""
 
 
 class Unary(SetChannel):

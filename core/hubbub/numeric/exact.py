@@ -21,7 +21,7 @@ MAX_EPSILON: Final = 40.0
 """e^40 is the last round epsilon whose weights still fit a total below 2^63; it protects nobody anyway."""
 
 HEADROOM: Final = 2.0**-36
-"""What a compiled channel leaves of its declared epsilon, so that rounded sums of epsilons still fit."""
+"""The part of its declared epsilon that a compiled channel leaves, so that rounded sums still fit."""
 
 _FRACTION_BITS: Final = 96
 _DIGITS: Final = 80

@@ -19,7 +19,7 @@ __all__ = ["PairSearch"]
 Figure = Callable[[PairLoss], float]
 
 _STARTS: Final = 3
-"""How many of the best pairs of a scan are climbed from."""
+"""The number of best pairs of a scan that are climbed from."""
 
 _STAGES: Final = (0.5, 0.8, 0.95, 0.99, 1.0)
 """Shares of epsilon at which peaks are followed, from wide to narrow."""

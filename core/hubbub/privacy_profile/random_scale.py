@@ -33,7 +33,7 @@ from hubbub.privacy_profile.noise import NEGLIGIBLE, Floats, NoiseKernel, betwee
 __all__ = ["RandomScale", "noise_of"]
 
 _SIGMAS: Final = 10.0
-"""How far above its mean a Gaussian rate is looked for when panels are laid out."""
+"""The distance above its mean up to which a Gaussian rate gets panels."""
 
 _DOUBLINGS: Final = 400
 _BISECTIONS: Final = 52

@@ -25,7 +25,7 @@ from hubbub.wire.frames import Frame
 from hubbub.wire.report import DIGEST_BYTES, MAX_SURVEYS, decode_surveys
 
 DOMAIN: Final = b"hubbub survey list\x00"
-"""What stands before the payload in the signed bytes."""
+"""The bytes before the payload in what is signed."""
 
 MAGIC: Final = "hubbub-survey-list"
 LIST_VERSION: Final = 1

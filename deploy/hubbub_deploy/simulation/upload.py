@@ -33,7 +33,7 @@ FLEET_LIMITS: Final = Limits(gap_s=0.0, base_s=0.05, cap_s=5.0, retry_after_cap_
 """A simulation's patience: the agent's rules with seconds in place of hours."""
 
 _TICK_S: Final = 0.05
-"""How often progress is told; a terminal shows no more."""
+"""The seconds between two lines of progress; a terminal shows no more."""
 
 _JITTER: Final = SystemRandom().random
 

@@ -26,7 +26,7 @@ from hubbub.errors import ParameterError
 
 _RAISES: Final = 50
 _GAP: Final = 5e-4
-"""Where the search ends, as a share of the error: the floor is that much below the best channel, at most."""
+"""The end of the search, as a share of the error: the floor is at most that much below the best channel."""
 
 MOST_READ: Final = 129
 """Inputs with a prior whose programme of readings is solved as it is: two seconds."""

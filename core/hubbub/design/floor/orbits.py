@@ -35,7 +35,7 @@ MAX_ORBITS: Final = 1 << 21
 
 _MANY: Final = 1 << 16
 _MANY_GAP: Final = 1e-6
-"""Where there are many orbits each round takes half a second: the search ends earlier, a little lower."""
+"""The end for many orbits, whose rounds take half a second each: earlier, and a little lower."""
 
 
 @dataclass(frozen=True)

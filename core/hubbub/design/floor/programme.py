@@ -42,7 +42,7 @@ MARGIN: Final = 2.0**-38
 """Share of the terms' absolute sum that covers their rounding: 2^-53 each, in sums of far less than 2^14."""
 
 GAP: Final = 1e-9
-"""Where the search ends: the primal and the dual value agree to this share. It is no part of the proof."""
+"""The end of the search: the primal and the dual value agree to this share. It is no part of the proof."""
 
 _RIDGE: Final = 1e-12
 

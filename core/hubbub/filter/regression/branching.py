@@ -39,7 +39,7 @@ _FLOPS: Final = 2.0**-19
 
 
 _WIDER: Final = 2.0**-40
-"""What a score's interval keeps, of its size, beyond a cut made for another: far more than rounding takes."""
+"""The share of its size that a score's interval keeps beyond a cut made for another: far above rounding."""
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _NEAR: Final = 1e-9
-"""What rounding may move the end of an interval by; only prices depend on it."""
+"""The most that rounding may move the end of an interval by; only Lagrange multipliers depend on it."""
 
 _HALVINGS: Final = 60
 """Bisection of an interval down to the float grid; a tangent that is off by less is no tangent at all."""
