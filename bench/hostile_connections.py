@@ -154,7 +154,7 @@ def honest(folder: str, port: str, seconds: str) -> None:
     def send() -> None:
         while time.monotonic() < ends:
             body, began, count = upload(asked, 1), time.monotonic(), 0
-            # What was begun in time is seen through, so that every report has one fate.
+            # Uploads begun in time are seen through, so that every report has one fate.
             while time.monotonic() < ends + 6 * GIVE_UP_S:
                 count += 1
                 if _sent(int(port), body):

@@ -87,7 +87,7 @@ class _Measured(assignments.Assignment):
         if self.at == self.ends:
             cpu, wall = time.process_time() - self.began[0], time.perf_counter() - self.began[1]
             print(json.dumps({"cpu": cpu, "wall": wall, "group": self.records / self.groups}), flush=True)
-            # What was counted is in Redis; nobody waits for a farewell.
+            # All that was counted is in Redis; nobody waits for a farewell.
             os._exit(0)
         return seek
 

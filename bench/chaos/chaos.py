@@ -225,7 +225,7 @@ def play(  # noqa: PLR0912 - two ways into the log, stage after stage
             world.set_clock(clock_in(stage + 1))
         print(f"  stage {stage}: {time.monotonic() - progress:.0f} s", file=sys.stderr, flush=True)
     world.wait_for(lambda: not world.lag(), "the last record")
-    # What the dashboard shows last is everything.
+    # The dashboard's last view is everything.
     ends = tuple(world.log.end(partition) for partition in range(PARTITIONS))
     world.wait_for(lambda: bool(world.view.cuts) and world.view.cuts[-1][0] == ends, "the last cut")
     world.look()

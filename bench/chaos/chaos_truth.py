@@ -166,7 +166,7 @@ class Crowd:
             mine = numbers[self.partition[numbers] == partition]
             for place, part in enumerate(np.array_split(mine, max(1, len(mine) // RECORD_REPORTS))):
                 segments = list(self._segments(part))
-                # What a gateway refused, of a round that it knows and of none; a survey that nobody knows.
+                # Refusals of a gateway, of a round that it knows and of none; a survey that nobody knows.
                 segments.append(_refusals(SURVEYS[0].digest, NO_ROUND, invalid=1))
                 refused = {"late": 1, "early": 2, "invalid": 3, "over_quota": 4}
                 segments.append(_refusals(SURVEYS[place % 2].digest, min(stage, ROUNDS - 1), **refused))

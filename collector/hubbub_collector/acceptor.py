@@ -11,7 +11,7 @@ from typing import Final
 
 # In one turn of the event loop, so that connections that are there get theirs.
 _PER_TURN: Final = 128
-# Where no file is left, each new attempt would fail at once.
+# If no file is left, each new attempt would fail at once.
 _PAUSE_S: Final = 1.0
 _NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -66,6 +66,6 @@ class Acceptor:
             task.add_done_callback(self._tasks.discard)
 
     async def _connect(self, connection: socket.socket) -> None:
-        # Whoever has gone meanwhile is no fault of this process.
+        # A sender that has gone meanwhile is no fault of this process.
         with contextlib.suppress(OSError):
             await self._loop.connect_accepted_socket(self._protocol, connection)

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
-# Where bytes may still come that nobody will read, the connection ends with the answer.
+# If bytes may still come that nobody will read, the connection ends with the answer.
 _CLOSE: Final[Headers] = ((b"connection", b"close"),)
 # A Content-Length of more digits is no length, and is not turned into a number.
 _LENGTH_DIGITS: Final = 18
@@ -44,7 +44,7 @@ class Bodies:
     def __init__(self, limit: int, timeout_s: float) -> None:
         self._limit, self._timeout_s = limit, timeout_s
         self._loop = asyncio.get_running_loop()
-        # Who reads, and until when. All get the same time, so who began first is due first.
+        # Readers, and their deadlines. All get the same time, so the first to begin is due first.
         self._due: dict[asyncio.Task[Any], float] = {}
         self._timer: asyncio.TimerHandle | None = None
 

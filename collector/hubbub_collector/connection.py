@@ -26,7 +26,7 @@ MAX_OVERHEAD_BYTES: Final = 64 * 2**10
 # too. Clients send ten, browsers twenty.
 MAX_HEADERS: Final = 128
 _HEADER_BYTES: Final = 150
-# What the parser is given at once: what it makes of so little is bounded before it is looked at.
+# Bytes for the parser at once: the events of so few are bounded before they are looked at.
 _SLICE_BYTES: Final = 16 * 2**10
 # Requests that wait behind one that is being answered. Browsers and devices send one at a time.
 MAX_QUEUED: Final = 4
@@ -248,7 +248,7 @@ class Connection(HttpToolsProtocol):
             self._held = size
             self._all.hold(self, size)
 
-    # What the parser says
+    # The parser's events
 
     def on_message_begin(self) -> None:
         """Begin a request, and count from here."""

@@ -161,7 +161,7 @@ class Gateway:
         if writer is None or bodies is None:
             raise RuntimeError("the gateway must be running to take uploads")
         announced = bodies.announced(scope)
-        # What is full is said before a body is read; but room is taken by what has come, not by what was
+        # A full store is said before a body is read; but room is taken by what has come, not by what was
         # announced: else whoever announces much and sends nothing keeps everybody out.
         if not self._bytes.has_room(self._settings.max_upload_bytes if announced is None else announced):
             raise self._full()

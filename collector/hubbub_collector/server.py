@@ -18,7 +18,7 @@ from hubbub_collector.connections import Connections, connections_to_be_had
 from hubbub_collector.settings import GatewaySettings
 
 _LOG = logging.getLogger("hubbub.collector.connections")
-# What one connection may hold of a request that is not complete: there is always room for one.
+# Bytes of an incomplete request per connection: there is always room for one.
 _ONE_REQUEST_BYTES: Final = 2**20
 # New objects between two looks for cycles: a few hundred uploads that wait for one batch stay below it.
 _OBJECTS_PER_LOOK: Final = 20_000

@@ -228,7 +228,7 @@ def dashboard(
                     fleet=fleet,
                 )
 
-        # What is wrong from the outset should be seen by who starts it.
+        # A fault from the outset should be seen by the person who starts it.
         try:
             with attempt():
                 pass

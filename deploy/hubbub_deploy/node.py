@@ -173,7 +173,7 @@ def serve(
 
         def count(stop: threading.Event) -> None:
             worker.run(stop)
-            # What was acknowledged last is counted before the files close; a kill here loses nothing.
+            # The last acknowledged reports are counted before the files close; a kill here loses nothing.
             while worker.step():
                 pass
 

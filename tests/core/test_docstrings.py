@@ -75,6 +75,11 @@ def test_strings_after_assignments_are_read_as_docstrings_of_values() -> None:
     assert [fault.split(":")[0] for fault in found] == ["2", "5", "12"]
 
 
+def test_a_comment_begins_with_no_question_word() -> None:
+    source = "# What is left.\nx = 1\n    # It is kept.\n    # Which is why.\ny = 'a'  # Where it was\n"
+    assert list(docstrings.comments(source)) == [(1, "# What is left.")]
+
+
 SECTIONS = '''
 class Box:
     """A box.

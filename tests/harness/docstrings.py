@@ -4,7 +4,7 @@ A first line is one plain sentence. A function's begins with a verb in the imper
 "Raise ..."), a class's with an article, and none with a question word or with "The same". The docstring of a
 constant or an attribute, a string after its assignment, may have several sentences, but begins like the
 others. What the sections Args and Attributes name is there: a field that was renamed would otherwise keep its
-old name for readers.
+old name for readers. No comment begins with a question word either.
 """
 
 from __future__ import annotations
@@ -276,13 +276,28 @@ def _names(node: ast.ClassDef) -> set[str]:
     return names
 
 
+_COMMENT: Final = re.compile(rf"^ *# (?:{'|'.join(BANNED)})\b.*")
+
+
+def comments(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line number and the text of every comment that begins as no docstring may."""
+    before = ""
+    for number, line in enumerate(source.splitlines(), 1):
+        if _COMMENT.match(line) and not before.lstrip().startswith("#"):
+            yield number, line.strip()
+        before = line
+
+
 def check(source: str) -> list[str]:
-    """Return the faults of a module's docstrings, each with its line."""
+    """Return the faults of a module's docstrings and comments, each with its line."""
     tree = ast.parse(source)
     found = [
         f"{number}: {fault}: {line!r}"
         for number, line, kind in docstrings(tree)
         for fault in faults(line, kind)
+    ]
+    found += [
+        f"{number}: a comment begins with a question word: {line!r}" for number, line in comments(source)
     ]
     return found + [
         f"{number}: a section names what is not there: {name!r}" for number, name in strangers(tree)

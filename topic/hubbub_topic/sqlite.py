@@ -112,7 +112,7 @@ class SqliteLog:
                 f"log {self._path} must lie on a file system that carries a write-ahead log, got mode {mode}"
             )
         con.execute("PRAGMA synchronous = FULL")
-        # Where fsync does not reach the platter (macOS), ask for the flush that does; elsewhere no effect.
+        # If fsync does not reach the platter (macOS), ask for the flush that does; elsewhere no effect.
         con.execute("PRAGMA fullfsync = ON")
         con.execute("PRAGMA checkpoint_fullfsync = ON")
         if fresh and partitions is not None:

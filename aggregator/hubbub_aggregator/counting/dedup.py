@@ -49,7 +49,7 @@ _MIX: Final = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
 
 # Slots that are compared at a time: a cache line. Eight booleans then read as one 64-bit integer.
 _BUCKET: Final = 8
-# What is moved at a time when a table grows: a 64th of it.
+# Slots moved at a time when a table grows: a 64th of it.
 _SHARD_BITS: Final = 6
 _SPLIT_BUCKETS: Final = 1 << 13
 # At seven tenths full an absent key costs a bucket and a half on average; half full is 16 bytes a key.
@@ -59,7 +59,7 @@ _MIN_BUCKETS: Final = 8
 # Buckets behind a shard's last: keys pushed past it go there instead of wrapping round, which keeps buckets
 # in order; at this load one in 10^27 shards needs more.
 _SLACK: Final = 16
-# What so many look-ups gather stays in a second-level cache until it is compared: 256 KB.
+# So many look-ups gather 256 KB, which stay in a second-level cache until they are compared.
 _AT_ONCE: Final = 1 << 12
 
 Keys = NDArray[np.uint64]

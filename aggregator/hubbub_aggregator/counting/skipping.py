@@ -75,7 +75,7 @@ def _applied(partition: int, state: PartitionState, records: Sequence[tuple[int,
         raise
     except Exception as error:
         if len(records) > 1:
-            # What comes before the record that fails is counted; then it is alone, and can be named.
+            # Records before the one that fails are counted; then it is alone, and can be named.
             return _applied(partition, state, records[: len(records) // 2])
         at = records[0][0]
         raise Unappliable(

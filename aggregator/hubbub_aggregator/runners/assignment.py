@@ -20,7 +20,7 @@ from hubbub_aggregator.counting.skipping import Skips, next_change
 from hubbub_aggregator.errors import AggregatorError, Ahead, Gap, Lost, Superseded
 from hubbub_aggregator.stores.store import Store
 
-# What was fetched before a rebalance is worked off in less; a record that was lost never comes.
+# Records fetched before a rebalance are worked off in less; a lost record never comes.
 GAP_PATIENCE_S: Final = 10.0
 
 
@@ -199,7 +199,7 @@ class Assignment:
             for partition, offset in offsets.items():
                 self._check_log(partition, offset)
         except AggregatorError:
-            # What became of a partition that was let go of meanwhile is for others to see.
+            # The fate of a partition that was revoked meanwhile is for others to see.
             if generation == self._generation:
                 raise
 

@@ -38,7 +38,7 @@ from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.stores.store import Store
 from hubbub_topic import Log
 
-# What is fetched at a time: so many records or bytes of all partitions together, or whatever has come in a
+# Fetched at a time: so many records or bytes of all partitions together, or whatever has come in a
 # twentieth of a second after the first. Twice as many fit no cache: each report costs as much, or more.
 DEFAULT_GROUP_RECORDS: Final = 128
 _GROUP_BYTES: Final = 4 * 2**20
@@ -300,7 +300,7 @@ def create_app(
                     try:
                         await app.consumer.seek_wait({place: seek.offset})
                     except Exception as error:
-                        # Whoever has the partition after a rebalance reads on from where the store says.
+                        # The next owner of the partition reads on from where the store says.
                         if not isinstance(error, IllegalStateError) and assignment.generation == generation:
                             raise
                 yield len(group)
@@ -308,7 +308,7 @@ def create_app(
             _end()
 
     async def let_go(*_: object, **__: object) -> None:
-        # What still waits in buffers belongs to others as soon as this returns.
+        # Records still in buffers belong to others as soon as this returns.
         assignment.revoke()
 
     async def verify() -> None:

@@ -75,7 +75,7 @@ class Publication:
         self._fleet = fleet or FleetStatement()
         self._estimators: dict[bytes, AnyEstimator] = {}
         self._gates: dict[RoundKey, PublicationGate] = gates.load_gates()
-        # What is released is looked at no more, however many rounds there have been.
+        # Released rounds are looked at no more, however many there have been.
         self._released: dict[RoundKey, Document] = {}
         # The most reports of any round released, by digest.
         self._most: dict[bytes, int] = {}
@@ -85,7 +85,7 @@ class Publication:
             for key, known in state.rounds.items()
             if _is_answered(known)
         }
-        # What the open rounds show, and those of them that may show something else by now.
+        # The views of open rounds, and the rounds that may show something else by now.
         self._provisional: dict[RoundKey, Document] = {}
         self._changed = set(self._open)
         # A seal that was applied before the last stop may wait for its release.

@@ -18,9 +18,9 @@ from hubbub_aggregator.stores.store import SharedStore
 from hubbub_aggregator.web.view import LiveView
 from hubbub_topic import Log
 
-# How often the store is asked: a page that is a quarter of a second behind looks live.
+# Seconds between two looks at the store: a page a quarter of a second behind looks live.
 _POLL_S: Final = 0.25
-# How many steps, a second's worth, pass before the store is verified and each partition's end asked for.
+# Steps, a second's worth, before the store is verified and each partition's end asked for.
 _QUIET_STEPS: Final = 4
 
 

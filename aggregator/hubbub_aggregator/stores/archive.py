@@ -60,7 +60,7 @@ class SqliteArchive:
             if version == 1:
                 version = self._add_checksums()
             if version == SCHEMA_VERSION:
-                # Whoever is opening it at this moment does the same; the file remembers.
+                # Another process that opens it now does the same; the file remembers.
                 with suppress(sqlite3.OperationalError):
                     self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")

@@ -58,7 +58,7 @@ _ARCHIVED: Final = b"archived"
 _BLOCKS: Final = 256
 # A load that other writers keep overtaking gives up: there should be none.
 _LOAD_ATTEMPTS: Final = 3
-# Who watches looks four times a second; past this another one may take over.
+# A publisher looks four times a second; past this another one may take over.
 LEASE_S: Final = 10.0
 
 

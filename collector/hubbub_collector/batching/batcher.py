@@ -22,7 +22,7 @@ from hubbub_collector.admission import Key, Verdict
 # In a record, at most: everything of a segment but its columns; a report's id; a symbol that is a number.
 _SEGMENT_BYTES: Final = 80
 _NUMBER_BYTES: Final = 4
-# What one report may add to a batch whose symbol is a number.
+# Bytes that one report may add to a batch if its symbol is a number.
 LARGEST_ROW: Final = _SEGMENT_BYTES + ID_BYTES + _NUMBER_BYTES
 
 MOST_SEGMENTS: Final = 4096
@@ -71,7 +71,7 @@ class Batch:
         self, partitions: int, target_partitions: Callable[[Key | None], range] | None = None
     ) -> None:
         self._target_partitions = target_partitions or (lambda _: range(partitions))
-        # What belongs to no survey is under None, and unknown.
+        # Reports of no known survey are under None, and unknown.
         self._columns: dict[Key | None, _Column] = {}
         self._without_id = 0
         self._minute = 0

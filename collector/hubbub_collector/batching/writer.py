@@ -184,7 +184,7 @@ class Writer:
                 continue
             await self._linger(self._queue[0])
             pending = self._queue.popleft()
-            # Where all that waits fits into one batch, no work is saved by refusing it.
+            # If all that waits fits into one batch, no work is saved by refusing it.
             more_waits = pending is not self._open
             if not more_waits:
                 self._open = None

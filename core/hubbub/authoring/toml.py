@@ -137,7 +137,7 @@ def parse(text: str, file: str) -> Declared:
     asked = _asked(rules, top, forms[name].terms if name in forms else ())
     epsilon = rules.epsilon(top.get("epsilon"))
     quota = top.get("quota", None)
-    # What is cheap to check is checked before what is costly to compile.
+    # Cheap checks come before the costly compiling.
     terms = {
         "id": rules.identifier("id", top.get("id")),
         "version": rules.integer("version", top.get("version"), 1, MAX_VERSION),

@@ -121,7 +121,7 @@ class Channel(ABC):
             ParameterError: If a value is not an integer or out of range; the message does not repeat it.
         """
 
-    # What a design asks of a channel, whatever its type.
+    # The questions of a design to a channel of any type.
 
     tells_inputs: ClassVar[bool] = True
     """False if it tells some inputs apart by their category only: a cross table has other margins."""
@@ -164,7 +164,7 @@ class Channel(ABC):
         del share
         raise ParameterError(f"a channel must have a cover law, got {type(self).__name__}")
 
-    # What a server does with reports, whatever their type.
+    # The work of a server on reports of any type.
 
     @property
     @abstractmethod

@@ -49,7 +49,7 @@ class FiniteChannel(Channel):
         self._uniform = UniformInteger(total)
         self._symbol_dtype = np.min_scalar_type(outputs - 1)
 
-    # What each kind of channel defines.
+    # Each kind of channel defines these.
 
     @abstractmethod
     def weight(self, x: int, y: int) -> int:
@@ -70,7 +70,7 @@ class FiniteChannel(Channel):
     def select_many(self, values: NDArray[np.integer[Any]], draws: Words, out: Symbols) -> None:
         """Write `select(values[i], draws[i])` to out[i] for every i; all of shape (n,)."""
 
-    # What follows from it for all of them.
+    # The rest follows for all of them.
 
     def with_dummy_reports(self, share: Fraction) -> FiniteChannel:  # noqa: D102 - inherited
         limit = (MAX_TOTAL - 1) // (share.denominator * self.outputs)

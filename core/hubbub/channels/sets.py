@@ -121,7 +121,7 @@ class SetChannel(Channel):
     def widest_symbol(self) -> bytes:  # noqa: D102 - inherited
         return bytes(self.width)
 
-    # What each kind of set channel defines.
+    # Each kind of set channel defines these.
 
     @property
     @abstractmethod
@@ -152,7 +152,7 @@ class SetChannel(Channel):
         is False throughout.
         """
 
-    # What follows from it for all of them.
+    # The rest follows for all of them.
 
     @overload
     def perturb(self, values: int, *, source: Source = SYSTEM) -> bytes: ...

@@ -191,7 +191,7 @@ class TreeEstimator:
             return n * n * tree.variance(functional, shares, sizes, n)
 
         def at_least(found: float, functional: Floats) -> float:
-            # What the devices' own spread adds to the variance is the mean square of the scores.
+            # The devices' own spread adds the mean square of the scores to the variance.
             return max(found, LEAST * (found + n * float((functional**2 * values).sum())))
 
         total, answered = (float(n * (part * values).sum()) for part in (numbers.unit, numbers.answered))

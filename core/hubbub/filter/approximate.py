@@ -225,7 +225,7 @@ class ApproximateFilter:
         """
         if self._phase == "advanced":
             squares = self._squares + sum(_largest(query) ** 2 for query in queries)
-            # Whether it fits or not, it must be a schedule that could be asked.
+            # Fitting or not, it must be a schedule that could be asked.
             tickets = self._account.reserve_all(queries) if squares <= self._room else None
             if tickets is not None:
                 self._squares = squares

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from hubbub.errors import ParameterError
 
-# What a log may have in all topics together; far more than a broker bears.
+# Partitions of a log in all topics together; far more than a broker bears.
 MAX_PARTITIONS: Final = 100_000
 
 

@@ -27,7 +27,7 @@ REFUSALS: Final = ("invalid", "early", "late", "over_quota")
 # All tallies of a record together, kept reports included: more than any gateway judges in a batch, and four
 # million such records in a partition still add up to what every reader holds exactly, JavaScript included.
 MAX_TALLIES: Final = 2**31
-# Whoever counts saves a record at once, and a round of it takes the store some 65 us in which it answers
+# A counter saves a record at once, and a round of it takes the store some 65 us in which it answers
 # nobody else: a second for so many. No gateway's batch of the usual size can have as many.
 MAX_SEGMENTS: Final = 2**14
 # Minutes since 1970 that fit 32 bits: the year 10136.

@@ -57,7 +57,7 @@ SHORT_REPORT: Final = np.dtype(
     ]
 )
 _SHORT_REPORT: Final = SHORT_REPORT.itemsize
-# The same where they are larger numbers: not as they are sent, but side by side all the same.
+# A wide row, for larger numbers: not as they are sent, but side by side all the same.
 WIDE_REPORT: Final = np.dtype(
     [("digest", "u1", DIGEST_BYTES), ("id", "u1", ID_BYTES), ("round", ">u4"), ("symbol", ">u4")]
 )

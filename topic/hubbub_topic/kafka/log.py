@@ -28,7 +28,7 @@ DEFAULT_REBUILD_S: Final = 7 * 86_400
 DEFAULT_IDENTITY_S: Final = 10.0
 # One read returns at most this much (and at least one record), so that a reader's memory is bounded.
 MAX_READ_BYTES: Final = 8 * 2**20
-# What keys in the metadata topic begin with, after the identity.
+# Keys in the metadata topic begin with this, after the identity.
 _SURVEY: Final = b"survey/"
 _OTHER: Final = b"note/"
 _MAX_OFFSET: Final = 2**63
@@ -79,7 +79,7 @@ class KafkaLog:
                 f"topic {topic} has {found.partitions} partitions, which never changes; got {partitions}"
             )
         self._identity, self._partitions = found.identity, found.partitions
-        # How many there are, where that was warned of.
+        # The number of partitions, once it was warned of.
         self._ignored = 0
         # The companion may have served a topic of this name before.
         self._prefix = self._identity.encode() + b"/"

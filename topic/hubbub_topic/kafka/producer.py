@@ -55,7 +55,7 @@ class RecordProducer:
             "linger.ms": 0,
             "message.max.bytes": MAX_RECORD_BYTES,
             "message.timeout.ms": int(1000 * delivery_timeout_s),
-            # What waits here is bounded: batches are appended one by one, so this is never reached.
+            # The queue here is bounded: batches are appended one by one, so this is never reached.
             "queue.buffering.max.kbytes": 65_536,
         }
         self._lock = threading.Lock()

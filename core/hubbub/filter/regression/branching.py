@@ -318,7 +318,7 @@ class BranchAndBound:
             gradient = slope @ slopes + weight * (1.0 / (1.0 + z) - 1.0 / (1.0 - z))
             curvature = (slopes.T * -bend) @ slopes
             curvature.flat[:: z.size + 1] += weight * ((1.0 + z) ** -2 + (1.0 - z) ** -2)
-            # Where scores do not see a direction, rounding may leave the matrix singular: a ridge keeps it
+            # In a direction that no score sees, rounding may leave the matrix singular: a ridge keeps it
             # whole.
             curvature.flat[:: z.size + 1] += 1e-13 * curvature.trace()
             try:

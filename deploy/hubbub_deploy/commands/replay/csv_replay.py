@@ -33,7 +33,7 @@ from hubbub_deploy.extras import missing
 from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator
 
 PARTITIONS: Final = 4
-# What a busy gateway writes into one partition in one linger.
+# The reports that a busy gateway writes into one partition in one linger.
 BATCH_REPORTS: Final = 1_000
 _MISSING: Final = frozenset({"", "?", "NA", "nan", "NaN", "null"})
 

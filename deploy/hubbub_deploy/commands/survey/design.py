@@ -81,7 +81,7 @@ class SurveyDesign:
         asked = None if objective is None else Objective(objective, within=within)
         coin = float(parameters.pop("participation", 1.0))
         if survey.choice is not None:
-            # What the survey was compiled with, seen through the objective asked for now.
+            # The survey's own mechanism, seen through the objective asked for now.
             asked = asked or _objective(parameters)
             name, parameters = survey.choice.mechanism, dict(survey.choice.parameters)
         workload = Workload.of_survey(survey, objective=asked, participation=coin)
