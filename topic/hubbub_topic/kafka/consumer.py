@@ -82,7 +82,7 @@ def consumer(bootstrap: str) -> Consumer:
             # Asked for by the library, used by nobody: partitions are assigned by hand.
             "group.id": "hubbub-reader",
             "enable.auto.commit": False,
-            # Only records that all copies have are read, as aggregators do. The default stops before the first
+            # Records that all copies have are read, as aggregators do. The default stops before the first
             # transaction that somebody leaves open: such a log would end before what is counted already.
             "isolation.level": "read_uncommitted",
             # An offset that is no longer there is an error, never silently another one.
