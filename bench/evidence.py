@@ -55,7 +55,7 @@ RUNS = {
     "memory": Run("bench/memory.py", "the memory of an aggregator over 120 rounds"),
     "numeric": Run("bench/papers/numeric.py", "the variance of a number's mean, by mechanism", markdown=True),
     "overload": Run("bench/overload.py", "four times a slowed capacity, and who comes after it"),
-    "overload-full": Run("bench/overload.py --full --seconds 60", "as much as the generator reaches"),
+    "overload-full": Run("bench/overload.py --full", "as much as the generator reaches"),
     "papers": Run("bench/papers/papers.py", "what the papers claim beside what is exact"),
     "regression": Run("bench/papers/regression.py", "regressions about nine numbers until one is refused"),
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),

@@ -55,6 +55,10 @@ from hubbub.numeric.randomness import Words
 if TYPE_CHECKING:
     from hubbub.design.workload import Workload
 
+MAX_COMPARED: Final = 2**23
+"""Cells of the pool, times categories of several values, for which a designer weighs it: what a category adds
+up to is summed over every cell, some 10 s for so many. Whoever names the mechanism gets it at any size."""
+
 
 class LocalHashing(FiniteChannel):
     """A channel that sends a seed and a cell: symbol s q + y.
@@ -250,9 +254,19 @@ def _trial(workload: Workload, inputs: int, parameters: Parameters, simplicity: 
         buckets: Parameters = {"buckets": cast(LocalHashing, channel).pool.buckets}
         return buckets | parameters if "points" in parameters else parameters | buckets
 
+    def build() -> LocalHashing:
+        channel = local_hashing(inputs, epsilon=workload.epsilon)
+        several = 0 if "reading" in parameters else np.count_nonzero(np.asarray(workload.sizes) > 1)
+        if (cells := several * channel.outputs) > MAX_COMPARED:
+            raise ParameterError(
+                f"local hashing must have at most {MAX_COMPARED} cells of categories to be compared, "
+                f"got {cells}"
+            )
+        return channel
+
     return Trial(
         parameters,
-        lambda: local_hashing(inputs, epsilon=workload.epsilon),
+        build,
         simplicity,
         by_category="reading" in parameters,
         told=told,
