@@ -21,6 +21,7 @@ from surveys import ACTIVITY, AGE_BY_SEX, START_S
 
 from hubbub import Survey
 from hubbub.survey import SurveyList, open_signed, public_key, public_text
+from hubbub_aggregator.release import METHOD, Method
 from hubbub_aggregator.runners.embedded import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
@@ -29,6 +30,10 @@ from hubbub_aggregator.stores.store import Store
 from hubbub_aggregator.web.view import LiveView
 from hubbub_client import Agent, ListRefused
 from hubbub_client.upload.transport import Response
+from hubbub_deploy.cluster import ARCHIVE_FILE
+from hubbub_deploy.commands.replay import log_replay
+from hubbub_deploy.commands.replay.log_replay import LogReplaySettings
+from hubbub_deploy.node import LOG_FILE
 from hubbub_topic import SqliteLog
 
 THEN = Path(__file__).parents[1] / "golden" / "before-house"
@@ -57,10 +62,10 @@ def releases(name: str) -> dict[str, str]:
     return json.loads((THEN / "releases.json").read_text())[name]
 
 
-def run(log: SqliteLog, store: Store, path: Path, now_s: float) -> dict[str, str]:
+def run(log: SqliteLog, store: Store, path: Path, now_s: float, method: Method = 1) -> dict[str, str]:
     """Count, seal and release all that is due; return the archive's bytes by round."""
     archive = SqliteArchive(path)
-    worker = Worker(log, store, archive=archive, view=LiveView(), clock=lambda: now_s)
+    worker = Worker(log, store, archive=archive, view=LiveView(), clock=lambda: now_s, method=method)
     while worker.step() or not worker.is_caught_up:
         pass
     found = {f"{key[0].hex()}-{key[1]}": archive.get(key).decode() for key in archive.rounds()}
@@ -79,6 +84,26 @@ def test_what_was_released_then_is_served_and_what_follows_has_the_same_bytes(fo
     store.close()
     assert later == releases("later")
     assert len(later) == 8 == 2 * len(releases("then"))  # four surveys of every form
+
+
+def test_rounds_released_later_have_the_present_method_and_all_are_recomputed_by_their_own(
+    folder, log, capsys
+):
+    store = sqlite_store(folder / "store.db", log)
+    later = run(log, store, folder / "archive.db", START_S + 3 * DAY_S, method=METHOD)
+    store.close()
+    then = releases("then")
+    assert {name: later[name] for name in then} == then
+    assert [json.loads(later[name]).get("method") for name in sorted(later)] == [None, METHOD] * 4
+    log.close()  # so that the file holds everything
+    shutil.copy(folder / "log.db", folder / LOG_FILE)
+    shutil.copy(folder / "archive.db", folder / ARCHIVE_FILE)
+    assert log_replay.run(LogReplaySettings(source=str(folder))) == 0
+    assert capsys.readouterr().out.count("the same bytes") == 8
+    # Control: by one method alone, half of them are others.
+    states, layout = log_replay.counted(str(folder))
+    found = log_replay.releases(states, {survey.digest: survey for survey in SURVEYS}, layout)
+    assert sum(data.decode() in later.values() for data in found.values()) == 4
 
 
 def test_the_log_counted_anew_gives_the_same_state_and_the_same_releases(folder, log):

@@ -52,8 +52,10 @@ COLUMNS: Final = (
     TableColumn("high", "DOUBLE", "the upper end of a raw estimate's interval"),
     TableColumn("level", "DOUBLE", "the confidence of the interval"),
     TableColumn("bias_bound", "DOUBLE", "the most that those who are absent can make of it"),
-    TableColumn("poison_margin", "DOUBLE", "forged reports that would move it out of its interval"),
+    TableColumn("poison_margin", "DOUBLE", "forged reports that would move it by its margin of error"),
     TableColumn("epsilon", "DOUBLE", "the certified epsilon of one report"),
+    TableColumn("simultaneous_low", "DOUBLE", "the lower end of its band with all of its kind"),
+    TableColumn("simultaneous_high", "DOUBLE", "the upper end of its band with all of its kind"),
 )
 
 
@@ -112,6 +114,8 @@ def _estimate(kind: str, cell: Document, document: Document) -> Row:
         "standard_error": cell.get("error"),
         "low": cell.get("low"),
         "high": cell.get("high"),
+        "simultaneous_low": cell.get("simultaneous_low"),
+        "simultaneous_high": cell.get("simultaneous_high"),
         "level": document.get("level"),
     }
 

@@ -6,12 +6,13 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_aggregator.release.enrolment import FleetStatement
+    from hubbub_aggregator.release.estimates import METHOD, METHODS, Method, no_estimates
     from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
     from hubbub_aggregator.release.round_release import (
         Document,
         Release,
         canonical_bytes,
-        no_estimates,
+        method_of,
         release,
         same_facts,
         sum_counts,
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_GRACE_S",
+    "METHOD",
+    "METHODS",
     "AcceptedCounts",
     "AgreedClock",
     "Document",
     "FleetStatement",
+    "Method",
     "PublicationGate",
     "Release",
     "Sealer",
@@ -33,6 +37,7 @@ __all__ = [
     "advance",
     "canonical_bytes",
     "due",
+    "method_of",
     "no_estimates",
     "release",
     "same_facts",
@@ -44,6 +49,12 @@ attach(
     __name__,
     {
         "hubbub_aggregator.release.enrolment": ("FleetStatement",),
+        "hubbub_aggregator.release.estimates": (
+            "METHOD",
+            "METHODS",
+            "Method",
+            "no_estimates",
+        ),
         "hubbub_aggregator.release.provisional": (
             "PublicationGate",
             "AcceptedCounts",
@@ -53,7 +64,7 @@ attach(
             "Document",
             "Release",
             "canonical_bytes",
-            "no_estimates",
+            "method_of",
             "release",
             "same_facts",
             "sum_counts",

@@ -2,7 +2,8 @@
 
 A release holds the raw unbiased estimates with errors and intervals, a consistent view, the exact epsilon,
 the cut (the seal's offset in every partition), the accounting up to it, and what is lost for good. Below the
-survey's minimum cohort it holds no estimates.
+survey's minimum cohort it holds no estimates. Its `method` says how its intervals were made (see
+`estimates`); a release without one is of method 1, and has the same bytes again if that is asked for.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.estimation import Estimate
 from hubbub.survey import AnyEstimator, Survey
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey
 from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.errors import AccountingError
 from hubbub_aggregator.release.enrolment import RoundEnrolment
+from hubbub_aggregator.release.estimates import METHOD, METHODS, Method, estimates, no_estimates
 from hubbub_aggregator.release.provisional import AcceptedCounts
 
 LEVEL: Final = 0.95
@@ -61,14 +62,16 @@ class Release:
         """True if there are too few devices to publish anything but the accounting."""
         return self.tally.n < max(self.survey.minimum_cohort, 1)
 
-    def document(self, estimator: AnyEstimator | None = None) -> Document:
+    def document(self, estimator: AnyEstimator | None = None, *, method: Method = METHOD) -> Document:
         """Return the release as JSON types, in the shape that `view` describes (without as_of).
 
         Args:
             estimator: The survey's estimator, where it is at hand: building it may cost more than using it.
+            method: How intervals and errors are made; that of an archived release gives its bytes again.
         """
         survey = self.survey
-        document: Document = {
+        document: Document = {} if method == 1 else {"method": method}
+        document |= {
             "survey": {
                 "id": survey.id,
                 "version": survey.version,
@@ -85,12 +88,13 @@ class Release:
             "epsilon": {"declared": survey.epsilon, "certified": survey.channel.epsilon},
             "devices": self.tally.n,
             "level": LEVEL,
-            **no_estimates(),
+            **no_estimates(method),
             "suppressed": self.is_suppressed,
             "enrolment": None,
         }
         if not self.is_suppressed:
-            document.update(_estimates(survey, self.tally, estimator or survey.estimator()))
+            estimate = (estimator or survey.estimator())(self.tally.counts, self.tally.n)
+            document.update(estimates(survey, estimate, level=LEVEL, method=method))
         if self.enrolment is not None:
             document["enrolment"] = self.enrolment.document(document["values"], document["categories"])
         return document
@@ -139,6 +143,21 @@ def release(survey: Survey, number: int, states: Mapping[int, PartitionState]) -
     return Release(survey, number, "sealed", *gathered, lost_of(survey, number, states))
 
 
+def method_of(document: Document) -> Method:
+    """Return the method of a release, of whatever age.
+
+    Raises:
+        ParameterError: If it is one that this version does not know.
+    """
+    method = document.get("method", 1)
+    if method not in METHODS:
+        raise ParameterError(
+            f"a release's method must be one of {', '.join(map(str, METHODS))}, got {method!r}"
+        )
+    known: Method = method
+    return known
+
+
 def same_facts(one: Document, other: Document) -> bool:
     """Return whether two releases of a round say the same, however each is rendered.
 
@@ -164,17 +183,6 @@ def _same_cells(one: list[Document], other: list[Document]) -> bool:
     )
 
 
-def no_estimates() -> Document:
-    """Return the estimates of a round that shows none: the keys that `_estimates` fills, each empty."""
-    return {
-        "values": [],
-        "categories": [],
-        "mean": None,
-        "consistent": {"values": [], "categories": []},
-        "poison_margin": None,
-    }
-
-
 def canonical_bytes(document: Document) -> bytes:
     """Return the one encoding of a document: sorted keys, shortest exact floats, UTF-8, no spaces."""
     text = json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -193,71 +201,3 @@ def sum_counts(columns: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
 def timestamp(seconds: int) -> str:
     """Return seconds since 1970 as ISO 8601 in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
-
-
-def _estimates(survey: Survey, tally: AcceptedCounts, estimator: AnyEstimator) -> Document:
-    estimate = estimator(tally.counts, tally.n)
-    spans, consistent = estimate.normal_intervals(LEVEL), estimate.consistent()
-    names = survey.category_names
-    # A score has a mean alone: what its two inputs stand for is nobody's value.
-    labels = survey.input_labels if estimate.values.size else ()
-    values = _cells(labels, estimate.values, estimate.value_errors, spans.values_low, spans.values_high)
-    if survey.category_of.ndim == 1:
-        for cell, category in zip(values, survey.category_of.tolist(), strict=True):
-            cell["category"] = names[category]
-    else:  # in a cross table a cell is in a category of every attribute: its own label says which
-        for cell in values:
-            cell["category"] = None
-    mean = None
-    if estimate.mean is not None and math.isfinite(estimate.mean):
-        parts = (estimate.mean, estimate.mean_error, spans.mean_low, spans.mean_high)
-        mean = dict(zip(("estimate", "error", "low", "high"), map(_number, parts), strict=True))
-    return {
-        "values": values,
-        "categories": _cells(
-            names,
-            estimate.categories,
-            estimate.category_errors,
-            spans.categories_low,
-            spans.categories_high,
-        ),
-        "mean": mean,
-        "consistent": {
-            "values": [_number(value) for value in consistent.values.tolist()],
-            "categories": [_number(value) for value in consistent.categories.tolist()],
-        },
-        "poison_margin": _poison_margin(estimate),
-    }
-
-
-def _poison_margin(estimate: Estimate) -> Document | None:
-    """Return the forged reports that move each cell out of its interval; None where that is unknown."""
-    try:
-        margin = estimate.normal_poison_margin(LEVEL)
-    except ParameterError:
-        return None
-    return {
-        "values": [_number(count) for count in margin.values.tolist()],
-        "categories": [_number(count) for count in margin.categories.tolist()],
-    }
-
-
-def _cells(labels: Iterable[str], *columns: NDArray[np.float64]) -> list[Document]:
-    """Return one cell per label: estimate, error, low, high."""
-    return [
-        {
-            "label": label,
-            "estimate": _number(estimate),
-            "error": _number(error),
-            "low": _number(low),
-            "high": _number(high),
-        }
-        for label, estimate, error, low, high in zip(
-            labels, *(column.tolist() for column in columns), strict=True
-        )
-    ]
-
-
-def _number(value: float | None) -> float | None:
-    """Return the number, or None for what JSON has no word for: nan and infinity mean not identifiable."""
-    return float(value) if value is not None and math.isfinite(value) else None

@@ -17,6 +17,7 @@ from hubbub_aggregator.counting.dead_letters import DeadLetters
 from hubbub_aggregator.counting.partition import RoundKey
 from hubbub_aggregator.counting.skipping import Skips
 from hubbub_aggregator.release.enrolment import FleetStatement
+from hubbub_aggregator.release.estimates import METHOD, Method
 from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S
 from hubbub_aggregator.runners.counters import DEFAULT_READ_RECORDS, LogCounter
 from hubbub_aggregator.runners.publication import Publication
@@ -41,6 +42,7 @@ class Worker:
         read_records: The most records of a partition that one step applies and saves together.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
         fleet: What the operator states about the devices asked; None states nothing.
+        method: The method of rounds that are released from now on; see `estimates`.
         skips: The records that an operator said to pass over; see `skipping`.
 
     Raises:
@@ -61,6 +63,7 @@ class Worker:
         read_records: int = DEFAULT_READ_RECORDS,
         dead_letters: DeadLetters | None = None,
         fleet: FleetStatement | None = None,
+        method: Method = METHOD,
         skips: Skips | None = None,
     ) -> None:
         self._counter = LogCounter(
@@ -75,6 +78,7 @@ class Worker:
             grace_s=grace_s,
             clock=clock,
             fleet=fleet,
+            method=method,
         )
 
     @property

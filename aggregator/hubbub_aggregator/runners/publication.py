@@ -18,6 +18,7 @@ from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.verdict_counts import NOTHING
 from hubbub_aggregator.errors import ArchiveError, ClockDoubt, Diverged
 from hubbub_aggregator.release.enrolment import FleetStatement
+from hubbub_aggregator.release.estimates import METHOD, Method
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
 from hubbub_aggregator.release.round_release import (
     Document,
@@ -50,6 +51,7 @@ class Publication:
         clock: Seconds since 1970; it decides when rounds are sealed and nothing else. While it raises
             ClockDoubt nothing is sealed, and the view says why.
         fleet: What the operator states about the devices asked; None states nothing.
+        method: The method of rounds that are released from now on; see `estimates`.
 
     Raises:
         ArchiveError: If the store let go of counts whose release is not in this archive.
@@ -67,12 +69,13 @@ class Publication:
         grace_s: float = DEFAULT_GRACE_S,
         clock: Callable[[], float] = time.time,
         fleet: FleetStatement | None = None,
+        method: Method = METHOD,
     ) -> None:
         self._log, self._counter, self._gate_store = log, counter, gates
         self._archive, self._view = archive, view
         self._grace_s, self._clock = grace_s, clock
         self._sealer = Sealer(log, self._target_partitions)
-        self._fleet = fleet or FleetStatement()
+        self._fleet, self._method = fleet or FleetStatement(), method
         self._estimators: dict[bytes, AnyEstimator] = {}
         self._gates: dict[RoundKey, PublicationGate] = gates.load_gates()
         # Released rounds are looked at no more, however many there have been.
@@ -229,7 +232,9 @@ class Publication:
             return None
         most = max(self._most.get(digest, 0), finished.tally.n)
         enrolment = self._fleet.of(survey.id, counted=finished.tally.n, enrolled=most)
-        document = replace(finished, enrolment=enrolment).document(self._estimator(survey))
+        document = replace(finished, enrolment=enrolment).document(
+            self._estimator(survey), method=self._method
+        )
         archived = self._archive.get(key)
         if archived is None:
             self._archive.put(key, canonical_bytes(document))
@@ -298,7 +303,7 @@ class Publication:
         shown = steps.published if steps is not None else None
         tally = shown or AcceptedCounts({}, sum_counts(()), 0)
         provisional = Release(survey, number, "provisional", tally, NOTHING)
-        return _shown(provisional.document(self._estimator(survey)))
+        return _shown(provisional.document(self._estimator(survey), method=self._method))
 
 
 def _is_answered(known: RoundState) -> bool:

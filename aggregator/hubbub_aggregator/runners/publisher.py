@@ -10,6 +10,7 @@ from typing import Final
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.errors import PartitionMapGrown
 from hubbub_aggregator.release.enrolment import FleetStatement
+from hubbub_aggregator.release.estimates import METHOD, Method
 from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S
 from hubbub_aggregator.runners.counters import SharedCounter
 from hubbub_aggregator.runners.publication import Publication
@@ -39,6 +40,7 @@ class Publisher:
         grace_s: How long after a round's lateness its seal waits, seconds.
         clock: Seconds since 1970, for seals; see `Publication`.
         fleet: What the operator states about the devices asked; None states nothing.
+        method: The method of rounds that are released from now on; see `estimates`.
 
     Raises:
         LeaseLost: If another publisher is at work.
@@ -56,6 +58,7 @@ class Publisher:
         grace_s: float = DEFAULT_GRACE_S,
         clock: Callable[[], float] = time.time,
         fleet: FleetStatement | None = None,
+        method: Method = METHOD,
     ) -> None:
         self._log, self._store, self._quiet = log, store, 0
         store.hold_lease()
@@ -69,6 +72,7 @@ class Publisher:
             grace_s=grace_s,
             clock=clock,
             fleet=fleet,
+            method=method,
         )
 
     @property

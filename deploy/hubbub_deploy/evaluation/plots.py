@@ -55,16 +55,9 @@ def _panel(figure: Figure, panels: int, place: int, title: str, rows: list[Evalu
     lows = np.array([100 * row.low for row in rows])
     highs = np.array([100 * row.high for row in rows])
     axes.bar(x, [100 * row.truth for row in rows], color=_TRUTH, alpha=0.35, label="truth")
-    axes.errorbar(
-        x,
-        estimates,
-        yerr=np.vstack([estimates - lows, highs - estimates]),
-        fmt="o",
-        color=_ESTIMATE,
-        markersize=3,
-        linewidth=1,
-        label="estimate",
-    )
+    # An estimate may lie outside its interval, which ends at 0 and 1.
+    axes.vlines(x, lows, highs, color=_ESTIMATE, linewidth=1)
+    axes.plot(x, estimates, "o", color=_ESTIMATE, markersize=3, label="estimate, 95 % interval")
     axes.axhline(0, color="black", linewidth=0.6)
     step = -(-len(rows) // _MOST_LABELS)
     axes.set_xticks(x[::step], [row.label for row in rows[::step]], rotation=0 if len(rows) < 12 else 60)

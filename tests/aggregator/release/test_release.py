@@ -15,14 +15,23 @@ import pytest
 from counting_logs import announcement, batch, report_id, segment
 from surveys import DISEASES, LABELS, VISITS
 
+from hubbub.errors import ParameterError
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.errors import AccountingError, ArchiveError, Diverged
+from hubbub_aggregator.release.estimates import METHOD
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
-from hubbub_aggregator.release.round_release import Release, canonical_bytes, gather, release
+from hubbub_aggregator.release.round_release import (
+    Release,
+    canonical_bytes,
+    gather,
+    method_of,
+    release,
+    same_facts,
+)
 from hubbub_aggregator.stores.archive import SqliteArchive
 
 HEALTH = Survey.parse(LABELS)
@@ -77,18 +86,21 @@ def test_release_gives_the_estimators_own_numbers(text: str) -> None:
     made = states(survey, 400)
     counts = made[0].rounds[survey.digest, 0].counts + made[1].rounds[survey.digest, 0].counts
     estimate = survey.estimator()(counts, 800)
-    spans = estimate.normal_intervals(0.95)
+    spans, band = estimate.intervals(0.95), estimate.simultaneous(0.95)
     found = document(survey, 400)
     assert [cell["label"] for cell in found["values"]] == list(survey.input_labels)
     assert [cell["estimate"] for cell in found["values"]] == estimate.values.tolist()
-    assert [cell["error"] for cell in found["values"]] == estimate.value_errors.tolist()
+    assert found["method"] == 2
+    assert [cell["error"] for cell in found["values"]] == estimate.printed_errors[0].tolist()
+    assert [cell["simultaneous_low"] for cell in found["values"]] == band.values_low.tolist()
+    assert [cell["simultaneous_high"] for cell in found["categories"]] == band.categories_high.tolist()
     assert [cell["low"] for cell in found["values"]] == spans.values_low.tolist()
     assert [cell["high"] for cell in found["values"]] == spans.values_high.tolist()
     assert [cell["category"] for cell in found["values"]][-1] == "missing"
     assert [cell["label"] for cell in found["categories"]] == list(survey.category_names)
     assert [cell["estimate"] for cell in found["categories"]] == estimate.categories.tolist()
     assert found["consistent"]["values"] == estimate.consistent().values.tolist()
-    margin = estimate.normal_poison_margin()
+    margin = estimate.poison_margin()
     assert found["poison_margin"] == {
         "values": [None if np.isinf(count) else count for count in margin.values.tolist()],
         "categories": [None if np.isinf(count) else count for count in margin.categories.tolist()],
@@ -100,6 +112,37 @@ def test_release_gives_the_estimators_own_numbers(text: str) -> None:
     else:
         assert found["mean"]["estimate"] == estimate.mean
         assert found["mean"]["error"] == estimate.mean_error
+
+
+def test_release_of_method_1_has_the_numbers_of_old_releases() -> None:
+    """Old releases have no method, no bands, and intervals of the normal law; see also tests/compat."""
+    survey = Survey.parse(VISITS)
+    made = release(survey, 0, states(survey, 400))
+    assert made is not None
+    old, new = made.document(method=1), made.document()
+    assert "method" not in old
+    assert method_of(old) == 1
+    assert method_of(new) == METHOD == 2
+    assert set(old["values"][0]) == {"label", "estimate", "error", "low", "high", "category"}
+    for cell in old["values"]:
+        assert cell["high"] - cell["estimate"] == pytest.approx(1.959963984540054 * cell["error"])
+    assert [cell["estimate"] for cell in old["values"]] == [cell["estimate"] for cell in new["values"]]
+    assert same_facts(old, new)
+
+
+def test_release_of_a_later_version_is_refused() -> None:
+    with pytest.raises(ParameterError, match="method must be one of 1, 2, got 3"):
+        method_of({"method": 3})
+
+
+def test_small_round_has_no_cell_without_error_or_width() -> None:
+    survey = Survey.parse(LABELS)
+    found = document(survey, 400)
+    for cell in found["values"] + found["categories"]:
+        assert (
+            0.0 <= cell["simultaneous_low"] <= cell["low"] < cell["high"] <= cell["simultaneous_high"] <= 1.0
+        )
+        assert cell["error"] > 0.0
 
 
 def test_values_that_the_channel_hides_are_null() -> None:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -20,11 +20,19 @@ from urllib.parse import urlsplit
 from rich.console import Console
 from rich.table import Table
 
-from hubbub import Survey
+from hubbub import ParameterError, Survey
 from hubbub.wire import PartitionMap
 from hubbub_aggregator import AggregatorError, ArchiveError, runners
 from hubbub_aggregator.counting import Change, PartitionState, RoundKey, Skips, next_change, skips_of
-from hubbub_aggregator.release import FleetStatement, PublicationGate, canonical_bytes, release
+from hubbub_aggregator.release import (
+    METHOD,
+    FleetStatement,
+    Method,
+    PublicationGate,
+    canonical_bytes,
+    method_of,
+    release,
+)
 from hubbub_aggregator.runners import Assignment
 from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic
 from hubbub_collector import CollectorError
@@ -76,9 +84,11 @@ def run(settings: LogReplaySettings) -> int:
     began = time.perf_counter()
     states, partition_map = counted(settings.source)
     surveys = _chosen(states, settings)
-    found = releases(states, surveys, partition_map)
+    kept = _archived(settings, _keys(states, surveys))
+    methods = {key: _method(data) for key, data in kept.items() if data not in (None, DAMAGED)}
+    found = releases(states, surveys, partition_map, methods)
     seconds = time.perf_counter() - began
-    archived = _archived(settings, found)
+    archived = {key: data for key, data in kept.items() if key in found}
     talk = Console(stderr=True, highlight=False)
     records = sum(state.offset for state in states.values())
     talk.print(f"{records:,} records, {len(found)} sealed rounds in {seconds:.2f} s")
@@ -180,18 +190,19 @@ class _Memory:
         """Do nothing."""
 
 
-def releases(
-    states: States, surveys: Mapping[bytes, Survey], partition_map: PartitionMap
-) -> dict[RoundKey, bytes]:
-    """Return the canonical bytes of the release of every round that all its partitions have sealed, in order.
+def _method(data: bytes | None) -> Method:
+    """Return the method of an archived release; of one that a later version made, the latest known."""
+    assert data is not None  # noqa: S101 - the caller left out what is absent
+    try:
+        return method_of(json.loads(data))
+    except ParameterError:
+        return METHOD
 
-    Args:
-        states: Every partition of the log.
-        surveys: The surveys to release, by digest.
-        partition_map: Which partitions a round's reports lie in.
-    """
+
+def _keys(states: States, surveys: Mapping[bytes, Survey]) -> list[RoundKey]:
+    """Return the rounds that anything is known of, in order."""
     # A seal that precedes its survey may be of a round that there is not.
-    keys = sorted(
+    return sorted(
         {
             key
             for state in states.values()
@@ -199,6 +210,23 @@ def releases(
             if key[0] in surveys and key[1] < surveys[key[0]].rounds
         }
     )
+
+
+def releases(
+    states: States,
+    surveys: Mapping[bytes, Survey],
+    partition_map: PartitionMap,
+    methods: Mapping[RoundKey, Method] | None = None,
+) -> dict[RoundKey, bytes]:
+    """Return the canonical bytes of the release of every round that all its partitions have sealed, in order.
+
+    Args:
+        states: Every partition of the log.
+        surveys: The surveys to release, by digest.
+        partition_map: Which partitions a round's reports lie in.
+        methods: The method of rounds that were released already; the others are of the present one.
+    """
+    keys = _keys(states, surveys)
     estimators = {digest: survey.estimator() for digest, survey in surveys.items()}
     found: dict[RoundKey, bytes] = {}
     most = dict.fromkeys(surveys, 0)
@@ -210,7 +238,9 @@ def releases(
             counted = finished.tally.n
             most[digest] = max(most[digest], counted)
             enrolment = FleetStatement().of(survey.id, counted=counted, enrolled=most[digest])
-            document = replace(finished, enrolment=enrolment).document(estimators[digest])
+            document = replace(finished, enrolment=enrolment).document(
+                estimators[digest], method=(methods or {}).get((digest, number), METHOD)
+            )
             found[digest, number] = canonical_bytes(document)
     return found
 
@@ -236,8 +266,8 @@ def _chosen(states: States, settings: LogReplaySettings) -> dict[bytes, Survey]:
     return chosen
 
 
-def _archived(settings: LogReplaySettings, found: Mapping[RoundKey, bytes]) -> dict[RoundKey, bytes | None]:
-    """Return the archived rounds among those found, None where there is none; empty without an archive."""
+def _archived(settings: LogReplaySettings, keys: Iterable[RoundKey]) -> dict[RoundKey, bytes | None]:
+    """Return what an archive has of rounds, None where it has nothing; empty without an archive."""
     folder = settings.archive
     if folder is None and (Path(settings.source) / ARCHIVE_FILE).exists():
         folder = Path(settings.source)
@@ -247,7 +277,7 @@ def _archived(settings: LogReplaySettings, found: Mapping[RoundKey, bytes]) -> d
         raise DeployError(f"{folder}: {ARCHIVE_FILE} must be there to be compared with, got none")
     try:
         with contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)) as archive:
-            return {key: _kept(archive, key) for key in found}
+            return {key: _kept(archive, key) for key in keys}
     except AggregatorError as error:
         raise DeployError(str(error)) from error
 
