@@ -21,6 +21,7 @@ from hubbub_deploy.commands import (
     demo,
     node,
     replay,
+    simulate,
     skip_lost,
     survey,
     topic,
@@ -32,6 +33,7 @@ from hubbub_deploy.extras import missing, version_line
 COMMANDS = (
     demo,
     node,
+    simulate,
     replay,
     survey,
     agent,

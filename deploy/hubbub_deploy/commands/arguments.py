@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,15 +69,29 @@ def _integer(text: str, low: int, high: float = math.inf) -> int:
     return number
 
 
-def seconds(text: str) -> float:
-    """Return a finite time of at least 0."""
+def share(text: str) -> float:
+    """Return a share: a number from 0 to 1."""
+    return _number(text, "must be a number from 0 to 1", lambda number: 0.0 <= number <= 1.0)
+
+
+def rate(text: str) -> float:
+    """Return a finite rate above 0."""
+    return _number(text, "must be a finite number above 0", lambda number: 0.0 < number < math.inf)
+
+
+def _number(text: str, rule: str, keeps: Callable[[float], bool]) -> float:
     try:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not 0.0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a finite number of at least 0, got {text!r}")
+    if not keeps(number):
+        raise argparse.ArgumentTypeError(f"{rule}, got {text!r}")
     return number
+
+
+def seconds(text: str) -> float:
+    """Return a finite time of at least 0."""
+    return _number(text, "must be a finite number of at least 0", lambda number: 0.0 <= number < math.inf)
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:

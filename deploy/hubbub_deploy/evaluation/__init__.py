@@ -6,22 +6,37 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_deploy.evaluation.evaluation import truth_of
+    from hubbub_deploy.evaluation.people import Coded, Values, columns_of, quality, read_people, values_of
     from hubbub_deploy.evaluation.plots import plot
     from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
 
 __all__ = [
+    "Coded",
     "Evaluation",
     "Rows",
+    "Values",
+    "columns_of",
     "plot",
     "print_json",
+    "quality",
+    "read_people",
     "show",
     "truth_of",
+    "values_of",
 ]
 
 attach(
     __name__,
     {
         "hubbub_deploy.evaluation.evaluation": ("truth_of",),
+        "hubbub_deploy.evaluation.people": (
+            "Coded",
+            "Values",
+            "columns_of",
+            "quality",
+            "read_people",
+            "values_of",
+        ),
         "hubbub_deploy.evaluation.plots": ("plot",),
         "hubbub_deploy.evaluation.report": (
             "Evaluation",

@@ -6,13 +6,19 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator, SimulatedEnrolment
+    from hubbub_deploy.simulation.session import SentRound, Session, Traffic, fetch_surveys, released
     from hubbub_deploy.simulation.upload import UploadCounts
 
 __all__ = [
     "Column",
     "DeviceSimulator",
+    "SentRound",
+    "Session",
     "SimulatedEnrolment",
+    "Traffic",
     "UploadCounts",
+    "fetch_surveys",
+    "released",
 ]
 
 attach(
@@ -22,6 +28,13 @@ attach(
             "Column",
             "DeviceSimulator",
             "SimulatedEnrolment",
+        ),
+        "hubbub_deploy.simulation.session": (
+            "SentRound",
+            "Session",
+            "Traffic",
+            "fetch_surveys",
+            "released",
         ),
         "hubbub_deploy.simulation.upload": ("UploadCounts",),
     },

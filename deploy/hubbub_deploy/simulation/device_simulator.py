@@ -282,7 +282,7 @@ class DeviceSimulator:
             waiting[column.devices] += 1
         total = int((-(-waiting // limits.max_reports)).sum())
         counts = send(
-            _jobs(columns, np.flatnonzero(waiting), limits),
+            jobs_of(columns, np.flatnonzero(waiting), limits),
             total,
             url,
             concurrency=concurrency,
@@ -295,8 +295,14 @@ class DeviceSimulator:
         return counts
 
 
-def _jobs(columns: Sequence[Column], devices: NDArray[np.intp], limits: Limits) -> Iterator[Job]:
-    """Return every device's uploads; reports are encoded when their turn comes."""
+def jobs_of(columns: Sequence[Column], devices: NDArray[np.intp], limits: Limits) -> Iterator[Job]:
+    """Return every device's uploads; reports are encoded when their turn comes.
+
+    Args:
+        columns: Reports.
+        devices: Whose, in the order of sending.
+        limits: How many reports an upload may hold.
+    """
     rows = [np.searchsorted(column.devices, devices) for column in columns]
     holds = [np.isin(devices, column.devices) for column in columns]
     for place, device in enumerate(devices.tolist()):

@@ -1,0 +1,251 @@
+"""`hubbub simulate`: devices from a table of people against a running node or cluster."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hubbub_deploy.commands.arguments import positive, rate, share, whole
+from hubbub_deploy.errors import DeployError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hubbub import Survey
+    from hubbub_deploy.simulation import SentRound, Session, UploadCounts
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    simulate = commands.add_parser(
+        "simulate", help="devices from a table of people, against a running node or cluster"
+    )
+    simulate.add_argument(
+        "people",
+        type=Path,
+        metavar="CSV",
+        help="one device per row, with a header; .gz, .parquet or -",
+    )
+    simulate.add_argument("--collector", required=True, metavar="URL", help="where devices send reports")
+    simulate.add_argument(
+        "--dashboard", metavar="URL", help="where releases are shown (default: the collector, as on a node)"
+    )
+    simulate.add_argument(
+        "--survey", action="append", default=[], metavar="ID", help="answer only this one; may be repeated"
+    )
+    simulate.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="ATTRIBUTE=COLUMN",
+        help="where an attribute's column has another name; may be repeated",
+    )
+    simulate.add_argument("--delimiter", default=",", help="between the fields of a CSV (default: a comma)")
+    simulate.add_argument("--clip", action="store_true", help="move numbers outside the domain to its end")
+    simulate.add_argument("--rounds", type=positive, default=1, help="how many to answer (default: 1)")
+    simulate.add_argument("--rate", type=rate, metavar="UPLOADS", help="a second (default: as fast as taken)")
+    for name, text in (
+        ("drift", "share of devices that hold another device's evolving values in the next round"),
+        ("loss", "share of reports that never arrive"),
+        ("duplicates", "share of uploads that are sent twice"),
+    ):
+        simulate.add_argument(f"--{name}", type=share, default=0.0, metavar="SHARE", help=text)
+    simulate.add_argument(
+        "--fakes",
+        type=share,
+        default=0.0,
+        metavar="SHARE",
+        help="reports of liars, for every honest device; they claim the first value",
+    )
+    simulate.add_argument(
+        "--budget", type=float, help="lifetime epsilon of each device (default: what the surveys need)"
+    )
+    simulate.add_argument("--seed", type=whole, help="make what the devices draw repeatable")
+    simulate.add_argument(
+        "--compare", action="store_true", help="wait for the releases, and set them beside the truth"
+    )
+    simulate.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
+    simulate.add_argument("--json", action="store_true", help="print the result as JSON")
+    simulate.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run it, and return its exit code."""
+    from rich.console import Console  # noqa: PLC0415 - others need no server library
+
+    from hubbub_client import ClientError  # noqa: PLC0415 - see above
+    from hubbub_deploy.simulation import fetch_surveys, released  # noqa: PLC0415 - see above
+
+    talk = Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        surveys = _chosen(fetch_surveys(options.collector), options.survey)
+        session = _session(options, surveys, talk)
+        _enrol(session, talk)
+        sent, counts = _answer(session, options.rounds, talk)
+        evaluations = []
+        if options.compare:
+            for each in sent:
+                talk.print(_waiting(each.survey, each.round))
+                url = options.dashboard or options.collector
+                evaluations.append(released(url, each, clock=time.time, wait=time.sleep))
+    except ClientError as error:
+        raise DeployError(str(error)) from None
+    _show(options, sent, counts, evaluations)
+    return 0 if sent else 1
+
+
+def _chosen(served: Sequence[Survey], ids: Sequence[str]) -> list[Survey]:
+    """Return the surveys that were asked for, all that are served where none was named."""
+    if not served:
+        raise DeployError("the collector must serve a survey, got none")
+    known = {survey.id for survey in served}
+    if strange := sorted(set(ids) - known):
+        raise DeployError(f"--survey must name one of {', '.join(sorted(known))}, got {', '.join(strange)}")
+    return [survey for survey in served if not ids or survey.id in ids]
+
+
+def _session(options: argparse.Namespace, surveys: Sequence[Survey], talk: Console) -> Session:
+    from hubbub_deploy.evaluation import columns_of, quality, read_people, values_of  # noqa: PLC0415 - see above
+    from hubbub_deploy.simulation import Session, Traffic  # noqa: PLC0415 - see above
+
+    attributes = {each.id: each for survey in surveys for each in survey.attributes}
+    columns = columns_of(list(attributes.values()), _pairs(options.column))
+    table = read_people(
+        options.people,
+        sorted(set(columns.values())),
+        delimiter=options.delimiter,
+        say=lambda text: talk.print(text, markup=False),
+        progress=lambda rows: talk.print(f"{rows:,} rows read"),
+    )
+    people = {}
+    for name, attribute in attributes.items():
+        values = values_of(attribute, table[columns[name]], clip=options.clip)
+        if said := quality(columns[name], values):
+            talk.print(said, markup=False)
+        people[name] = values.held
+    if not len(next(iter(people.values()))):
+        raise DeployError(f"{options.people}: must hold at least one row, got none")
+    needed = sum(survey.epsilon * survey.rounds for survey in surveys)
+    return Session(
+        options.collector,
+        surveys,
+        people,
+        traffic=Traffic(
+            rate=options.rate,
+            drift=options.drift,
+            loss=options.loss,
+            duplicates=options.duplicates,
+            fakes=options.fakes,
+        ),
+        budget=needed if options.budget is None else options.budget,
+        seed=options.seed,
+        clock=time.time,
+        wait=time.sleep,
+    )
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    columns = {}
+    for pair in texts:
+        attribute, found, column = pair.partition("=")
+        if not found:
+            raise DeployError(f"--column must be ATTRIBUTE=COLUMN, got {pair!r}")
+        columns[attribute] = column
+    return columns
+
+
+def _enrol(session: Session, talk: Console) -> None:
+    """Ask every device to take part, and say who does and what a survey waits for.
+
+    Raises:
+        DeployError: If no device takes part in any survey.
+    """
+    from hubbub.survey import survey_state  # noqa: PLC0415 - see above
+
+    found = session.enrol()
+    for survey in session.surveys:
+        enrolment = found[survey.digest]
+        why = f" (others: {enrolment.reason.replace('_', ' ')})" if enrolment.reason else ""
+        talk.print(
+            f"{survey.id}: {int(enrolment.accepted.sum()):,} of {session.devices:,} devices take part{why}; "
+            f"{survey_state(survey, time.time()).words}",
+            markup=False,
+        )
+    if not any(enrolment.accepted.any() for enrolment in found.values()):
+        raise DeployError("a device must take part in a survey, got none that does")
+
+
+def _answer(session: Session, rounds: int, talk: Console) -> tuple[list[SentRound], list[UploadCounts]]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 - see above
+
+    from hubbub.survey import round_words  # noqa: PLC0415 - see above
+
+    sent: list[SentRound] = []
+    counts: list[UploadCounts] = []
+    shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("uploads"))
+    with Progress(*shown, console=talk, transient=True) as progress:
+        task = progress.add_task("waiting for a round", total=None)
+
+        def told(done: int, total: int) -> None:
+            progress.update(task, description="uploading", completed=done, total=total)
+
+        for these, taken in session.rounds(rounds, progress=told):
+            sent += these
+            counts.append(taken)
+            for each in these:
+                lost = f", {each.lost:,} lost" if each.lost else ""
+                forged = f", {each.forged:,} forged" if each.forged else ""
+                talk.print(
+                    f"{each.survey.id}, {round_words(each.survey, each.round)}: "
+                    f"{each.honest:,} sent{lost}{forged}",
+                    markup=False,
+                )
+            if taken.given_up:
+                reasons = ", ".join(f"{why} {count:,}" for why, count in taken.failures.items())
+                talk.print(f"{len(taken.given_up):,} devices were not answered: {reasons}", markup=False)
+            progress.update(task, description="waiting for the next round", completed=0, total=None)
+    return sent, counts
+
+
+def _waiting(survey: Survey, number: int) -> str:
+    from hubbub.survey import duration_words, round_words  # noqa: PLC0415 - see above
+
+    left_s = survey.round_end_s(number) + survey.lateness_s - time.time()
+    when = f"in {duration_words(left_s)}" if left_s > 0 else "any moment"
+    return f"{survey.id}, {round_words(survey, number)}: its release is due {when}"
+
+
+def _show(
+    options: argparse.Namespace, sent: list[SentRound], counts: list[UploadCounts], evaluations: list[Any]
+) -> None:
+    from rich.console import Console  # noqa: PLC0415 - see above
+
+    from hubbub_deploy.evaluation import print_json, show  # noqa: PLC0415 - see above
+
+    if options.json:
+        print_json(
+            {
+                "rounds": [
+                    {
+                        "survey": each.survey.id,
+                        "digest": each.survey.digest.hex(),
+                        "round": each.round,
+                        "sent": each.honest,
+                        "lost": each.lost,
+                        "forged": each.forged,
+                    }
+                    for each in sent
+                ],
+                "uploads": sum(each.uploads for each in counts),
+                "retries": sum(each.retries for each in counts),
+                "evaluations": [evaluation.as_json() for evaluation in evaluations],
+            }
+        )
+        return
+    if evaluations:
+        show(evaluations, rows="all" if options.all else "most frequent", console=Console(highlight=False))
+    else:
+        print(f"{sum(each.honest for each in sent):,} reports sent in {len(sent)} rounds")

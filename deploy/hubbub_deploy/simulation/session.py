@@ -1,0 +1,278 @@
+"""Devices made from a table of people, against a running node or cluster: round by round, over HTTP.
+
+Every device decides as an agent does (see `device_simulator`). What can go wrong on the way is told apart:
+reports that are lost, uploads that arrive twice, and devices that lie. The truth stays here, so that what the
+page shows can be set beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub import Survey
+from hubbub.numeric import SYSTEM
+from hubbub.testing import seeded
+from hubbub.wire import ID_BYTES
+from hubbub_client import TransportError
+from hubbub_client.surveys import decode_listed_surveys, unverified
+from hubbub_client.upload import HttpTransport
+from hubbub_deploy.errors import DeployError
+from hubbub_deploy.evaluation import Evaluation, truth_of
+from hubbub_deploy.evaluation.evaluation import Truth
+from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator, SimulatedEnrolment, jobs_of
+from hubbub_deploy.simulation.upload import FLEET_LIMITS, Job, UploadCounts, send
+
+POLL_S: Final = 0.5
+"""Between two looks for a release."""
+
+RELEASE_PATIENCE_S: Final = 60.0
+"""How long after the last moment for a report a release is waited for: a grace of 5 s, and slow disks."""
+
+_GRACE_S: Final = 30.0
+"""Seals wait at least so long on a cluster; a node is faster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """The way from devices to collector, and what happens on it.
+
+    Attributes:
+        rate: Uploads a second; None for as fast as they are taken.
+        drift: Share of devices whose evolving values are those of another device in the next round.
+        loss: Share of reports that never arrive.
+        duplicates: Share of uploads that are sent twice.
+        fakes: Reports of liars for every honest device; a liar claims the survey's first value.
+    """
+
+    rate: float | None = None
+    drift: float = 0.0
+    loss: float = 0.0
+    duplicates: float = 0.0
+    fakes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SentRound:
+    """One round of a survey, as it was sent.
+
+    Attributes:
+        survey: The survey.
+        round: Which round, counted from 0.
+        honest: Devices whose report was taken.
+        lost: Reports that were lost on the way.
+        forged: Reports of liars.
+        truth: The true frequencies of the honest devices.
+    """
+
+    survey: Survey
+    round: int
+    honest: int
+    lost: int
+    forged: int
+    truth: Truth
+
+
+def fetch_surveys(url: str) -> tuple[Survey, ...]:
+    """Return the surveys that a collector serves, signed or not.
+
+    Raises:
+        DeployError: If it cannot be reached, or its answer is no list of surveys.
+    """
+    return decode_listed_surveys(unverified(_get(url, "/v1/surveys")))
+
+
+def _get(url: str, path: str) -> bytes:
+    try:
+        http = HttpTransport(url)
+        try:
+            response = http.get(path)
+        finally:
+            http.close()
+    except TransportError as error:
+        raise DeployError(str(error)) from None
+    if response.status != 200:
+        raise DeployError(f"{url}{path} must be answered with 200, got {response.status}")
+    return response.body
+
+
+class Session:
+    """A set of devices that answers the rounds of some surveys as they come.
+
+    Args:
+        url: The collector.
+        surveys: Which surveys are answered.
+        people: Values of every device by attribute id, each of shape (n,), object; None is missing.
+        traffic: What happens on the way.
+        budget: Lifetime epsilon of every device.
+        seed: Makes what the devices draw repeatable; None draws from the operating system.
+        clock: Seconds since 1970.
+        wait: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        surveys: Sequence[Survey],
+        people: Mapping[str, NDArray[np.object_]],
+        *,
+        traffic: Traffic,
+        budget: float,
+        seed: int | None,
+        clock: Callable[[], float],
+        wait: Callable[[float], None],
+    ) -> None:
+        self.surveys, self._url, self._people, self._traffic = surveys, url, people, traffic
+        self._clock, self._wait = clock, wait
+        self.devices = len(next(iter(people.values())))
+        self._source = SYSTEM if seed is None else seeded(seed)
+        self._chance = np.random.default_rng(seed)
+        self._pace = random.Random(seed)  # noqa: S311 - which upload is sent twice
+        self._fleet = DeviceSimulator(self.devices, budget=budget, source=self._source)
+        self._rows = np.arange(self.devices)
+        self._answered: Counter[bytes] = Counter()
+        for survey in surveys:
+            for attribute in survey.attributes:
+                self._fleet.register(attribute)
+                self._fleet.set(attribute.id, people[attribute.id])
+
+    def enrol(self) -> dict[bytes, SimulatedEnrolment]:
+        """Return by digest which devices take part in each survey, and why the others do not."""
+        return {survey.digest: self._fleet.enrol(survey, now_s=self._clock()) for survey in self.surveys}
+
+    def rounds(
+        self, most: int, *, progress: Callable[[int, int], None] | None = None
+    ) -> Iterator[tuple[list[SentRound], UploadCounts]]:
+        """Answer the rounds as they come, and yield what was sent each time.
+
+        Args:
+            most: Rounds of every survey to answer.
+            progress: Told (uploads finished, uploads in all).
+        """
+        while True:
+            columns = [
+                column
+                for column in self._fleet.answer(now_s=self._clock())
+                if self._answered[column.survey.digest] < most
+            ]
+            self._fleet.drain()
+            if columns:
+                self._answered.update(column.survey.digest for column in columns)
+                yield self._send(columns, progress)
+            moments = [moment for survey in self.surveys if (moment := self._next(survey, most)) is not None]
+            if not moments:
+                return
+            while (left := min(moments) - self._clock()) > 0:
+                self._wait(left)
+            self._drift()
+
+    def _next(self, survey: Survey, most: int) -> int | None:
+        """Return when the next round that is to be answered begins; None for none."""
+        now_s = self._clock()
+        if self._answered[survey.digest] >= most:
+            return None
+        if now_s < survey.start_s:
+            return survey.start_s
+        current = survey.round_at(now_s)
+        if current is None or current + 1 >= survey.rounds:
+            return None
+        return survey.round_end_s(current)
+
+    def _drift(self) -> None:
+        moved = self._chance.random(self.devices) < self._traffic.drift
+        if not moved.any():
+            return
+        self._rows[moved] = self._chance.integers(0, self.devices, int(moved.sum()))
+        evolving = {
+            each.id: each for survey in self.surveys for each in survey.attributes if each.kind == "evolving"
+        }
+        for name in evolving:
+            self._fleet.set(name, self._people[name][self._rows])
+
+    def _send(
+        self, columns: Sequence[Column], progress: Callable[[int, int], None] | None
+    ) -> tuple[list[SentRound], UploadCounts]:
+        forged = round(self._traffic.fakes * self.devices)
+        lost, kept = [], []
+        for column in columns:
+            arrives = self._chance.random(len(column.devices)) >= self._traffic.loss
+            kept.append(column.among(column.devices[arrives]))
+            lost.append(int((~arrives).sum()))
+        everything = [*kept, *(self._forged(column, forged) for column in columns if forged)]
+        senders = np.unique(np.concatenate([column.devices for column in everything]))
+        self._chance.shuffle(senders)
+        twice = self._chance.random(len(senders)) < self._traffic.duplicates
+        order = np.repeat(senders, 1 + twice)
+        counts = send(
+            self._paced(jobs_of(everything, order, FLEET_LIMITS)),
+            len(order),
+            self._url,
+            progress=progress,
+        )
+        given_up = np.array(counts.given_up, dtype=np.intp)
+        sent = []
+        for column, gone in zip(kept, lost, strict=True):
+            devices = np.setdiff1d(column.devices, given_up)
+            truth = truth_of(column.survey, self._values(column.survey, devices))
+            sent.append(SentRound(column.survey, column.round, len(devices), gone, forged, truth))
+        return sent, counts
+
+    def _values(self, survey: Survey, devices: NDArray[np.intp]) -> list[object]:
+        """Return what the devices hold: of static attributes what they held first."""
+        columns = [
+            self._people[each.id][devices if each.kind == "static" else self._rows[devices]]
+            for each in survey.attributes
+        ]
+        return list(columns[0]) if len(columns) == 1 else list(zip(*columns, strict=True))
+
+    def _forged(self, column: Column, count: int) -> Column:
+        """Return reports of liars, who claim the first value and send what an honest holder of it might."""
+        survey = column.survey
+        symbols = survey.channel.perturb(np.zeros(count, dtype=np.intp), source=self._source)
+        identifiers = np.frombuffer(self._source.token_bytes(ID_BYTES * count), dtype=np.uint8)
+        devices = np.arange(self.devices, self.devices + count)
+        return Column(survey, column.round, devices, identifiers.reshape(-1, ID_BYTES), symbols)
+
+    def _paced(self, jobs: Iterator[Job]) -> Iterator[Job]:
+        """Return the jobs, each when its turn has come."""
+        rate = self._traffic.rate
+        began_s = self._clock()
+        for number, job in enumerate(jobs):
+            if rate is not None and (early_s := began_s + number / rate - self._clock()) > 0:
+                self._wait(early_s)
+            yield job
+
+
+def released(
+    url: str, sent: SentRound, *, clock: Callable[[], float], wait: Callable[[float], None]
+) -> Evaluation:
+    """Return a sealed round beside its truth, once the dashboard has it.
+
+    Args:
+        url: The node or the dashboard.
+        sent: Which round.
+        clock: Seconds since 1970.
+        wait: Waits so many seconds.
+
+    Raises:
+        DeployError: If there is no release in time.
+    """
+    survey = sent.survey
+    due_s = survey.round_end_s(sent.round) + survey.lateness_s
+    path = f"/api/surveys/{survey.digest.hex()}/rounds/{sent.round}"
+    if (left := due_s - clock()) > 0:
+        wait(left)
+    while True:
+        release: dict[str, Any] = json.loads(_get(url, path))
+        if release["sealed"]:
+            return Evaluation(survey, release, sent.truth)
+        if clock() > due_s + _GRACE_S + RELEASE_PATIENCE_S:
+            raise DeployError(f"survey {survey.id!r}: round {sent.round + 1} must be sealed by now, got none")
+        wait(POLL_S)
