@@ -41,13 +41,19 @@ def openapi_document() -> Schema:
 def _paths() -> Schema:
     json, csv = "application/json", "text/csv"
     parquet = "application/vnd.apache.parquet"
-    view, stage, text = _ref("parameters", "view"), _ref("parameters", "stage"), {"type": "string"}
+    view, stage = _ref("parameters", "view"), _ref("parameters", "stage")
+    digest = {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}
     table = {
         "type": "string",
         "description": "Columns: " + "; ".join(f"{column.name}: {column.meaning}" for column in COLUMNS),
     }
     page = [_ref("parameters", "limit")]
-    after = {"name": "after", "in": "query", "description": "Begin after this survey.", "schema": text}
+    after = {
+        "name": "after",
+        "in": "query",
+        "description": "Begin after this survey, a digest.",
+        "schema": digest,
+    }
     after_round = {
         "name": "after",
         "in": "query",
@@ -68,10 +74,10 @@ def _paths() -> Schema:
     round_ = [*survey, _ref("parameters", "round")]
     tables = {"parameters": [*survey, view, stage]}
     return {
-        "/openapi.json": _get("description", "This description.", json, {"type": "object"}, missing=None),
+        "/openapi.json": _get("description", "This description.", json, {"type": "object"}, can_miss=False),
         "/surveys": _get(
             "surveys", "A page of surveys, by id, version and digest.", json, _ref("schemas", "Surveys"),
-            missing=None, asked=[*page, after],
+            asked=[*page, after],
         ),
         "/surveys/{survey}": {"parameters": survey}
         | _get("survey", "The facts of one survey.", json, _ref("schemas", "Survey")),
@@ -98,7 +104,7 @@ def _get(
     media_type: str,
     schema: Schema | None,
     *,
-    missing: str | None = "No such survey or round.",
+    can_miss: bool = True,
     asked: list[Schema] | None = None,
 ) -> Schema:
     content: Schema = {media_type: {} if schema is None else {"schema": schema}}
@@ -108,7 +114,7 @@ def _get(
         "400": _ref("responses", "BadRequest"),
         "401": _ref("responses", "Unauthorized"),
     }
-    if missing:
+    if can_miss:
         answers["404"] = _ref("responses", "NotFound")
     found: Schema = {"operationId": name, "summary": summary, "responses": answers}
     if asked:

@@ -7,6 +7,7 @@ entries and `next`, a reference relative to the list's own address, null at the 
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -99,8 +100,10 @@ class ReadApi:
         digests = list(edition.digests)
         start = 0
         if after is not None:
+            if not _is_digest(after):
+                raise _Problem(problem(400, "after", "must be a digest, 32 hexadecimal digits", after))
             if after.lower() not in digests:
-                raise _Problem(problem(400, "after", "must be the digest of a listed survey", after))
+                raise _Problem(problem(404, "after", "must be the digest of a listed survey", after))
             start = digests.index(after.lower()) + 1
         limit = _limit(request)
         page = [survey_summary(edition.digests[digest]) for digest in digests[start : start + limit]]
@@ -288,6 +291,10 @@ def _only(request: Request, *names: str) -> None:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
+
+
+def _is_digest(text: str) -> bool:
+    return re.fullmatch("[0-9a-fA-F]{32}", text) is not None
 
 
 def _number(request: Request, name: str, *, default: int) -> int:

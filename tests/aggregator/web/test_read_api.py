@@ -166,6 +166,7 @@ def test_without_duckdb_parquet_is_501_and_says_what_to_do(monkeypatch: pytest.M
         ("?limit=", 400, "limit", ""),
         ("?limit=5&limit=6", 400, "limit", "limit=5&limit=6"),
         ("?after=visits", 400, "after", "visits"),
+        ("?after=" + "0" * 32, 404, "after", "0" * 32),
         ("?offset=1", 400, "query parameter", "offset"),
         ("/nobody", 404, "survey", "nobody"),
         ("/visits?view=raw", 400, "query parameter", "view"),
