@@ -193,9 +193,23 @@ def aggregate(
 
 
 def dashboard(
-    settings: ClusterSettings, *, data_dir: Path, host: str, port: int, fleet: FleetStatement | None = None
+    settings: ClusterSettings,
+    *,
+    data_dir: Path,
+    host: str,
+    port: int,
+    fleet: FleetStatement | None = None,
+    read_token: str | None = None,
 ) -> int:
     """Seal, release into `data_dir` and show, until SIGINT or SIGTERM.
+
+    Args:
+        settings: The cluster.
+        data_dir: Folder of the archive.
+        host: Address to listen on.
+        port: TCP port; 0 for any free one.
+        fleet: What is stated in public about the devices asked.
+        read_token: What readers of page and API must know; None where anyone may read.
 
     Raises:
         DeployError: If topic, Redis or folder cannot be used, the address cannot be listened on, or on an
@@ -241,5 +255,6 @@ def dashboard(
             view=view,
             work=lambda stop: supervise.run_supervised(attempt, view, stop),
             kept="the archive and the store",
+            read_token=read_token,
         ).serve(listener, host=host, announce=lambda url: print(f"Hubbub dashboard: {url}", flush=True))
     return 0

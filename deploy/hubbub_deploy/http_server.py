@@ -13,7 +13,7 @@ import threading
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import uvicorn
 from starlette.applications import Starlette
@@ -115,6 +115,7 @@ class PageServer:
         routes: Paths that come before those of the page and its API.
         running: What must be running while requests are answered; None for nothing.
         settings: Bounds of the server's connections; None for the usual ones.
+        read_token: What readers of page and API must know; None where anyone may read.
     """
 
     name: str
@@ -124,6 +125,7 @@ class PageServer:
     routes: Sequence[BaseRoute] = ()
     running: Callable[[], AbstractAsyncContextManager[object]] = contextlib.nullcontext
     settings: GatewaySettings | None = None
+    read_token: str | None = field(default=None, repr=False)
 
     def serve(self, listener: socket.socket, *, host: str, announce: Callable[[str], None]) -> None:
         """Serve until SIGINT or SIGTERM; the thread has ended when this returns.
@@ -155,7 +157,9 @@ class PageServer:
                 announce(base_url(host, listener))
                 yield
 
-        page = _Rest("/", web.create_app(self.view, closing=lambda: server.should_exit))
+        page = _Rest(
+            "/", web.create_app(self.view, closing=lambda: server.should_exit, read_token=self.read_token)
+        )
         app = Starlette(
             routes=[*self.routes, page], lifespan=lifespan, exception_handlers=web.PROBLEM_HANDLERS
         )

@@ -60,6 +60,7 @@ class NodeSettings:
             serve a plain one.
         fleet: What is stated in public about the devices asked.
         skip: Partition and offset of records to pass over for good.
+        read_token: What readers of page and API must know; None where anyone may read. Devices need none.
     """
 
     surveys: tuple[Survey, ...]
@@ -75,6 +76,7 @@ class NodeSettings:
     survey_list: Path | None = None
     fleet: FleetStatement = field(default_factory=FleetStatement)
     skip: Sequence[tuple[int, int]] = ()
+    read_token: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.grace_s < _LEAST_GRACE_S:
@@ -185,6 +187,7 @@ def serve(
             routes=ingest.routes,  # the gateway's few paths; all the rest is the page and its API
             running=ingest.state.gateway.running,
             settings=settings.gateway,
+            read_token=settings.read_token,
         ).serve(
             listener,
             host=settings.host,

@@ -42,6 +42,7 @@ from hubbub_aggregator.web.events import (
 )
 from hubbub_aggregator.web.metrics import ViewCollector
 from hubbub_aggregator.web.read_api import ReadApi
+from hubbub_aggregator.web.read_token import ReadToken
 from hubbub_aggregator.web.responses import (
     CSV,
     GZIP_BYTES,
@@ -90,6 +91,7 @@ def create_app(
     max_streams: int = MAX_STREAMS,
     max_client_streams: int = MAX_CLIENT_STREAMS,
     closing: Callable[[], bool] = lambda: False,
+    read_token: str | None = None,
 ) -> Starlette:
     """Return the ASGI application that serves a view; it keeps nothing but the current edition.
 
@@ -101,6 +103,7 @@ def create_app(
         max_client_streams: The same of one client, an IPv4 address or an IPv6 network of 64 bits.
         closing: Asked at every look; once true, streams end, so that a server can shut down without waiting
             for readers to leave.
+        read_token: What a reader must know, see `read_token`; None where anyone may read.
     """
     desk = SnapshotCache(view)
     files = _page_files()
@@ -186,7 +189,10 @@ def create_app(
             Route("/healthz", health),
             Route("/metrics", metrics),
         ],
-        middleware=[Middleware(_SafeHeaders)],
+        middleware=[
+            Middleware(_SafeHeaders),
+            *([] if read_token is None else [Middleware(ReadToken, token=read_token)]),
+        ],
         exception_handlers=PROBLEM_HANDLERS,
     )
 

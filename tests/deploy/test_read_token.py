@@ -1,0 +1,58 @@
+"""Where the token of readers comes from, and what a node does with it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+import urllib3
+from command import hubbub, node
+from surveys import LABELS
+
+from hubbub_deploy import read_token
+from hubbub_deploy.errors import DeployError
+
+TOKEN = "0123456789abcdef"  # noqa: S105 - of this test
+
+
+def asked(path: Path | None) -> str | None:
+    return read_token.read_token(argparse.Namespace(read_token_file=path))
+
+
+def test_the_file_comes_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(read_token.VARIABLE, raising=False)
+    assert asked(None) is None
+    monkeypatch.setenv(read_token.VARIABLE, "from-the-environment")
+    assert asked(None) == "from-the-environment"
+    (tmp_path / "token").write_text(TOKEN + "\n", encoding="utf-8")
+    assert asked(tmp_path / "token") == TOKEN
+
+
+@pytest.mark.parametrize("text", ["", "short", "with a space in the middle", "x" * 513, "é" * 20])
+def test_a_bad_token_is_refused_without_being_said(tmp_path: Path, text: str) -> None:
+    (tmp_path / "token").write_text(text, encoding="utf-8")
+    with pytest.raises(DeployError, match="must be 16 to 512 visible ASCII") as raised:
+        asked(tmp_path / "token")
+    assert not text or text not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_ends_the_node_in_one_line(tmp_path: Path) -> None:
+    survey = tmp_path / "labels.toml"
+    survey.write_text(LABELS, encoding="utf-8")
+    done = hubbub("node", survey, "--data", tmp_path / "data", "--read-token-file", tmp_path / "none")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "cannot be read" in done.stderr
+
+
+@pytest.mark.integration
+def test_a_node_with_a_token_serves_devices_without_it_and_readers_with_it(tmp_path: Path) -> None:
+    survey, token = tmp_path / "labels.toml", tmp_path / "token"
+    survey.write_text(LABELS, encoding="utf-8")
+    token.write_text(TOKEN, encoding="utf-8")
+    with node(tmp_path / "data", survey, options=("--read-token-file", token)) as (_, port):
+        base, path = f"http://127.0.0.1:{port}", "/api/v1/surveys"
+        assert urllib3.request("GET", base + "/v1/surveys").status == 200
+        assert urllib3.request("GET", base + path).status == 401
+        known = urllib3.request("GET", base + path, headers={"Authorization": f"Bearer {TOKEN}"})
+        assert known.json()["surveys"][0]["id"] == "self-rated-health"
