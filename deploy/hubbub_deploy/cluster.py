@@ -10,7 +10,6 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 import hubbub_collector
 from hubbub import Survey
@@ -27,12 +26,10 @@ from hubbub_deploy.announced import digests_of, refuse_changed
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import opened, published_surveys
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import private_files
+from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.http_server import PageServer, base_url, listen, run, stopping_politely
 from hubbub_topic import LogError
 from hubbub_topic.kafka import GrowingLog, KafkaDeadTopic
-
-ARCHIVE_FILE: Final = "archive.sqlite"
 
 
 @contextlib.contextmanager

@@ -6,8 +6,12 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from hubbub_deploy.errors import DeployError
+
+ARCHIVE_FILE: Final = "archive.sqlite"
+"""The file of sealed releases in the folder of a node or a dashboard."""
 
 
 @contextlib.contextmanager

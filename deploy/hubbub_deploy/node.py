@@ -27,13 +27,12 @@ from hubbub_collector import CollectorError, GatewaySettings, boot_s
 from hubbub_deploy.announced import refuse_changed
 from hubbub_deploy.announcement import announcement
 from hubbub_deploy.errors import AlreadyRunning, DeployError
-from hubbub_deploy.files import private_files
+from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.http_server import PageServer, listen
 from hubbub_topic import LogError, LogLocked, SqliteLog
 
 LOG_FILE: Final = "log.sqlite"
 STORE_FILE: Final = "store.sqlite"
-ARCHIVE_FILE: Final = "archive.sqlite"
 DEAD_FILE: Final = "dead.sqlite"
 # A slow disk's fsync beside a linger; below it a node would refuse what it wrote.
 _LEAST_GRACE_S: Final = 1.0

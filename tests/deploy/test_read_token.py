@@ -10,20 +10,20 @@ import urllib3
 from command import hubbub, node
 from surveys import LABELS
 
-from hubbub_deploy import read_token
+from hubbub_deploy.commands import arguments
 from hubbub_deploy.errors import DeployError
 
 TOKEN = "0123456789abcdef"  # noqa: S105 - of this test
 
 
 def asked(path: Path | None) -> str | None:
-    return read_token.read_token(argparse.Namespace(read_token_file=path))
+    return arguments.read_token(argparse.Namespace(read_token_file=path))
 
 
 def test_the_file_comes_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(read_token.VARIABLE, raising=False)
+    monkeypatch.delenv(arguments.READER_VARIABLE, raising=False)
     assert asked(None) is None
-    monkeypatch.setenv(read_token.VARIABLE, "from-the-environment")
+    monkeypatch.setenv(arguments.READER_VARIABLE, "from-the-environment")
     assert asked(None) == "from-the-environment"
     (tmp_path / "token").write_text(TOKEN + "\n", encoding="utf-8")
     assert asked(tmp_path / "token") == TOKEN

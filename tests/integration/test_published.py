@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pytest
-from node_fixture import World
-from published_node import published_node
+from command import hubbub
+from node_fixture import PARTITIONS, World
+from published_node import DEVICES, SEALED, SURVEYS, published_node
 
+from hubbub_aggregator.release import FleetStatement, canonical_bytes, release
+from hubbub_aggregator.stores import SqliteArchive, SqliteStore
 from hubbub_aggregator.web.openapi import openapi_document
+from hubbub_deploy.files import ARCHIVE_FILE
+from hubbub_deploy.node import STORE_FILE
 
 pytestmark = pytest.mark.integration
 
@@ -49,6 +59,76 @@ def schemathesis(world: World, folder: Path, *options: str, settings: str = "") 
     assert cases is not None
     assert int(cases[1]) > 150
     return done.stdout
+
+
+def copied(world: World, file: str, folder: Path) -> Path:
+    """A copy of a file of the running node."""
+    path = folder / file
+    with (
+        contextlib.closing(sqlite3.connect(f"file:{world.data / file}?mode=ro", uri=True)) as source,
+        contextlib.closing(sqlite3.connect(path)) as copy,
+    ):
+        source.backup(copy)
+    return path
+
+
+def test_sealed_releases_are_recomputed_byte_for_byte_from_the_stored_counts(
+    world: World, tmp_path: Path
+) -> None:
+    log = world.document()["log"]
+    with (
+        contextlib.closing(SqliteArchive(copied(world, ARCHIVE_FILE, tmp_path))) as archive,
+        contextlib.closing(
+            SqliteStore(copied(world, STORE_FILE, tmp_path), log_identity=log, partitions=PARTITIONS)
+        ) as store,
+    ):
+        states = {partition: store.load(partition) for partition in range(PARTITIONS)}
+        sealed = [(survey, n) for survey in SURVEYS for n in range(SEALED[survey.id])]
+        assert archive.rounds() == sorted((survey.digest, n) for survey, n in sealed)
+        for survey, number in sealed:
+            made = release(survey, number, states)
+            assert made is not None
+            enrolled = max(release(survey, n, states).tally.n for n in range(number + 1))
+            enrolment = FleetStatement().of(survey.id, counted=made.tally.n, enrolled=enrolled)
+            document = replace(made, enrolment=enrolment).document()
+            assert canonical_bytes(document) == archive.get((survey.digest, number))
+            # The API shows these very facts: what it adds is a name for the error and the devices shown.
+            shown = json.loads(world.get(f"/api/v1/surveys/{survey.digest.hex()}/rounds/{number}"))
+            assert shown.pop("as_of") == document["devices"] == DEVICES
+            for cell in [*shown["values"], *shown["categories"], shown["mean"] or {}]:
+                assert cell.pop("standard_error", None) == cell.get("error")
+            assert shown == document
+
+
+def test_one_command_and_one_url_give_the_same_tables_and_the_page_query_runs_on_them(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for form in ("csv", "parquet"):
+        out = tmp_path / f"releases.{form}"
+        done = hubbub("export", world.data, "--out", out, "--survey", "outpatient-visits")
+        assert done.returncode == 0, done.stderr
+        served = world.get(f"/api/v1/surveys/outpatient-visits/releases.{form}")
+        if form == "csv":
+            assert served == out.read_bytes()
+        else:
+            (tmp_path / "served.parquet").write_bytes(served)
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+    (query,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect() as database:
+        assert "releases.parquet" in query
+        answers = [
+            database.execute(query.replace("releases.parquet", name)).fetchall()
+            for name in ("releases.parquet", "served.parquet", "releases.csv")
+        ]
+    assert answers[0] == answers[1] == answers[2]
+    shown = [world.get(f"/api/v1/surveys/outpatient-visits/rounds/{n}") for n in range(2)]
+    wanted = {
+        (n, cell["label"]): cell["estimate"]
+        for n, body in enumerate(shown)
+        for cell in json.loads(body)["categories"]
+    }
+    assert {(row[0], row[2]): row[3] for row in answers[0]} == wanted
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
     # Commands that need no server library must start without one.
     from hubbub_deploy.cluster_settings import ClusterSettings
+
+
+READER_VARIABLE: Final = "HUBBUB_READ_TOKEN"
+"""The variable that holds the token of readers, where no file does."""
+# Whoever may try 10,000 times a second needs longer than anybody lives for 16 random characters.
+_TOKEN: Final = re.compile(r"[!-~]{16,512}")
 
 
 def positive(text: str) -> int:
@@ -56,6 +65,41 @@ def add_skip(parser: argparse.ArgumentParser) -> None:
         metavar="PARTITION:OFFSET",
         help="pass over a record that cannot be applied, for good; may be repeated",
     )
+
+
+def add_read_token(parser: argparse.ArgumentParser) -> None:
+    """Add the option to a command that serves the page."""
+    parser.add_argument(
+        "--read-token-file",
+        type=Path,
+        metavar="FILE",
+        help=f"file of the token that readers of page and API must know (or {READER_VARIABLE}); none: anyone",
+    )
+
+
+def read_token(options: argparse.Namespace) -> str | None:
+    """Return the token, None where anyone may read.
+
+    Raises:
+        DeployError: If the file cannot be read, or the token is short or has spaces. The message does not
+            hold it.
+    """
+    path: Path | None = options.read_token_file
+    if path is not None:
+        try:
+            token, place = path.read_text(encoding="utf-8").strip(), str(path)
+        except (OSError, UnicodeDecodeError) as error:
+            raise DeployError(f"read token file {path} cannot be read: {error}") from error
+    elif READER_VARIABLE in os.environ:
+        token, place = os.environ[READER_VARIABLE].strip(), READER_VARIABLE
+    else:
+        return None
+    if _TOKEN.fullmatch(token) is None:
+        raise DeployError(
+            f"read token in {place} must be 16 to 512 visible ASCII characters without spaces, "
+            f"got {len(token)} characters"
+        )
+    return token
 
 
 def _integer(text: str, low: int, high: float = math.inf) -> int:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hubbub_deploy import fleet_options, read_token
-from hubbub_deploy.commands.arguments import add_address, add_settings, load_settings
+from hubbub_deploy import fleet_options
+from hubbub_deploy.commands.arguments import (
+    add_address,
+    add_read_token,
+    add_settings,
+    load_settings,
+    read_token,
+)
 
 DASHBOARD_PORT = 8781
 
@@ -17,7 +23,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add_settings(dashboard)
     dashboard.add_argument("--data", type=Path, required=True, help="folder of the archive")
     fleet_options.add_to(dashboard)
-    read_token.add_to(dashboard)
+    add_read_token(dashboard)
     add_address(dashboard, DASHBOARD_PORT)
     dashboard.set_defaults(run=run)
 
@@ -30,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         load_settings(options.settings),
         data_dir=options.data,
         fleet=fleet_options.fleet_statement(options),
-        read_token=read_token.read_token(options),
+        read_token=read_token(options),
         host=options.host,
         port=options.port,
     )

@@ -38,7 +38,8 @@ from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic
 from hubbub_collector import CollectorError
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.evaluation.report import print_json
-from hubbub_deploy.node import ARCHIVE_FILE, DEAD_FILE, LOG_FILE
+from hubbub_deploy.files import ARCHIVE_FILE
+from hubbub_deploy.node import DEAD_FILE, LOG_FILE
 from hubbub_topic import LogError, SqliteLog
 
 SCHEME: Final = "kafka"
