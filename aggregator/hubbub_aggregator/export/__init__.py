@@ -1,4 +1,4 @@
-"""Releases as tidy tables: CSV and Parquet."""
+"""Releases as tidy tables: CSV, JSON lines and Parquet."""
 
 from typing import TYPE_CHECKING
 
@@ -6,6 +6,7 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_aggregator.export.csv_table import csv_pieces
+    from hubbub_aggregator.export.json_lines import json_lines
     from hubbub_aggregator.export.parquet import write_parquet
     from hubbub_aggregator.export.tidy import COLUMNS, VIEWS, tidy_rows
 
@@ -13,6 +14,7 @@ __all__ = [
     "COLUMNS",
     "VIEWS",
     "csv_pieces",
+    "json_lines",
     "tidy_rows",
     "write_parquet",
 ]
@@ -21,6 +23,7 @@ attach(
     __name__,
     {
         "hubbub_aggregator.export.csv_table": ("csv_pieces",),
+        "hubbub_aggregator.export.json_lines": ("json_lines",),
         "hubbub_aggregator.export.parquet": ("write_parquet",),
         "hubbub_aggregator.export.tidy": (
             "COLUMNS",

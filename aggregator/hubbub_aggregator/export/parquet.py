@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from hubbub_aggregator.export.json_lines import json_lines
 from hubbub_aggregator.export.tidy import COLUMNS
 
 # Everything that is needed is in the package: nothing is looked for on the network.
@@ -33,10 +33,10 @@ def write_parquet(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
     count = 0
     with tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as folder:
         table, made = Path(folder) / "rows.json", Path(folder) / "rows.parquet"
-        with table.open("w", encoding="utf-8") as file:
-            for row in rows:
-                file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
-                count += 1
+        with table.open("wb") as file:
+            for piece in json_lines(rows):
+                file.write(piece)
+                count += piece.count(b"\n")
         types = ", ".join(f"{_quoted(column.name)}: {_quoted(column.sql)}" for column in COLUMNS)
         source = f"read_json({_quoted(str(table))}, format = 'newline_delimited', columns = {{{types}}})"
         with duckdb.connect(config=_SETTINGS) as database:

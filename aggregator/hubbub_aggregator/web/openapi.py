@@ -40,6 +40,7 @@ def openapi_document() -> Schema:
 
 def _paths() -> Schema:
     json, csv = "application/json", "text/csv"
+    lines = "application/x-ndjson"
     parquet = "application/vnd.apache.parquet"
     view, stage = _ref("parameters", "view"), _ref("parameters", "stage")
     digest = {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}
@@ -92,6 +93,10 @@ def _paths() -> Schema:
         ),
         "/surveys/{survey}/rounds/{round}.csv": {"parameters": [*round_, view]}
         | _get("round_csv", "One round as a tidy table.", csv, table),
+        "/surveys/{survey}/rounds/{round}.ndjson": {"parameters": [*round_, view]}
+        | _get("round_ndjson", "The same table, a JSON object per line.", lines, table),
+        "/surveys/{survey}/releases.ndjson": tables
+        | _get("releases_ndjson", "The same table, a JSON object per line.", lines, table),
         "/surveys/{survey}/releases.csv": tables
         | _get("releases_csv", "All releases of a survey as one tidy table.", csv, table),
         "/surveys/{survey}/releases.parquet": tables | parquet_answer,

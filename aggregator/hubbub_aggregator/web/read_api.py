@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from hubbub_aggregator.export import VIEWS, csv_pieces, tidy_rows, write_parquet
+from hubbub_aggregator.export import VIEWS, csv_pieces, json_lines, tidy_rows, write_parquet
 from hubbub_aggregator.web.documents import (
     RenderedSnapshot,
     csv_name,
@@ -47,6 +47,13 @@ _KEPT_TABLES: Final = 4
 _LONGEST_NUMBER: Final = 18
 
 Found: TypeAlias = dict[str, Any]
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+Pieces: TypeAlias = Callable[[Iterable[Mapping[str, Any]]], Iterator[bytes]]
+
+_FORMS: Final[Mapping[str, tuple[str, Pieces]]] = {
+    "csv": (CSV, csv_pieces),
+    "ndjson": ("application/x-ndjson", json_lines),
+}
 
 
 class _Problem(Exception):  # noqa: N818 - stays within this module
@@ -74,14 +81,16 @@ class ReadApi:
 
     def routes(self) -> list[Route]:
         """Return the routes, below `/api/v1`."""
-        paths: dict[str, Callable[[Request], Awaitable[Response]]] = {
+        paths: dict[str, Endpoint] = {
             "/openapi.json": self.description,
             "/surveys": self.surveys,
             "/surveys/{survey}": self.survey,
             "/surveys/{survey}/rounds": self.rounds,
-            "/surveys/{survey}/rounds/{round}.csv": self.round_csv,
+            "/surveys/{survey}/rounds/{round}.csv": self._round_as("csv"),
+            "/surveys/{survey}/rounds/{round}.ndjson": self._round_as("ndjson"),
             "/surveys/{survey}/rounds/{round}": self.round,
-            "/surveys/{survey}/releases.csv": self.releases_csv,
+            "/surveys/{survey}/releases.csv": self._releases_as("csv"),
+            "/surveys/{survey}/releases.ndjson": self._releases_as("ndjson"),
             "/surveys/{survey}/releases.parquet": self.releases_parquet,
         }
         return [Route("/api/v1" + path, _answering(endpoint)) for path, endpoint in paths.items()]
@@ -151,28 +160,37 @@ class ReadApi:
             request, edition, ("v1", digest, number), lambda: to_json(with_standard_errors(found))
         )
 
-    async def round_csv(self, request: Request) -> Response:
-        """Answer with one round as a tidy table."""
-        _only(request, "view")
-        edition = await self._cache.current()
-        digest, number, found = self._round(request, edition)
-        views = _views(request)
+    def _round_as(self, form: str) -> Endpoint:
+        media_type, pieces_of = _FORMS[form]
 
-        def render() -> bytes:
-            return b"".join(csv_pieces(tidy_rows([found], views=views)))
+        async def answer(request: Request) -> Response:
+            _only(request, "view")
+            edition = await self._cache.current()
+            digest, number, found = self._round(request, edition)
+            views = _views(request)
 
-        key = ("v1 csv", digest, number, *views)
-        return await rendered(request, edition, key, render, CSV, extra=_attachment(csv_name(found)))
+            def render() -> bytes:
+                return b"".join(pieces_of(tidy_rows([found], views=views)))
 
-    async def releases_csv(self, request: Request) -> Response:
-        """Answer with all releases of a survey as one tidy table, piece by piece."""
-        table = await self._table(request, "csv")
-        if table.known is not None:
-            return table.known
-        pieces: Iterator[bytes] = csv_pieces(table.rows())
-        if table.is_compressed:
-            pieces = compressed_pieces(pieces)
-        return StreamingResponse(pieces, headers=table.headers, media_type=CSV)
+            name = csv_name(found).removesuffix("csv") + form
+            key = ("v1", form, digest, number, *views)
+            return await rendered(request, edition, key, render, media_type, extra=_attachment(name))
+
+        return answer
+
+    def _releases_as(self, form: str) -> Endpoint:
+        media_type, pieces_of = _FORMS[form]
+
+        async def answer(request: Request) -> Response:
+            table = await self._table(request, form)
+            if table.known is not None:
+                return table.known
+            pieces = pieces_of(table.rows())
+            if table.is_compressed:
+                pieces = compressed_pieces(pieces)
+            return StreamingResponse(pieces, headers=table.headers, media_type=media_type)
+
+        return answer
 
     async def releases_parquet(self, request: Request) -> Response:
         """Answer with all releases of a survey as a Parquet file; 501 where DuckDB is not installed."""
@@ -245,7 +263,7 @@ class _Table:
         if not all(found["sealed"] for found in rounds):
             parts.append(edition.token)
         self.tag = f'"{hashlib.sha256(to_json(parts)).hexdigest()[:32]}"'
-        self.is_compressed = form == "csv" and accepts_gzip(request)
+        self.is_compressed = form in _FORMS and accepts_gzip(request)
         name = csv_name(rounds[0]).rpartition("-round-")[0] if rounds else "releases"
         answer = document(
             request,
@@ -267,9 +285,7 @@ class _Table:
         return tidy_rows(self._rounds, views=self._views)
 
 
-def _answering(
-    endpoint: Callable[[Request], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
+def _answering(endpoint: Endpoint) -> Endpoint:
     async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)

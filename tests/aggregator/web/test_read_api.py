@@ -6,6 +6,7 @@ import builtins
 import csv
 import gzip
 import io
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -109,7 +110,21 @@ def test_all_releases_come_as_one_csv_plain_or_compressed_and_open_rounds_where_
     assert {row["round"] for row in csv.DictReader(io.StringIO(everything, newline=""))} == set("01234")
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_json_lines_hold_the_same_rows_typed() -> None:
+    app = create_app(view_of(3))
+    for path in ("rounds/1", "releases"):
+        lines = [json.loads(line) for line in get(app, f"{BASE}/visits/{path}.ndjson").body.splitlines()]
+        table = get(app, f"{BASE}/visits/{path}.csv").body.decode()
+        rows = list(csv.DictReader(io.StringIO(table, newline="")))
+        assert len(lines) == len(rows) > 10
+        for line, row in zip(lines, rows, strict=True):
+            assert list(line) == list(row)
+            assert line["sealed"] is True
+            assert line["estimate"] == float(row["estimate"])
+            assert (line["low"] is None) == (row["low"] == "") == (line["view"] == "consistent")
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson", "parquet"])
 def test_releases_keep_their_tag_until_one_is_added(form: str) -> None:
     path, view = f"{BASE}/visits/releases.{form}", view_of(2)
     first = get(create_app(view), path)
