@@ -19,7 +19,12 @@ export class Connection {
     this.#open();
     // A laptop that wakes, a phone that leaves a tunnel: try at once instead of when a timer says so.
     addEventListener("online", () => this.#again());
-    document.addEventListener("visibilitychange", () => { if (!document.hidden && this.state !== "live") this.#again(); });
+    // A page that is left may be kept for the way back, with its stream; six of them are all that a browser opens to
+    // one server, and the seventh page would wait for minutes.
+    addEventListener("pagehide", () => this.#rest());
+    addEventListener("pageshow", (event) => { if (event.persisted) this.#again(); });
+    // So would the seventh tab: one that nobody sees has no stream, and asks anew when it is looked at.
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.#rest() : this.#again()));
   }
 
   #set(state) {
@@ -69,7 +74,7 @@ export class Connection {
       return;
     }
     this.failures += 1;
-    this.source.close();
+    this.source?.close();
     clearTimeout(this.silence);
     this.#poll();
   }
@@ -96,6 +101,13 @@ export class Connection {
     const wait = Math.min(MOST_WAIT_MS, this.state === "polling" ? POLL_MS : 1000 * 2 ** Math.min(this.failures - 1, 5));
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.#open(), wait * (0.75 + Math.random() / 2));
+  }
+
+  #rest() {
+    this.source?.close();
+    this.source = null;
+    for (const timer of [this.timer, this.silence, this.patience]) clearTimeout(timer);
+    this.patience = null;
   }
 
   #again() {

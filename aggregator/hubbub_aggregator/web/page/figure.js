@@ -1,7 +1,7 @@
 // A figure: a title, a chart in the form that suits the number of shares, and its table behind a button.
 
 import { el, setText, show } from "./dom.js";
-import { count, isKnown, share } from "./format.js";
+import { PERCENT, count, isKnown, spelled } from "./format.js";
 import { ProfileChart } from "./profile.js";
 import { RowChart } from "./rows.js";
 import { ShareTable } from "./table.js";
@@ -11,37 +11,40 @@ const MOST_ROWS = 24; // more rows than this no longer fit a screen: the profile
 let figures = 0;
 
 export class ShareFigure {
-  constructor(one, many) {
+  constructor(one, many, unit = PERCENT) {
     figures += 1;
-    [this.one, this.many] = [one, many];
+    [this.one, this.many, this.unit] = [one, many, unit];
     this.title = el("h3", { id: `figure-${figures}` });
-    const unit = el("span", { class: "unit" });
-    setText(unit, "% of devices");
+    this.of = el("span", { class: "unit" });
     this.button = el("button", { type: "button", class: "quiet toggle", "aria-pressed": "false" });
     setText(this.button, "Table");
-    this.button.setAttribute("aria-label", `Show ${many.toLowerCase()} as a table`);
+    this.button.setAttribute("aria-label", `Table of ${many.toLowerCase()}`);
     this.button.addEventListener("click", () => this.#toggle());
     this.table = new ShareTable(`${many}: estimates with 95 % intervals`);
     this.place = el("div", { class: "chart" });
-    this.element = el("figure", { "aria-labelledby": this.title.id, class: many.toLowerCase() },
-      el("div", { class: "figure-head" }, this.title, unit, this.button), this.place, this.table.element);
+    this.element = el("figure", { "aria-labelledby": this.title.id, class: many.toLowerCase().replaceAll(" ", "-") },
+      el("div", { class: "figure-head" }, this.title, this.of, this.button), this.place, this.table.element);
     this.asTable = false;
   }
 
-  update(items, mean, words) {
-    this.latest = [items, mean, words];
-    setText(this.title, `${this.many} (${count(items.length)})`);
+  // Options: `mean` a row or null; `words` what the numbers are; `title` in place of the figure's own name; `unit`;
+  // `form` "curve" draws a line instead of bars, `zero` false an axis that need not begin at zero.
+  update(items, options = {}) {
+    this.latest = [items, options];
+    const unit = options.unit ?? this.unit;
+    setText(this.title, `${options.title ?? this.many} (${count(items.length)})`);
+    setText(this.of, unit.of);
     if (this.asTable) {
-      this.table.update(this.one, items);
+      this.table.update(this.one, items, unit);
       return;
     }
-    const form = items.length > MOST_ROWS ? "profile" : "rows";
-    if (form !== this.form) {
-      this.form = form;
-      this.chart = form === "rows" ? new RowChart(this.many) : new ProfileChart();
+    const kind = items.length > MOST_ROWS || options.form === "curve" ? "profile" : "rows";
+    if (kind !== this.kind) {
+      this.kind = kind;
+      this.chart = kind === "rows" ? new RowChart() : new ProfileChart();
       this.place.replaceChildren(this.chart.element);
     }
-    this.chart.update(items, this.#summary(items, words), mean);
+    this.chart.update(items, this.#summary(items, unit, options), { ...options, unit });
   }
 
   #toggle() {
@@ -53,9 +56,9 @@ export class ShareFigure {
   }
 
   // What the picture says, for who does not see it: how many shares, and the largest of them.
-  #summary(items, words) {
+  #summary(items, unit, { words = "", title = this.many }) {
     const largest = items.filter(isKnown).sort((a, b) => b.estimate - a.estimate).slice(0, 3);
-    const named = largest.map((item) => `${item.label} ${share(item).text}`).join("; ");
-    return `${this.many}, ${words}: ${count(items.length)} estimates. Largest: ${named}. The table button gives all.`;
+    const named = largest.map((item) => `${item.label} ${spelled(item, unit).text}`).join("; ");
+    return `${title}${words ? `, ${words}` : ""}: ${count(items.length)} estimates. Largest: ${named}. The table button gives all.`;
   }
 }

@@ -30,37 +30,47 @@ export function count(value) {
   return Number.isFinite(value) ? whole.format(value) : "–";
 }
 
-// Whether a row has an estimate with an interval: what the reports cannot tell apart is null.
+// Whether a row has an estimate: what the reports cannot tell apart is null. A row that is `plain` has no interval.
 export function isKnown(row) {
-  return row.estimate !== null && row.low !== null && row.high !== null;
+  return row.estimate !== null && (Boolean(row.plain) || (row.low !== null && row.high !== null));
 }
 
 export function halfWidth(row) {
-  return (row.high - row.low) / 2;
+  return row.plain ? row.half ?? 0 : (row.high - row.low) / 2;
 }
 
-// A frequency: {estimate, half, text: "12.3 ± 0.8 %", interval: "11.5 to 13.1 %"}.
+// Units: what a number is multiplied by before it is written, what follows it, and what it is a number of.
+export const PERCENT = { scale: 100, sign: `${NARROW}%`, of: "% of devices" };
+export const POINTS = { scale: 100, sign: " points", of: "percentage points" };
+export const PLAIN = { scale: 1, sign: "", of: "" };
+
+// A number with its interval: {estimate, half, text: "12.3 ± 0.8 %", interval: "11.5 to 13.1 %"}.
+export function spelled(row, { scale, sign }) {
+  const half = scale * halfWidth(row);
+  const places = decimals(half);
+  const estimate = fixed(scale * row.estimate, places);
+  if (row.plain) return { estimate, half: "–", text: `${estimate}${sign}`, interval: "–" };
+  return {
+    estimate,
+    half: fixed(half, places),
+    text: `${estimate} ± ${fixed(half, places)}${sign}`,
+    interval: `${fixed(scale * row.low, places)} to ${fixed(scale * row.high, places)}${sign}`,
+  };
+}
+
 export function share(row) {
-  const half = 100 * halfWidth(row);
-  const places = decimals(half);
-  return {
-    estimate: fixed(100 * row.estimate, places),
-    half: fixed(half, places),
-    text: `${fixed(100 * row.estimate, places)} ± ${fixed(half, places)}${NARROW}%`,
-    interval: `${fixed(100 * row.low, places)} to ${fixed(100 * row.high, places)}${NARROW}%`,
-  };
+  return spelled(row, PERCENT);
 }
 
-// The same for a number in its own unit: a mean.
 export function quantity(row) {
-  const half = halfWidth(row);
-  const places = decimals(half);
-  return {
-    estimate: fixed(row.estimate, places),
-    half: fixed(half, places),
-    text: `${fixed(row.estimate, places)} ± ${fixed(half, places)}`,
-    interval: `${fixed(row.low, places)} to ${fixed(row.high, places)}`,
-  };
+  return spelled(row, PLAIN);
+}
+
+// Numbers as text, filled up with spaces as wide as what they lack, so that their decimal points stand in a column.
+export function aligned(texts) {
+  const places = texts.map((text) => /\.(\d+)/.exec(text)?.[1].length ?? 0);
+  const most = Math.max(0, ...places);
+  return texts.map((text, i) => (places[i] === most ? text : text + (places[i] ? "" : "\u2008") + "\u2007".repeat(most - places[i])));
 }
 
 // Epsilon, rounded up at six decimals: what is shown is never below the truth.

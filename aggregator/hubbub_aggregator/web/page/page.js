@@ -1,69 +1,94 @@
-// The dashboard: takes each live document and writes it into the page in place, so that nothing jumps or reloads.
+// The dashboard: takes each live document and writes it into the page that the address names, in place, so that
+// nothing jumps or reloads.
 
-import { Card } from "./card.js";
 import { setByServer } from "./clock.js";
 import { Connection } from "./connection.js";
 import { el, setText, show } from "./dom.js";
-import { plural, timeOfDay } from "./format.js";
-import { Identity } from "./identity.js";
-import { stageOf } from "./states.js";
+import { timeOfDay } from "./format.js";
+import { OperationsPage, troubles } from "./operations.js";
+import { Overview } from "./overview.js";
+import { PersonPage } from "./person.js";
+import { Router, address } from "./route.js";
+import { SurveyPage } from "./survey.js";
+import { followTheme } from "./theme.js";
 
 const at = (id) => document.getElementById(id);
-const cards = new Map();
-const links = new Map();
-const totals = new Identity();
+const pages = new Map();
+let live = null;
+let page = null;
 let changed = null;
 
-at("totals").append(totals.element);
+const router = new Router((route, how) => draw(how));
 
-function take(live) {
-  changed = new Date();
-  totals.update(live.accounting);
-  setText(at("log-state"), logState(live));
-  for (const survey of live.surveys) {
-    if (!cards.has(survey.digest)) add(survey);
-    cards.get(survey.digest).update(survey);
-    const { shown } = survey;
-    const { link, text } = links.get(survey.digest);
-    setText(text, survey.title || survey.id);
-    link.dataset.stage = shown ? stageOf(shown) : "collecting";
+// Pages are made when first shown and kept: going back finds a chosen table and an open cell as they were.
+function pageOf({ page: name, survey }) {
+  const key = survey ?? name;
+  if (!pages.has(key)) {
+    pages.set(key, survey ? new SurveyPage(survey, (route) => router.go(route))
+      : name === "operations" ? new OperationsPage() : name === "person" ? new PersonPage() : new Overview());
   }
-  const kept = new Set(live.surveys.map((survey) => survey.digest));
-  for (const digest of [...cards.keys()]) if (!kept.has(digest)) drop(digest);
-  show(at("empty"), live.surveys.length === 0);
-  setText(at("empty"), "No survey has been published yet. The first one appears here by itself.");
-  show(at("contents"), live.surveys.length > 1);
+  return pages.get(key);
 }
 
-function add(survey) {
-  const card = new Card(survey.digest);
-  cards.set(survey.digest, card);
-  at("surveys").append(card.element);
-  const text = el("span");
-  const link = el("a", { href: `#survey-${survey.digest}` }, el("span", { class: "lamp", "aria-hidden": "true" }), text);
-  links.set(survey.digest, { link, text });
-  at("contents").append(link);
+function draw(how) {
+  if (!live) return;
+  const { route } = router;
+  const known = !route.survey || live.surveys.some((survey) => survey.digest === route.survey);
+  const next = known ? pageOf(route) : unknownSurvey();
+  const turned = next !== page;
+  if (turned) {
+    page = next;
+    at("main").replaceChildren(page.element);
+  }
+  page.update(live, route);
+  drawNavigation(route);
+  const title = `${page.title} · Hubbub`;
+  if (document.title !== title) document.title = title;
+  if (!turned || !how) return;
+  if (how === "link") scrollTo(0, 0);
+  page.heading.focus({ preventScroll: true }); // a reader of the screen hears where the link has led
 }
 
-function drop(digest) {
-  cards.get(digest).element.remove();
-  links.get(digest).link.remove();
-  cards.delete(digest);
-  links.delete(digest);
+const lost = { element: el("div", { class: "page" }), heading: el("h2", { class: "page-title", tabindex: -1 }), title: "No such survey", update() {} };
+function unknownSurvey() {
+  if (!lost.element.firstChild) {
+    setText(lost.heading, "No such survey");
+    const back = el("a", { href: "./" });
+    setText(back, "All surveys");
+    const words = el("p", { class: "empty" }, "No survey with the digest of this address has been published here. ", back);
+    lost.element.append(lost.heading, words);
+  }
+  return lost;
 }
 
-function logState(live) {
-  const partitions = live.partitions ?? [];
-  const lag = partitions.reduce((sum, partition) => sum + (partition.lag ?? 0), 0);
-  const parts = live.stale ? [`Standing still since ${live.stale.since.replace("T", " ").replace("Z", " UTC")}: ${live.stale.why}`] : [];
-  if (live.unsealed) parts.push(`No round is sealed: ${live.unsealed}`);
-  parts.push(
-    lag ? `${plural(lag, "log record waits", "log records wait")} to be counted` : "Every log record is counted",
-    plural(partitions.length, "partition", "partitions"),
-  );
-  if (live.unknown) parts.push(`${plural(live.unknown, "report", "reports")} of unknown surveys, outside this sum`);
-  if (live.dead) parts.push(`${plural(live.dead, "unreadable record", "unreadable records")} skipped`);
-  return parts.join(" · ");
+function drawNavigation(route) {
+  for (const link of at("pages").querySelectorAll("a")) {
+    if (link.dataset.page === route.page) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  show(at("contents"), live.surveys.length > 1 && route.page === "survey");
+  if (at("contents").hidden) return;
+  live.surveys.forEach((survey, i) => {
+    const link = at("contents").children[i] ?? at("contents").appendChild(el("a"));
+    setText(link, survey.title || survey.id);
+    const href = address({ survey: survey.digest });
+    if (link.getAttribute("href") !== href) link.setAttribute("href", href);
+    if (survey.digest === route.survey) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  });
+  while (at("contents").children.length > live.surveys.length) at("contents").lastChild.remove();
+}
+
+function take(document_) {
+  changed = new Date();
+  live = document_;
+  const trouble = troubles(live);
+  show(at("trouble"), trouble.length > 0);
+  setText(at("trouble"), trouble.join(" "));
+  for (const key of [...pages.keys()]) {
+    if (/^[0-9a-f]{32}$/.test(key) && !live.surveys.some((survey) => survey.digest === key)) pages.delete(key);
+  }
+  draw();
 }
 
 const WORDS = {
@@ -80,32 +105,7 @@ function showState(state) {
   setText(at("connection-text"), WORDS[state] + since);
 }
 
-// Light, dark, or what the system says: remembered in this browser, told to nobody.
-const THEMES = ["auto", "light", "dark"];
-
-function setTheme(theme) {
-  if (theme === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
-  setText(at("theme"), `Theme: ${theme}`);
-  try {
-    localStorage.setItem("hubbub-theme", theme);
-  } catch {
-    // Storage is switched off: the choice lasts as long as the page.
-  }
-}
-
-let theme = "auto";
-try {
-  theme = localStorage.getItem("hubbub-theme") ?? "auto";
-} catch {
-  // As above.
-}
-setTheme(THEMES.includes(theme) ? theme : "auto");
-at("theme").addEventListener("click", () => {
-  const now = document.documentElement.dataset.theme ?? "auto";
-  setTheme(THEMES[(THEMES.indexOf(now) + 1) % THEMES.length]);
-});
-
-setInterval(() => { if (!document.hidden) cards.forEach((card) => card.tick()); }, 1000);
+followTheme(at("theme"));
+setInterval(() => { if (!document.hidden) page?.tick?.(); }, 1000);
 setByServer();
 new Connection({ base: "api/", onDocument: take, onState: showState });

@@ -4,7 +4,7 @@
 
 import { el, svg, setText } from "./dom.js";
 import { domain, position } from "./scale.js";
-import { count, fixed, isKnown, quantity, share } from "./format.js";
+import { PERCENT, count, fixed, isKnown, quantity, spelled } from "./format.js";
 
 const HEIGHT = 268;
 const TOP = 26;
@@ -39,7 +39,9 @@ export class ProfileChart {
     new ResizeObserver(() => this.#draw()).observe(this.element);
   }
 
-  update(items, summary, mean) {
+  update(items, summary, { mean = null, unit = PERCENT, form = "bars", zero = true } = {}) {
+    if (this.unit !== unit || this.form !== form) this.domain = undefined;
+    [this.unit, this.form, this.withZero] = [unit, form, zero];
     this.items = items;
     this.mean = mean;
     this.summary = summary;
@@ -56,7 +58,7 @@ export class ProfileChart {
     this.plot.setAttribute("width", width);
     this.plot.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     this.inner = width - LEFT - RIGHT;
-    this.domain = domain(items.filter(isKnown), this.domain);
+    this.domain = domain(items.filter(isKnown), this.domain, { zero: this.withZero, scale: this.unit.scale });
     const y = (value) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * position(value, this.domain);
     const pitch = this.inner / items.length;
     this.each = Math.max(1, Math.ceil(LEAST / pitch));
@@ -72,35 +74,38 @@ export class ProfileChart {
     const bars = [];
     const whiskers = [];
     const dots = [];
-    const zero = y(0).toFixed(1);
+    const zero = y(this.domain.base).toFixed(1);
+    const curve = this.form === "curve";
     const { items, each } = this;
     const cap = Math.min(3, pitch * 0.28);
     for (let i = 0; i < items.length; i += each) {
       let [low, high, least, most] = [Infinity, -Infinity, Infinity, -Infinity];
       for (const item of items.slice(i, i + each)) {
         if (!isKnown(item)) continue;
-        low = Math.min(low, item.low);
-        high = Math.max(high, item.high);
+        low = Math.min(low, item.plain ? item.estimate : item.low);
+        high = Math.max(high, item.plain ? item.estimate : item.high);
         least = Math.min(least, item.estimate);
         most = Math.max(most, item.estimate);
       }
       if (low > high) continue;
       const x = (LEFT + pitch * (i + Math.min(each, items.length - i) / 2)).toFixed(1);
-      bars.push(`M${x} ${zero}V${y(Math.abs(least) > Math.abs(most) ? least : most).toFixed(1)}`);
-      whiskers.push(`M${x} ${y(low).toFixed(1)}V${y(high).toFixed(1)}`);
-      if (each === 1 && pitch >= 7) {
+      if (curve) bars.push(`${bars.length ? "L" : "M"}${x} ${y((least + most) / 2).toFixed(1)}`);
+      else bars.push(`M${x} ${zero}V${y(Math.abs(least) > Math.abs(most) ? least : most).toFixed(1)}`);
+      if (high > low) whiskers.push(`M${x} ${y(low).toFixed(1)}V${y(high).toFixed(1)}`);
+      if (high > low && each === 1 && pitch >= 7) {
         for (const end of [low, high]) whiskers.push(`M${(x - cap).toFixed(1)} ${y(end).toFixed(1)}h${(2 * cap).toFixed(1)}`);
       }
       dots.push(each === 1 ? `M${x} ${y(least).toFixed(1)}h0` : `M${x} ${y(least).toFixed(1)}V${y(most).toFixed(1)}`);
     }
     const column = pitch * each;
     this.bars.setAttribute("d", bars.join(""));
-    this.bars.setAttribute("stroke-width", Math.max(1, Math.min(26, column * 0.72)).toFixed(1));
+    this.bars.setAttribute("class", curve ? "curve" : "bars");
+    this.bars.setAttribute("stroke-width", curve ? 2 : Math.max(1, Math.min(26, column * 0.72)).toFixed(1));
     this.whiskers.setAttribute("d", whiskers.join(""));
     this.whiskers.setAttribute("stroke-width", column >= 7 ? 1.5 : 1);
     this.dots.setAttribute("d", dots.join(""));
     this.dots.setAttribute("stroke-width", Math.max(1.6, Math.min(5.5, column * 0.55)).toFixed(1));
-    this.zero.setAttribute("y", (y(0) - 0.5).toFixed(1));
+    this.zero.setAttribute("y", (y(this.domain.base) - 0.5).toFixed(1));
     this.zero.setAttribute("width", this.inner);
   }
 
@@ -108,7 +113,7 @@ export class ProfileChart {
     const { ticks, places } = this.domain;
     this.grid.replaceChildren(...ticks.flatMap((tick) => {
       const text = svg("text", { x: LEFT - 7, y: (y(tick) + 4).toFixed(1), "text-anchor": "end" });
-      text.textContent = fixed(100 * tick, places);
+      text.textContent = fixed(this.unit.scale * tick, places);
       return [svg("rect", { x: LEFT, y: (y(tick) - 0.5).toFixed(1), width: width - LEFT - RIGHT, height: 1 }), text];
     }));
   }
@@ -209,7 +214,7 @@ export class ProfileChart {
     this.cursor.setAttribute("width", width.toFixed(1));
     const where = item.category && item.category !== item.label ? `${item.label} (${item.category})` : item.label;
     const text = isKnown(item)
-      ? `${where}: ${share(item).text}, 95 % interval ${share(item).interval}`
+      ? `${where}: ${spelled(item, this.unit).text}${item.plain ? "" : `, 95 % interval ${spelled(item, this.unit).interval}`}`
       : `${where}: not identifiable`;
     setText(this.readout, text);
     this.plot.setAttribute("aria-valuenow", this.at + 1);
@@ -226,7 +231,7 @@ function niceEvery(least) {
 
 // A function from a number to its place among the labels (0 is the first label), or null when they are not numbers
 // in ascending order. The label "missing" is left out.
-function placeOnLabels(items) {
+export function placeOnLabels(items) {
   const numbers = items.filter((item) => item.label !== "missing").map((item) => (item.label.trim() === "" ? NaN : Number(item.label)));
   if (numbers.length < 2 || !numbers.every((n, i) => Number.isFinite(n) && (i === 0 || n > numbers[i - 1]))) return null;
   return (value) => {

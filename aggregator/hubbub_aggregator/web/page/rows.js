@@ -3,32 +3,33 @@
 
 import { el, svg, setText } from "./dom.js";
 import { domain, position } from "./scale.js";
-import { fixed, isKnown, share } from "./format.js";
+import { PERCENT, fixed, isKnown, spelled } from "./format.js";
 
 const percent = (fraction) => `${(100 * fraction).toFixed(3)}%`;
 
 export class RowChart {
-  constructor(name) {
+  constructor() {
     this.rows = [];
     this.axis = svg("svg", { class: "axis", height: 22 });
     this.list = el("div", { class: "rows" });
-    this.element = el("div", { class: "rowchart", role: "img", "aria-label": name },
+    this.element = el("div", { class: "rowchart", role: "group" },
       this.list, el("div", { class: "row axis-row", "aria-hidden": "true" }, el("span"), this.axis, el("span")));
   }
 
-  update(items, summary) {
+  update(items, summary, { unit = PERCENT, zero = true } = {}) {
     this.element.setAttribute("aria-label", summary);
     this.element.classList.toggle("airy", items.length <= 8);
     const known = items.filter(isKnown);
     const before = this.domain;
-    this.domain = domain(known, this.domain, 5);
+    this.domain = domain(known, this.unit === unit ? this.domain : undefined, { most: 5, zero, scale: unit.scale });
+    this.unit = unit;
     while (this.rows.length > items.length) this.rows.pop().element.remove();
     while (this.rows.length < items.length) {
       const row = new Row();
       this.rows.push(row);
       this.list.append(row.element);
     }
-    items.forEach((item, i) => this.rows[i].update(item, this.domain, before !== this.domain));
+    items.forEach((item, i) => this.rows[i].update(item, this.domain, before !== this.domain, unit));
     if (before !== this.domain) this.#drawAxis();
   }
 
@@ -36,7 +37,7 @@ export class RowChart {
     const { ticks, places } = this.domain;
     this.axis.replaceChildren(...ticks.map((tick) => {
       const text = svg("text", { x: percent(position(tick, this.domain)), y: 15, "text-anchor": "middle" });
-      text.textContent = fixed(100 * tick, places);
+      text.textContent = fixed(this.unit.scale * tick, places);
       return text;
     }));
   }
@@ -51,33 +52,50 @@ class Row {
     this.low = svg("rect", { class: "whisker", y: 7, width: 1.5, height: 8 });
     this.high = svg("rect", { class: "whisker", y: 7, width: 1.5, height: 8 });
     this.dot = svg("circle", { class: "dot", cy: 11, r: 4 });
-    this.label = el("span", { class: "label" });
+    this.name = el("span");
+    this.label = el("span", { class: "label" }, this.name);
     this.number = el("span", { class: "number" });
     this.element = el("div", { class: "row" }, this.label,
-      svg("svg", { class: "plot", height: 22 }, this.grid, this.bar, this.zero, this.whisker, this.low, this.high, this.dot),
+      svg("svg", { class: "plot", height: 22, "aria-hidden": "true" }, this.grid, this.bar, this.zero, this.whisker, this.low, this.high, this.dot),
       this.number);
   }
 
-  update(item, range, redrawGrid) {
-    setText(this.label, item.label);
-    this.label.title = item.label;
+  update(item, range, redrawGrid, unit) {
+    this.#drawLabel(item);
     if (redrawGrid || !this.grid.firstChild) {
       this.grid.replaceChildren(...range.ticks.map((tick) =>
         svg("rect", { x: percent(position(tick, range)), y: -4, width: 1, height: 30 })));
-      this.zero.setAttribute("x", percent(position(0, range)));
+      this.zero.setAttribute("x", percent(position(range.base, range)));
     }
     const hidden = !isKnown(item);
     this.element.classList.toggle("unknown", hidden);
-    setText(this.number, hidden ? "not identifiable" : share(item).text);
+    this.element.classList.toggle("plain", Boolean(item.plain));
+    setText(this.number, hidden ? "not identifiable" : spelled(item, unit).text);
     if (hidden) return;
-    const [zero, at, low, high] = [0, item.estimate, item.low, item.high].map((v) => position(v, range));
-    this.bar.setAttribute("x", percent(Math.min(zero, at)));
-    this.bar.setAttribute("width", percent(Math.abs(at - zero)));
+    const ends = item.plain ? [item.estimate, item.estimate] : [item.low, item.high];
+    const [base, at, low, high] = [range.base, item.estimate, ...ends].map((v) => position(v, range));
+    this.bar.setAttribute("x", percent(Math.min(base, at)));
+    this.bar.setAttribute("width", percent(Math.abs(at - base)));
     this.whisker.setAttribute("x", percent(low));
     this.whisker.setAttribute("width", percent(high - low));
     this.low.setAttribute("x", percent(low));
     this.high.setAttribute("x", percent(high));
     this.dot.setAttribute("cx", percent(at));
     this.element.classList.toggle("negative", item.estimate < 0);
+  }
+
+  // A label leads somewhere where there is more to see.
+  #drawLabel(item) {
+    const wanted = item.href ? "A" : "SPAN";
+    if (this.name.tagName !== wanted) {
+      this.name = el(wanted.toLowerCase());
+      this.label.replaceChildren(this.name);
+    }
+    setText(this.name, item.label);
+    this.label.title = item.label;
+    if (!item.href) return;
+    if (this.name.getAttribute("href") !== item.href) this.name.setAttribute("href", item.href);
+    if (item.current) this.name.setAttribute("aria-current", "true");
+    else this.name.removeAttribute("aria-current");
   }
 }

@@ -8,17 +8,18 @@ export function step(span, most) {
   return 10 * power;
 }
 
-// {low, high, ticks, places}: covers every [low, high] of the rows and zero, in quarters of a tick, so that a slightly
-// negative estimate costs little room. A previous domain is kept while the rows fit and fill more than half of it:
-// the axis stands still while estimates settle.
-export function domain(rows, previous, most = 6) {
-  let low = 0;
-  let high = 0;
+// {low, high, base, ticks, places}: covers every [low, high] of the rows and zero, in quarters of a tick, so that a
+// slightly negative estimate costs little room. A previous domain is kept while the rows fit and fill more than half
+// of it: the axis stands still while estimates settle. Where zero says nothing (a mean over time) it may be left out;
+// `base`, where bars begin, is then the low end. `places` are decimals of a tick times the scale.
+export function domain(rows, previous, { most = 6, zero = true, scale = 100 } = {}) {
+  let low = zero || !rows.length ? 0 : Infinity;
+  let high = zero || !rows.length ? 0 : -Infinity;
   for (const row of rows) {
-    low = Math.min(low, row.low, row.estimate);
-    high = Math.max(high, row.high, row.estimate);
+    low = Math.min(low, row.estimate, row.plain ? Infinity : row.low);
+    high = Math.max(high, row.estimate, row.plain ? -Infinity : row.high);
   }
-  if (!(high > low)) high = 0.01;
+  if (!(high > low)) high = low + (zero ? 0.01 : Math.abs(low) / 10 || 1);
   if (previous && low >= previous.low && high <= previous.high
       && high - low > 0.5 * (previous.high - previous.low)) return previous;
   const size = step(high - low, most);
@@ -26,8 +27,9 @@ export function domain(rows, previous, most = 6) {
   const last = Math.ceil((4 * high) / size - 1e-9) / 4;
   const ticks = [];
   for (let i = Math.ceil(first); i <= last; i += 1) ticks.push(i * size);
-  const places = Math.max(0, -Math.floor(Math.log10(100 * size) + 1e-9));
-  return { low: first * size, high: last * size, ticks, places };
+  const places = Math.max(0, -Math.floor(Math.log10(scale * size) + 1e-9));
+  const ends = { low: first * size, high: last * size };
+  return { ...ends, base: Math.min(Math.max(0, ends.low), ends.high), ticks, places };
 }
 
 // Where a value lies in a domain: 0 at its low end, 1 at its high end.

@@ -1,0 +1,138 @@
+// One round: its categories, the values in them, and the form in which they are seen.
+
+import { el, setText, show } from "./dom.js";
+import { isGrouped } from "./facts.js";
+import { ShareFigure } from "./figure.js";
+import { isKnown, plural } from "./format.js";
+import { FORMS, consistent, cumulative, formsOf } from "./forms.js";
+import { address } from "./route.js";
+import { firstEstimate } from "./states.js";
+
+export class Distribution {
+  constructor() {
+    this.forms = el("nav", { class: "forms", "aria-label": "Form of the numbers" });
+    this.said = el("p", { class: "form-words small" });
+    this.withheld = el("div", { class: "withheld" });
+    this.values = new ShareFigure("Value", "Values");
+    this.groups = [];
+    this.back = el("a", { class: "back small" });
+    setText(this.back, "Show all values");
+    this.figures = el("div", { class: "figures" }, el("div", { class: "right" }, this.back, this.values.element));
+    this.element = el("div", { class: "distribution" }, this.forms, this.said, this.withheld, this.figures);
+  }
+
+  update({ survey, round, line, route, rounds }) {
+    const { values } = round;
+    const meanAlone = !round.suppressed && !values?.length && Boolean(round.mean) && !round.values_omitted; // a score has no shares
+    const pending = !round.suppressed && round.values_omitted;
+    const withheld = !meanAlone && !pending && (round.suppressed || !values?.length);
+    show(this.withheld, withheld);
+    show(this.figures, Boolean(values?.length) && !withheld);
+    const forms = withheld ? [] : formsOf(round);
+    const form = forms.includes(route.show) ? route.show : forms[0];
+    this.#drawForms(forms, form, survey, route);
+    if (withheld) this.#drawWithheld(survey, round);
+    if (withheld || !values?.length) return;
+    this.#drawFigures(survey, form === "consistent" ? rounds.get(line) ?? round : round, form, route);
+  }
+
+  #drawForms(forms, form, survey, route) {
+    show(this.forms, forms.length > 1);
+    show(this.said, forms.length > 1);
+    if (forms.length < 2) return;
+    setText(this.said, FORMS[form][1]);
+    while (this.forms.children.length > forms.length) this.forms.lastChild.remove();
+    forms.forEach((name, i) => {
+      const link = this.forms.children[i] ?? this.forms.appendChild(el("a"));
+      setText(link, FORMS[name][0]);
+      link.setAttribute("href", address({ ...route, survey: survey.digest, show: i ? name : undefined }));
+      if (name === form) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    });
+  }
+
+  #drawFigures(survey, round, form, route) {
+    const words = `${round.sealed ? "sealed" : "provisional"}, ${plural(round.devices, "device", "devices")}`;
+    const grouped = isGrouped(round);
+    const groups = grouped ? panels(survey, round.categories) : [];
+    const chosen = grouped ? groups.flatMap(({ rows }) => rows).find((row) => row.label === route.category) : undefined;
+    this.figures.classList.toggle("single", !grouped);
+    this.figures.classList.toggle("few", round.values.length <= 12);
+    this.#drawGroups(groups, { survey, round, form, route, words });
+    const kept = chosen ? members(survey, round, chosen, groups) : null;
+    const picked = kept && kept.some(Boolean) ? kept : null;
+    show(this.back, Boolean(picked));
+    this.back.href = address({ ...route, survey: survey.digest, category: undefined });
+    const seen = seenAs(form, round.values, round.consistent?.values);
+    const items = picked && seen.length === picked.length ? seen.filter((_, i) => picked[i]) : seen;
+    const curve = form === "cumulative" && !picked;
+    const rows = curve || form !== "cumulative" ? items : round.values.filter((_, i) => picked[i]);
+    this.values.update(rows, {
+      mean: !picked && round.mean && isKnown(round.mean) ? round.mean : null,
+      words, form: curve ? "curve" : "bars",
+      title: picked ? `Values in ${chosen.label}` : curve ? "At or below each value" : undefined,
+    });
+  }
+
+  #drawGroups(groups, { survey, round, form, route, words }) {
+    while (this.groups.length > groups.length) this.groups.pop().element.remove();
+    groups.forEach(({ title, rows }, i) => {
+      if (!this.groups[i]) {
+        this.groups.push(new ShareFigure("Category", "Categories"));
+        this.groups[i].element.classList.add("categories");
+        this.figures.insertBefore(this.groups[i].element, this.figures.lastChild);
+      }
+      const first = round.categories.indexOf(rows[0]);
+      const numbers = round.consistent?.categories?.slice(first, first + rows.length);
+      const seen = form === "consistent" ? consistent(rows, numbers) ?? rows : rows;
+      this.groups[i].update(seen.map((row, k) => ({
+        ...row,
+        label: rows[k].short ?? row.label,
+        href: address({ ...route, survey: survey.digest, category: rows[k].label === route.category ? undefined : rows[k].label }),
+        current: rows[k].label === route.category,
+      })), { words, title });
+    });
+  }
+
+  #drawWithheld(survey, round) {
+    const { accepted } = round.accounting;
+    const least = survey.minimum_cohort;
+    const text = el("p");
+    setText(text, round.sealed
+      ? `The round was sealed with ${plural(accepted, "device", "devices")}, fewer than its minimum cohort of ${plural(least, "device", "devices")}. Only the accounting is released.`
+      : `${plural(accepted, "device", "devices")} so far. No estimate is shown of fewer than ${least.toLocaleString("en")}, the minimum cohort; until then, the accounting alone.`);
+    // A provisional step is shown when a whole cohort has come after it, so the first takes two.
+    const fill = el("span", { class: "fill" });
+    fill.style.width = `${Math.min(100, (100 * accepted) / (round.sealed ? Math.max(1, least) : firstEstimate(survey))).toFixed(2)}%`;
+    this.withheld.replaceChildren(text, el("span", { class: "meter", "aria-hidden": "true" }, fill));
+  }
+}
+
+function seenAs(form, values, numbers) {
+  if (form === "cumulative") return cumulative(values);
+  return form === "consistent" ? consistent(values, numbers) ?? values : values;
+}
+
+// The categories as panels: one of all, or, of a cross table, one of each attribute's margin.
+function panels(survey, categories) {
+  const attributes = (survey.attributes ?? []).map(({ id }) => id);
+  const of = (id) => categories.filter((row) => row.label.startsWith(`${id}: `));
+  const parts = attributes.map(of);
+  if (attributes.length < 2 || parts.reduce((sum, part) => sum + part.length, 0) !== categories.length) {
+    return [{ rows: categories }];
+  }
+  return attributes.map((id, i) => {
+    for (const row of parts[i]) row.short = row.label.slice(id.length + 2);
+    return { title: `By ${id}`, rows: parts[i] };
+  });
+}
+
+// Which values lie in a category: by their own word, or, of a cross table, by their part for its attribute.
+function members(survey, round, chosen, groups) {
+  if (groups.length < 2) return round.values.map((row) => row.category === chosen.label);
+  const at = groups.findIndex(({ rows }) => rows.includes(chosen));
+  return round.values.map((row) => {
+    const parts = row.label.split(" / ");
+    return parts.length === groups.length && parts[at] === chosen.short;
+  });
+}

@@ -1,0 +1,114 @@
+// What is certain about a survey and the round that is shown: devices, privacy, mean, schedule, who is missing.
+
+import { el, setText, show } from "./dom.js";
+import { count, epsilon, isKnown, plural, quantity, share, when } from "./format.js";
+import { roundName, span } from "./states.js";
+
+export class Facts {
+  constructor() {
+    this.element = el("dl", { class: "facts" });
+    this.devices = this.#fact("Devices");
+    this.bar = el("span", { class: "fill" });
+    this.meter = el("dd", { class: "meter", "aria-hidden": "true" }, this.bar);
+    this.devices.box.append(this.meter);
+    this.privacy = this.#fact("Privacy, per report");
+    this.mean = this.#fact("Mean");
+    this.window = this.#fact("Round");
+    this.answered = this.#fact("Answered");
+  }
+
+  #fact(name) {
+    const title = el("dt");
+    const main = el("dd", { class: "main" });
+    const more = el("dd", { class: "more" });
+    setText(title, name);
+    const box = el("div", { class: "fact" }, title, main, more);
+    this.element.append(box);
+    return { box, title, main, more };
+  }
+
+  // `round` is null for a survey that nobody answered yet, or ever: then nothing is shown that looks like a result.
+  update(survey, round) {
+    this.#drawPrivacy((round ?? survey).epsilon);
+    this.#drawDevices(survey, round);
+    this.#drawMean(round?.mean);
+    this.#drawWindow(survey, round);
+    this.#drawAnswered(round?.categories ?? []);
+  }
+
+  #drawPrivacy({ declared, certified }) {
+    setText(this.privacy.main, `ε ≤ ${epsilon(certified)}`);
+    setText(this.privacy.more, `certified; ${epsilon(declared)} declared`);
+    this.privacy.box.title = `declared ${declared}, certified ${certified}`;
+  }
+
+  #drawDevices(survey, round) {
+    show(this.devices.box, Boolean(round));
+    if (!round) return;
+    const { accepted } = round.accounting;
+    const planned = survey.planned_devices;
+    setText(this.devices.main, count(round.suppressed ? accepted : round.devices));
+    setText(this.devices.more, planned ? `${round.sealed ? "counted" : `${count(accepted)} accepted`}, ${count(planned)} planned` : `${count(accepted)} accepted`);
+    show(this.meter, Boolean(planned)); // without a plan there is nothing to be full of
+    if (planned) this.bar.style.width = `${Math.min(100, (100 * accepted) / planned).toFixed(2)}%`;
+  }
+
+  #drawMean(mean) {
+    const known = Boolean(mean) && isKnown(mean);
+    show(this.mean.box, known);
+    if (!known) return;
+    setText(this.mean.main, quantity(mean).text);
+    setText(this.mean.more, `95 % interval ${quantity(mean).interval}`);
+  }
+
+  #drawWindow(survey, round) {
+    const { schedule } = survey;
+    show(this.window.box, Boolean(round || schedule));
+    if (round) {
+      setText(this.window.title, "Round");
+      setText(this.window.main, roundName(survey, round.round).replace("round ", ""));
+      this.window.box.title = `round ${round.round} in JSON and CSV, which count from 0`;
+      setText(this.window.more, `${when(round.start)} – ${when(round.end)} UTC`);
+    } else if (schedule) {
+      setText(this.window.title, "Schedule");
+      setText(this.window.main, `${plural(schedule.rounds, "round", "rounds")} of ${span(schedule.round_s)}`);
+      setText(this.window.more, `from ${when(schedule.start)} UTC`);
+    }
+  }
+
+  // Who gave a value at all: one line, where a panel of two complementary bars would say no more.
+  #drawAnswered(categories) {
+    const [answered, missing] = answeredOnly(categories) ? categories : [];
+    const known = Boolean(answered) && isKnown(answered);
+    show(this.answered.box, known);
+    if (!known) return;
+    setText(this.answered.main, share(answered).text);
+    setText(this.answered.more, isKnown(missing) ? `missing ${share(missing).text}` : "");
+  }
+}
+
+// A survey without categories has two: who answered and who is missing.
+export function answeredOnly(categories) {
+  return categories.length === 2 && categories[0].label === "answered" && categories[1].label === "missing";
+}
+
+// Categories that say more than the values do: where every value is its own category, one picture says it all.
+export function isGrouped({ values, categories }) {
+  const same = categories.length === values.length && categories.every((row, i) => row.label === values[i].label);
+  return categories.length > 1 && !same && !answeredOnly(categories);
+}
+
+export function lostIn(round) {
+  const lost = (round.lost ?? []).reduce((sum, range) => sum + range.until - range.from, 0);
+  return lost ? ` It is incomplete: up to ${plural(lost, "record", "records")} of it were lost before they were counted.` : "";
+}
+
+// Who was asked and is not counted, and what that can do to the shares.
+export function absenceIn(round) {
+  const { absent, asked, bias } = round.enrolment ?? {};
+  if (absent === undefined || absent === null) return "";
+  const points = (value) => `${(100 * value).toFixed(2)} points`;
+  const largest = bias ? bias.largest ?? Math.max(...bias.values, ...bias.categories) : null;
+  const reach = largest === null ? "" : ` If all of them refused to stay within their budgets, no share of those asked is more than ${points(largest)} away from the share shown, sampling error aside; who stayed away for other reasons is not in this bound.`;
+  return `${(100 * absent).toFixed(1)} % of the ${plural(asked, "device", "devices")} asked are not in this round: they refused or were absent, and nobody is told which.${reach}`;
+}

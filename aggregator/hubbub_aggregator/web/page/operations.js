@@ -1,0 +1,123 @@
+// For the operator: is every report accounted for, does counting keep up, what is refused and why.
+
+import { el, setText, show } from "./dom.js";
+import { count, plural } from "./format.js";
+import { Identity } from "./identity.js";
+import { address } from "./route.js";
+
+const REASONS = [
+  ["duplicate", "Duplicate", "A report that came before: a device that had no answer sends the same bytes again."],
+  ["early", "Early", "For a round that has not begun: a device whose clock is ahead."],
+  ["late", "Late", "After its round and its lateness, or after the seal."],
+  ["invalid", "Invalid", "No report of its survey: a symbol or a round that it does not have."],
+  ["over_quota", "Over quota", "More than one round's quota of reports: a flood, or far more devices than planned."],
+];
+
+export class OperationsPage {
+  constructor() {
+    this.heading = el("h2", { class: "page-title", tabindex: -1 });
+    setText(this.heading, "Operations");
+    this.trouble = el("p", { class: "trouble" });
+    this.identity = new Identity();
+    this.lag = el("p", { class: "small", id: "log-state" });
+    this.reasons = new Table("Refusals by reason", ["Reason", "Reports", "Share of received", "Meaning"], [0, 3]);
+    this.surveys = new Table("By survey, the round that is shown", ["Survey", "Round", "Received", "Accepted", "Refused"], [0]);
+    this.partitions = new Table("Batches in the log, by partition", ["Partition", "Counted up to", "End of the log", "Waiting"], []);
+    const total = el("h3");
+    setText(total, "Every report, accounted for");
+    const accounted = el("section", { class: "totals", id: "totals", "aria-labelledby": "totals-title" }, total, this.identity.element, this.lag);
+    total.id = "totals-title";
+    this.element = el("div", { class: "page operations" }, this.heading, this.trouble, accounted,
+      this.reasons.element, this.surveys.element, this.partitions.element);
+  }
+
+  get title() {
+    return "Operations";
+  }
+
+  update(live) {
+    const { accounting } = live;
+    this.identity.update(accounting);
+    const trouble = troubles(live);
+    show(this.trouble, trouble.length > 0);
+    setText(this.trouble, trouble.join(" "));
+    setText(this.lag, logState(live));
+    const total = accounting?.attempts ?? 0;
+    this.reasons.update([
+      ...REASONS.map(([key, name, why]) => [name, count(accounting?.[key] ?? 0), of(accounting?.[key] ?? 0, total), why]),
+      ["Unknown survey", count(live.unknown ?? 0), "outside the sum", "A digest that no survey record announced."],
+      ["Unreadable", count(live.dead ?? 0), "records", "Log records that could not be decoded, set aside."],
+    ]);
+    this.surveys.update(live.surveys.filter((survey) => survey.shown).map((survey) => {
+      const { attempts, accepted } = survey.shown.accounting;
+      const href = address({ survey: survey.digest });
+      return [{ text: survey.title || survey.id, href }, String(survey.shown.round + 1), count(attempts), count(accepted), count(attempts - accepted)];
+    }));
+    this.partitions.update((live.partitions ?? []).map((each) => [String(each.partition), count(each.offset), count(each.end), count(each.lag)]));
+  }
+}
+
+function of(part, total) {
+  return total ? `${((100 * part) / total).toFixed(2)} %` : "–";
+}
+
+// What an operator must know at once, on every page.
+export function troubles(live) {
+  const found = live.stale ? [`Standing still since ${live.stale.since.replace("T", " ").replace("Z", " UTC")}: ${live.stale.why}.`] : [];
+  if (live.unsealed) found.push(`No round is sealed: ${live.unsealed}.`);
+  return found;
+}
+
+export function logState(live) {
+  const partitions = live.partitions ?? [];
+  const lag = partitions.reduce((sum, partition) => sum + (partition.lag ?? 0), 0);
+  const parts = [
+    lag ? `${plural(lag, "log record waits", "log records wait")} to be counted` : "Every log record is counted",
+    plural(partitions.length, "partition", "partitions"),
+  ];
+  if (live.unknown) parts.push(`${plural(live.unknown, "report", "reports")} of unknown surveys, outside this sum`);
+  if (live.dead) parts.push(`${plural(live.dead, "unreadable record", "unreadable records")} skipped`);
+  return parts.join(" · ");
+}
+
+// A small table of texts; the columns named in `words` hold words, the others numbers.
+class Table {
+  constructor(caption, heads, words) {
+    this.words = words;
+    const title = el("caption");
+    setText(title, caption);
+    this.body = el("tbody");
+    const head = el("tr", {}, ...heads.map((text, i) => {
+      const cell = el("th", { scope: "col", class: words.includes(i) ? "text" : false });
+      setText(cell, text);
+      return cell;
+    }));
+    this.element = el("div", { class: "tablebox", tabindex: 0, role: "region", "aria-label": caption },
+      el("table", {}, title, el("thead", {}, head), this.body));
+  }
+
+  update(rows) {
+    show(this.element, rows.length > 0);
+    while (this.body.rows.length > rows.length) this.body.deleteRow(-1);
+    rows.forEach((row, i) => {
+      if (!this.body.rows[i]) {
+        this.body.append(el("tr", {}, ...row.map((_, j) => el(j ? "td" : "th", { scope: j ? false : "row", class: this.words.includes(j) ? "text" : false }))));
+      }
+      row.forEach((cell, j) => put(this.body.rows[i].cells[j], cell));
+    });
+  }
+}
+
+function put(node, cell) {
+  if (typeof cell === "string") {
+    setText(node, cell);
+    return;
+  }
+  let link = node.firstElementChild;
+  if (!link) {
+    link = el("a");
+    node.replaceChildren(link);
+  }
+  setText(link, cell.text);
+  if (link.getAttribute("href") !== cell.href) link.setAttribute("href", cell.href);
+}

@@ -1,0 +1,83 @@
+// What can be learned about one person, in words: odds, from the epsilon that is certified of the devices' integers.
+
+import { el, setText } from "./dom.js";
+import { count, epsilon, plural } from "./format.js";
+import { address } from "./route.js";
+
+export class PersonPage {
+  constructor() {
+    this.heading = el("h2", { class: "page-title", tabindex: -1 });
+    setText(this.heading, "What can be learned about one person");
+    const texts = [
+      "Every device changes its answer at random before anything leaves it. Whoever sees a report, this server and its operator included, can never be sure what its sender's answer was: the odds between any two answers move by at most the factor below, whatever else is known.",
+      "The factor is e to the power of the certified epsilon. That epsilon is not a promise: it is computed from the very integers that the devices sample from, and rounded up; so is the factor.",
+    ];
+    this.list = el("div", { class: "persons" });
+    const after = [
+      "A device keeps account of everything that it ever answered, and refuses a survey that could take it past its lifetime budget; the page that it shows to its owner says what was asked, sent and learned.",
+      "None of this depends on who runs the server. It says nothing of what is learned about a group: that is the purpose of a survey.",
+    ];
+    const paragraphs = (lines) => lines.map((line) => {
+      const p = el("p");
+      setText(p, line);
+      return p;
+    });
+    this.element = el("div", { class: "page card prose-page" }, this.heading, ...paragraphs(texts), this.list, ...paragraphs(after));
+    this.parts = new Map();
+  }
+
+  get title() {
+    return "What can be learned about one person";
+  }
+
+  update(live) {
+    const kept = new Set(live.surveys.map((survey) => survey.digest));
+    for (const [digest, part] of [...this.parts]) {
+      if (kept.has(digest)) continue;
+      part.element.remove();
+      this.parts.delete(digest);
+    }
+    for (const survey of live.surveys) {
+      if (!this.parts.has(survey.digest)) {
+        const part = new Part(survey.digest);
+        this.parts.set(survey.digest, part);
+        this.list.append(part.element);
+      }
+      this.parts.get(survey.digest).update(survey);
+    }
+  }
+}
+
+class Part {
+  constructor(digest) {
+    this.link = el("a", { href: address({ survey: digest }) });
+    this.one = el("p");
+    this.all = el("p");
+    this.element = el("section", {}, el("h3", {}, this.link), this.one, this.all);
+  }
+
+  update(survey) {
+    setText(this.link, survey.title || survey.id);
+    const { certified } = survey.epsilon;
+    setText(this.one, `One report: epsilon at most ${epsilon(certified)}. ${odds(certified)}`);
+    const rounds = survey.schedule?.rounds ?? 1;
+    const evolving = survey.attributes.some(({ kind }) => kind !== "static");
+    setText(this.all, rounds === 1 ? "The survey asks once."
+      : evolving
+        ? `All its ${count(rounds)} rounds, if one device answers each with fresh noise: epsilon at most ${epsilon(certified * rounds)} in sum. ${odds(certified * rounds)}`
+        : `It asks in ${plural(rounds, "round", "rounds")}, and the answer is memoised: a device whose value stays sends the same answer each time, and nothing more is learned from it.`);
+  }
+}
+
+// Odds in words, every number rounded against us.
+export function odds(certified) {
+  const factor = Math.exp(certified);
+  const belief = factor / (1 + factor);
+  if (factor > 1000) {
+    const power = Math.ceil(certified / Math.LN10);
+    return `Odds move by a factor of less than 10 to the power of ${power}: who sees that much can become nearly certain.`;
+  }
+  const rounded = Math.ceil(factor * 100 * (1 - 1e-12)) / 100;
+  const per = Math.ceil(belief * 1000 * (1 - 1e-12)) / 10;
+  return `Who held two answers for equally likely, 50 to 50, can afterwards hold one for at most ${per} % likely: odds move by a factor of at most ${rounded}.`;
+}

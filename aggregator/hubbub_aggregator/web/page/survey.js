@@ -1,0 +1,181 @@
+// One survey: its state, the round that is shown, its facts, and the views of it.
+
+import { now } from "./clock.js";
+import { Comparison } from "./comparison.js";
+import { Distribution } from "./distribution.js";
+import { el, setText, show } from "./dom.js";
+import { Facts, absenceIn, lostIn } from "./facts.js";
+import { count, plural } from "./format.js";
+import { History } from "./history.js";
+import { Identity } from "./identity.js";
+import { Rounds } from "./rounds.js";
+import { VIEWS, address } from "./route.js";
+import { BADGES, roundWords, sentence, stageOf, surveyState } from "./states.js";
+
+const NEWEST = "newest";
+const OLDER = "older"; // a line that cannot be chosen: the live document lists the newest rounds only
+const NAMES = { distribution: "Distribution", history: "Over rounds", comparison: "Two rounds compared" };
+
+export class SurveyPage {
+  constructor(digest, go) {
+    this.go = go;
+    this.rounds = new Rounds(() => this.#draw());
+    this.heading = el("h2", { id: `title-${digest}`, tabindex: -1 });
+    this.origin = el("p", { class: "origin" });
+    this.badge = el("span", { class: "badge" });
+    this.choice = el("select", { "aria-label": "Round shown" });
+    this.choice.addEventListener("change", () => this.#choose());
+    this.moment = el("b", { class: "moment" });
+    this.state = el("span", { class: "state" });
+    this.facts = new Facts();
+    this.tabs = el("nav", { class: "tabs", "aria-label": "Views of this survey" });
+    this.views = { distribution: new Distribution(go), history: new History(go), comparison: new Comparison(go) };
+    this.panel = el("div", { class: "panel" });
+    this.absence = el("p", { class: "absence small" });
+    this.identity = new Identity();
+    this.json = el("a");
+    this.csv = el("a");
+    setText(this.json, "JSON");
+    setText(this.csv, "CSV");
+    this.news = el("p", { class: "news small" });
+    const accounting = el("h3", { class: "quiet-title" });
+    setText(accounting, "Reports of this round");
+    this.under = el("div", { class: "under" }, el("div", {}, accounting, this.identity.element),
+      el("p", { class: "links small" }, this.json, this.csv));
+    this.element = el("article", { class: "card page", id: `survey-${digest}`, "aria-labelledby": this.heading.id },
+      el("header", {}, el("div", { class: "names" }, this.heading, this.origin),
+        el("div", { class: "status" }, this.badge, this.choice)),
+      el("p", { class: "states" }, this.moment, " ", this.state), this.facts.element, this.tabs, this.panel,
+      this.absence, this.under, this.news);
+  }
+
+  get title() {
+    const { survey, line } = this;
+    if (!survey) return "Survey";
+    return [survey.title || survey.id, ...(line ? [`round ${line.round + 1}`] : [])].join(" · ");
+  }
+
+  update(live, route) {
+    this.survey = live.surveys.find((survey) => survey.digest === this.element.id.slice(7));
+    this.route = route;
+    this.#draw();
+  }
+
+  tick() {
+    this.#drawState();
+  }
+
+  #draw() {
+    const { survey, route } = this;
+    if (!survey) return;
+    setText(this.heading, survey.title || survey.id);
+    setText(this.origin, `${survey.id} · version ${survey.version} · digest ${survey.digest.slice(0, 12)}…`);
+    this.origin.title = `The digest of the compiled survey, which every report carries: ${survey.digest}`;
+    const line = this.#line();
+    this.line = line;
+    this.round = line ? this.#found(line) : null;
+    this.#offerRounds();
+    this.#drawState();
+    this.facts.update(survey, this.round);
+    this.#drawTabs();
+    const { round } = this;
+    show(this.choice, Boolean(line) && survey.rounds.length > 1);
+    for (const node of [this.panel, this.under]) show(node, Boolean(round));
+    if (!round) {
+      for (const node of [this.absence, this.news, this.tabs]) show(node, false);
+      return;
+    }
+    const name = this.views[route.view] && survey.rounds.length > 1 ? route.view : VIEWS[0];
+    const view = this.views[name];
+    if (this.panel.firstChild !== view.element) this.panel.replaceChildren(view.element);
+    view.update({ survey, round, line, route, rounds: this.rounds });
+    this.#drawUnder(round, line);
+  }
+
+  // The line of the round asked for; of the newest with estimates where none is, or none such.
+  #line() {
+    const { shown, rounds } = this.survey;
+    if (!shown) return null;
+    return rounds.find((line) => line.round === this.route.round) ?? rounds.find((line) => line.round === shown.round);
+  }
+
+  #found(line) {
+    const { shown } = this.survey;
+    if (line.round !== shown.round) return this.rounds.get(line);
+    return shown.values_omitted ? this.rounds.get(line) ?? shown : shown;
+  }
+
+  #choose() {
+    const { view, show: form, category, cell, against } = this.route;
+    const round = this.choice.value === NEWEST ? undefined : Number(this.choice.value);
+    this.go({ survey: this.survey.digest, view, show: form, category, cell, against, round });
+  }
+
+  #offerRounds() {
+    const { rounds, shown } = this.survey;
+    const texts = rounds.map((line) => [String(line.round), `Round ${line.round + 1} · ${stateOf(line)}`]).reverse();
+    if (shown) texts.unshift([NEWEST, `Newest: round ${shown.round + 1}`]);
+    const options = [...this.choice.options];
+    if (this.survey.rounds_omitted) texts.push([OLDER, `${count(this.survey.rounds_omitted)} older: /api/surveys`]);
+    texts.forEach(([value, text], i) => {
+      let option = options[i];
+      if (!option) {
+        option = el("option");
+        this.choice.append(option);
+      }
+      if (option.value !== value) option.value = value;
+      setText(option, text);
+      option.disabled = value === OLDER;
+    });
+    options.slice(texts.length).forEach((option) => option.remove());
+    const asked = rounds.some((line) => line.round === this.route.round) ? String(this.route.round) : NEWEST;
+    if (this.choice.value !== asked) this.choice.value = asked;
+  }
+
+  #drawState() {
+    const { survey, round, line } = this;
+    if (!survey) return;
+    const { name, words } = surveyState(survey, now());
+    const stage = line ? stageOf(round ?? line) : name;
+    this.element.dataset.stage = stage;
+    setText(this.badge, BADGES[stage]);
+    setText(this.moment, sentence(words));
+    setText(this.state, round ? roundWords(survey, round) + lostIn(round) : line ? `Fetching round ${line.round + 1}.` : "");
+  }
+
+  #drawTabs() {
+    const { survey, route } = this;
+    const several = survey.rounds.length > 1;
+    show(this.tabs, several);
+    if (!several) return;
+    VIEWS.forEach((view, i) => {
+      const link = this.tabs.children[i] ?? this.tabs.appendChild(el("a"));
+      setText(link, NAMES[view]);
+      const { round, against, cell } = route;
+      const href = address({ survey: survey.digest, view, round, ...(view === "comparison" ? { against } : {}), ...(view === "history" ? { cell } : {}) });
+      if (link.getAttribute("href") !== href) link.setAttribute("href", href);
+      if ((route.view ?? VIEWS[0]) === view) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    });
+  }
+
+  #drawUnder(round, line) {
+    const absence = absenceIn(round);
+    setText(this.absence, absence);
+    show(this.absence, Boolean(absence));
+    this.identity.update(round.accounting);
+    this.json.href = line.json;
+    this.csv.href = line.csv;
+    // A line on the round after the one shown, so that following the newest estimates hides nothing.
+    const later = this.survey.rounds.filter((each) => each.round > round.round).pop();
+    setText(this.news, later ? `Round ${later.round + 1}: ${stateOf(later)}.` : "");
+    show(this.news, Boolean(later));
+  }
+}
+
+const WORDS = { sealed: "sealed", withheld: "sealed, withheld", collecting: "collecting", provisional: "provisional" };
+
+function stateOf(line) {
+  const stage = stageOf(line);
+  return stage === "sealed" || stage === "provisional" ? `${WORDS[stage]}, ${plural(line.devices, "device", "devices")}` : WORDS[stage];
+}

@@ -1,0 +1,228 @@
+"""Addresses of the page: survey, round and view in the link, back and forward. A real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from page_site import A, B, Browser, Site, complaints, exactly, health, on, opened, plain, text, until, visits
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select
+from shown_view import snapshot_of, survey_of
+
+GROUPED = (("0", "none", 0.4), ("1", "some", 0.2), ("2", "some", 0.3), ("missing", "missing", 0.1))
+
+
+def rounds(kind: str = "evolving") -> dict[str, Any]:
+    """Two surveys: three rounds of health, one of grouped counts."""
+    many = [
+        health(good, sealed=number < 2, devices=900 + number) | {"round": number}
+        for number, good in enumerate((0.31, 0.42, 0.35))
+    ]
+    first = survey_of("health", *many, digest=A, title="Health")
+    first["attributes"][0]["kind"] = kind
+    return snapshot_of(first, survey_of("counts", exactly(*GROUPED), digest=B, title="Counts"))
+
+
+def where(browser: Browser) -> str:
+    return browser.current_url.rpartition("/")[2]
+
+
+def follow(browser: Browser, words: str) -> None:
+    browser.find_element(By.LINK_TEXT, words).click()
+
+
+def rows(browser: Browser, figure: str) -> list[list[str]]:
+    found: list[list[str]] = browser.execute_script(
+        """return [...document.querySelectorAll(`${arguments[0]} .rows .row`)].map((row) =>
+        [row.querySelector(".label").textContent, row.querySelector(".number").textContent]);""",
+        figure,
+    )
+    return [[plain(cell) for cell in cells] for cells in found]
+
+
+def test_links_lead_to_survey_round_and_view_and_back_and_forward_return(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    opened(browser, open_site(rounds()))
+    until(browser, "All surveys · Hubbub", lambda: browser.title)
+    browser.execute_script("window.marker = 'same document'")
+    follow(browser, "Health")
+    until(browser, "Health · round 3 · Hubbub", lambda: browser.title)
+    assert browser.execute_script("return document.activeElement.textContent") == "Health"
+    Select(browser.find_element(By.CSS_SELECTOR, "select")).select_by_value("0")
+    until(browser, [["good", "31.00 ± 0.98 %"], ["poor", "69.00 ± 0.98 %"]], lambda: rows(browser, ".values"))
+    assert where(browser) == f"?survey={A}&round=1"
+    follow(browser, "Over rounds")
+    until(browser, "?survey=" + A + "&view=history&round=1", lambda: where(browser))
+    follow(browser, "Operations")
+    until(browser, "Operations · Hubbub", lambda: browser.title)
+    browser.back()
+    until(browser, "Health · round 1 · Hubbub", lambda: browser.title)
+    browser.back()
+    until(browser, 2, lambda: len(rows(browser, ".values")))
+    browser.back()
+    until(browser, "Health · round 3 · Hubbub", lambda: browser.title)
+    browser.back()
+    until(browser, "All surveys · Hubbub", lambda: browser.title)
+    browser.forward()
+    until(browser, "Health · round 3 · Hubbub", lambda: browser.title)
+    assert browser.execute_script("return window.marker") == "same document"
+    assert complaints(browser) == []
+
+
+def test_an_address_shows_the_same_when_it_is_opened_anew(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    site = open_site(rounds())
+    opened(browser, site, on(A, round=2))
+    until(browser, "Health · round 2 · Hubbub", lambda: browser.title)
+    until(browser, ["good", "42.00 ± 0.98 %"], lambda: rows(browser, ".values")[0])
+    assert browser.find_element(By.LINK_TEXT, "CSV").get_attribute("href").endswith(f"{A}/rounds/1.csv")
+    opened(browser, site, f"#survey-{B}")
+    until(browser, "Counts · round 1 · Hubbub", lambda: browser.title)
+    assert where(browser) == f"?survey={B}"
+    opened(browser, site, on("d" * 32))
+    until(browser, "No such survey · Hubbub", lambda: browser.title)
+    follow(browser, "All surveys")
+    until(browser, "All surveys · Hubbub", lambda: browser.title)
+
+
+def test_a_category_opens_into_its_values_and_closes_again(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    opened(browser, open_site(rounds()), on(B))
+    until(browser, 4, lambda: len(rows(browser, ".values")))
+    follow(browser, "some")
+    inside = [["1", "20.00 ± 0.98 %"], ["2", "30.00 ± 0.98 %"]]
+    until(browser, inside, lambda: rows(browser, ".values"))
+    assert text(browser, ".values h3") == "Values in some (2)"
+    assert where(browser) == f"?survey={B}&category=some"
+    follow(browser, "Show all values")
+    until(browser, 4, lambda: len(rows(browser, ".values")))
+
+
+def test_a_margin_of_a_cross_table_opens_into_its_cells(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    cells = [(f"{age} / {sex}", "x", 0.25) for age in ("young", "old") for sex in ("F", "M")]
+    table = exactly(*cells)
+    margins = exactly(
+        *((f"{k}: {v}", "x", 0.5) for k, v in zip("aabb", ("young", "old", "F", "M"), strict=True))
+    )
+    table["categories"] = [{k: v for k, v in row.items() if k != "category"} for row in margins["values"]]
+    for cell in table["values"]:
+        cell["category"] = None
+    survey = survey_of("table", table, digest=A)
+    survey["attributes"] = [{"id": "a", "kind": "static"}, {"id": "b", "kind": "static"}]
+    opened(browser, open_site(snapshot_of(survey)), on(A))
+    until(
+        browser,
+        ["By a (2)", "By b (2)"],
+        lambda: [each.text for each in browser.find_elements(By.CSS_SELECTOR, ".categories h3")],
+    )
+    follow(browser, "M")
+    until(browser, ["young / M", "old / M"], lambda: [label for label, _ in rows(browser, ".values")])
+
+
+def test_two_rounds_are_compared_with_an_interval_of_the_change(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    """Half widths are 0.98 points: of fresh noise the root of squares, 1.39; of memoised the sum, 1.96."""
+    site = open_site(rounds("evolving"))
+    opened(browser, site, on(A, view="comparison"))
+    fresh = [["good", "−7.0 ± 1.4 points"], ["poor", "7.0 ± 1.4 points"]]
+    until(browser, fresh, lambda: rows(browser, ".change-of-values"))
+    Select(browser.find_element(By.ID, "compare-first")).select_by_visible_text("1")
+    until(browser, ["good", "4.0 ± 1.4 points"], lambda: rows(browser, ".change-of-values")[0])
+    assert where(browser) == f"?survey={A}&view=comparison&round=3&against=1"
+    site.view.publish(rounds("static"))
+    until(browser, ["good", "4.0 ± 2.0 points"], lambda: rows(browser, ".change-of-values")[0])
+    assert "memoised" in text(browser, ".comparison")
+    Select(browser.find_element(By.ID, "compare-first")).select_by_visible_text("3")
+    until(
+        browser, "A round is compared with another one: choose two.", lambda: text(browser, ".verdict-words")
+    )
+
+
+def test_a_number_is_followed_over_all_rounds(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    opened(browser, open_site(rounds()), on(A, view="history"))
+    wanted = [["1", "31.00 ± 0.98 %"], ["2", "42.00 ± 0.98 %"], ["3, provisional", "35.00 ± 0.98 %"]]
+    until(browser, wanted, lambda: rows(browser, ".history"))
+    Select(browser.find_element(By.ID, "history-cell")).select_by_visible_text("Value poor")
+    until(browser, ["1", "69.00 ± 0.98 %"], lambda: rows(browser, ".history")[0])
+
+
+def test_a_long_number_is_cumulative_first_and_raw_by_a_link(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    site = open_site(snapshot_of(survey_of("visits", visits(), digest=A)))
+    opened(browser, site, on(A))
+    until(browser, "At or below each value (78)", lambda: text(browser, ".values h3"))
+    browser.find_element(By.CSS_SELECTOR, ".values .toggle").click()
+    last = browser.find_elements(By.CSS_SELECTOR, ".values tbody tr")[-1].text
+    assert plain(last).startswith("77 93.6")  # 78 values of 1.2 %; missing is not at or below any
+    follow(browser, "Raw")
+    until(browser, "Values (79)", lambda: text(browser, ".values h3"))
+    assert where(browser) == f"?survey={A}&show=raw"
+
+
+def test_a_table_is_sorted_by_its_heads_with_the_decimals_in_a_column(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    document = exactly(("a", "c", 0.2), ("b", "c", 0.5), ("d", "d", 0.3))
+    document["values"][0].update(low=0.1, high=0.3)  # 20 ± 10 has no decimals, 50.00 ± 0.98 has two
+    opened(browser, open_site(snapshot_of(survey_of("x", document, digest=A))), on(A))
+    until(browser, 3, lambda: len(rows(browser, ".values")))
+    browser.find_element(By.CSS_SELECTOR, ".values .toggle").click()
+
+    def column(number: int) -> list[str]:
+        cells: list[str] = browser.execute_script(
+            """return [...document.querySelectorAll(".values tbody tr")]
+            .map((row) => row.cells[arguments[0]].textContent);""",
+            number,
+        )
+        return cells
+
+    until(browser, ["a", "b", "d"], lambda: column(0))
+    assert [len(cell.removesuffix(" %")) for cell in column(2)] == [5, 5, 5]
+    head = browser.find_elements(By.CSS_SELECTOR, ".values thead button")[2]
+    head.click()
+    assert column(0) == ["b", "d", "a"]
+    assert (
+        browser.find_element(By.CSS_SELECTOR, ".values [aria-sort]").get_attribute("aria-sort")
+        == "descending"
+    )
+    head.click()
+    assert column(0) == ["a", "d", "b"]
+    head.click()
+    assert column(0) == ["a", "b", "d"]
+
+
+def test_what_one_person_gives_up_is_said_as_odds_rounded_up(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    """At epsilon 2: e^2 = 7.389..., and 7.389 / 8.389 = 88.08 %; of three rounds e^6 = 403.43, 99.75 %."""
+    opened(browser, open_site(rounds()), "?page=person")
+    until(browser, 2, lambda: len(browser.find_elements(By.CSS_SELECTOR, ".persons section")))
+    said = text(browser, ".persons section")
+    assert "at most 88.1 % likely: odds move by a factor of at most 7.39." in said
+    assert "All its 3 rounds" in said
+    assert "at most 99.8 % likely: odds move by a factor of at most 403.43." in said
+
+
+def test_the_operator_sees_lag_refusals_and_what_stands_still(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    tallies = {"accepted": 900, "late": 75, "over_quota": 25}
+    snapshot = snapshot_of(survey_of("visits", visits(tallies=tallies), digest=A), lag=2)
+    snapshot["unsealed"] = "the clock must not run backwards"
+    opened(browser, open_site(snapshot), "?page=operations")
+    until(browser, "No round is sealed: the clock must not run backwards.", lambda: text(browser, "#trouble"))
+    shown = browser.find_element(By.CSS_SELECTOR, ".operations").text
+    assert "Late 75 7.50 %" in shown
+    assert "Over quota 25 2.50 %" in shown
+    assert "8 log records wait" in shown
+    assert "0 10 12 2" in shown  # partition, counted up to, end, waiting
