@@ -39,4 +39,4 @@ def page_of(url: str, digest: str) -> str:
         url: Where the node or the dashboard listens.
         digest: The survey's, in hexadecimal.
     """
-    return f"{url}/#survey-{digest}"
+    return f"{url}/?survey={digest}"

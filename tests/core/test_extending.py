@@ -207,6 +207,6 @@ def test_the_page_s_fact_touches_six_files_and_passes_its_test(tmp_path: Path) -
         check=False,
     )
     assert applied.returncode == 0, applied.stderr
-    assert "this.widest" in (tmp_path / "aggregator/hubbub_aggregator/web/page/card.js").read_text()
+    assert "this.widest" in (tmp_path / "aggregator/hubbub_aggregator/web/page/facts.js").read_text()
     code = f"import sys; sys.path.insert(0, {str(tmp_path / 'aggregator')!r})\n"
     assert len(passed_in(tmp_path, touched[-1], code)) == 1

@@ -37,7 +37,7 @@ def test_every_survey_is_said_with_its_schedule_and_its_page(after_s, counted, s
     assert len(found) == 7
     assert found[1].startswith(f"  {HEALTH.id} version {HEALTH.version}: {said}")
     assert "2026-01-01 00:00 UTC to " in found[2]
-    assert found[3] == f"    {URL}/#survey-{HEALTH.digest.hex()}"
+    assert found[3] == f"    {URL}/?survey={HEALTH.digest.hex()}"
     assert found[4].startswith(f"  {VISITED.id} version {VISITED.version}: ")
     assert found[6].endswith(VISITED.digest.hex())
 
@@ -50,4 +50,4 @@ def test_a_node_prints_it_and_its_page_is_there(tmp_path) -> None:
         found = [process.stdout.readline() for _ in range(3)]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/live", timeout=10) as reply:
             (survey,) = json.loads(reply.read())["surveys"]
-    assert found[2].strip() == f"http://127.0.0.1:{port}/#survey-{survey['digest']}"
+    assert found[2].strip() == f"http://127.0.0.1:{port}/?survey={survey['digest']}"
