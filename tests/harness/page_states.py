@@ -1,0 +1,156 @@
+"""Every page and state of the dashboard, as documents: for the accessibility check and screenshots."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from page_site import exactly, on
+from shown_view import round_of, snapshot_of, survey_of
+
+DAY_S = 86400
+VISITS, HEALTH, SOON, OPEN, SILENT, HELD, AGE, SCORE, TABLE = (f"{k:x}" * 32 for k in range(1, 10))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place of the page.
+
+    Attributes:
+        where: Its address, behind the site's.
+        shows: A selector of what stands there once it is drawn.
+        press: Buttons to press then.
+        says: What is to be seen, for the docs.
+    """
+
+    where: str
+    shows: str
+    press: tuple[str, ...] = ()
+    says: str = ""
+
+
+PLACES = {
+    "surveys": Place("", ".brief .bar", says="all surveys, in every state"),
+    "distribution": Place(on(HEALTH), ".values .bar", says="one survey, its newest sealed round"),
+    "categories": Place(on(VISITS, category="3 to 5"), ".back", says="a category opened into its values"),
+    "cumulative": Place(on(AGE), ".profile .curve", says="a long number, cumulative first"),
+    "raw": Place(on(AGE, show="raw"), ".profile .bars", says="the same number, raw"),
+    "table": Place(on(HEALTH), ".values .bar", (".values .toggle",), "the values as a table"),
+    "cross-table": Place(on(TABLE), ".categories .bar", says="several attributes, a margin each"),
+    "score": Place(on(SCORE), ".facts .main", says="a score: a mean and no shares"),
+    "history": Place(on(HEALTH, view="history"), ".history .bar", says="one number over rounds"),
+    "comparison": Place(on(HEALTH, view="comparison"), ".comparison .bar", says="two rounds compared"),
+    "begins": Place(on(SOON), ".moment", says="a survey that has not begun"),
+    "waiting": Place(on(OPEN), ".moment", says="a survey that waits for its first devices"),
+    "nobody": Place(on(SILENT), ".moment", says="a survey that nobody answered"),
+    "withheld": Place(on(HELD), ".withheld p", says="a round with too few devices"),
+    "operations": Place("?page=operations", ".operations table", says="operations"),
+    "person": Place("?page=person", ".persons section", says="what one person gives up"),
+    "unknown": Place(on("f" * 32), ".page .empty", says="an address of no survey here"),
+}
+"""Every page and state by name."""
+
+
+def gallery() -> dict[str, Any]:
+    """A snapshot with a survey in every state."""
+    now = time.time()
+    return snapshot_of(
+        _survey("visits", "Visits to a doctor", VISITS, now - DAY_S / 2, [_visits()], of=1),
+        _survey("health", "Self-rated health", HEALTH, now - 4.5 * DAY_S, _health(), of=7),
+        _survey("sleep", "Hours of sleep", SOON, now + 3 * 3600 + 60, [], of=7),
+        _survey("steps", "Steps per day", OPEN, now - 600, [], of=7),
+        _survey("commute", "Way to work", SILENT, now - 20 * DAY_S, [], of=3),
+        _survey("diet", "Diet", HELD, now - 9 * DAY_S, [_withheld()], of=1),
+        _survey("age", "Age", AGE, now - 5 * DAY_S, [_age()], of=1),
+        _survey("activity", "Activity", SCORE, now - 5 * DAY_S, [_score()], of=1),
+        _survey(
+            "age-by-sex", "Age by sex", TABLE, now - 5 * DAY_S, [_table()], of=1, attributes=("age", "sex")
+        ),
+        lag=1,
+    )
+
+
+def _survey(
+    name: str,
+    title: str,
+    digest: str,
+    start_s: float,
+    rounds: list[dict[str, Any]],
+    *,
+    of: int,
+    attributes: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    def stamp(at_s: float) -> str:
+        return datetime.fromtimestamp(int(at_s), UTC).isoformat().replace("+00:00", "Z")
+
+    for document in rounds:
+        begin = start_s + DAY_S * document["round"]
+        document.update(start=stamp(begin), end=stamp(begin + DAY_S))
+    survey = survey_of(name, *rounds, title=title, digest=digest)
+    survey["schedule"] = {"start": stamp(start_s), "round_s": DAY_S, "rounds": of, "lateness_s": 3600}
+    survey["attributes"] = [{"id": each, "kind": "evolving"} for each in attributes or (name,)]
+    return survey
+
+
+def _visits() -> dict[str, Any]:
+    groups = [("none", 1), ("1 or 2", 2), ("3 to 5", 3), ("6 to 10", 5), ("11 to 20", 10), ("more", 20)]
+    names = [name for name, width in groups for _ in range(width)]
+    weights = [0.35 * math.exp(-k / 4) + 0.004 for k in range(len(names))]
+    scale = 0.96 / sum(weights)
+    shares = [(str(k), name, scale * w) for k, (name, w) in enumerate(zip(names, weights, strict=True))]
+    tallies = {"accepted": 12400, "duplicate": 31, "late": 12, "invalid": 3}
+    return round_of(
+        shares=[*shares, ("missing", "missing", 0.04)], devices=12400, mean=3.62, tallies=tallies, noise=0.7
+    )
+
+
+def _health() -> list[dict[str, Any]]:
+    names = ("excellent", "good", "fair", "poor", "missing")
+    rounds = []
+    for number in range(5):
+        good = 0.40 + 0.02 * number
+        shares = (0.22, good, 0.30 - 0.02 * number, 0.04, 0.04)
+        told = [
+            (n, "missing" if n == "missing" else "answered", s) for n, s in zip(names, shares, strict=True)
+        ]
+        rounds.append(
+            round_of(
+                number, shares=told, devices=5000 + 40 * number, sealed=number < 4, seed=number, noise=0.6
+            )
+        )
+    return rounds
+
+
+def _withheld() -> dict[str, Any]:
+    return round_of(sealed=True, suppressed=True, tallies={"accepted": 37})
+
+
+def _age() -> dict[str, Any]:
+    weights = [math.exp(-(((k - 31) / 22) ** 2)) for k in range(90)]
+    shares = [(str(k + 10), "answered", 0.97 * w / sum(weights)) for k, w in enumerate(weights)]
+    document = round_of(
+        shares=[*shares, ("missing", "missing", 0.03)], devices=2000, sealed=True, mean=41.2, noise=3.0
+    )
+    values = document["values"]
+    document["categories"] = exactly(("answered", "answered", 0.97), ("missing", "missing", 0.03))["values"]
+    positive = [max(0.0, row["estimate"]) for row in values]
+    document["consistent"] = {"values": [p / sum(positive) for p in positive], "categories": [0.97, 0.03]}
+    return document
+
+
+def _score() -> dict[str, Any]:
+    return round_of(shares=(), devices=900, sealed=True, mean=0.62)
+
+
+def _table() -> dict[str, Any]:
+    ages, sexes = ("under 30", "30 to 64", "65 or older"), ("Female", "Male")
+    cells = [(f"{age} / {sex}", "x", 1 / 6) for age in ages for sex in sexes]
+    document = round_of(shares=cells, devices=4000, sealed=True)
+    margins = [(f"age: {age}", "x", 1 / 3) for age in ages] + [(f"sex: {sex}", "x", 1 / 2) for sex in sexes]
+    document["categories"] = round_of(shares=margins, devices=4000)["values"]
+    for row in document["values"] + document["categories"]:
+        row["category"] = None
+    return document
