@@ -7,6 +7,7 @@ from hubbub.lazy import attach
 if TYPE_CHECKING:
     from hubbub.estimation.choice import AnyEstimator, estimator_for
     from hubbub.estimation.consistency import Consistent
+    from hubbub.estimation.cumulative import Cumulative, Quantile
     from hubbub.estimation.em import Smoothed
     from hubbub.estimation.estimate import Estimate, Intervals
     from hubbub.estimation.estimator import Estimator
@@ -24,6 +25,7 @@ __all__ = [
     "BlockInverse",
     "CollapsedInverse",
     "Consistent",
+    "Cumulative",
     "Estimate",
     "Estimator",
     "Intervals",
@@ -31,6 +33,7 @@ __all__ = [
     "MarginsEstimator",
     "Numbers",
     "PoisonMargin",
+    "Quantile",
     "Reach",
     "ScoreEstimator",
     "Smoothed",
@@ -50,6 +53,10 @@ attach(
             "estimator_for",
         ),
         "hubbub.estimation.consistency": ("Consistent",),
+        "hubbub.estimation.cumulative": (
+            "Cumulative",
+            "Quantile",
+        ),
         "hubbub.estimation.em": ("Smoothed",),
         "hubbub.estimation.estimate": (
             "Estimate",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 from hubbub.estimation.consistency import Consistent, consistent_view
+from hubbub.estimation.cumulative import Cumulative, Functionals
 from hubbub.estimation.em import Smoothed
 from hubbub.estimation.intervals.laws import ScoreLaws
 from hubbub.estimation.intervals.skew_score import score_interval
@@ -83,6 +84,7 @@ class Estimate:
     _reach: Callable[[], Reach] | None = field(default=None, repr=False)
     _smoothed: Callable[[], Smoothed] | None = field(default=None, repr=False)
     _laws: Callable[[], ScoreLaws] | None = field(default=None, repr=False)
+    _functionals: Functionals | None = field(default=None, repr=False)
 
     def intervals(self, level: float = 0.95) -> Intervals:
         """Return an interval per cell that covers the truth with the stated probability, cell by cell.
@@ -167,6 +169,36 @@ class Estimate:
         if self._smoothed is None:
             raise ParameterError("a smoothed view needs reports that are numbers, got sets or levels")
         return self._smoothed()
+
+    def cumulative(self, level: float = 0.95) -> Cumulative | None:
+        """Return the cumulative shares of a number, and a band that covers all of them at once.
+
+        Its quantiles have intervals. None where nobody seems to have a value.
+
+        Args:
+            level: The coverage of the band, strictly between 0 and 1.
+
+        Raises:
+            ParameterError: The level is not in (0, 1), or reports are not sets or about levels, of numbers.
+        """
+        return self._of_numbers().cumulative(level)
+
+    def share_between(self, low: float, high: float) -> tuple[float, float]:
+        """Return the share of all devices with a number from low to high, and its standard error.
+
+        Args:
+            low: The least number.
+            high: The largest number, included.
+
+        Raises:
+            ParameterError: No point lies there, or reports are not sets or about levels, of numbers.
+        """
+        return self._of_numbers().between(low, high)
+
+    def _of_numbers(self) -> Functionals:
+        if self._functionals is None:
+            raise ParameterError("a cumulative share needs numbers, asked by sets or levels")
+        return self._functionals
 
     def poison_margin(self, level: float = 0.95) -> PoisonMargin:
         """Return how many forged reports would move each estimate by its margin of error (see `poison`).

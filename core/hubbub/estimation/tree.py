@@ -282,6 +282,19 @@ class Tree:
             found.append((sums, alone, mu))
         return found
 
+    def functional_variances(
+        self, functionals: Floats, frequencies: Sequence[Floats], sizes: Sequence[float], n: float
+    ) -> Floats:
+        """Return the variances of functionals of the inputs' shares, shape (K, c); O(K c) per level."""
+        f = frequencies[-1][self.levels[-1].labels]
+        total = -(f @ functionals**2 - (f @ functionals) ** 2) / n
+        for k, h in enumerate(self.coefficients(functionals)):
+            if self.levels[k].share > 0:
+                hh, share = h * h, frequencies[k]
+                sums = np.stack([h.sum(axis=0), hh.sum(axis=0), share @ h, share @ hh])
+                total += (self._moments[k].square(sums) - sums[2] ** 2) / sizes[k]
+        return np.asarray(total)
+
     def variance(
         self, functional: Floats, frequencies: Sequence[Floats], sizes: Sequence[float], n: float
     ) -> float:

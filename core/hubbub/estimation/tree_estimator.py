@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from hubbub.channels.sets import Level
 from hubbub.errors import ParameterError
+from hubbub.estimation.consistency import norm_sub
+from hubbub.estimation.cumulative import Functionals
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
 from hubbub.estimation.intervals.laws import ReorderedLaw, ScoreLaws
@@ -94,6 +96,7 @@ class TreeEstimator:
         self._categories = self._above - 1 if self._above else same.index(True)
         self.tree = Tree(levels, total="known" if known else "free")
         self._inputs = levels[-1].labels
+        self._points, self._rounding = points, rounding
         self._numbers = InputNumbers.of(channel.inputs, points=points, missing=missing, rounding=rounding)
 
     def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
@@ -165,6 +168,7 @@ class TreeEstimator:
             mean_error=mean_error,
             _category_of=self.category_of,
             _covariance=lambda: tree.covariance(shares, sizes, n),
+            _functionals=self._functionals(tree, shares, sizes, n),
             _reach=lambda: self._reach(tree, shares, direct, sizes, n),
             _laws=lambda: self._laws(tree, shares, sizes, n),
         )
@@ -216,6 +220,27 @@ class TreeEstimator:
             added_up(level.labels) if k in unheard else level for k, level in enumerate(self.tree.levels)
         ]
         return Tree(levels, total=self.tree.total)
+
+    def _functionals(
+        self, tree: Tree, shares: Sequence[Floats], sizes: Sequence[float], n: int
+    ) -> Functionals | None:
+        if self._points is None:
+            return None
+        missing, values = np.isnan(self._points), shares[-1][self._inputs]
+
+        def variances(functionals: Floats) -> Floats:
+            """Return the larger of the variances at shares that are all alike and at the estimate's."""
+            real = norm_sub(values, np.zeros(len(values), dtype=np.intp), np.ones(1))
+            alike = np.where(missing, real[missing].sum(), real[~missing].sum() / (~missing).sum())
+            found = []
+            for crowd in (alike, real):
+                frequencies: list[Floats] = [
+                    np.bincount(each.labels, weights=crowd).astype(np.float64) for each in tree.levels
+                ]
+                found.append(tree.functional_variances(functionals, frequencies, sizes, n))
+            return np.maximum(*found)
+
+        return Functionals(values, self._points, self._rounding, variances)
 
     def _reach(
         self,

@@ -1,0 +1,181 @@
+"""Cumulative shares of numbers with a simultaneous band, and quantiles whose intervals come from the band.
+
+With F the shares of the inputs, A that of devices with a value and C_v that of those at or below v, the
+cumulative share is the ratio G_v = C_v / A. Its error is that of the linear functional (C_v - G_v A) / A. The
+variance comes from the estimator: the larger of two, at shares that are all alike and at the estimated ones
+made consistent, since a variance estimated from raw shares can come out too small.
+
+The band is G_v +- z sigma_v for all v but the last at once (Bonferroni), cut to [0, 1]. As the true curve
+rises, its lower end may be raised to the highest before it, and its upper end lowered to the least after it.
+Where the band covers the curve, the tau-quantile q = min {v: G_v >= tau} has U_q >= tau and L_{q-1} < tau:
+all v with that are its interval, for every tau at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import ParameterError
+from hubbub.estimation.questions import Rounding
+
+Floats = NDArray[np.float64]
+
+MAX_CURVE: Final = 2048
+"""Largest K for which a band is computed: it takes K functionals of K inputs."""
+
+_CHUNK: Final = 2**20
+"""Entries of the functionals that are handled at a time: 8 MiB."""
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile of the devices with a value, in the points' own terms.
+
+    Attributes:
+        share: tau: the share of devices that have at most the quantile.
+        estimate: The estimate.
+        low: The lower end of its interval, the lowest point where the band does not exclude it.
+        high: The upper end.
+    """
+
+    share: float
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Cumulative:
+    """The cumulative shares of the devices with a value, and their simultaneous band.
+
+    Where devices round a number to the two nearest points at random, the curve is that of rounded numbers; a
+    quantile's interval is a step wider at each end, and so one of the numbers themselves.
+
+    Attributes:
+        level: The coverage of the whole band.
+        points: The numbers, rising, shape (P,).
+        shares: The estimated shares at or below each, shape (P,); the last is 1. They need not rise.
+        errors: Standard errors, shape (P,).
+        low: Lower ends of the band, rising, shape (P,).
+        high: Upper ends of the band, rising, shape (P,).
+        rounding: How devices made numbers points.
+    """
+
+    level: float
+    points: Floats
+    shares: Floats
+    errors: Floats
+    low: Floats
+    high: Floats
+    rounding: Rounding
+
+    @property
+    def rising(self) -> Floats:
+        """The curve made to rise within 0 to 1: the middle of its highest before and its least after."""
+        up = np.maximum.accumulate(self.shares)
+        down = np.minimum.accumulate(self.shares[::-1])[::-1]
+        return np.asarray(np.clip((up + down) / 2.0, 0.0, 1.0))
+
+    def quantile(self, share: float) -> Quantile:
+        """Return the estimated number that a share of the devices has at most, and its interval.
+
+        The intervals of all quantiles hold at once with the band's level.
+
+        Args:
+            share: tau, strictly between 0 and 1.
+
+        Raises:
+            ParameterError: If it is not.
+        """
+        if not 0.0 < share < 1.0:
+            raise ParameterError(f"the share of a quantile must lie strictly between 0 and 1, got {share!r}")
+        last = len(self.points) - 1
+        low = min(int(np.searchsorted(self.high, share, side="left")), last)
+        high = min(int(np.searchsorted(self.low, share, side="right")), last)
+        if self.rounding == "stochastic":
+            low, high = max(low - 1, 0), min(high + 1, last)
+        return Quantile(share, self._at(share), float(self.points[low]), float(self.points[high]))
+
+    def _at(self, share: float) -> float:
+        curve = self.rising
+        if self.rounding == "none":
+            return float(self.points[min(int(np.searchsorted(curve, share, side="left")), len(curve) - 1)])
+        # Rounded numbers at or below a point are on average those up to half a step above it.
+        ends = (self.points[:-1] + self.points[1:]) / 2.0
+        places = np.concatenate([self.points[:1], ends, self.points[-1:]])
+        heights = np.concatenate([[0.0], curve[:-1], [1.0]])
+        return float(np.interp(share, heights, places))
+
+
+@dataclass(frozen=True, eq=False)
+class Functionals:
+    """The estimated shares of a survey of numbers, and the variance of any linear functional of them.
+
+    Attributes:
+        values: Shares of the inputs, shape (K,).
+        points: The number of every input, shape (K,), nan at missing.
+        rounding: How devices made numbers points.
+        variances: From functionals of shape (K, c) their variances, shape (c,).
+    """
+
+    values: Floats
+    points: Floats
+    rounding: Rounding
+    variances: Callable[[Floats], Floats]
+
+    def between(self, low: float, high: float) -> tuple[float, float]:
+        """Return the share of all devices with a number from low to high, and its standard error.
+
+        Raises:
+            ParameterError: If no point lies there.
+        """
+        inside = (self.points >= low) & (self.points <= high)
+        if not inside.any():
+            raise ParameterError(f"a range must hold a point, got {low!r} to {high!r}")
+        variance = float(self.variances(inside.astype(np.float64)[:, None])[0])
+        return float(self.values[inside].sum()), float(np.sqrt(max(variance, 0.0)))
+
+    def cumulative(self, level: float) -> Cumulative | None:
+        """Return the cumulative shares and their band; None where nobody seems to have a value.
+
+        Args:
+            level: The coverage of the whole band, strictly between 0 and 1.
+
+        Raises:
+            ParameterError: If the level is not in (0, 1), or K exceeds MAX_CURVE.
+        """
+        if not 0.0 < level < 1.0:
+            raise ParameterError(f"level must lie strictly between 0 and 1, got {level!r}")
+        if len(self.values) > MAX_CURVE:
+            raise ParameterError(f"a band needs K <= {MAX_CURVE}, got {len(self.values)}")
+        order = np.argsort(self.points, kind="stable")[: int(np.isfinite(self.points).sum())]
+        answered = float(self.values[order].sum())
+        if not answered > 0.0:
+            return None
+        shares = np.cumsum(self.values[order]) / answered
+        shares[-1] = 1.0
+        variances = self._curve_variances(order, shares) / answered**2
+        errors = np.append(np.sqrt(np.maximum(variances, 0.0)), 0.0)
+        z = -NormalDist().inv_cdf((1.0 - level) / (2.0 * max(len(order) - 1, 1)))
+        low = np.maximum.accumulate(np.clip(shares - z * errors, 0.0, 1.0))
+        high = np.minimum.accumulate(np.clip(shares + z * errors, 0.0, 1.0)[::-1])[::-1]
+        return Cumulative(level, self.points[order], shares, errors, low, high, self.rounding)
+
+    def _curve_variances(self, order: NDArray[np.intp], shares: Floats) -> Floats:
+        """Return the variance of C_v - G_v A for every point but the last, shape (P - 1,)."""
+        place = np.full(len(self.values), len(order), dtype=np.intp)
+        place[order] = np.arange(len(order))
+        held = place < len(order)
+        step = max(1, _CHUNK // len(self.values))
+        found = [np.zeros(0)]
+        for first in range(0, len(order) - 1, step):
+            columns = np.arange(first, min(first + step, len(order) - 1))
+            below = (place[:, None] <= columns).astype(np.float64)
+            found.append(self.variances(below - held[:, None] * shares[columns]))
+        return np.concatenate(found)
