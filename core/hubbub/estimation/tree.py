@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -34,6 +35,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels.sets import Level, Support
 from hubbub.errors import ParameterError
+from hubbub.estimation.node_variances import NodeVariances
 from hubbub.estimation.set_moments import SetMoments
 
 Floats = NDArray[np.float64]
@@ -97,16 +99,19 @@ class Tree:
         if levels[-1].share <= 0:
             raise ParameterError("the finest level must be one that reports are about")
         self.levels, self.total = tuple(levels), total
-        self._moments = [Moments.of(level.support) for level in levels]
+        self.moments = [Moments.of(level.support) for level in levels]
         self._sizes = [level.bins for level in levels]
         self._set_moments: dict[int, SetMoments] = {}
-        self._parents = [_parents(a, b) for a, b in pairwise(levels)]
-        self._orders = [np.argsort(parent, kind="stable") for parent in self._parents]
-        self._starts = [
-            np.searchsorted(parent[order], np.arange(size))
-            for parent, order, size in zip(self._parents, self._orders, self._sizes, strict=False)
-        ]
-        self._own, self._spread = self._weights()
+        self.parents = [_parents(a, b) for a, b in pairwise(levels)]
+        self._order = np.argsort(levels[-1].labels)
+        self._orders: list[NDArray[np.intp] | None] = []
+        self._starts = []
+        for parent, size in zip(self.parents, self._sizes, strict=False):
+            order = np.argsort(parent, kind="stable")
+            rising = np.array_equal(order, np.arange(len(order)))
+            self._orders.append(None if rising else order)
+            self._starts.append(np.searchsorted(parent[order], np.arange(size)))
+        self.own, self.spread = self._weights()
 
     def _weights(self) -> tuple[list[Floats], list[Floats]]:
         """Return the weights w and r per level, from variances where all inputs are equally common."""
@@ -121,20 +126,20 @@ class Tree:
             if level.share > 0:
                 if self.total == "known":
                     # Against a known total only what cells differ by counts: Var(h . y) with sum h = 0.
-                    squares = self._moments[k].a1 * f + self._moments[k].a3
+                    squares = self.moments[k].a1 * f + self.moments[k].a3
                 else:
                     ones = np.ones(level.bins)
-                    squares = self._moments[k].square(np.stack([ones, ones, f, f])) - f * f
+                    squares = self.moments[k].square(np.stack([ones, ones, f, f])) - f * f
                 alone = squares / float(level.share)
             if k == last:
                 own[k], joined[k] = np.ones(level.bins), alone
                 continue
-            below = self._up(k + 1, joined[k + 1])
+            below = self.up(k + 1, joined[k + 1])
             own[k] = below / (alone + below)
             joined[k] = (1.0 - own[k]) * below
         spread = [np.zeros(self._sizes[0])]
         for k in range(1, last + 1):
-            spread.append(joined[k] / self._up(k, joined[k])[self._parents[k - 1]])
+            spread.append(joined[k] / self.up(k, joined[k])[self.parents[k - 1]])
         return own, spread
 
     def set_moments(self, k: int) -> SetMoments:
@@ -143,9 +148,11 @@ class Tree:
             self._set_moments[k] = SetMoments(self.levels[k].support, self._sizes[k])
         return self._set_moments[k]
 
-    def _up(self, k: int, numbers: Floats) -> Floats:
+    def up(self, k: int, numbers: Floats) -> Floats:
         """Return sums over the children of every node of level k - 1; numbers: shape (nodes of k, ...)."""
-        return np.asarray(np.add.reduceat(numbers[self._orders[k - 1]], self._starts[k - 1], axis=0))
+        order = self._orders[k - 1]
+        sorted_ = numbers if order is None else numbers[order]
+        return np.asarray(np.add.reduceat(sorted_, self._starts[k - 1], axis=0))
 
     def direct(self, sizes: Sequence[float], counts: Sequence[NDArray[Any]]) -> list[Floats]:
         """Return y per level, shape (cells,): shares by its own reports alone.
@@ -168,12 +175,12 @@ class Tree:
         """Return s per level, shape (cells,), from y per level."""
         joined = list(direct)
         for k in range(len(joined) - 2, -1, -1):
-            weight = self._own[k]
-            joined[k] = weight * direct[k] + (1.0 - weight) * self._up(k + 1, joined[k + 1])
+            weight = self.own[k]
+            joined[k] = weight * direct[k] + (1.0 - weight) * self.up(k + 1, joined[k + 1])
         for k in range(1, len(joined)):
-            parent = self._parents[k - 1]
-            gap = joined[k - 1] - self._up(k, joined[k])
-            joined[k] = joined[k] + self._spread[k] * gap[parent]
+            parent = self.parents[k - 1]
+            gap = joined[k - 1] - self.up(k, joined[k])
+            joined[k] = joined[k] + self.spread[k] * gap[parent]
         return joined
 
     def coefficients(self, functional: Floats) -> list[Floats]:
@@ -188,36 +195,44 @@ class Tree:
         column = (slice(None),) + (None,) * (functional.ndim - 1)
         last = len(self.levels) - 1
         joined: list[Floats] = [np.zeros(0)] * (last + 1)
-        above = functional[np.argsort(self.levels[last].labels)]
+        above = functional[self._order]
         for k in range(last, 0, -1):
-            passed = self._up(k, self._spread[k][column] * above)
-            joined[k] = above - passed[self._parents[k - 1]]
+            passed = self.up(k, self.spread[k][column] * above)
+            joined[k] = above - passed[self.parents[k - 1]]
             above = passed
         joined[0] = above
         for k in range(last):
-            parent = self._parents[k]
-            joined[k + 1] = joined[k + 1] + ((1.0 - self._own[k])[column] * joined[k])[parent]
-            joined[k] = self._own[k][column] * joined[k]
+            parent = self.parents[k]
+            joined[k + 1] = joined[k + 1] + ((1.0 - self.own[k])[column] * joined[k])[parent]
+            joined[k] = self.own[k][column] * joined[k]
         return joined
 
     def variances(self, frequencies: Sequence[Floats], sizes: Sequence[float], n: float) -> list[Floats]:
         """Return the variance of s per level, shape (cells,), for given shares; O(K) per pair of levels.
+
+        Of a tree whose total is known in O(K) altogether, see `node_variances`.
 
         Args:
             frequencies: f per level, shape (cells,): the truth, or its estimate.
             sizes: n_k per level.
             n: All reports.
         """
+        if self.total == "known":
+            return self._node_variances(frequencies, sizes, n)
         found = [-(f - f * f) / n for f in frequencies]
-        for k, (moments, level) in enumerate(zip(self._moments, self.levels, strict=True)):
+        for k, (moments, level) in enumerate(zip(self.moments, self.levels, strict=True)):
             if level.share > 0:
                 for j, sums in enumerate(self._sums(k, frequencies[k])):
                     found[j] += (moments.square(sums) - sums[2] ** 2) / sizes[k]
         return found
 
+    @cached_property
+    def _node_variances(self) -> NodeVariances:
+        return NodeVariances(self)
+
     def _sums(self, k: int, frequencies: Floats) -> list[Floats]:
         """Return sums of h, h^2, h f, h^2 f over level k's cells for every node's h: shape (4, nodes)."""
-        weight = self._own[k]
+        weight = self.own[k]
         start = np.stack([weight, weight**2, weight * frequencies, weight**2 * frequencies])
         return [total for total, _, _ in self._gathered(k, start, _POWERS)]
 
@@ -232,18 +247,18 @@ class Tree:
             Per level of the tree three arrays, shape (3, nodes), for h, h^2 and h^3: the sums over level
             k's cells, the sums weighted by the shares, and the means over the devices in the node.
         """
-        weight = self._own[k]
+        weight = self.own[k]
         powers = [weight, weight**2, weight**3]
         start = np.stack([*powers, *(power * frequencies for power in powers)])
         nodes = [frequencies]
         for j in range(k, 0, -1):
-            nodes.insert(0, self._up(j, nodes[0]))
+            nodes.insert(0, self.up(j, nodes[0]))
         found, inside = [], np.zeros(0)
         for j, (total, alone, mu) in enumerate(self._gathered(k, start, _CUBES)):
             if alone is not None:
                 inside = (mu**_CUBES * alone)[3:] / nodes[j]
             else:
-                inside = self._spread[j] ** _CUBES[3:] * inside[:, self._parents[j - 1]]
+                inside = self.spread[j] ** _CUBES[3:] * inside[:, self.parents[j - 1]]
             found.append((total[:3], total[3:], inside))
         return found
 
@@ -262,7 +277,7 @@ class Tree:
         upwards: list[Floats | None] = [None] * len(self.levels)
         level = upwards[k] = start
         for j in range(k - 1, -1, -1):
-            level = upwards[j] = (1.0 - self._own[j]) ** powers * self._up(j + 1, level.T).T
+            level = upwards[j] = (1.0 - self.own[j]) ** powers * self.up(j + 1, level.T).T
         found: list[tuple[Floats, Floats | None, Floats]] = []
         mu = np.ones(self._sizes[0])
         for j, alone in enumerate(upwards):
@@ -270,12 +285,12 @@ class Tree:
                 assert alone is not None  # noqa: S101 - every level k reaches up to the top
                 found.append((alone, alone, mu))
                 continue
-            parent, spread = self._parents[j - 1], self._spread[j]
-            kappa = (mu * (1.0 - self._own[j - 1]))[parent]
+            parent, spread = self.parents[j - 1], self.spread[j]
+            kappa = (mu * (1.0 - self.own[j - 1]))[parent]
             mu = 1.0 - spread * (1.0 - kappa)
             sums = spread**powers * found[-1][0][:, parent]
             if alone is not None:
-                siblings = self._up(j, alone.T).T[:, parent]
+                siblings = self.up(j, alone.T).T[:, parent]
                 sums -= (spread * kappa) ** powers * siblings
                 sums += mu**powers * alone
                 sums += (spread * (kappa - 1.0)) ** powers * (siblings - alone)
@@ -292,7 +307,7 @@ class Tree:
             if self.levels[k].share > 0:
                 hh, share = h * h, frequencies[k]
                 sums = np.stack([h.sum(axis=0), hh.sum(axis=0), share @ h, share @ hh])
-                total += (self._moments[k].square(sums) - sums[2] ** 2) / sizes[k]
+                total += (self.moments[k].square(sums) - sums[2] ** 2) / sizes[k]
         return np.asarray(total)
 
     def variance(
@@ -306,7 +321,7 @@ class Tree:
             if self.levels[k].share > 0:
                 hf = h * frequencies[k]
                 sums = np.array([h.sum(), (h * h).sum(), hf.sum(), (h * hf).sum()])
-                total += float(self._moments[k].square(sums) - sums[2] ** 2) / sizes[k]
+                total += float(self.moments[k].square(sums) - sums[2] ** 2) / sizes[k]
         return total
 
     def extremes(
@@ -349,7 +364,7 @@ class Tree:
         total = (np.outer(f, f) - np.diag(f)) / n
         for k, h in enumerate(self.coefficients(np.eye(len(labels)))):
             if self.levels[k].share > 0:
-                m, share = self._moments[k], frequencies[k]
+                m, share = self.moments[k], frequencies[k]
                 # E[b b^T], whose quadratic form `square` is.
                 second = m.a4 + m.a2 / 2 * (share[:, None] + share) - np.outer(share, share)
                 second[np.diag_indices(len(share))] += m.a1 * share + m.a3

@@ -1,0 +1,112 @@
+"""The variances of all nodes of a tree whose total is known, in O(K) for levels that grow geometrically.
+
+What reports about level k say of a node u is a vector h over the level's cells (`hubbub.estimation.tree`).
+Below level k it is r_u times that of the parent, so its variance is r_u^2 times the parent's. At level k and
+above it, with a_v the vector of z_v, kappa_p = mu_p (1 - w_p) and mu_u = 1 - r_u (1 - kappa_p), it is mu_u
+times a_u below u, (kappa_p - 1) r_u a_v below its siblings v, and r_u h(p) elsewhere. For sums of h^e g with a
+weight g per cell, X of parents and Y of the vectors a,
+
+    X_u = r_u^e (X_p + ((kappa_p - 1)^e - kappa_p^e) Y_p) + (mu_u^e - (r_u (kappa_p - 1))^e) Y_u,
+
+where Y_p sums over the children of p. Sums without shares are found once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hubbub.estimation.tree import Tree
+
+Floats = NDArray[np.float64]
+
+
+class NodeVariances:
+    """The variances of all nodes, for one tree.
+
+    Args:
+        tree: The tree.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        count = len(tree.levels)
+        self._kappa: list[Floats] = []
+        self._own: list[Floats] = []
+        mu = np.ones(tree.levels[0].bins)
+        for j in range(count):
+            if j > 0:
+                spread, back = tree.spread[j], self._kappa[j - 1][tree.parents[j - 1]]
+                mu = 1.0 - spread * (1.0 - back)
+                self._own.append(mu * mu - (spread * (back - 1.0)) ** 2)
+            self._kappa.append(mu * (1.0 - tree.own[j]))
+        self._weights = {power: [own**power for own in tree.own] for power in (1, 2)}
+        self._rest = {power: [(1.0 - own) ** power for own in tree.own] for power in (1, 2)}
+        self._spread = {power: [spread**power for spread in tree.spread] for power in (1, 2)}
+        self._across = {p: [(kappa - 1.0) ** p - kappa**p for kappa in self._kappa] for p in (1, 2)}
+        self._told = [k for k, level in enumerate(tree.levels) if level.share > 0]
+        # Of every level that reports are about, and every node at it or above: a constant, and a2 sum h.
+        self._constant: dict[int, list[Floats]] = {}
+        self._slope: dict[int, list[Floats]] = {}
+        for k in self._told:
+            ones, moments = np.ones(tree.levels[k].bins), tree.moments[k]
+            first, second = (self._sums(k, ones, power) for power in (1, 2))
+            self._slope[k] = [moments.a2 * h for h in first]
+            self._constant[k] = [
+                moments.a3 * hh + moments.a4 * h * h for h, hh in zip(first, second, strict=True)
+            ]
+
+    def __call__(self, frequencies: Sequence[Floats], sizes: Sequence[float], n: float) -> list[Floats]:
+        """Return the variance of s per level, shape (cells,); see `Tree.variances`."""
+        tree = self._tree
+        found = [(f * f - f) / n for f in frequencies]
+        at: dict[int, Floats] = {}
+        for k in self._told:
+            moments = tree.moments[k]
+            first, second = (self._sums(k, frequencies[k], power) for power in (1, 2))
+            for j in range(k + 1):
+                # In place throughout: fresh arrays of a large tree cost more than the sums.
+                told, rate = second[j], first[j]
+                told *= moments.a1
+                told += self._constant[k][j]
+                told += np.multiply(self._slope[k][j] - rate, rate, out=rate)
+                told /= sizes[k]
+                if j == k:
+                    at[k] = told
+                else:
+                    found[j] += told
+        below: Floats | None = None
+        for j in range(len(found)):
+            if below is not None:
+                below = below[tree.parents[j - 1]]
+                below *= self._spread[2][j]
+            if j in at:
+                below = at[j] if below is None else below + at[j]
+            if below is not None:
+                found[j] += below
+        return found
+
+    def _sums(self, k: int, weights: Floats, power: int) -> list[Floats]:
+        """Return sums of h^e g over level k's cells for the nodes of levels 0 to k, g the weights."""
+        tree, rest, across = self._tree, self._rest[power], self._across[power]
+        upwards = [self._weights[power][k] * weights]
+        sums = []
+        for j in range(k - 1, -1, -1):
+            sums.append(tree.up(j + 1, upwards[-1]))
+            upwards.append(rest[j] * sums[-1])
+        upwards.reverse()
+        sums.reverse()
+        found = [upwards[0]]
+        for j in range(1, k + 1):
+            above = found[-1] + across[j - 1] * sums[j - 1]
+            each = above[tree.parents[j - 1]]
+            each *= self._spread[power][j]
+            if power == 2:
+                upwards[j] *= self._own[j - 1]
+            each += upwards[j]
+            found.append(each)
+        return found

@@ -1,0 +1,75 @@
+"""The fast variances of a tree's nodes against those by pairs of levels, and against the covariance."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hubbub.channels.sets import Level, Support
+from hubbub.estimation.tree import Tree, added_up
+from hubbub.mechanisms.tree import tree
+
+
+def known(channel):
+    groups = np.repeat([0, 1], [channel.points, 1])
+    return Tree([added_up(np.zeros_like(groups)), added_up(groups), *channel.levels], total="known")
+
+
+def by_pairs(fitted, frequencies, sizes, n):
+    """The sums of every pair of levels, by the code that other trees use."""
+    found = [-(f - f * f) / n for f in frequencies]
+    for k, level in enumerate(fitted.levels):
+        if level.share > 0:
+            for j, sums in enumerate(fitted._sums(k, frequencies[k])):
+                found[j] += (fitted.moments[k].square(sums) - sums[2] ** 2) / sizes[k]
+    return found
+
+
+@pytest.mark.parametrize(("points", "branching"), [(7, 2), (65, 2), (100, 3), (64, 8)])
+def test_variances_of_nodes_are_those_by_pairs_of_levels_and_of_the_covariance(points, branching):
+    rng = np.random.default_rng(points)
+    fitted = known(tree(points, epsilon=1.0, branching=branching))
+    crowd = rng.dirichlet(np.full(points + 1, 0.4))
+    frequencies = [np.bincount(level.labels, weights=crowd) for level in fitted.levels]
+    sizes = [0.0 if level.share == 0 else float(rng.integers(50, 900)) for level in fitted.levels]
+    n = sum(sizes)
+    fast = fitted.variances(frequencies, sizes, n)
+    for ours, theirs in zip(fast, by_pairs(fitted, frequencies, sizes, n), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-14)
+    covariance = fitted.covariance(frequencies, sizes, n)
+    for level, found in zip(fitted.levels, fast, strict=True):
+        of = (level.labels[:, None] == np.arange(level.bins)).astype(float)
+        np.testing.assert_allclose(found, np.diag(of.T @ covariance @ of), rtol=1e-8, atol=1e-14)
+
+
+def test_variances_hold_where_a_level_in_between_is_only_added_up():
+    channel = tree(30, epsilon=1.0, branching=3)
+    levels = list(known(channel).levels)
+    levels[3] = added_up(levels[3].labels)
+    fitted = Tree(levels, total="known")
+    crowd = np.random.default_rng(1).dirichlet(np.ones(31))
+    frequencies = [np.bincount(level.labels, weights=crowd) for level in fitted.levels]
+    sizes = [0.0 if level.share == 0 else 400.0 for level in fitted.levels]
+    for ours, theirs in zip(
+        fitted.variances(frequencies, sizes, 800.0), by_pairs(fitted, frequencies, sizes, 800.0), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-14)
+
+
+def test_inputs_that_are_not_in_order_of_their_cells_are_found():
+    labels = np.array([2, 0, 1, 0, 2, 1])
+    support = Support(Fraction(1, 2), Fraction(1, 6), Fraction(1, 12), Fraction(1, 24), 2)
+    levels = [
+        added_up(np.zeros(6, dtype=np.intp)),
+        Level(labels, Fraction(1, 3), support),
+        Level(np.array([5, 0, 2, 1, 4, 3]), Fraction(2, 3), support),
+    ]
+    fitted = Tree(levels, total="known")
+    crowd = np.random.default_rng(4).dirichlet(np.ones(6))
+    frequencies = [np.bincount(level.labels, weights=crowd) for level in levels]
+    fast = fitted.variances(frequencies, [0.0, 100.0, 200.0], 300.0)
+    slow = by_pairs(fitted, frequencies, [0.0, 100.0, 200.0], 300.0)
+    for ours, theirs in zip(fast, slow, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-14)
