@@ -24,6 +24,7 @@ from hubbub_aggregator.counting.partition import PartitionState, RoundKey
 from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.errors import AccountingError
+from hubbub_aggregator.release.curve import curve, no_curve
 from hubbub_aggregator.release.enrolment import RoundEnrolment
 from hubbub_aggregator.release.estimates import METHOD, METHODS, Method, estimates, no_estimates
 from hubbub_aggregator.release.provisional import AcceptedCounts
@@ -89,11 +90,13 @@ class Release:
             "devices": self.tally.n,
             "level": LEVEL,
             **no_estimates(method),
+            **no_curve(survey),
             "suppressed": self.is_suppressed,
             "enrolment": None,
         }
         if not self.is_suppressed:
             estimate = (estimator or survey.estimator())(self.tally.counts, self.tally.n)
+            document.update(curve(survey, estimate, LEVEL))
             document.update(estimates(survey, estimate, level=LEVEL, method=method))
         if self.enrolment is not None:
             document["enrolment"] = self.enrolment.document(document["values"], document["categories"])

@@ -70,6 +70,8 @@ def without_suppressed(round_document: Document) -> dict[str, Any]:
     document = dict(round_document)
     if document.get("suppressed"):
         document |= no_estimates()
+        if "cumulative" in document:
+            document |= {"cumulative": None, "quantiles": []}
         if document.get("enrolment"):
             document["enrolment"] = {**document["enrolment"], "bias": None}
     return document
@@ -205,6 +207,7 @@ class RenderedSnapshot:
                 if len(document.get("values") or ()) > LIVE_VALUES:
                     document["values_omitted"] = len(document["values"])
                     document["values"] = None
+                    document.pop("cumulative", None)
             lines = [
                 line
                 for i, line in enumerate(facts["rounds"], LIVE_ROUNDS - len(facts["rounds"]))

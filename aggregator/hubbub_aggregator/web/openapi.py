@@ -259,6 +259,10 @@ def _schemas() -> Schema:
                 "error": {**_NUMBER_OR_NULL, "deprecated": True, "description": "As standard_error."},
             },
         ),
+        "Cumulative": _object(
+            {"level": _NUMBER} | dict.fromkeys(("points", "shares", "errors", "low", "high"), _list(_NUMBER))
+        ),
+        "Quantile": _object(dict.fromkeys(("share", "estimate", "low", "high"), _NUMBER)),
         "Accounting": _object(
             dict.fromkeys(
                 ("attempts", "accepted", "duplicate", "early", "late", "invalid", "over_quota"), _COUNT
@@ -279,6 +283,11 @@ def _schemas() -> Schema:
                 "mean": _or_null(_ref("schemas", "Estimate")),
                 "consistent": both,
             },
-            {"poison_margin": _or_null(both), "enrolment": {"type": ["object", "null"]}},
+            {
+                "poison_margin": _or_null(both),
+                "enrolment": {"type": ["object", "null"]},
+                "cumulative": _or_null(_ref("schemas", "Cumulative")),
+                "quantiles": _list(_ref("schemas", "Quantile")),
+            },
         ),
     }

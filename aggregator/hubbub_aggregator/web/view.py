@@ -54,6 +54,15 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  simultaneous: of all values at once
       "categories": [{"label": "none", ...}, ...],   the same keys but category; all categories at once
       "mean": {"estimate": 2.8, "error": 0.1, "low": 2.6, "high": 3.0} or null,
+      "cumulative": {                            only of a survey asked by a tree of ranges: the shares, of
+        "level": 0.95,                           those with a value, that have at most each point, which need
+        "points": [0.0, 1.0, ...],               not rise; standard errors; and a band that rises, is within
+        "shares": [0.3, ...], "errors": [...],   0 to 1, and covers the whole curve with the level
+        "low": [...], "high": [...]
+      } or null,                                 null: suppressed, nobody has a value, over 2,048 inputs
+      "quantiles": [{"share": 0.25, "estimate": 3.0, "low": 2.0, "high": 5.0}, ...],
+                                                 with "cumulative": the quartiles, all of whose intervals
+                                                 hold at once with the level
       "consistent": {"values": [0.31, ...], "categories": [0.31, ...]},
       "poison_margin": {"values": [67.0, null, ...], "categories": [...]} or null,
                                                  forged reports that would move a cell by its margin of error;

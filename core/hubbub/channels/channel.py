@@ -126,6 +126,9 @@ class Channel(ABC):
     tells_inputs: ClassVar[bool] = True
     """False if it tells some inputs apart by their category only: a cross table has other margins."""
 
+    shows_curve: ClassVar[bool] = False
+    """True if it is made for cumulative shares and quantiles, which releases then state."""
+
     @property
     @abstractmethod
     def widest_symbol(self) -> Symbol:

@@ -7,7 +7,7 @@ from hubbub.lazy import attach
 if TYPE_CHECKING:
     from hubbub.estimation.choice import AnyEstimator, estimator_for
     from hubbub.estimation.consistency import Consistent
-    from hubbub.estimation.cumulative import Cumulative, Quantile
+    from hubbub.estimation.cumulative import MAX_CURVE, Cumulative, Quantile
     from hubbub.estimation.em import Smoothed
     from hubbub.estimation.estimate import Estimate, Intervals
     from hubbub.estimation.estimator import Estimator
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hubbub.estimation.tree_estimator import TreeEstimator
 
 __all__ = [
+    "MAX_CURVE",
     "AnyEstimator",
     "Arithmetic",
     "BlockInverse",
@@ -54,6 +55,7 @@ attach(
         ),
         "hubbub.estimation.consistency": ("Consistent",),
         "hubbub.estimation.cumulative": (
+            "MAX_CURVE",
             "Cumulative",
             "Quantile",
         ),

@@ -66,6 +66,7 @@ class TreeChannel(SetLevels):
     """
 
     kind = "tree"
+    shows_curve = True
     description = "The device sends a random set of ranges of numbers, yours more often among them."
 
     def __init__(
@@ -213,6 +214,7 @@ class NodeTree(Levels):
     """
 
     kind = "tree_node"
+    shows_curve = True
     description = "The device says a range of numbers, yours more often than any other."
 
     def __init__(self, points: int, cells: Sequence[int], t: Sequence[int], u: Sequence[int]) -> None:
