@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 import hubbub
+
+_NAMES: Final = {0.25: "first quartile", 0.5: "median", 0.75: "third quartile"}
+
+_SAME: Final = 1e-9
+"""So much of a device: a share of a whole number of them is that number, whatever floats make of it."""
 
 
 @dataclass(frozen=True)
@@ -22,22 +28,31 @@ class Truth:
         categories: Share of devices per category, shape (m,), float64.
         mean: Mean of the values that are present, in the attribute's units, or of the score; None unless
             numeric.
+        numbers: The values that are present, rising; empty unless numeric.
     """
 
     values: NDArray[np.float64]
     categories: NDArray[np.float64]
     mean: float | None
+    numbers: tuple[float, ...] = ()
+
+    def quantile(self, share: float) -> float:
+        """Return the least number that at least a share of those with one have at most."""
+        return self.numbers[max(math.ceil(share * len(self.numbers) - _SAME), 1) - 1]
 
 
 @dataclass(frozen=True)
 class EvaluationRow:
-    """One line of the table: a quantity, its truth, and what the release says of it."""
+    """One line of the table: a quantity, its truth, and what the release says of it.
 
-    kind: Literal["category", "value", "mean"]
+    A quantile has an interval and no standard error.
+    """
+
+    kind: Literal["category", "value", "mean", "quantile"]
     label: str
     truth: float
     estimate: float
-    error: float
+    error: float | None
     low: float
     high: float
 
@@ -80,11 +95,11 @@ def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
     categories = np.zeros(len(survey.category_names), dtype=np.float64)
     for margin in np.atleast_2d(survey.category_of):
         np.add.at(categories, margin, shares)
-    return Truth(shares, categories, mean)
+    return Truth(shares, categories, mean, tuple(sorted(float(number) for number in numbers)))
 
 
 def rows_of(release: dict[str, Any], truth: Truth) -> list[EvaluationRow]:
-    """Return the release's lines with the truth beside each: categories, values, then the mean."""
+    """Return the release's lines with the truth beside each: categories, values, mean, then quantiles."""
     rows: list[EvaluationRow] = []
     sections: tuple[tuple[Literal["category", "value"], str, NDArray[np.float64]], ...] = (
         ("category", "categories", truth.categories),
@@ -96,10 +111,16 @@ def rows_of(release: dict[str, Any], truth: Truth) -> list[EvaluationRow]:
                 rows.append(_row(kind, entry["label"], float(share), entry))
     if release["mean"] is not None and truth.mean is not None:
         rows.append(_row("mean", "mean", truth.mean, release["mean"]))
+    if truth.numbers:
+        for entry in release.get("quantiles", ()):
+            name = _NAMES.get(entry["share"], f"{entry['share']:g} quantile")
+            rows.append(_row("quantile", name, truth.quantile(entry["share"]), entry))
     return rows
 
 
 def _row(
-    kind: Literal["category", "value", "mean"], label: str, truth: float, entry: dict[str, Any]
+    kind: Literal["category", "value", "mean", "quantile"], label: str, truth: float, entry: dict[str, Any]
 ) -> EvaluationRow:
-    return EvaluationRow(kind, label, truth, entry["estimate"], entry["error"], entry["low"], entry["high"])
+    return EvaluationRow(
+        kind, label, truth, entry["estimate"], entry.get("error"), entry["low"], entry["high"]
+    )

@@ -54,8 +54,12 @@ class Evaluation:
                     "intervals": len(rows),
                     "hits": sum(row.covers_truth for row in rows),
                     "rms_error": math.sqrt(sum(squares) / len(rows)),
-                    "rms_standard_error": math.sqrt(sum(row.error**2 for row in rows) / len(rows)),
+                    "rms_standard_error": math.sqrt(sum((row.error or 0.0) ** 2 for row in rows) / len(rows)),
                 }
+        quantiles = [row for row in self.rows if row.kind == "quantile"]
+        if quantiles:
+            hits = sum(row.covers_truth for row in quantiles)
+            found["quantile"] = {"intervals": len(quantiles), "hits": hits}
         if self.smoothed is not None:
             found["wasserstein"] = {
                 "unbiased": self._distance(
@@ -135,6 +139,7 @@ def _table(evaluation: Evaluation, rows: Rows) -> Table:
         ("category", [row for row in evaluation.rows if row.kind == "category"]),
         ("value", shown),
         ("mean", [row for row in evaluation.rows if row.kind == "mean"]),
+        ("quantile", [row for row in evaluation.rows if row.kind == "quantile"]),
     ):
         if not chosen:
             continue
@@ -158,7 +163,7 @@ def smoothed_by_label(evaluation: Evaluation) -> dict[str, float]:
 
 
 def _figures(row: EvaluationRow) -> tuple[str, str, str]:
-    if row.kind == "mean":
+    if row.kind in ("mean", "quantile"):
         return f"{row.truth:.3f}", f"{row.estimate:.3f}", f"{row.low:.3f} to {row.high:.3f}"
     return (
         f"{100 * row.truth:.2f} %",

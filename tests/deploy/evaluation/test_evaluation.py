@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from rich.console import Console
 from surveys import DISEASES, LABELS, VISITS
 
 from hubbub import Survey
 from hubbub.testing import seeded
+from hubbub_deploy.commands.replay.csv_replay import replay
 from hubbub_deploy.evaluation.evaluation import EvaluationRow, Truth, rows_of, truth_of
+from hubbub_deploy.evaluation.report import show
 
 HEALTH, VISITED, ILL = Survey.parse(LABELS), Survey.parse(VISITS), Survey.parse(DISEASES)
 GRID_STEP = 2.0  # 31 points from 0 to 60
@@ -122,3 +127,31 @@ def test_a_release_of_another_length_than_the_truth_is_a_mistake() -> None:
 )
 def test_an_interval_holds_its_ends(truth: float, hit: bool) -> None:
     assert EvaluationRow("value", "a", truth, 0.2, 0.05, 0.1, 0.3).covers_truth is hit
+
+
+def test_replay_of_a_tree_compares_its_quartiles_with_those_of_the_devices() -> None:
+    """2,000 devices by a tree: the truth by numpy, the interval that of the release."""
+    text = """
+    id = "minutes"
+    version = 1
+    title = "Minutes"
+    epsilon = 2.0
+    minimum_cohort = 100
+    planned_devices = 2000
+    schedule = { start = 2026-01-01T00:00:00Z, round = "1d", rounds = 1, lateness = "1h", skew = "5m" }
+    attribute = { id = "minutes", kind = "evolving", type = "number", low = 0.0, high = 10.0 }
+    mechanism = { name = "tree", points = 17 }
+    """
+    numbers = [float(number) for number in np.random.default_rng(3).beta(2, 5, 2000) * 10]
+    found = replay(Survey.parse(text), [*numbers, *[None] * 100], source=seeded(12))
+    rows = {row.label: row for row in found.rows if row.kind == "quantile"}
+    for share, name in ((0.25, "first quartile"), (0.5, "median"), (0.75, "third quartile")):
+        truth = float(np.quantile(numbers, share, method="inverted_cdf"))
+        released = next(each for each in found.release["quantiles"] if each["share"] == share)
+        assert rows[name].truth == truth
+        assert (rows[name].low, rows[name].high) == (released["low"], released["high"])
+    assert found.summary()["quantile"]["intervals"] == 3
+    printed = io.StringIO()
+    show([found], rows="all", console=Console(file=printed, width=120))
+    assert "median" in printed.getvalue()
+    assert json.dumps(found.as_json(), allow_nan=False)
