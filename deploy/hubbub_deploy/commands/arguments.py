@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 READER_VARIABLE: Final = "HUBBUB_READ_TOKEN"
 """The variable that holds the token of readers, where no file does."""
-# Whoever may try 10,000 times a second needs longer than anybody lives for 16 random characters.
+# For 16 random characters, 10,000 tries a second take longer than anybody lives.
 _TOKEN: Final = re.compile(r"[!-~]{16,512}")
 
 

@@ -34,7 +34,7 @@ POLL_S: Final = 0.5
 """Between two looks for a release."""
 
 RELEASE_PATIENCE_S: Final = 60.0
-"""How long after the last moment for a report a release is waited for: a grace of 5 s, and slow disks."""
+"""Seconds that a release is waited for after the last moment for a report: a grace of 5, and slow disks."""
 
 _GRACE_S: Final = 30.0
 """Seals wait at least so long on a cluster; a node is faster."""
