@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from hubbub_client.owner_page.account import Account, Asked, Part, Refused, account_of
     from hubbub_client.owner_page.descriptions import (
         asked,
+        factor,
         fate,
         learned,
         mechanism,
@@ -29,6 +30,7 @@ __all__ = [
     "Refused",
     "account_of",
     "asked",
+    "factor",
     "fate",
     "learned",
     "mechanism",
@@ -53,6 +55,7 @@ attach(
         ),
         "hubbub_client.owner_page.descriptions": (
             "asked",
+            "factor",
             "fate",
             "learned",
             "mechanism",

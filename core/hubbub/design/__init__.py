@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from hubbub.design.expected_error import Accuracy, Errors, accuracy, expected_error, report_bytes
     from hubbub.design.floor.asked import ASKED, Floors, frontier
     from hubbub.design.noise_direction import NoiseDesign, NoiseTarget
+    from hubbub.design.plan import MOST_EPSILON, Plan
     from hubbub.design.workload import OBJECTIVES, QUANTITIES, Objective, Quantity, Workload
 
 __all__ = [
     "ASKED",
+    "MOST_EPSILON",
     "OBJECTIVES",
     "QUANTITIES",
     "Accuracy",
@@ -39,6 +41,7 @@ __all__ = [
     "NoiseDesign",
     "NoiseTarget",
     "Objective",
+    "Plan",
     "Quantity",
     "Target",
     "Workload",
@@ -93,6 +96,7 @@ attach(
             "NoiseDesign",
             "NoiseTarget",
         ),
+        "hubbub.design.plan": ("MOST_EPSILON", "Plan"),
         "hubbub.design.workload": (
             "OBJECTIVES",
             "Objective",

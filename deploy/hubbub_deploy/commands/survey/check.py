@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hubbub_deploy.commands.survey import plan
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -31,6 +32,20 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     design.add_argument(
         "--write", type=Path, help="write the survey with the best mechanism in place of its own here"
     )
+    design.add_argument(
+        "--epsilon", type=plan.numbers, metavar="0.5,1,2", help="show the accuracy at these epsilons instead"
+    )
+    design.add_argument(
+        "--devices", type=plan.wholes, metavar="5000,50000", help="and for these numbers of devices"
+    )
+    design.add_argument(
+        "--want",
+        type=plan.wanted,
+        metavar="1pt",
+        help="half a 95 %% interval, in percentage points (1pt) or for a mean in its unit (0.5): say the "
+        "least epsilon and the fewest devices for it",
+    )
+    design.add_argument("--budget", type=float, help="lifetime epsilon of the devices, to see if it fits")
     design.add_argument("--json", action="store_true", help="print the design as JSON")
     design.set_defaults(run=_design)
     compiled = verbs.add_parser("compile", help="write the canonical bytes that devices and servers agree on")
@@ -112,6 +127,10 @@ def _design(options: argparse.Namespace) -> int:
             plot=options.plot,
             write=options.write,
             output="json" if options.json else "table",
+            epsilon=options.epsilon,
+            devices=options.devices,
+            want=options.want,
+            budget=options.budget,
         )
     )
 

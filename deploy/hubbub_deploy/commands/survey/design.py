@@ -7,7 +7,7 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -29,6 +29,8 @@ from hubbub.design import (
     measured_by_category,
 )
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
+from hubbub_deploy.commands.survey.given_up import given_up, warnings
+from hubbub_deploy.commands.survey.plan import PlanTable
 from hubbub_deploy.errors import DeployError
 
 TIE: Final = 2e-3
@@ -43,6 +45,10 @@ class DesignSettings:
         file: The survey's TOML file.
         objective: What mechanisms are judged by; None: what fits the survey.
         within: For the objective "hit", how near a report must be to its value; else None.
+        epsilon: Epsilons to show the accuracy at; None for the survey's own.
+        devices: Numbers of devices to show it for; None for the planned one.
+        want: Half a 95 % interval that is wanted, and its unit; None for none.
+        budget: Lifetime epsilon of the devices; None if it is not known.
         plot: Where to draw the trade-offs (.png, .svg, .pdf or .html); None: nowhere.
         write: Where to write the survey with the best mechanism in place of its own; None: nowhere.
         output: A table for people or JSON for programs.
@@ -54,6 +60,15 @@ class DesignSettings:
     write: Path | None
     output: Literal["table", "json"]
     within: float | None = None
+    epsilon: list[float] | None = None
+    devices: list[int] | None = None
+    want: tuple[float, str] | None = None
+    budget: float | None = None
+
+    @property
+    def plans(self) -> bool:
+        """True where the accuracy over epsilon and devices is asked for, not that of all mechanisms."""
+        return self.epsilon is not None or self.devices is not None or self.want is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +79,7 @@ class SurveyDesign:
     workload: Workload
     own: Candidate
     others: tuple[Candidate, ...]
+    budget: float | None = None
 
     @classmethod
     def of(
@@ -107,7 +123,7 @@ class SurveyDesign:
         shown = math.floor(half * 10.0**digits) / 10.0**digits
         said = (
             f"No mechanism at epsilon {self.survey.epsilon:g} can have less than ±{shown:.3g}{unit} "
-            f"for the objective ({self._objective})"
+            f"for the objective ({self.objective})"
         )
         above = self.floors.above(self.own.cost)
         if above is None:
@@ -142,14 +158,14 @@ class SurveyDesign:
         """Return whether another mechanism would do better, or ""."""
         best = self.others[0] if self.others else None
         if best is None or not best.cost < self.own.cost * (1.0 - TIE):
-            return f"No other mechanism compared does better for the objective ({self._objective})."
+            return f"No other mechanism compared does better for the objective ({self.objective})."
         if not math.isfinite(self.own.cost):
-            return f"The objective ({self._objective}) cannot be answered as it stands: take {best.label}."
+            return f"The objective ({self.objective}) cannot be answered as it stands: take {best.label}."
         hits = self.workload.objective.quantity == "hit"
         share = best.cost / self.own.cost if hits else math.sqrt(best.cost / self.own.cost)
         return (
             f"{best.label} would do better at the same epsilon: {100 * (1 - share):.2g} % "
-            f"{'fewer misses' if hits else 'less error'} for the objective ({self._objective})."
+            f"{'fewer misses' if hits else 'less error'} for the objective ({self.objective})."
         )
 
     def resolved(self, text: str) -> str:
@@ -162,7 +178,7 @@ class SurveyDesign:
         if self.others and self.others[0].cost < self.own.cost * (1.0 - TIE):
             best = self.others[0]
         lines = [
-            f"# Chosen by exact variance for {self.workload.devices:,} devices, objective {self._objective}:",
+            f"# Chosen by exact variance for {self.workload.devices:,} devices, objective {self.objective}:",
             *(f"# {row}" for row in _table(self.rows()).splitlines()),
             "[mechanism]",
             f'name = "{best.mechanism}"',
@@ -180,16 +196,15 @@ class SurveyDesign:
         if candidate.refusal:
             return f"does not fit: {candidate.refusal}"
         if not math.isfinite(candidate.cost):
-            return f"does not answer the objective ({self._objective}): it hides what is asked"
+            return f"does not answer the objective ({self.objective}): it hides what is asked"
         least = min((one.cost for one in (self.own, *self.others)), default=math.inf)
         if candidate.cost <= least * (1.0 + TIE):
-            return f"fits: the least cost for the objective ({self._objective})"
-        return (
-            f"fits: {candidate.cost / least:.3g} times the least cost for the objective ({self._objective})"
-        )
+            return f"fits: the least cost for the objective ({self.objective})"
+        return f"fits: {candidate.cost / least:.3g} times the least cost for the objective ({self.objective})"
 
     @property
-    def _objective(self) -> str:
+    def objective(self) -> str:
+        """The objective in words."""
         objective = self.workload.objective
         return {
             "both": "values and categories",
@@ -212,6 +227,8 @@ class SurveyDesign:
             "inputs": survey.channel.inputs,
             "sentence": self.sentence(),
             "advice": self.advice(),
+            "given_up": given_up(survey),
+            "warnings": warnings(survey, _known(self.own), budget=self.budget),
             "least": self.least(),
             "floor": {quantity: self.floors.cost(quantity) for quantity in ASKED},
             "floor_proof": None if self.floors.objective is None else self.floors.objective.proof,
@@ -258,14 +275,18 @@ def run(settings: DesignSettings) -> int:
     """
     survey = Survey.load(settings.file)
     if not survey.form.alone:
-        for name in ("objective", "plot", "write"):
+        for name in ("objective", "plot", "write", "epsilon", "devices", "want"):
             if getattr(settings, name) is not None:
                 value = getattr(settings, name)
                 raise DeployError(f"--{name} must be absent for a table or a score, got {value}")
         mechanism = tomllib.loads(settings.file.read_text(encoding="utf-8"))["mechanism"]
         show(survey, float(mechanism.get("participation", 1.0)), settings.output)
         return 0
-    design = SurveyDesign.of(survey, settings.file, settings.objective, settings.within)
+    design = replace(
+        SurveyDesign.of(survey, settings.file, settings.objective, settings.within), budget=settings.budget
+    )
+    if settings.plans:
+        return _run_plan(design, settings)
     if settings.plot is not None:
         from hubbub_deploy.commands.survey.design_plot import draw  # noqa: PLC0415 - the table needs no drawing library
 
@@ -293,6 +314,27 @@ def run(settings: DesignSettings) -> int:
     if design.least():
         print(design.least())
     print(design.advice())
+    print(given_up(survey))
+    for warning in warnings(survey, _known(design.own), budget=settings.budget):
+        print(f"Warning: {warning}.")
+    return 0
+
+
+def _run_plan(design: SurveyDesign, settings: DesignSettings) -> int:
+    """Print the accuracy over epsilon and devices, and draw it where asked."""
+    table = PlanTable.of(
+        design.workload,
+        design.objective,
+        epsilons=settings.epsilon,
+        devices=settings.devices,
+        want=settings.want,
+    )
+    if settings.write is not None:
+        raise DeployError(f"--write must be absent with --epsilon, --devices or --want, got {settings.write}")
+    title = design.survey.title
+    table.show(title, settings.output)
+    if settings.plot is not None:
+        table.draw(title, settings.plot)
     return 0
 
 

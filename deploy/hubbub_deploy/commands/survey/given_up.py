@@ -1,0 +1,86 @@
+"""The price and the limits of a survey in words: what one person gives up, and where it cannot work."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from hubbub import Survey
+from hubbub.design import Errors
+from hubbub_client import owner_page
+
+_HALF: Final = 1.96
+
+
+def factor(epsilon: float) -> str:
+    """Return e^epsilon as people read it, rounded up."""
+    return owner_page.factor(epsilon)
+
+
+def answers(survey: Survey) -> int:
+    """Return how many answers of a device cost budget: one if every attribute is static, else one a round."""
+    return 1 if all(each.kind == "static" for each in survey.attributes) else survey.rounds
+
+
+def given_up(survey: Survey) -> str:
+    """Return what one person gives up in one report and over all rounds, as odds."""
+    one, times = survey.channel.epsilon, answers(survey)
+    said = (
+        f"What one person gives up: a report changes the odds between any two values by a factor of at most "
+        f"{factor(one)}"
+    )
+    if survey.rounds == 1:
+        return f"{said}."
+    if times == 1:
+        return f"{said}; all {survey.rounds} rounds send the same noisy answer, and change them no further."
+    return (
+        f"{said}, all {times} rounds together by at most {factor(one * times)}: only a device that has "
+        f"{one * times:.4g} of its budget left takes part."
+    )
+
+
+def warnings(survey: Survey, errors: Errors | None, *, budget: float | None = None) -> list[str]:
+    """Return why a survey cannot work as it stands, nothing where it can.
+
+    Args:
+        survey: The survey.
+        errors: Standard errors of its mechanism with the planned devices; None where they are not known.
+        budget: The lifetime epsilon of its devices; None if it is not known.
+    """
+    found = []
+    if survey.minimum_cohort > survey.planned_devices:
+        found.append(
+            f"minimum_cohort {survey.minimum_cohort:,} is above the planned {survey.planned_devices:,} "
+            "devices: no round would be shown"
+        )
+    if errors is not None:
+        found += _too_wide(survey, errors)
+    spent = survey.channel.epsilon * answers(survey)
+    if budget is not None and spent > budget:
+        fits = math.floor(budget / survey.channel.epsilon)
+        found.append(
+            f"its {answers(survey)} rounds cost {spent:.4g} and devices have {budget:g} for life: none of "
+            f"them takes part; {fits} rounds fit"
+        )
+    return found
+
+
+def _too_wide(survey: Survey, errors: Errors) -> list[str]:
+    found = []
+    for name, error in (("value", errors.value), ("category", errors.category)):
+        if math.isfinite(error) and 2 * _HALF * error > 1.0:
+            found.append(
+                f"a {name}'s share is known to ±{100 * _HALF * error:.3g} points only: the interval is "
+                "wider than the whole scale"
+            )
+    points = survey.points
+    if errors.mean is not None and math.isfinite(errors.mean) and points is not None:
+        low, high = float(np.nanmin(points)), float(np.nanmax(points))
+        if 2 * _HALF * errors.mean > high - low:
+            found.append(
+                f"the mean is known to ±{_HALF * errors.mean:.3g} only: the interval is wider than the "
+                f"scale from {low:g} to {high:g}"
+            )
+    return found

@@ -1,0 +1,119 @@
+"""`hubbub survey design` over epsilons and devices; what one person gives up; where a survey cannot work."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from hubbub_deploy.cli import main
+
+SURVEY = """
+id = "visits"
+version = 1
+title = "Visits to a doctor"
+epsilon = 1.0
+minimum_cohort = {cohort}
+planned_devices = {devices}
+[schedule]
+start = 2026-01-05T00:00:00Z
+round = "1d"
+rounds = {rounds}
+lateness = "1h"
+skew = "5m"
+[attribute]
+id = "visits"
+kind = "{kind}"
+type = "integer"
+low = 0
+high = 11
+[mechanism]
+name = "grr"
+"""
+
+
+def written(
+    tmp_path: Path, *, cohort: int = 200, devices: int = 20_000, rounds: int = 6, kind: str = "evolving"
+) -> str:
+    file = tmp_path / "visits.toml"
+    file.write_text(SURVEY.format(cohort=cohort, devices=devices, rounds=rounds, kind=kind))
+    return str(file)
+
+
+def test_the_table_has_a_row_an_epsilon_and_a_column_a_number_of_devices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, picture = written(tmp_path), tmp_path / "plan.png"
+    words = ["survey", "design", file, "--epsilon", "2,0.5", "--devices", "5e3,50000", "--want", "1pt"]
+    assert main([*words, "--plot", str(picture)]) == 0
+    out = capsys.readouterr().out
+    rows = [line.split() for line in out.splitlines() if "±" in line and "up to" in line]
+    assert [row[0] for row in rows] == ["0.5", "2"]
+    errors = [[float(cell[1:]) for cell in row if cell.startswith("±")] for row in rows]
+    for few, many in errors:
+        assert few / many == pytest.approx(math.sqrt(10), rel=0.01)
+    assert errors[0][0] > errors[1][0]
+    assert "up to 7.39" in out
+    assert re.search(r"For ±1 points with 50,000 devices: epsilon \d", out)
+    assert re.search(r"For ±1 points at epsilon 2: [\d,]+ devices", out)
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_json_says_the_same_in_shares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["survey", "design", written(tmp_path), "--want", "2pt", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(row["epsilon"], row["devices"]) for row in found["errors"]] == [(1.0, 20_000)]
+    assert found["want"] == 0.02
+    half, fewest = found["errors"][0]["half_interval"], found["fewest_devices"]["1"]
+    assert fewest == pytest.approx(20_000 * (half / 0.02) ** 2, rel=1e-3)
+
+
+def test_a_mean_is_wanted_in_its_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["survey", "design", written(tmp_path), "--objective", "mean", "--want"]
+    assert main([*words, "0.2"]) == 0
+    assert "For ±0.2 with 20,000 devices: epsilon" in capsys.readouterr().out
+    assert main([*words, "1pt"]) == 1
+    assert "--want must be in the unit of the mean, without pt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--epsilon", "1,x"), ("--epsilon", "0"), ("--devices", "2.5"), ("--want", "pt")]
+)
+def test_what_is_no_list_of_numbers_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["survey", "design", written(tmp_path), option, value])
+    assert f"got {value!r}" in capsys.readouterr().err
+
+
+def test_what_one_person_gives_up_is_said_as_odds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["survey", "design", written(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "by a factor of at most 2.72, all 6 rounds together by at most 404" in out
+    )  # e^6 = 403.4, rounded up
+    assert "Warning" not in out
+    assert main(["survey", "design", written(tmp_path, kind="static")]) == 0
+    assert "all 6 rounds send the same noisy answer" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changed", "more", "rule"),
+    [
+        ({"cohort": 30_000}, [], "minimum_cohort 30,000 is above the planned 20,000 devices"),
+        ({"cohort": 2, "devices": 40}, [], "points only: the interval is wider than the whole scale"),
+        ({"rounds": 9}, ["--budget", "4"], "its 9 rounds cost 9 and devices have 4 for life"),
+    ],
+)
+def test_a_survey_that_cannot_work_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changed: dict[str, int], more: list[str], rule: str
+) -> None:
+    words = ["survey", "design", written(tmp_path, **changed), *more]
+    assert main(words) == 0
+    assert rule in capsys.readouterr().out
+    assert main([*words, "--json"]) == 0
+    assert any(rule in each for each in json.loads(capsys.readouterr().out)["warnings"])
