@@ -3,7 +3,7 @@
     make evidence                                           the names, with a sentence each
     make evidence NAME=understated                          run it; its block in the page is replaced
     make evidence NAME=understated ARGS="--cases 5000"      the same with other words
-    make evidence NAME=coverage ARGS="adult.csv docs/examples/age.toml 1000"
+    make evidence NAME=coverage-file ARGS="adult.csv docs/examples/age.toml 1000"
 
 A block says date, commit, machine, command and duration, so that a figure can be had again. A run that fails,
 is skipped or prints nothing leaves the page as it was, and its exit status is the runner's.
@@ -43,7 +43,8 @@ RUNS = {
     "chaos": Run("bench/chaos/chaos.py", "truth against counts while broker, Redis and workers are killed"),
     "collector": Run("bench/collector.py", "uploads beside an empty handler, delays from POST to page"),
     "composition": Run("bench/papers/composition.py", "a thousand laws composed, beside the exact value"),
-    "coverage": Run("bench/coverage.py", "how often 95 % intervals hold the truth", "CSV SURVEY [RUNS]"),
+    "coverage": Run("bench/interval_coverage.py", "how often intervals hold the truth", markdown=True),
+    "coverage-file": Run("bench/coverage.py", "how often intervals hold for a file", "CSV SURVEY [RUNS]"),
     "device-year": Run("bench/device_year.py", "a year of one device: time, ledger size, restarts"),
     "faults": Run("bench/faults.py", "sixteen faults of six parts, and what a user saw", markdown=True),
     "filters": Run("bench/filters.py", "a step of the filter beside OpenDP's and dp_accounting's"),

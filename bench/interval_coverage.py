@@ -1,6 +1,6 @@
 """The coverage of a release's intervals, by mechanism, population and number of devices.
 
-    python bench/intervals.py [--runs 400] [--only pb-grr] [--devices 50,100] [--values 5,91]
+    python bench/interval_coverage.py [--runs 200] [--only pb-grr] [--devices 50,100] [--values 5,91]
 
 Every case fixes the devices' inputs, perturbs them again and again through the channel itself, and asks how
 often the intervals hold the truth of these devices: the mean over cells and the worst cell, all cells at
@@ -32,6 +32,9 @@ Floats = NDArray[np.float64]
 FALSE_ALARM = 1e-6
 LEAST = 0.94
 Z = 1.959963984540054
+WORK = 20_000_000
+"""Devices times values times runs of a case, beyond which it has fewer runs."""
+LEAST_RUNS = 50
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,7 @@ def cases(only: str, devices: list[int], values: list[int], epsilons: list[float
 def main() -> int:
     """Print a row per case; return 1 if a cell covers too little."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--only", default="")
     parser.add_argument("--devices", default="50,100,500,5000")
     parser.add_argument("--values", default="5,91,1000")
@@ -211,7 +214,7 @@ def main() -> int:
     print("| " + " | ".join(shown.split(",")) + " |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for seed, case in enumerate(listed):
-        runs = max(50, min(words.runs, 40_000_000 // (case.devices * case.values)))
+        runs = max(LEAST_RUNS, min(words.runs, WORK // (case.devices * case.values)))
         row, bad = _row(case, *judge(case, runs, seed), runs, family)
         below += bad
         print(row, flush=True)
