@@ -17,7 +17,7 @@ from hubbub.design.workload import Objective, Workload
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.mechanism import Parameters, Trial
 from hubbub.mechanisms.participation import with_dummy_reports
-from hubbub.mechanisms.pbgrr import pbgrr
+from hubbub.mechanisms.pbgrr_entry import pbgrr
 from hubbub.mechanisms.registry import mechanisms_for
 
 MAX_REPORT_BYTES: Final = 1024

@@ -19,7 +19,8 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms.boosted.boosted import Boosted, boosted
 from hubbub.mechanisms.boosted.grid import Absolute, Fixed, Region, Relative
 from hubbub.mechanisms.boosted.kernels import KernelName
-from hubbub.mechanisms.pbgrr import PBGRR, pbgrr
+from hubbub.mechanisms.pbgrr import PBGRR
+from hubbub.mechanisms.pbgrr_entry import pbgrr
 from hubbub.numeric.exact import MAX_EPSILON, MIN_EPSILON, checked_epsilon
 
 PRECISION: Final = 1e-4

@@ -23,7 +23,7 @@ from hubbub.channels.channel import Channel
 from hubbub.channels.finite import FiniteChannel
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.grr import GRR
-from hubbub.mechanisms.levels.levels import SetLevels
+from hubbub.mechanisms.levels.set_levels import SetLevels
 from hubbub.mechanisms.orbits.channel import OrbitChannel
 from hubbub.mechanisms.subset import SubsetSelection
 from hubbub.mechanisms.unary import Unary

@@ -18,14 +18,17 @@ if TYPE_CHECKING:
         UniformScale,
     )
     from hubbub.mechanisms.boosted.search import least
+    from hubbub.mechanisms.category_grr import CategoryGRR
     from hubbub.mechanisms.grr import GRR, grr
     from hubbub.mechanisms.hashing.hash_pool import MAX_SYMBOLS
     from hubbub.mechanisms.hashing.local_hashing import LocalHashing, local_hashing
     from hubbub.mechanisms.integers import integerise
-    from hubbub.mechanisms.levels.levels import Levels, SetLevels, levels
+    from hubbub.mechanisms.levels.levels import Levels, levels
+    from hubbub.mechanisms.levels.set_levels import SetLevels
     from hubbub.mechanisms.neighbourhood import Neighbourhood, neighbourhood
     from hubbub.mechanisms.participation import with_dummy_reports
-    from hubbub.mechanisms.pbgrr import PBGRR, CategoryGRR, pbgrr
+    from hubbub.mechanisms.pbgrr import PBGRR
+    from hubbub.mechanisms.pbgrr_entry import pbgrr
     from hubbub.mechanisms.registry import channel_from_spec
     from hubbub.mechanisms.rounding import stochastic, stochastic_many
     from hubbub.mechanisms.subset import SubsetSelection, subset_selection
@@ -123,19 +126,17 @@ attach(
         "hubbub.mechanisms.integers": ("integerise",),
         "hubbub.mechanisms.levels.levels": (
             "Levels",
-            "SetLevels",
             "levels",
         ),
+        "hubbub.mechanisms.levels.set_levels": ("SetLevels",),
         "hubbub.mechanisms.neighbourhood": (
             "Neighbourhood",
             "neighbourhood",
         ),
         "hubbub.mechanisms.participation": ("with_dummy_reports",),
-        "hubbub.mechanisms.pbgrr": (
-            "CategoryGRR",
-            "PBGRR",
-            "pbgrr",
-        ),
+        "hubbub.mechanisms.category_grr": ("CategoryGRR",),
+        "hubbub.mechanisms.pbgrr": ("PBGRR",),
+        "hubbub.mechanisms.pbgrr_entry": ("pbgrr",),
         "hubbub.mechanisms.registry": ("channel_from_spec",),
         "hubbub.mechanisms.rounding": (
             "stochastic",

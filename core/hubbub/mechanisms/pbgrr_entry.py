@@ -1,14 +1,22 @@
-"""The entry of PB-GRR: its keys, and the designer's search for its boost."""
+"""The entry of PB-GRR: its weights, its keys, and the designer's search for its boost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from hubbub.channels.channel import Channel
+import numpy as np
+
+from hubbub.channels.channel import MAX_INPUTS, Channel
+from hubbub.errors import ParameterError
 from hubbub.mechanisms.boosted.search import least
+from hubbub.mechanisms.category_grr import CategoryGRR
+from hubbub.mechanisms.category_weights import category_weights
+from hubbub.mechanisms.grr import symmetric_weights
 from hubbub.mechanisms.mechanism import Judge, Mechanism, RealKey, Request, Trial, grouped
-from hubbub.mechanisms.pbgrr import pbgrr
+from hubbub.mechanisms.pbgrr import PBGRR
+from hubbub.numeric.exact import HEADROOM, MIN_EPSILON, checked_epsilon, exp_below
 
 if TYPE_CHECKING:
     from hubbub.design.workload import Workload
@@ -43,6 +51,58 @@ def _trials(workload: Workload, judge: Judge) -> Iterator[Trial]:
 
     boost = least(lambda boost: judge(lambda: build(boost)), epsilon * LEAST_SHARE, epsilon)
     yield Trial({"boost_epsilon": boost}, lambda: build(boost), 2)
+
+
+def pbgrr(sizes: Sequence[int], *, epsilon: float, boost_epsilon: float) -> PBGRR:
+    """Return privacy-boosted randomised response for categories of any sizes (privacy-boosting, section 4.4).
+
+    Between values of different categories a report costs at most `epsilon`, between values of one category at
+    most `boost_epsilon`. With boost_epsilon = epsilon it is GRR over the values; with boost_epsilon = 0 the
+    category alone is sent, and the channel has one symbol per category.
+
+    Args:
+        sizes: Values per category; inputs are numbered category by category.
+        epsilon: The declared epsilon, per report; the certified one is at least 2^-36 below it.
+        boost_epsilon: ε₀, 0 to epsilon.
+
+    Raises:
+        ParameterError: If a parameter is out of range, there are fewer than two categories, or no total below
+            2^63 can express the weights.
+
+    >>> pbgrr([10] * 9 + [1], epsilon=5.0, boost_epsilon=2.0).epsilon <= 5.0
+    True
+    """
+    counts = _checked_sizes(sizes)
+    epsilon = checked_epsilon(epsilon)
+    boost = checked_epsilon(boost_epsilon, subject="boost_epsilon", minimum=0.0)
+    if boost > epsilon:
+        raise ParameterError(f"boost_epsilon must be at most epsilon = {epsilon!r}, got {boost!r}")
+    if 0.0 < boost < MIN_EPSILON:
+        raise ParameterError(f"boost_epsilon must be 0 or at least {MIN_EPSILON:g}, got {boost!r}")
+    ceiling = exp_below(epsilon - HEADROOM)
+    if boost == 0.0:
+        return CategoryGRR(counts, *symmetric_weights(len(counts), ceiling))
+    if boost == epsilon:
+        true, other = symmetric_weights(sum(counts), ceiling)
+        return PBGRR(counts, [true] * len(counts), [other] * len(counts), [other] * len(counts))
+    by_size = category_weights(Counter(counts), ceiling, exp_below(epsilon - boost))
+    t, u, o = zip(*(by_size[size] for size in counts), strict=True)
+    return PBGRR(counts, t, u, o)
+
+
+def _checked_sizes(sizes: Sequence[int]) -> list[int]:
+    counts = []
+    for size in np.asarray(sizes).tolist() if isinstance(sizes, np.ndarray) else sizes:
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise ParameterError(f"a category's size must be an integer of at least 1, got {size!r}")
+        counts.append(int(size))
+    if len(counts) < 2:
+        raise ParameterError(f"pbgrr must have at least 2 categories, got {len(counts)}")
+    if sum(counts) > MAX_INPUTS:
+        raise ParameterError(
+            f"the sizes of all categories must sum to at most {MAX_INPUTS}, got {sum(counts)}"
+        )
+    return counts
 
 
 ENTRIES: Final = (

@@ -38,7 +38,7 @@ class Registration:
 REGISTERED: Final = (
     Registration("grr", "hubbub.mechanisms.grr", ("grr",)),
     Registration(
-        "pbgrr", "hubbub.mechanisms.pbgrr_entry", ("category_grr", "pbgrr"), "hubbub.mechanisms.pbgrr"
+        "pbgrr", "hubbub.mechanisms.pbgrr_entry", ("category_grr", "pbgrr"), "hubbub.mechanisms.category_grr"
     ),
     Registration("subset", "hubbub.mechanisms.subset", ("subset",)),
     Registration("unary", "hubbub.mechanisms.unary", ("unary",)),

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
-    from hubbub.mechanisms.levels.levels import Levels, SetLevels, levels
+    from hubbub.mechanisms.levels.levels import Levels, levels
+    from hubbub.mechanisms.levels.set_levels import SetLevels
 
 __all__ = [
     "Levels",
@@ -18,8 +19,8 @@ attach(
     {
         "hubbub.mechanisms.levels.levels": (
             "Levels",
-            "SetLevels",
             "levels",
         ),
+        "hubbub.mechanisms.levels.set_levels": ("SetLevels",),
     },
 )

@@ -23,7 +23,8 @@ from hubbub.channels.sets import WORD, Sets, sizes_of
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.levels.hierarchy import MAX_LEVELS, Hierarchy
-from hubbub.mechanisms.levels.levels import Levels, SetLevels, level_weights
+from hubbub.mechanisms.levels.levels import Levels, level_weights
+from hubbub.mechanisms.levels.set_levels import SetLevels
 from hubbub.mechanisms.subset import subset_selection
 from hubbub.mechanisms.tree.shares import STEPS, Purpose, best_shares, cells_of
 from hubbub.numeric.exact import checked_epsilon
