@@ -1,13 +1,18 @@
-"""A matrix of faults and parts: every cell with a test or a bench is one command.
+"""A matrix of faults and parts: every cell that can occur is one command. Prints what a user saw.
 
     python bench/faults.py --list                the matrix: run, cannot occur (why), or open (none yet)
     python bench/faults.py killed/agent          one cell
     python bench/faults.py killed disk_full/log  a row, and a cell
     python bench/faults.py                       every cell that has a command, as a Markdown table
     python bench/faults.py --json killed/log     one line of JSON a cell
+    python bench/faults.py --keep FILE           goes on where it stopped: what FILE has is not run again
 
 Each command exits with 0 only if nothing was lost or counted twice and no release was false, as far as the
-cell goes: it recounts on its own. A command that several cells name runs once. Exits with 1 if one failed.
+cell goes: it recounts on its own. A command that several cells name runs once. Exits with 1 if one failed, or
+a cell that can occur has none. What was said is taken from the run: warnings and errors that were logged in a
+test's own process, and of a chaos run why the page stood still and what workers wrote. Slow disks are made by
+strace, small ones by root. FILE is of one commit: whoever changes the code begins another.
+
 Clusters of Kafka and Redis are real; what they need stands in docs/kafka.md.
 """
 
@@ -16,10 +21,12 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import re
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -44,6 +51,9 @@ FAULTS = {
     "floods": "strangers and overload",
 }
 TIMEOUT_S = 3600
+MOST_SAID = 3
+_SAID = "SAID "
+"""Begins the lines of a test's log, so that they are told from pytest's own."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class Cell:
     """One fault of one part.
 
     Attributes:
-        says: What a user saw; or why it cannot occur, or what is missing.
+        says: What must hold, as a user sees it; or why it cannot occur, or what is missing.
         command: A test's node id below tests/, or a script below bench/ with its words; empty without one.
         kind: It is run, cannot occur, or is open.
     """
@@ -78,6 +88,7 @@ _COUNTING = "integration/test_kafka_counting.py::"
 _LOSSES = "integration/test_redis_losses.py::"
 _REDIS = "integration/test_redis_store.py::"
 _COMMANDS = "integration/test_cluster_commands.py::"
+_CHAOS = "chaos/chaos.py --reports 200000 "
 
 CELLS: dict[str, Cell] = {
     "killed/agent": Cell(
@@ -109,10 +120,13 @@ CELLS: dict[str, Cell] = {
         "503 for a batch that may have come after a seal; the retry hears the verdict of its own time",
         _GATEWAY + "test_a_collector_that_slept_between_judging_and_writing_does_not_answer",
     ),
-    "paused/log": _open("a broker stopped by SIGSTOP past its session is no test yet"),
+    "paused/log": Cell(
+        "the page stands still and says why; workers end, say so, and are started again",
+        _CHAOS + "broker-paused",
+    ),
     "paused/aggregator": Cell(
-        "nothing: what a worker that lost its partition writes is refused by the offset",
-        "integration/test_kafka_doubts.py::test_load_that_a_rebalance_overtakes_holds_nobody_up_and_ends_nobody",
+        "nothing: what a worker that lost its partitions writes is refused by the offset",
+        _CHAOS + "worker-paused",
     ),
     "paused/sealer": Cell(
         "nothing: one at a time holds the lease, and who lost it saves nothing",
@@ -142,8 +156,14 @@ CELLS: dict[str, Cell] = {
         "a seal that could not be written is tried again",
         "aggregator/release/test_sealing.py::test_seal_that_could_not_be_written_is_tried_again",
     ),
-    "disk_full/dashboard": _open("an archive on a full disk is no test yet"),
-    "disk_slow/agent": _open("a ledger on a slow disk is no test yet"),
+    "disk_full/dashboard": Cell(
+        "releases wait for room, one version of each",
+        _CHAOS + "archive-full",
+    ),
+    "disk_slow/agent": Cell(
+        "an answer takes as long as its fsyncs; what is sent is what is written",
+        "chaos/slow_ledger.py",
+    ),
     "disk_slow/collector": Cell(
         "503 with Retry-After for what waited too long; nothing acknowledged is lost",
         "integration/test_overload.py",
@@ -152,8 +172,14 @@ CELLS: dict[str, Cell] = {
         "503 with Retry-After for what waited too long; nothing acknowledged is lost",
         "integration/test_overload.py",
     ),
-    "disk_slow/aggregator": _open("a slow Redis is no test yet"),
-    "disk_slow/sealer": _open("an archive on a slow disk is no test yet"),
+    "disk_slow/aggregator": Cell(
+        "counting is slower; every counter agrees with the truth",
+        _CHAOS + "redis-slow-disk",
+    ),
+    "disk_slow/sealer": Cell(
+        "releases come later, one version of each",
+        _CHAOS + "archive-slow",
+    ),
     "disk_slow/dashboard": _READS,
     "clock_ahead/agent": Cell(
         "rounds that come early are refused as early; none is lost or answered twice",
@@ -199,8 +225,14 @@ CELLS: dict[str, Cell] = {
         "503 while the broker cannot be reached; its return heals the log",
         "integration/test_kafka_log.py::test_broker_that_is_gone_fails_the_append_and_its_return_heals_the_log",
     ),
-    "cut/log": _open("brokers cut from each other are no test yet; bench/chaos nodes kills each"),
-    "cut/aggregator": _open("a worker cut from both is no test yet; broker_down, redis_down: from one"),
+    "cut/log": Cell(
+        "the page stands still and says why; what was not acknowledged is sent again and counted once",
+        _CHAOS + "log-cut",
+    ),
+    "cut/aggregator": Cell(
+        "the page stands still and says why, then goes on; nothing is lost or counted twice",
+        _CHAOS + "cut",
+    ),
     "cut/sealer": Cell(
         "a seal that could not be written is tried again",
         "aggregator/release/test_sealing.py::test_seal_that_could_not_be_written_is_tried_again",
@@ -217,8 +249,14 @@ CELLS: dict[str, Cell] = {
         "no answer; the retry is stored once",
         _GATEWAY + "test_a_retry_after_kill_nine_between_accept_and_answer_is_stored",
     ),
-    "half_cut/log": _open("a broker whose answers are lost is no test yet"),
-    "half_cut/aggregator": _open("a Redis whose answers are lost is no test yet"),
+    "half_cut/log": Cell(
+        "records whose acknowledgement was lost are sent again and counted once",
+        _CHAOS + "log-half-cut",
+    ),
+    "half_cut/aggregator": Cell(
+        "a save that nobody heard of is found saved; nothing is counted twice",
+        _CHAOS + "redis-half-cut",
+    ),
     "half_cut/sealer": Cell(
         "nothing: a seal that comes twice changes nothing",
         "aggregator/counting/test_counting.py::"
@@ -247,7 +285,7 @@ CELLS: dict[str, Cell] = {
     ),
     "broker_down/dashboard": Cell(
         "every counter agrees with the truth at every published cut",
-        "chaos/chaos.py --reports 200000 broker",
+        _CHAOS + "broker",
     ),
     "redis_down/agent": _NO_REDIS,
     "redis_down/collector": _NO_REDIS,
@@ -307,8 +345,14 @@ CELLS: dict[str, Cell] = {
         "nothing: a partition's keys lie in one slot, on several servers",
         _REDIS + "TestRedisStoreOnACluster::test_partitions_lie_on_several_servers_and_archived_rounds_go",
     ),
-    "resharded/sealer": _open("slots that move while rounds are sealed are no test yet"),
-    "resharded/dashboard": _open("slots that move while the dashboard watches are no test yet"),
+    "resharded/sealer": Cell(
+        "nothing: rounds are sealed and released while slots move",
+        _CHAOS + "resharded",
+    ),
+    "resharded/dashboard": Cell(
+        "nothing: what the page says agrees with the log at every cut",
+        _CHAOS + "resharded",
+    ),
     "altered/agent": _cannot("it knows no partitions"),
     "altered/collector": Cell(
         "one warning; reports go where those before them went",
@@ -340,7 +384,7 @@ CELLS: dict[str, Cell] = {
     ),
     "duplicates/log": Cell(
         "another producer's order and repeats give the same releases",
-        "chaos/chaos.py --reports 200000 thrice",
+        _CHAOS + "thrice",
     ),
     "duplicates/aggregator": Cell(
         "a duplicate is counted once",
@@ -382,23 +426,65 @@ CELLS: dict[str, Cell] = {
 }
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a command: its success, its seconds, the last line that it printed, what was said."""
+
+    passed: bool
+    seconds: float
+    last: str
+    said: tuple[str, ...]
+
+
 @functools.cache
-def outcome(command: str) -> tuple[bool, float, str]:
-    """Run a command once; return its success, its seconds and the last line that it printed."""
+def outcome(command: str) -> Outcome:
+    """Run a command once."""
     script, *words = command.split()
-    if script.startswith("chaos/"):
+    if is_script := script.startswith("chaos/"):
         line = [sys.executable, str(ROOT / "bench" / script), *words]
     else:
-        line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/{command}"]
+        log = [
+            "-o",
+            "log_cli=true",
+            "-o",
+            "log_cli_level=WARNING",
+            "-o",
+            f"log_cli_format={_SAID}%(message)s",
+        ]
+        line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *log, f"tests/{command}"]
     began = time.monotonic()
     try:
         done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
-        return False, time.monotonic() - began, f"took longer than {TIMEOUT_S} s"
-    last = (done.stdout.strip() or done.stderr.strip()).splitlines()[-1:]
+        return Outcome(False, time.monotonic() - began, f"took longer than {TIMEOUT_S} s", ())
+    last = "".join((done.stdout.strip() or done.stderr.strip()).splitlines()[-1:])
     # A test that is skipped shows nothing.
-    passed = done.returncode == 0 and (script.startswith("chaos/") or " passed" in done.stdout)
-    return passed, time.monotonic() - began, "".join(last)
+    passed = done.returncode == 0 and (is_script or " passed" in done.stdout)
+    return Outcome(passed, time.monotonic() - began, last, said(done.stdout, is_script=is_script))
+
+
+def said(output: str, *, is_script: bool) -> tuple[str, ...]:
+    """Return the most frequent distinct lines that a run said, numbers aside."""
+    lines = [line.strip() for line in output.splitlines()]
+    if is_script:
+        found = [line.removeprefix("said").strip() for line in lines if line.startswith("said ")]
+        # What happened by itself, errors of workers among it.
+        found += [line for line in lines if line.startswith("happened ")]
+    else:
+        found = [line.removeprefix(_SAID) for line in lines if line.startswith(_SAID)]
+    shown = Counter(re.sub(r"\d+", "N", line).replace("|", "/")[:160] for line in found)
+    return tuple(line for line, _ in shown.most_common(MOST_SAID))
+
+
+def kept(path: Path) -> dict[str, Outcome]:
+    """Return the outcomes in a file, by command."""
+    if not path.exists():
+        return {}
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return {
+        row["command"]: Outcome(row["passed"], row["seconds"], row["last"], tuple(row["said"]))
+        for row in rows
+    }
 
 
 def chosen(words: list[str]) -> list[str]:
@@ -426,6 +512,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("cells", nargs="*", help="FAULT/PART, a fault or a part; all if absent")
     parser.add_argument("--list", action="store_true", help="print the matrix and run nothing")
     parser.add_argument("--json", action="store_true", help="a line of JSON a cell")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="outcomes, so that a run can go on")
     options = parser.parse_args(words)
     if options.list:
         print(listing())
@@ -437,27 +524,46 @@ def main(words: list[str]) -> int:
         return 2
     if not options.json:
         print(
-            "| fault | part | result | s | what a user saw, or why not |\n|---|---|---|---|---|", flush=True
+            "| fault | part | result | s | what must hold, or why it cannot occur | what was said |\n"
+            "|---|---|---|---|---|---|",
+            flush=True,
         )
+    before = kept(options.keep) if options.keep else {}
     failed = 0
     for name in names:
-        cell, (fault, part) = CELLS[name], name.split("/")
-        passed, seconds, last = outcome(cell.command) if cell.command else (True, 0.0, "")
-        failed += not passed
-        result = {"cannot": "cannot occur", "open": "OPEN"}.get(cell.kind, "held" if passed else "FAILED")
-        if options.json:
-            row = {
-                "cell": name,
-                "result": result,
-                "seconds": round(seconds, 1),
-                "says": cell.says,
-                "last": last,
-            }
-            print(json.dumps(row), flush=True)
-        else:
-            says = cell.says if passed else f"{cell.command}: {last}"
-            print(f"| {FAULTS[fault]} | {part} | {result} | {seconds:.0f} | {says} |", flush=True)
+        cell = CELLS[name]
+        found = None
+        if cell.command:
+            found = before.get(cell.command) or outcome(cell.command)
+            if options.keep and cell.command not in before:
+                before[cell.command] = found
+                with options.keep.open("a") as file:
+                    file.write(json.dumps({"command": cell.command, **asdict(found)}) + "\n")
+        failed += cell.kind == "open" or (found is not None and not found.passed)
+        print(_json(name, found) if options.json else _row(name, found), flush=True)
     return int(failed > 0)
+
+
+def _result(cell: Cell, found: Outcome | None) -> str:
+    if found is None:
+        return "OPEN" if cell.kind == "open" else "cannot occur"
+    return "held" if found.passed else "FAILED"
+
+
+def _json(name: str, found: Outcome | None) -> str:
+    cell = CELLS[name]
+    row: dict[str, object] = {"cell": name, "result": _result(cell, found), "says": cell.says}
+    if found is not None:
+        row |= {"seconds": round(found.seconds, 1), "last": found.last, "said": found.said}
+    return json.dumps(row)
+
+
+def _row(name: str, found: Outcome | None) -> str:
+    cell, (fault, part) = CELLS[name], name.split("/")
+    says = cell.says if found is None or found.passed else f"{cell.command}: {found.last}"
+    seconds = "" if found is None else f"{found.seconds:.0f}"
+    heard = "" if found is None else "; ".join(found.said) or "nothing"
+    return f"| {FAULTS[fault]} | {part} | {_result(cell, found)} | {seconds} | {says} | {heard} |"
 
 
 if __name__ == "__main__":

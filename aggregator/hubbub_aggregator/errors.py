@@ -14,7 +14,8 @@ AggregatorError
 │   ├── CorruptStore   what was loaded contradicts itself
 │   └── Ahead          the store has applied records that the log does not hold
 ├── AccountingError  attempts differ from the sum of the verdicts
-├── ArchiveError     the archive belongs to another schema
+├── ArchiveError     the archive belongs to another schema, or is damaged
+│   └── ArchiveFull    its disk has no room, or does not answer; nothing was written
 └── Diverged         a second, different version of an archived release
 
 None of them is handled inside the worker, but for ClockDoubt, and for Superseded, after which the next
@@ -83,6 +84,10 @@ class AccountingError(AggregatorError):
 
 class ArchiveError(AggregatorError):
     """The archive file belongs to another schema."""
+
+
+class ArchiveFull(ArchiveError):  # noqa: N818 - names the finding
+    """A release waits for room: the archive's disk is full, or failed; the next attempt writes it."""
 
 
 class Diverged(AggregatorError):  # noqa: N818 - names the finding

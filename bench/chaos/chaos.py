@@ -31,6 +31,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from chaos_faults import (
+    OnCluster,
+    SlowArchiveWorld,
+    SlowRedis,
+    SmallDisk,
+    ThroughProxies,
+    cut_both,
+    cut_log,
+    fill_archive,
+    half_cut_log,
+    half_cut_redis,
+    pause_broker,
+    pause_worker,
+    reshard,
+)
 from chaos_truth import (
     EARLY,
     INVALID,
@@ -74,6 +89,7 @@ class Scenario:
         nodes: Of the broker.
         over_http: The share of reports that collectors take from devices.
         passes: How often devices send each.
+        world: What surrounds the parts.
     """
 
     says: str
@@ -82,6 +98,7 @@ class Scenario:
     nodes: int = 1
     over_http: float = 0.0
     passes: int = 1
+    world: type[World] = World
 
 
 KILLS = tuple((at, World.kill_worker) for at in (0.3, 0.8, 1.5, 2.3, 3.4))
@@ -116,6 +133,22 @@ SCENARIOS = {
     "all": Scenario(
         "all at once", tuple(sorted((*KILLS, *REDIS, *BROKER, *STORM), key=lambda one: one[0])), over_http=0.1
     ),
+    "worker-paused": Scenario("a worker stops for 15 s, and goes on", ((1.4, pause_worker),)),
+    "broker-paused": Scenario("the broker stops for 15 s, and goes on", ((1.5, pause_broker),)),
+    "log-cut": Scenario("15 s of no way to the broker", ((1.5, cut_log),), world=ThroughProxies),
+    "log-half-cut": Scenario(
+        "15 s without the broker's answers", ((1.5, half_cut_log),), world=ThroughProxies
+    ),
+    "cut": Scenario("15 s of no way to broker and Redis", ((1.5, cut_both),), world=ThroughProxies),
+    "redis-half-cut": Scenario("15 s without Redis' answers", ((1.5, half_cut_redis),), world=ThroughProxies),
+    "redis-slow-disk": Scenario("every fsync of Redis takes 0.2 s longer", world=SlowRedis),
+    "archive-slow": Scenario("every release takes 1 s to be written", world=SlowArchiveWorld),
+    "archive-full": Scenario(
+        "the archive's disk is full for a while", ((2.2, fill_archive),), world=SmallDisk
+    ),
+    "resharded": Scenario(
+        "Redis Cluster; all slots move, twice", ((1.5, reshard), (3.2, reshard)), world=OnCluster
+    ),
     "nodes": Scenario("three nodes, three copies, each node killed once", NODES, nodes=3),
 }
 
@@ -149,10 +182,11 @@ def run(name: str, reports: int, *, sabotage: bool) -> dict[str, object]:
     crowd = Crowd(reports, seed=5, over_http=scenario.over_http)
     folder = Path(tempfile.mkdtemp(prefix="chaos."))
     try:
-        with World(folder, nodes=scenario.nodes) as world:
+        with scenario.world(folder, nodes=scenario.nodes) as world:
             sent = play(scenario, crowd, world, sabotage=sabotage)
             compared, faults = compare(scenario, crowd, world, sent)
             offsets = sum(world.log.end(partition) for partition in range(PARTITIONS))
+            said = world.said()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     total = dict(zip(VERDICTS, compared.pop("total"), strict=True))
@@ -166,6 +200,7 @@ def run(name: str, reports: int, *, sabotage: bool) -> dict[str, object]:
         **total,
         **compared,
         "seconds": round(time.monotonic() - began),
+        "said": said,
         "differences": faults,
     }
 
@@ -385,6 +420,8 @@ def main() -> int:
         found = run(name, options.reports, sabotage=options.sabotage)
         faults = found.pop("differences")
         differs |= bool(faults)
+        for line in found.pop("said"):  # type: ignore[attr-defined]  # a list of lines
+            print(f"{'said':>24}  {line}")
         for what, value in found.items():
             print(f"{what:>24}  {value:,}" if isinstance(value, int) else f"{what:>24}  {value}")
         print(

@@ -84,6 +84,7 @@ class SeenView(LiveView):
         super().__init__()
         self.cuts: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
         self.tallies: list[VerdictCounts] = []
+        self.said: Counter[str] = Counter()
 
     def publish(self, snapshot: dict[str, Any]) -> None:
         """Publish a snapshot and keep its totals."""
@@ -93,6 +94,8 @@ class SeenView(LiveView):
             self.cuts.append((offsets, total))
             for survey in snapshot["surveys"]:
                 self.tallies += [VerdictCounts(**shown["accounting"]) for shown in survey["rounds"]]
+        if "stale" in snapshot:
+            self.said[snapshot["stale"]["why"]] += 1
         super().publish(snapshot)
 
 
@@ -186,20 +189,16 @@ class World:
         self.set_clock(clock_in(0))
 
     def __enter__(self) -> World:
-        self.broker = Broker(self.folder / "broker", self.nodes)
-        self.broker.start()
-        self.kafka = self.broker.bootstrap
-        self.redis = RedisServer(self.folder / "redis", "--maxmemory-policy", "noeviction")
-        self.redis.start()
+        self.start_servers()
         create_topic(self.kafka, TOPIC, partitions=PARTITIONS, replication=self.nodes)
         self.log = KafkaLog(self.kafka, TOPIC)
         for survey in SURVEYS:
             self.log.publish_survey(survey.digest, encode_record(SurveyRecord(survey.canonical)))
             (self.folder / f"{survey.id}.survey").write_bytes(survey.canonical)
         self.settings = self.folder / "cluster.toml"
-        self.settings.write_text(f'kafka = "{self.kafka}"\nredis = "{self.redis.url}"\nsession_s = 2\n')
-        self.archive = SqliteArchive(self.folder / "archive.sqlite")
-        self._reader = SqliteArchive(self.folder / "archive.sqlite")
+        self.settings.write_text(f'kafka = "{self.kafka}"\nredis = "{self.redis_url}"\nsession_s = 2\n')
+        self.archive = self.open_archive()
+        self._reader = SqliteArchive(self.archive_path)
         self._store = self.connect()
         self._threads = [threading.Thread(target=job, daemon=True) for job in (self._watch, self._supervise)]
         for thread in self._threads:
@@ -215,16 +214,38 @@ class World:
             process.wait()
         for part in (self.log, self._store, self.archive, self._reader):
             part.close()
-        self.redis.kill()
-        self.broker.stop()
+        self.stop_servers()
         for node in self._nodes:
             node.kill()
             node.wait()
 
+    def start_servers(self) -> None:
+        """Starts broker and Redis, and says where all parts find them."""
+        self.broker = Broker(self.folder / "broker", self.nodes)
+        self.broker.start()
+        self.kafka = self.broker.bootstrap
+        self.redis = RedisServer(self.folder / "redis", "--maxmemory-policy", "noeviction")
+        self.redis.start()
+        self.redis_url = self.redis.url
+
+    def stop_servers(self) -> None:
+        """Ends them."""
+        self.redis.kill()
+        self.broker.stop()
+
+    @property
+    def archive_path(self) -> Path:
+        """The file of the releases."""
+        return self.folder / "archive.sqlite"
+
+    def open_archive(self) -> SqliteArchive:
+        """The dashboard's archive."""
+        return SqliteArchive(self.archive_path)
+
     def connect(self) -> RedisStore:
         """Return another connection to the store."""
         return RedisStore.connect(
-            self.redis.url,
+            self.redis_url,
             log_identity=self.log.identity,
             partitions=PARTITIONS,
             partition_map=self.log.partition_map,
@@ -408,6 +429,17 @@ class World:
         after = self._dumped
         self.happened["Redis kill -9"] += 1
         self.happened["records that Redis forgot"] += before - after
+
+    def said(self) -> list[str]:
+        """What an operator saw: why the page stood still, and what workers said, as often as they did."""
+        page = [f"page: stands still, {why}" for why in self.view.said]
+        lines = (self.folder / "workers.txt").read_text(errors="replace").splitlines()
+        words = Counter(
+            re.sub(r"\d+", "N", line.strip())[:140]
+            for line in lines
+            if re.search(r"\.errors\.\w+: |WARN|ERROR", line)
+        )
+        return page + [f"worker: {line}" for line, _ in words.most_common(3)]
 
     # Progress
 

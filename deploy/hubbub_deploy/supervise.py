@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Final, TypeAlias
 
-from hubbub_aggregator import LeaseLost, PartitionMapGrown, StoreConflict, StoreError
+from hubbub_aggregator import ArchiveFull, LeaseLost, PartitionMapGrown, StoreConflict, StoreError
 from hubbub_aggregator.release import timestamp
 from hubbub_aggregator.runners import Publisher
 from hubbub_aggregator.web import LiveView
@@ -48,6 +48,7 @@ def run_supervised(
 
     Raises:
         AggregatorError: On an invariant violation that waiting does not heal.
+        ArchiveFull: If there was no room for so long, or
         StoreError: If Redis stayed away for longer than that, or
         LogError: the brokers did.
     """
@@ -57,7 +58,7 @@ def run_supervised(
             with attempt() as watcher:
                 waits, since_s, away_s, said = _waits(), None, None, ""
                 watcher.run(stop)
-        except (DeployError, LogError, StoreError, PartitionMapGrown) as error:
+        except (ArchiveFull, DeployError, LogError, StoreError, PartitionMapGrown) as error:
             if not passes(error):
                 raise
             now_s = clock()
@@ -78,9 +79,13 @@ def passes(error: Exception) -> bool:
     """Return whether what went wrong may be right again by itself."""
     cause = _cause(error)
     # Every kind of StoreError but these two is an invariant violation in the numbers.
-    return type(cause) in (StoreError, StoreConflict, LeaseLost, PartitionMapGrown) or isinstance(
-        cause, LogError
-    )
+    return type(cause) in (
+        ArchiveFull,
+        StoreError,
+        StoreConflict,
+        LeaseLost,
+        PartitionMapGrown,
+    ) or isinstance(cause, LogError)
 
 
 def _cause(error: Exception) -> BaseException:
@@ -94,6 +99,8 @@ def _why(error: Exception) -> str:
         return "another dashboard is at work"
     if isinstance(cause, PartitionMapGrown):
         return "the log has grown"
+    if isinstance(cause, ArchiveFull):
+        return "there is no room for releases"
     return "the log is out of reach" if isinstance(cause, LogError) else "the counts are out of reach"
 
 

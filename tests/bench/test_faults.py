@@ -47,9 +47,40 @@ def test_a_test_that_fails_or_is_skipped_or_is_not_there_does_not_hold(tmp_path:
     skips = '@pytest.mark.skip(reason="no")'
     for name, mark, holds in (("held", "", True), ("failed", "", False), ("skipped", skips, True)):
         (tmp_path / f"test_{name}.py").write_text(text.format(mark, holds))
-        found = faults.outcome(os.path.relpath(tmp_path / f"test_{name}.py", ROOT / "tests"))[0]
+        found = faults.outcome(os.path.relpath(tmp_path / f"test_{name}.py", ROOT / "tests")).passed
         assert found == (name == "held"), name
-    assert not faults.outcome("bench/test_faults.py::test_that_there_is_not")[0]
+    assert not faults.outcome("bench/test_faults.py::test_that_there_is_not").passed
+
+
+def test_what_was_said_is_taken_from_the_run(tmp_path: Path) -> None:
+    text = "import logging\ndef test_it():\n"
+    text += "    for i in (1, 22): logging.getLogger('hubbub').warning('%d a|b', i)\n"
+    (tmp_path / "test_it.py").write_text(text)
+    found = faults.outcome(os.path.relpath(tmp_path / "test_it.py", ROOT / "tests"))
+    assert (found.passed, found.said) == (True, ("N a/b",))
+    assert faults.said("  said  page: still\nhappened  {}\nelse\n", is_script=True) == (
+        "page: still",
+        "happened  {}",
+    )
+
+
+def test_an_open_cell_and_a_failed_one_fail_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "cut/log"
+    for cell, ends in ((faults._cannot("no"), 0), (faults._open("none yet"), 1)):
+        monkeypatch.setitem(faults.CELLS, name, cell)
+        assert faults.main([name]) == ends
+    assert "| OPEN |" in capsys.readouterr().out
+    monkeypatch.setitem(faults.CELLS, name, faults.Cell("it holds", "command"))
+    for passed in (True, False):
+        # What a file keeps is not run again.
+        keep = tmp_path / f"{passed}.jsonl"
+        row = {"command": "command", "passed": passed, "seconds": 1.0, "last": "the end", "said": ["a word"]}
+        keep.write_text(json.dumps(row) + "\n")
+        assert faults.main([name, "--keep", str(keep)]) == (not passed)
+        line = capsys.readouterr().out.splitlines()[-1]
+        assert ("held" in line, "FAILED" in line, "a word" in line) == (passed, not passed, True)
 
 
 @pytest.mark.integration

@@ -12,6 +12,7 @@ import pytest
 from hubbub_aggregator.errors import (
     Ahead,
     ArchiveError,
+    ArchiveFull,
     CorruptStore,
     Diverged,
     ForeignStore,
@@ -37,6 +38,8 @@ def wrapped(cause: Exception) -> DeployError:
     ("error", "expected"),
     [
         *((kind("x"), True) for kind in (StoreError, StoreConflict, LeaseLost, PartitionMapGrown, LogError)),
+        (ArchiveFull("x"), True),
+        (ArchiveError("x"), False),
         *((kind("x"), False) for kind in (CorruptStore, ForeignStore, Ahead)),
         (wrapped(StoreError("x")), True),
         (wrapped(LogError("x")), True),

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from hubbub_aggregator.counting.partition import RoundKey
-from hubbub_aggregator.errors import ArchiveError, Diverged
+from hubbub_aggregator.errors import ArchiveError, ArchiveFull, Diverged
 
 # 1 had no checksum: it gets one of every release when it is opened, and older programs then refuse it.
 SCHEMA_VERSION: Final = 2
+# What may be otherwise once there is room, or the disk answers again.
+_NO_ROOM: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 _SELECT: Final = "SELECT document, checksum FROM release WHERE digest = ? AND round = ?"
 _SELECT_DOCUMENT: Final = "SELECT document FROM release WHERE digest = ? AND round = ?"
 
@@ -113,6 +115,7 @@ class SqliteArchive:
 
         Raises:
             Diverged: If other bytes are kept for this round; they stay.
+            ArchiveFull: If there is no room for it, or the disk failed.
             ArchiveError: If the file cannot be written, or what it holds is damaged.
         """
         with self._guarded():
@@ -131,9 +134,19 @@ class SqliteArchive:
         try:
             yield
         finally:
-            # Each release is whole in itself: what was put before an error stays.
+            # Each release is whole in itself: what was put before an error stays; of a disk without room,
+            # SQLite may have rolled all of it back.
+            if self._db.in_transaction:
+                self._commit()
+
+    def _commit(self) -> None:
+        try:
             with self._guarded():
                 self._db.execute("COMMIT")
+        except ArchiveError:
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            raise
 
     def get(self, key: RoundKey) -> bytes | None:
         """Return a round's release, or None.
@@ -169,7 +182,9 @@ class SqliteArchive:
         try:
             yield
         except sqlite3.Error as error:
-            raise ArchiveError(f"archive {self._path}: {error}") from error
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
+            kind = ArchiveFull if code in _NO_ROOM else ArchiveError
+            raise kind(f"archive {self._path}: {error}") from error
 
 
 def _checksum(key: RoundKey, data: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import sqlite3
@@ -21,7 +22,7 @@ from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
-from hubbub_aggregator.errors import AccountingError, ArchiveError, Diverged
+from hubbub_aggregator.errors import AccountingError, ArchiveError, ArchiveFull, Diverged
 from hubbub_aggregator.release.estimates import METHOD
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
 from hubbub_aggregator.release.round_release import (
@@ -312,3 +313,29 @@ def test_archive_may_be_made_by_several_at_once(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(make, range(200)))
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_an_archive_without_room_says_so_and_takes_the_release_when_there_is_some(
+    tmp_path: Path, together: bool
+) -> None:
+    """SQLite's own bound on the pages of a file answers as a full disk does."""
+    key, data = (bytes(16), 0), bytes(2**20)
+    with closing(SqliteArchive(tmp_path / "archive.sqlite")) as archive:
+        (pages,) = archive._db.execute("PRAGMA page_count").fetchone()
+        archive._db.execute(f"PRAGMA max_page_count = {pages}")
+        for _ in range(2):
+            with (
+                pytest.raises(ArchiveFull, match="database or disk is full"),
+                archive.together() if together else contextlib.nullcontext(),
+            ):
+                archive.put(key, data)
+        assert archive.get(key) is None
+        archive._db.execute("PRAGMA max_page_count = 1000000")
+        with archive.together() if together else contextlib.nullcontext():
+            archive.put(key, data)
+        assert archive.get(key) == data
+        archive._db.execute("DROP TABLE release")
+        with pytest.raises(ArchiveError, match="no such table") as found:
+            archive.get(key)
+        assert type(found.value) is ArchiveError
