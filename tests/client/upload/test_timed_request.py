@@ -25,10 +25,14 @@ SHORT_S = 0.25
 
 
 class Dribbler:
-    """Sends `before`, then `drip` again and again, then `after`; says when its client has gone."""
+    """Sends `before`, then `drip` again and again, then `after`; says when its client has gone.
 
-    def __init__(self, before: bytes, drip: bytes, after: bytes = b"") -> None:
-        self.before, self.drip, self.after = before, drip, after
+    With `answers`, that comes first, to a request of its own: a byte before the next request is asked for would
+    tell the client that the connection is no good, and it would take another one.
+    """
+
+    def __init__(self, before: bytes, drip: bytes, after: bytes = b"", answers: bytes = b"") -> None:
+        self.before, self.drip, self.after, self.answers = before, drip, after, answers
         self.gone = threading.Event()
         self.asked = threading.Event()
         self._stop = threading.Event()
@@ -50,6 +54,9 @@ class Dribbler:
     def _answer(self, connection: socket.socket) -> None:
         connection.settimeout(5.0)
         connection.recv(65536)
+        if self.answers:
+            connection.sendall(self.answers)
+            connection.recv(65536)
         self.asked.set()
         ends = time.monotonic() + LONG_S
         try:
@@ -71,8 +78,8 @@ class Dribbler:
 def dribble() -> Iterator[Callable[..., Dribbler]]:
     made: list[Dribbler] = []
 
-    def make(*parts: bytes) -> Dribbler:
-        made.append(Dribbler(*parts))
+    def make(*parts: bytes, answers: bytes = b"") -> Dribbler:
+        made.append(Dribbler(*parts, answers=answers))
         return made[-1]
 
     yield make
@@ -102,10 +109,9 @@ def test_an_answer_drawn_out_byte_by_byte_is_given_up(dribble, way: str) -> None
 
 
 def test_a_kept_connection_is_cut_as_well(dribble) -> None:
-    server = dribble(OK + b"Content-Length: 1\r\n\r\nx", b"")
+    server = dribble(b"H", b"H", answers=OK + b"Content-Length: 1\r\n\r\nx")
     http = HttpTransport(server.url, timeout_s=SHORT_S)
     assert http.post("/v1/reports", b"").body == b"x"
-    server.drip = b"H"
     with pytest.raises(TransportError):
         http.post("/v1/reports", b"")
     assert server.gone.wait(10)
