@@ -50,6 +50,7 @@ RUNS = {
     "filters": Run("bench/filters.py", "a step of the filter beside OpenDP's and dp_accounting's"),
     "hostile": Run("bench/hostile_connections.py", "honest senders beside 10,000 hostile connections"),
     "hostile-memory": Run("bench/hostile_memory.py", "memory of a node under endless trailers and the like"),
+    "install": Run("bench/install.py", "the wheel with each extra: packages, sizes, a walk with node"),
     "kafka": Run("bench/kafka.py", "counting from a broker into Redis beside the parts alone"),
     "lifetime": Run("bench/papers/lifetime.py", "how many surveys a lifetime budget holds", markdown=True),
     "mechanisms": Run("bench/mechanisms.py", "exact squared errors of mechanisms for labels", markdown=True),

@@ -143,11 +143,12 @@ def _report(asked: Asked, report: SentReport) -> str:
     facts = (
         ("survey", f"<code>{report.digest.hex()}</code>"),
         ("report", f"<code>{report.id.hex()}</code>"),
-        ("round", str(report.round)),
+        ("round", str(report.round + 1)),
         ("says", escape(said)),
     )
     listed = "".join(f"<div><dt>{name}</dt><dd>{text}</dd></div>" for name, text in facts)
-    return f"""<div class="report"><p>Round {report.round}: {escape(descriptions.fate(report.outcome))}</p>
+    number, fate = report.round + 1, escape(descriptions.fate(report.outcome))
+    return f"""<div class="report"><p>Round {number}: {fate}</p>
 <pre>{report.data.hex(" ", -2)}</pre><dl class="facts">{listed}</dl></div>"""
 
 

@@ -10,10 +10,11 @@ import argparse
 import json
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
-from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Survey
+from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Survey, survey_state
 from hubbub_client import Account, Agent, ClientError, LedgerLocked, OwnerPage, TransportError, owner_page
 from hubbub_client.upload import Response
 from hubbub_deploy.commands.arguments import port
@@ -105,11 +106,13 @@ def _answer(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(result))
         return 0
+    now_s, by_digest = time.time(), {survey.digest: survey for survey in listed}
     for enrolment in enrolments:
         said = f"refused: {enrolment.reason}" if enrolment.reason else enrolment.status.replace("_", " ")
-        print(f"{enrolment.survey_id} version {enrolment.version}: {said}")
+        state = "" if enrolment.reason else f"; {survey_state(by_digest[enrolment.digest], now_s).words}"
+        print(f"{enrolment.survey_id} version {enrolment.version}: {said}{state}")
     for answer in made:
-        print(f"answered {answer.survey_id}, round {answer.round}")
+        print(f"answered {answer.survey_id}, round {answer.round + 1}")
     if paused:
         print("paused: nothing is answered or sent until `hubbub agent resume`")
     print(f"{len(outcome.settled)} sent, {outcome.waiting} waiting" + _because(outcome.failure))
@@ -250,7 +253,7 @@ def _sent(options: argparse.Namespace) -> int:
         print(json.dumps({"sent": rows, "waiting": account.waiting}, ensure_ascii=False))
         return 0
     for row in rows:
-        print(f"{row['survey']} round {row['round']}: {owner_page.fate(row['outcome'])}")
+        print(f"{row['survey']} round {row['round'] + 1}: {owner_page.fate(row['outcome'])}")
         print(f"  bytes   {row['bytes']}")
         print(f"  survey  {row['digest']}")
         print(f"  report  {row['report']}")

@@ -11,10 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from hubbub import Survey
 from hubbub.estimation import Smoothed
+from hubbub.survey import LabelDomain, round_words
 from hubbub_deploy.evaluation.evaluation import EvaluationRow, Truth, rows_of
 
 Rows = Literal["most frequent", "all"]
@@ -118,8 +120,10 @@ def print_json(document: object) -> None:
 
 def _table(evaluation: Evaluation, rows: Rows) -> Table:
     release, survey = evaluation.release, evaluation.survey
+    which = f", {round_words(survey, release['round'])}" if survey.rounds > 1 else ""
+    facts = f"epsilon {survey.epsilon:g}, {release['devices']:,} devices"
     table = Table(
-        title=f"{survey.title}   [dim]epsilon {survey.epsilon:g}, {release['devices']:,} devices[/dim]",
+        title=f"{escape(survey.title)}{which}   [dim]{facts}[/dim]",
         title_justify="left",
     )
     table.add_column("")
@@ -131,10 +135,13 @@ def _table(evaluation: Evaluation, rows: Rows) -> Table:
     views = smoothed_by_label(evaluation)
     values = [row for row in evaluation.rows if row.kind == "value"]
     if rows == "most frequent":
-        kept = set(sorted(range(len(values)), key=lambda i: -values[i].truth)[:FREQUENT])
+        # The last value is missing, which is shown however rare it is.
+        kept = {len(values) - 1, *sorted(range(len(values)), key=lambda i: -values[i].truth)[:FREQUENT]}
         shown = [row for i, row in enumerate(values) if i in kept]
     else:
         shown = values
+    if any(isinstance(each.domain, LabelDomain) for each in survey.attributes):  # they have no order
+        shown = [*sorted(shown[:-1], key=lambda row: -row.truth), *shown[-1:]]
     for kind, chosen in (
         ("category", [row for row in evaluation.rows if row.kind == "category"]),
         ("value", shown),
@@ -147,7 +154,7 @@ def _table(evaluation: Evaluation, rows: Rows) -> Table:
         for row in chosen:
             view = [f"{100 * views[row.label]:.2f} %"] if kind == "value" and row.label in views else []
             mark = "hit" if row.covers_truth else "[bold red]miss[/bold red]"
-            table.add_row(row.label, *_figures(row), mark, *view)
+            table.add_row(escape(row.label), *_figures(row), mark, *view)
         if kind == "value" and len(shown) < len(values):
             table.add_row(f"[dim]and {len(values) - len(shown)} rarer values (--all)[/dim]")
     if release["suppressed"]:
@@ -164,9 +171,9 @@ def smoothed_by_label(evaluation: Evaluation) -> dict[str, float]:
 
 def _figures(row: EvaluationRow) -> tuple[str, str, str]:
     if row.kind in ("mean", "quantile"):
-        return f"{row.truth:.3f}", f"{row.estimate:.3f}", f"{row.low:.3f} to {row.high:.3f}"
+        return f"{row.truth:.3f}  ", f"{row.estimate:.3f}  ", f"{row.low:.3f} to {row.high:6.3f}"
     return (
         f"{100 * row.truth:.2f} %",
         f"{100 * row.estimate:.2f} %",
-        f"{100 * row.low:.2f} to {100 * row.high:.2f}",
+        f"{100 * row.low:.2f} to {100 * row.high:6.2f}",
     )

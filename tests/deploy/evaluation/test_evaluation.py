@@ -16,7 +16,7 @@ from hubbub import Survey
 from hubbub.testing import seeded
 from hubbub_deploy.commands.replay.csv_replay import replay
 from hubbub_deploy.evaluation.evaluation import EvaluationRow, Truth, rows_of, truth_of
-from hubbub_deploy.evaluation.report import show
+from hubbub_deploy.evaluation.report import Evaluation, show
 
 HEALTH, VISITED, ILL = Survey.parse(LABELS), Survey.parse(VISITS), Survey.parse(DISEASES)
 GRID_STEP = 2.0  # 31 points from 0 to 60
@@ -155,3 +155,38 @@ def test_replay_of_a_tree_compares_its_quartiles_with_those_of_the_devices() -> 
     show([found], rows="all", console=Console(file=printed, width=120))
     assert "median" in printed.getvalue()
     assert json.dumps(found.as_json(), allow_nan=False)
+
+
+def shown(survey: Survey, shares: list[float], rows: str) -> list[str]:
+    """The lines of a round's table, its estimates the truth itself."""
+    entries = [
+        {"label": label, "estimate": share, "error": 0.01, "low": share - 0.02, "high": share + 0.02}
+        for label, share in zip(survey.input_labels, shares, strict=True)
+    ]
+    release = {"values": entries, "categories": [], "mean": None, "suppressed": False}
+    truth = Truth(np.array(shares), np.empty(0), None)
+    out = io.StringIO()
+    evaluation = Evaluation(survey, release | {"devices": 1000, "round": 1}, truth)
+    show([evaluation], rows=rows, console=Console(file=out, width=120))
+    return out.getvalue().splitlines()
+
+
+def test_labels_are_listed_by_share_with_missing_last_and_the_round_is_said() -> None:
+    lines = shown(HEALTH, [0.1, 0.5, 0.02, 0.3, 0.08], "all")
+    assert f"round 2 of {HEALTH.rounds}" in lines[0]
+    labels = [line.split("│")[1].strip() for line in lines if line.startswith("│") and "%" in line]
+    by_share = sorted(zip([0.1, 0.5, 0.02, 0.3], HEALTH.input_labels, strict=False), reverse=True)
+    assert labels == [*(label for _, label in by_share), "missing"]
+    ends = {line.index(" to ") for line in lines if " to " in line}
+    assert len(ends) == 1  # decimals stand below each other
+
+
+def test_missing_is_shown_however_rare_and_a_label_is_no_markup() -> None:
+    survey = Survey.parse(
+        LABELS.replace(
+            'labels = ["excellent", ', 'labels = ["[red]", ' + "".join(f'"l{i}", ' for i in range(20))
+        )
+    )
+    shares = [0.9 - 0.01 * i if i == 0 else 0.004 for i in range(len(survey.input_labels) - 1)] + [0.0]
+    text = "\n".join(shown(survey, shares, "most frequent"))
+    assert "[red]" in text and "│ missing" in text and "l19" not in text

@@ -102,7 +102,7 @@ def run(settings: LogReplaySettings) -> int:
     differing = [key for key, kept in archived.items() if kept is not None and not _same(kept, found[key])]
     for digest, number in differing:
         holds = "a damaged release" if archived[digest, number] == DAMAGED else "another release"
-        talk.print(f"survey {surveys[digest].id!r}, round {number}: the archive holds {holds}")
+        talk.print(f"survey {surveys[digest].id!r}, round {number + 1}: the archive holds {holds}")
     return 1 if differing else 0
 
 
@@ -308,7 +308,9 @@ def _table(
         else:
             said = "the same bytes" if _same(kept, data) else "[bold red]differs[/bold red]"
         devices, attempts = document["devices"], document["accounting"]["attempts"]
-        table.add_row(f"{survey.id} v{survey.version}", str(number), f"{devices:,}", f"{attempts:,}", said)
+        table.add_row(
+            f"{survey.id} v{survey.version}", str(number + 1), f"{devices:,}", f"{attempts:,}", said
+        )
     return table
 
 

@@ -47,7 +47,7 @@ def test_it_says_what_is_asked_and_sent_and_writes_the_owners_page(
     assert main(words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["asked: Visits to a doctor, about visits", "a device with a budget of 4: enrolled"]
-    assert [line.split(":")[0] for line in lines[2:4]] == ["round 0", "round 1"]
+    assert [line.split(":")[0] for line in lines[2:4]] == ["round 1", "round 2"]
     assert lines[4] == "spent 2.000, reserved 1.000, left 1.000"
     assert "Visits to a doctor" in page.read_text()
 

@@ -1,0 +1,112 @@
+"""The wheel as README installs it: the size of every extra, and README's commands with `node` alone.
+
+    python bench/install.py
+
+Builds the wheel, installs it once without extras and once with each that README's table names, each time in a
+virtual environment of its own, prints packages and sizes, and runs README's way to a first release with the
+`node` extra. Needs a package index; without one it ends with 77, skipped.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+EXTRAS = ("", "node", "design", "cluster", "bench")
+"""The rows of README's table."""
+SKIPPED = 77
+
+
+def readme_lines(text: str) -> list[str]:
+    """Return README's lines that build, install and try the wheel, without their comments."""
+    block = re.search(r"^    pip wheel .*?(?=^$)", text, re.MULTILINE | re.DOTALL)
+    if block is None:
+        raise ValueError("README must say how the wheel is built, got no line that begins with pip wheel")
+    return [line.split("  #")[0].strip() for line in block[0].splitlines()]
+
+
+def installed(folder: Path, wheel: Path, extra: str) -> Path | None:
+    """Return the environment in which the wheel was installed; None where packages cannot be had."""
+    place = folder / (extra or "device")
+    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+    target = f"{wheel}[{extra}]" if extra else str(wheel)
+    ended = subprocess.run(
+        [place / "bin" / "pip", "install", "-q", target], capture_output=True, text=True, check=False
+    )
+    if ended.returncode and ("No matching distribution" in ended.stderr or "onnection" in ended.stderr):
+        print(ended.stderr.splitlines()[-1], file=sys.stderr)
+        return None
+    ended.check_returncode()
+    return place
+
+
+def size(place: Path) -> tuple[int, int]:
+    """Return the packages and the MiB of an environment, pip and setuptools left out."""
+    (site,) = place.glob("lib/python3*/site-packages")
+    own = [path for path in site.iterdir() if not path.name.startswith(("pip", "setuptools", "_distutils"))]
+    files = (file for path in own for file in (path.rglob("*") if path.is_dir() else [path]))
+    total = sum(file.stat().st_size for file in files if file.is_file())
+    return sum(path.suffix == ".dist-info" for path in own), round(total / 2**20)
+
+
+def walk(place: Path, folder: Path) -> None:
+    """Run README's way to a first release by what was installed, in an empty folder."""
+    hubbub = str(place / "bin" / "hubbub")
+    people = str(ROOT / "docs" / "examples" / "people.csv")
+
+    def run(*words: str) -> None:
+        subprocess.run([hubbub, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+    run("--version")
+    survey = ["--id", "visits", "--epsilon", "3", "--integer", "0", "77", "--start", "now", "--round", "10m"]
+    run("survey", "new", *survey, "--out", "visits.toml")
+    run("survey", "check", "visits.toml")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    words = [hubbub, "node", "visits.toml", "--data", "data", "--port", str(port)]
+    node = subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, text=True)
+    try:
+        assert node.stdout is not None
+        print(node.stdout.readline().strip().replace(str(port), "PORT"))
+        run("simulate", people, "--collector", url)
+        with urllib.request.urlopen(f"{url}/healthz", timeout=10) as reply:  # noqa: S310 - our own http
+            print(f"healthz {reply.status}")
+        run("replay", people, "--survey", "visits.toml")
+        run("survey", "design", "visits.toml")
+        node.send_signal(signal.SIGTERM)
+        print(f"node ended with {node.wait(30)}")
+    finally:
+        node.kill()
+        node.communicate()
+
+
+def main() -> int:
+    """Measure every extra, walk with one of them, and return the exit status."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+        subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+        (wheel,) = folder.glob("*.whl")
+        print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB")
+        for extra in EXTRAS:
+            place = installed(folder, wheel, extra)
+            if place is None:
+                return SKIPPED
+            packages, megabytes = size(place)
+            print(f"{extra or 'none':8} {packages:3} packages  {megabytes:4} MiB")
+            if extra == "node":
+                (folder / "walk").mkdir()
+                walk(place, folder / "walk")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
