@@ -26,6 +26,7 @@ PACKAGES = {
     "hubbub_collector": "collector",
     "hubbub_aggregator": "aggregator",
     "hubbub_deploy": "deploy",
+    "hubbub_results": "results",
 }
 PUBLIC = {"hubbub.errors", "hubbub.testing", "hubbub.lazy", "hubbub_client.testing"}
 CHANNELS = {"Channel", "FiniteChannel", "SetChannel", "DenseChannel"}

@@ -11,7 +11,9 @@ import pytest
 ROOT: Final = next(
     folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists()
 )
-PACKAGES: Final = [ROOT / name for name in ("core", "client", "topic", "collector", "aggregator", "deploy")]
+PACKAGES: Final = [
+    ROOT / name for name in ("core", "client", "topic", "collector", "aggregator", "deploy", "results")
+]
 SOURCE: Final = "\n".join(
     path.read_text(encoding="utf-8")
     for package in PACKAGES

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FACES = {
     ".".join(path.parent.relative_to(ROOT).parts[1:]): path
-    for folder in ("core", "client", "topic", "collector", "aggregator", "deploy")
+    for folder in ("core", "client", "topic", "collector", "aggregator", "deploy", "results")
     for path in sorted((ROOT / folder).glob("hubbub*/**/__init__.py"))
 }
 

@@ -12,10 +12,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import matplotlib as mpl
 import pytest
 from command import hubbub
+from matplotlib import pyplot
 from node_fixture import PARTITIONS, World
 from published_node import DEVICES, SEALED, SURVEYS, published_node
 
@@ -24,6 +27,8 @@ from hubbub_aggregator.stores import SqliteArchive, SqliteStore
 from hubbub_aggregator.web.openapi import openapi_document
 from hubbub_deploy.files import ARCHIVE_FILE
 from hubbub_deploy.node import STORE_FILE
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.integration
 
@@ -112,7 +117,7 @@ def test_one_command_and_one_url_give_the_same_tables_and_the_page_query_runs_on
             assert served == out.read_bytes()
         else:
             (tmp_path / "served.parquet").write_bytes(served)
-    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     (query,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     with duckdb.connect() as database:
@@ -129,6 +134,32 @@ def test_one_command_and_one_url_give_the_same_tables_and_the_page_query_runs_on
         for cell in json.loads(body)["categories"]
     }
     assert {(row[0], row[2]): row[3] for row in answers[0]} == wanted
+
+
+def test_the_notebook_runs_cell_by_cell(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its code cells are executed as they stand, in one namespace: no package of notebooks is needed."""
+    mpl.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HUBBUB_URL", world.url)
+    monkeypatch.setenv("HUBBUB_SURVEY", "outpatient-visits")
+    notebook = json.loads((ROOT / "docs" / "examples" / "results.ipynb").read_text(encoding="utf-8"))
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) >= 7
+    assert all(cell["outputs"] == [] for cell in notebook["cells"] if cell["cell_type"] == "code")
+    found: dict[str, Any] = {}
+    for number, cell in enumerate(cells):
+        exec(compile(cell, f"cell {number}", "exec"), found)  # noqa: S102 - the notebook of this tree
+    pyplot.close("all")
+    shown = json.loads(world.get("/api/v1/surveys/outpatient-visits/rounds/1"))
+    assert found["raw"]["estimate"].tolist() == [cell["estimate"] for cell in shown["values"]]
+    assert len(found["history"]) == 3 * SEALED["outpatient-visits"]
+    # Devices answer a static attribute once: the very same symbols came in both rounds.
+    assert set(found["comparison"].frame()["change"]) == {0.0}
+    assert len((tmp_path / "releases.csv").read_text(encoding="utf-8").splitlines()) == 1 + len(
+        found["everything"]
+    )
 
 
 @pytest.mark.parametrize(

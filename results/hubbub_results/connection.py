@@ -1,0 +1,151 @@
+"""A connection to a server, its surveys and their rounds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from hubbub_results.comparison import Comparison
+from hubbub_results.release import Release
+from hubbub_results.tables import Kind, Table
+from hubbub_results.transport import Transport
+
+TOKEN_VARIABLE: Final = "HUBBUB_READ_TOKEN"  # noqa: S105 - the variable's name
+TIMEOUT_S: Final = 30.0
+
+
+def connect(url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S) -> Connection:
+    """Return a connection to a node or a dashboard; nothing is asked before a survey is.
+
+    Args:
+        url: The server's address, such as "https://results.example.org".
+        token: What the server wants to hear from readers; by default what HUBBUB_READ_TOKEN holds.
+        timeout_s: Seconds in which a connection, and each piece of an answer, must come.
+
+    Raises:
+        ValueError: If the address is no http or https address.
+
+    Examples:
+        >>> connect("http://127.0.0.1:8780")
+        <Connection to http://127.0.0.1:8780>
+    """
+    return Connection(Transport(url, token=token or os.environ.get(TOKEN_VARIABLE), timeout_s=timeout_s))
+
+
+class Connection:
+    """A reader of one server; answers are kept and fetched again only if they changed.
+
+    Every method raises a `ResultsError` if the server cannot be reached, refuses or answers nonsense.
+
+    Args:
+        transport: The way to the server.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def surveys(self) -> list[Survey]:
+        """Return every survey, by id, version and digest."""
+        return [Survey(facts, self._transport) for facts in self._transport.pages("surveys", "surveys")]
+
+    def survey(self, name: str) -> Survey:
+        """Return one survey.
+
+        Args:
+            name: Its digest, or its id for the newest version.
+
+        Raises:
+            NotFound: If there is none.
+        """
+        return Survey(self._transport.get("surveys", name), self._transport)
+
+    def __repr__(self) -> str:
+        return f"<Connection to {self._transport.url}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A survey as the server knew it when it was read; its rounds are read anew at every call.
+
+    Attributes:
+        facts: All that the server says of it; see docs/api.md.
+    """
+
+    facts: Mapping[str, Any]
+    _transport: Transport = field(repr=False, compare=False)
+
+    @property
+    def id(self) -> str:
+        """The survey's id."""
+        return str(self.facts["id"])
+
+    @property
+    def version(self) -> int:
+        """The survey's version."""
+        return int(self.facts["version"])
+
+    @property
+    def digest(self) -> str:
+        """The survey's digest, 32 hexadecimal digits."""
+        return str(self.facts["digest"])
+
+    @property
+    def title(self) -> str:
+        """The question in words."""
+        return str(self.facts["title"])
+
+    @property
+    def epsilon(self) -> float:
+        """The certified epsilon of one report."""
+        return float(self.facts["epsilon"]["certified"])
+
+    def rounds(self) -> list[dict[str, Any]]:
+        """Return a line for every round that has reports: round, start, end, sealed, suppressed, devices."""
+        return list(self._transport.pages("rounds", "surveys", self.digest, "rounds"))
+
+    def release(self, round: int | Literal["latest"] = "latest") -> Release:  # noqa: A002 - the API's word
+        """Return one round; by default the newest release.
+
+        Raises:
+            NotFound: If there is none.
+        """
+        path = ("surveys", self.digest, "rounds")
+        document = self._transport.get(*path, str(round))
+        number = document["round"]
+        rows = self._transport.rows(*path, f"{number}.ndjson")
+        return Release(document, Table(rows, f"{self.title}: round {number}"))
+
+    def table(self, *, stage: Literal["sealed", "all"] = "sealed") -> Table:
+        """Return the estimates of all releases; of open rounds, too, if `stage` is "all"."""
+        rows = self._transport.rows("surveys", self.digest, "releases.ndjson", stage=stage)
+        return Table(rows, self.title)
+
+    def history(self, labels: Sequence[str] | None = None, *, kind: Kind = "value") -> Table:
+        """Return the raw estimates of some cells over all releases.
+
+        Args:
+            labels: The cells' labels; all of the kind if absent.
+            kind: Values, categories, or the mean.
+
+        Raises:
+            NotFound: If there is no such cell.
+        """
+        found = self.table().where(kind=kind, view="raw")
+        if labels is None:
+            return found
+        rows = [row for label in labels for row in found.where(label=label)]
+        return Table(rows, found.title)
+
+    def compare(self, before: int, after: int) -> Comparison:
+        """Return the change from one round to another, with intervals that hold; see `Comparison`.
+
+        Raises:
+            NotFound: If there is no such round.
+            NotComparable: If one of them has no estimates.
+        """
+        return self.release(after).compared_to(self.release(before))
+
+    def __repr__(self) -> str:
+        return f"<Survey {self.id} version {self.version}: {self.title!r}>"

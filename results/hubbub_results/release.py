@@ -1,0 +1,84 @@
+"""One round of a survey: its estimates as a tidy table, and what the server says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hubbub_results.comparison import Comparison, compared
+from hubbub_results.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A round as it was read: sealed, which is final, or still open.
+
+    Attributes:
+        document: All that the server says of it; see docs/api.md.
+        table: Its estimates, a row per view and cell.
+    """
+
+    document: Mapping[str, Any]
+    table: Table
+
+    @property
+    def round(self) -> int:
+        """The round, from 0."""
+        return int(self.document["round"])
+
+    @property
+    def title(self) -> str:
+        """The survey's title."""
+        return str(self.document["survey"]["title"])
+
+    @property
+    def digest(self) -> str:
+        """The survey's digest."""
+        return str(self.document["survey"]["digest"])
+
+    @property
+    def devices(self) -> int:
+        """Reports behind the estimates."""
+        return int(self.document["devices"])
+
+    @property
+    def is_sealed(self) -> bool:
+        """True if it is final."""
+        return bool(self.document["sealed"])
+
+    @property
+    def is_suppressed(self) -> bool:
+        """True if it has too few devices for estimates: the table is empty."""
+        return bool(self.document["suppressed"])
+
+    @property
+    def mean(self) -> Mapping[str, Any] | None:
+        """The mean with its interval; None where the survey has none."""
+        found: Mapping[str, Any] | None = self.document["mean"]
+        return found
+
+    def frame(self) -> DataFrame:
+        """Return the table as a frame of pandas; see `Table.frame`."""
+        return self.table.frame()
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Return axes with the estimates of values and their intervals; see `Table.plot`."""
+        kinds = {row["kind"] for row in self.table}
+        return (self.table.where(kind="value") if "value" in kinds else self.table).plot(axes)
+
+    def compared_to(self, earlier: Release) -> Comparison:
+        """Return the change since an earlier round of the same survey.
+
+        Raises:
+            NotComparable: If it is of another survey, or one of the two has no estimates.
+        """
+        return compared(earlier, self)
+
+    def __repr__(self) -> str:
+        stage = "sealed" if self.is_sealed else "open"
+        return f"<Release of {self.title!r}, round {self.round}, {stage}, {self.devices} devices>"

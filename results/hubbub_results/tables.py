@@ -1,0 +1,89 @@
+"""Tidy tables of estimates: rows as they come, a frame of pandas and a plot where asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from hubbub_results.errors import NotFound
+from hubbub_results.extras import needed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+Kind: TypeAlias = Literal["value", "category", "mean"]
+View: TypeAlias = Literal["raw", "consistent"]
+Row: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of estimates, one row per round, view and cell.
+
+    Attributes:
+        rows: Dictionaries with the columns of docs/api.md; times are text, ISO 8601 in UTC.
+        title: What they are about, for a plot.
+    """
+
+    rows: Sequence[Row]
+    title: str = ""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def where(
+        self,
+        *,
+        kind: Kind | None = None,
+        view: View | None = None,
+        label: str | None = None,
+        round: int | None = None,  # noqa: A002 - the column's name
+    ) -> Table:
+        """Return the rows of a kind, view, label and round, each where it is given.
+
+        Raises:
+            NotFound: If there is none.
+        """
+        given = {"kind": kind, "view": view, "label": label, "round": round}
+        wanted = {name: value for name, value in given.items() if value is not None}
+        rows = [row for row in self.rows if all(row[name] == value for name, value in wanted.items())]
+        if not rows:
+            said = ", ".join(f"{name} {value!r}" for name, value in wanted.items())
+            raise NotFound(f"rows must be some of {self.title or 'this table'}, got none with {said}")
+        return Table(rows, self.title)
+
+    def frame(self) -> DataFrame:
+        """Return a frame of pandas: numbers as floats, start and end as times in UTC.
+
+        Raises:
+            MissingExtra: If pandas is not installed.
+        """
+        pandas = needed("pandas")
+        frame = pandas.DataFrame(list(self.rows))
+        for name in ("start", "end"):
+            if name in frame:
+                frame[name] = pandas.to_datetime(frame[name], utc=True)
+        numbers = ("estimate", "standard_error", "low", "high", "level", "bias_bound", "poison_margin")
+        for name in numbers:
+            if name in frame:
+                frame[name] = frame[name].astype("float64")
+        result: DataFrame = frame
+        return result
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Return axes with the raw estimates and their intervals: bars of one round, bands of several.
+
+        Args:
+            axes: Axes of matplotlib to draw on; new ones if absent.
+
+        Raises:
+            MissingExtra: If matplotlib is not installed.
+        """
+        from hubbub_results import plots  # noqa: PLC0415 - a plot costs a second to load
+
+        return plots.plot_table(self, axes)

@@ -1,0 +1,117 @@
+"""Requests to the read API: a token, a cache by entity tag, pages, and errors in words."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urljoin, urlsplit
+
+import urllib3
+
+from hubbub_results.errors import BadAnswer, NotFound, Unauthorized, Unreachable
+
+ATTEMPTS: Final = 3
+"""Times that a request is made if no connection comes about; reading twice does no harm."""
+KEPT_BYTES: Final = 64 * 2**20
+"""Most bytes of answers kept for their tags, the oldest given up first."""
+
+
+class Transport:
+    """A way to one server; answers are kept, and fetched again only if they changed.
+
+    Args:
+        url: The server's address, such as "https://results.example.org".
+        token: What the server wants to hear from readers; None for nothing.
+        timeout_s: Seconds in which a connection, and each piece of an answer, must come.
+
+    Raises:
+        ValueError: If the address is no http or https address.
+    """
+
+    def __init__(self, url: str, *, token: str | None, timeout_s: float) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"url must begin with http:// or https:// and name a host, got {url!r}")
+        self.url = url.rstrip("/")
+        self._base = self.url + "/api/v1/"
+        self._headers = {"accept-encoding": "gzip"}
+        if token is not None:
+            self._headers["authorization"] = f"Bearer {token}"
+        retries = urllib3.Retry(ATTEMPTS - 1, backoff_factor=0.2, redirect=0, status=0)
+        self._pool = urllib3.PoolManager(retries=retries, timeout=timeout_s)
+        self._kept: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
+
+    def get(self, *parts: str, **parameters: str | int) -> dict[str, Any]:
+        """Return a JSON document.
+
+        Args:
+            *parts: The path below `/api/v1/`, in parts.
+            **parameters: The query.
+
+        Raises:
+            ResultsError: If it cannot be had.
+        """
+        return self._decoded(self._address(parts, parameters))
+
+    def rows(self, *parts: str, **parameters: str | int) -> list[dict[str, Any]]:
+        """Return the rows of a table of JSON lines; arguments and errors as those of `get`."""
+        address = self._address(parts, parameters)
+        try:
+            return [json.loads(line) for line in self._body(address).splitlines()]
+        except ValueError as error:
+            raise BadAnswer(f"{address} must answer with JSON lines, got other bytes") from error
+
+    def pages(self, key: str, *parts: str) -> Iterator[dict[str, Any]]:
+        """Yield the entries of a list, page by page; arguments and errors as those of `get`."""
+        address: str | None = self._address(parts, {})
+        while address is not None:
+            page = self._decoded(address)
+            yield from page[key]
+            address = urljoin(address, page["next"]) if page["next"] else None
+
+    def _address(self, parts: tuple[str, ...], parameters: Mapping[str, str | int]) -> str:
+        query = "?" + urlencode(parameters) if parameters else ""
+        return self._base + "/".join(quote(part, safe="") for part in parts) + query
+
+    def _decoded(self, address: str) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads(self._body(address))
+        except ValueError as error:
+            raise BadAnswer(f"{address} must answer with JSON, got other bytes") from error
+        return found
+
+    def _body(self, address: str) -> bytes:
+        kept = self._kept.get(address)
+        headers = self._headers if kept is None else {**self._headers, "if-none-match": kept[0]}
+        try:
+            answer = self._pool.request("GET", address, headers=headers)
+        except urllib3.exceptions.HTTPError as error:
+            raise Unreachable(f"{address} must answer, got {type(error).__name__}: {error}") from error
+        if answer.status == 304 and kept is not None:
+            self._kept.move_to_end(address)
+            return kept[1]
+        if answer.status != 200:
+            raise _error(address, answer)
+        if tag := answer.headers.get("etag"):
+            self._keep(address, tag, answer.data)
+        return answer.data
+
+    def _keep(self, address: str, tag: str, body: bytes) -> None:
+        self._kept[address] = (tag, body)
+        self._kept.move_to_end(address)
+        while sum(len(kept) for _, kept in self._kept.values()) > KEPT_BYTES:
+            self._kept.popitem(last=False)
+
+
+def _error(address: str, answer: urllib3.BaseHTTPResponse) -> Exception:
+    try:
+        said = str(answer.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        return BadAnswer(f"{address} must be one of Hubbub's read API, got status {answer.status}")
+    if answer.status == 401:
+        return Unauthorized(f"{address}: {said}; give connect(url, token=...)")
+    if answer.status == 404:
+        return NotFound(said)
+    return BadAnswer(f"{address} must answer 200, got {answer.status}: {said}")

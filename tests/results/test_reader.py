@@ -1,0 +1,205 @@
+"""The reader of results over a server of this test: pages, tags, tokens, errors, frames and plots."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+import uvicorn
+from shown_view import ShownView, round_of, snapshot_of, survey_of
+
+import hubbub_results
+from hubbub_aggregator.web import create_app
+from hubbub_results import connect
+
+TOKEN = "a-token-of-readers"  # noqa: S105 - of this test
+
+
+def released(number: int, **more: Any) -> dict[str, Any]:
+    found = round_of(number, sealed=True, mean=1.5, seed=number, **more)
+    return found | {"consistent": {"values": [0.5, 0.3, 0.2], "categories": [0.5, 0.5]}}
+
+
+@contextlib.contextmanager
+def served(view: ShownView, **more: Any) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """The address of a real server over a view, and what it answered: path and status."""
+    answered: list[tuple[str, int]] = []
+    app = create_app(view, **more)
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        async def note(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                answered.append((scope["path"], message["status"]))
+            await send(message)
+
+        await app(scope, receive, note)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(noting, log_level="error", lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.002)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}", answered
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def view_of(rounds: int = 3) -> ShownView:
+    return ShownView(snapshot_of(survey_of("visits", *map(released, range(rounds)), round_of(rounds))))
+
+
+def test_all_pages_are_read_and_a_release_is_a_tidy_frame() -> None:
+    few = [survey_of(f"s{number}", digest=f"{number:032x}") for number in range(230)]
+    with served(ShownView(snapshot_of(*few, survey_of("visits", *map(released, range(3)))))) as (url, asked):
+        reader = connect(url)
+        assert [survey.id for survey in reader.surveys()] == [*(f"s{n}" for n in range(230)), "visits"]
+        assert [path for path, _ in asked] == ["/api/v1/surveys"] * 3
+        survey = reader.survey("visits")
+        assert [line["round"] for line in survey.rounds()] == [0, 1, 2]
+        release = survey.release()
+        assert (release.round, release.is_sealed, release.devices) == (2, True, 1000)
+        frame = release.frame()
+        assert len(frame) == 11
+        assert str(frame["start"].dtype).startswith("datetime64") and str(frame["start"].dt.tz) == "UTC"
+        raw = frame[(frame["view"] == "raw") & (frame["kind"] == "value")]
+        assert raw["estimate"].tolist() == [cell["estimate"] for cell in release.document["values"]]
+        assert raw["standard_error"].tolist() == [cell["error"] for cell in release.document["values"]]
+        assert release.mean["estimate"] == frame[frame["kind"] == "mean"]["estimate"].item()
+        history = survey.history(["0", "2"]).frame()
+        assert history.groupby("label")["round"].apply(list).to_dict() == {"0": [0, 1, 2], "2": [0, 1, 2]}
+
+
+def test_what_has_not_changed_is_fetched_once() -> None:
+    view = view_of()
+    with served(view) as (url, asked):
+        survey = connect(url).survey("visits")
+        first = [survey.release(1).frame().to_csv() for _ in range(3)]
+        assert len(set(first)) == 1
+        statuses = [status for path, status in asked if "rounds/1" in path]
+        assert statuses == [200, 200, 304, 304, 304, 304]
+        view.publish(snapshot_of(survey_of("visits", released(0), released(1, devices=4000))))
+        assert survey.release(1).devices == 4000
+
+
+def test_a_change_is_bounded_however_the_errors_depend() -> None:
+    with served(view_of()) as (url, _):
+        survey = connect(url).survey("visits")
+        rows = {row["label"]: row for row in survey.compare(0, 2).rows if row["kind"] == "value"}
+        before, after = (
+            {cell["label"]: cell for cell in survey.release(n).document["values"]} for n in (0, 2)
+        )
+    for label, row in rows.items():
+        error = before[label]["error"] + after[label]["error"]
+        assert row["change"] == after[label]["estimate"] - before[label]["estimate"]
+        assert math.isclose(row["high"] - row["low"], 2 * 1.959963984540054 * error, rel_tol=1e-12)
+    # The largest error that any dependence gives: that of estimates which are wrong in opposite directions.
+    assert error >= math.sqrt(before["0"]["error"] ** 2 + after["0"]["error"] ** 2)
+
+
+def test_rounds_that_cannot_be_compared_say_why() -> None:
+    other = survey_of("other", released(0), digest="f" * 32)
+    hidden = survey_of("visits", released(0), released(1, suppressed=True))
+    with served(ShownView(snapshot_of(hidden, other))) as (url, _):
+        reader = connect(url)
+        with pytest.raises(hubbub_results.NotComparable, match="must have estimates, got 0 devices"):
+            reader.survey("visits").compare(0, 1)
+        with pytest.raises(hubbub_results.NotComparable, match="must be of one survey"):
+            reader.survey("visits").release(0).compared_to(reader.survey("other").release(0))
+
+
+def test_a_token_is_sent_from_the_call_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HUBBUB_READ_TOKEN", raising=False)
+    with served(view_of(), read_token=TOKEN) as (url, _):
+        assert connect(url, token=TOKEN).surveys()[0].id == "visits"
+        with pytest.raises(hubbub_results.Unauthorized, match="give connect") as raised:
+            connect(url, token=TOKEN[::-1]).surveys()
+        assert TOKEN[::-1] not in str(raised.value)
+        monkeypatch.setenv("HUBBUB_READ_TOKEN", TOKEN)
+        assert connect(url).surveys()[0].id == "visits"
+        assert TOKEN not in repr(connect(url))
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "said"),
+    [
+        (lambda reader: reader.survey("none"), "NotFound", "survey must be the digest"),
+        (lambda reader: reader.survey("visits").release(9), "NotFound", "must be one from 0 to 3"),
+        (lambda reader: reader.survey("../../live"), "BadAnswer|NotFound", "must be"),
+        (lambda reader: reader.survey("visits").history(["x"]), "NotFound", "none with label 'x'"),
+    ],
+)
+def test_what_is_not_there_is_said(ask: Callable[[Any], object], error: str, said: str) -> None:
+    with served(view_of()) as (url, _), pytest.raises(hubbub_results.ResultsError, match=said) as raised:
+        ask(connect(url))
+    assert type(raised.value).__name__ in error.split("|")
+
+
+def test_no_server_and_no_address_are_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(hubbub_results.Unreachable, match="must answer, got MaxRetryError"):
+        connect(f"http://127.0.0.1:{port}", timeout_s=1.0).surveys()
+    for url in ("", "127.0.0.1:8780", "ftp://host", "http://"):
+        with pytest.raises(ValueError, match="url must begin with http"):
+            connect(url)
+
+
+def test_another_server_is_no_hubbub() -> None:
+    async def other(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 404, "headers": []})
+        await send({"type": "http.response.body", "body": b"<html>"})
+
+    view = view_of()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[__name__], "create_app", lambda *_, **__: other)
+        with served(view) as (url, _), pytest.raises(hubbub_results.BadAnswer, match="must be one of Hubbub"):
+            connect(url).surveys()
+
+
+def test_plots_show_points_bands_and_changes() -> None:
+    mpl.use("Agg")
+    with served(view_of()) as (url, _):
+        survey = connect(url).survey("visits")
+        points = survey.release().plot()
+        assert [text.get_text() for text in points.get_xticklabels()] == ["0", "1", "2"]
+        bands = survey.history().plot()
+        assert [text.get_text() for text in bands.get_legend().get_texts()] == ["0", "1", "2"]
+        assert len(bands.collections) == 3
+        mean = survey.history(kind="mean").plot()
+        assert mean.get_ylabel() == "mean"
+        changes = survey.compare(0, 1).plot()
+        assert changes.get_title() == "Visits to a doctor: round 0 to 1"
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+
+
+def test_to_read_loads_no_pandas_no_matplotlib_and_nothing_of_the_server() -> None:
+    code = (
+        "import sys, hubbub_results\n"
+        "hubbub_results.connect('http://127.0.0.1:1')\n"
+        "names = {name.split('.')[0] for name in sys.modules}\n"
+        "print(*sorted(names & {'pandas', 'matplotlib', 'numpy', 'starlette', 'hubbub_aggregator', "
+        "'hubbub_client', 'hubbub_collector'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(hubbub_results.MissingExtra, match=r"pandas must be .*hubbub\[results\]"):
+        hubbub_results.Table([]).frame()
