@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from hubbub_results.errors import NotFound
 from hubbub_results.extras import needed
@@ -13,9 +13,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-Kind: TypeAlias = Literal["value", "category", "mean"]
+Kind: TypeAlias = Literal["value", "category", "mean", "cumulative", "quantile"]
 View: TypeAlias = Literal["raw", "consistent"]
 Row: TypeAlias = dict[str, Any]
+
+
+_NUMBERS: Final = (
+    *("estimate", "standard_error", "low", "high", "level", "bias_bound", "poison_margin"),
+    *("simultaneous_low", "simultaneous_high", "before", "after", "change", "epsilon"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +74,7 @@ class Table:
         for name in ("start", "end"):
             if name in frame:
                 frame[name] = pandas.to_datetime(frame[name], utc=True)
-        numbers = ("estimate", "standard_error", "low", "high", "level", "bias_bound", "poison_margin")
-        for name in numbers:
+        for name in _NUMBERS:
             if name in frame:
                 frame[name] = frame[name].astype("float64")
         result: DataFrame = frame

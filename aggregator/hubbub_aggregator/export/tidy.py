@@ -42,8 +42,8 @@ COLUMNS: Final = (
     TableColumn("end", "TIMESTAMPTZ", "when the round ends, UTC"),
     TableColumn("sealed", "BOOLEAN", "true for a release, which is final"),
     TableColumn("devices", "BIGINT", "reports behind the estimates"),
-    TableColumn("kind", "VARCHAR", "value, category or mean"),
-    TableColumn("label", "VARCHAR", "the value's or category's name; empty for a mean"),
+    TableColumn("kind", "VARCHAR", "value, category, mean, cumulative or quantile"),
+    TableColumn("label", "VARCHAR", "the value's or category's name; of a curve the point or the share"),
     TableColumn("category", "VARCHAR", "the category of a value"),
     TableColumn("view", "VARCHAR", "raw or consistent"),
     TableColumn("estimate", "DOUBLE", "a fraction of 1; a mean in the attribute's unit"),
@@ -104,6 +104,7 @@ def _raw(document: Document) -> Iterator[Row]:
             }
     if document.get("mean"):
         yield _estimate("mean", document["mean"], document)
+    yield from _curve(document)
 
 
 def _estimate(kind: str, cell: Document, document: Document) -> Row:
@@ -118,6 +119,19 @@ def _estimate(kind: str, cell: Document, document: Document) -> Row:
         "simultaneous_high": cell.get("simultaneous_high"),
         "level": document.get("level"),
     }
+
+
+def _curve(document: Document) -> Iterator[Row]:
+    """Yield the cumulative shares and quartiles of a release that has them, with simultaneous bands."""
+    found = document.get("cumulative") or {}
+    columns = [found.get(key) or () for key in ("points", "shares", "errors", "low", "high")]
+    for point, share, error, low, high in zip(*columns, strict=True):
+        cell = {"estimate": share, "error": error, "simultaneous_low": low, "simultaneous_high": high}
+        yield _estimate("cumulative", cell, document) | {"label": f"{point:g}"}
+    for quantile in document.get("quantiles") or ():
+        ends = {"simultaneous_low": quantile["low"], "simultaneous_high": quantile["high"]}
+        cell = {"estimate": quantile["estimate"], **ends}
+        yield _estimate("quantile", cell, document) | {"label": f"{quantile['share']:g}"}
 
 
 def _consistent(document: Document) -> Iterator[Row]:

@@ -256,6 +256,8 @@ def _schemas() -> Schema:
             {
                 "label": _TEXT,
                 "category": {"type": ["string", "null"]},
+                "simultaneous_low": _NUMBER_OR_NULL,
+                "simultaneous_high": _NUMBER_OR_NULL,
                 "error": {**_NUMBER_OR_NULL, "deprecated": True, "description": "As standard_error."},
             },
         ),

@@ -60,6 +60,30 @@ def test_every_cell_of_every_view_has_one_row_with_start_and_end() -> None:
     assert [found["bias_bound"] for found in rows[:6]] == [0.01, 0.02, 0.03, 0.04, 0.05, None]
 
 
+def test_simultaneous_intervals_and_the_curve_have_rows_of_their_own() -> None:
+    document = released(0)
+    document["values"][0] |= {"simultaneous_low": 0.1, "simultaneous_high": 0.9}
+    document["cumulative"] = {
+        "level": 0.95,
+        "points": [0.0, 1.5],
+        "shares": [0.4, 1.0],
+        "errors": [0.1, 0.2],
+        "low": [0.2, 0.9],
+        "high": [0.6, 1.0],
+    }
+    document["quantiles"] = [{"share": 0.5, "estimate": 1.5, "low": 0.0, "high": 1.5}]
+    rows = list(tidy_rows([document], views=["raw"]))
+    wanted = ("simultaneous_low", "simultaneous_high")
+    assert [rows[0][name] for name in wanted] == [0.1, 0.9]
+    assert [rows[1][name] for name in wanted] == [None, None]
+    names = ("kind", "label", "estimate", "standard_error", "low", "high", *wanted)
+    assert [tuple(found[name] for name in names) for found in rows[6:]] == [
+        ("cumulative", "0", 0.4, 0.1, None, None, 0.2, 0.6),
+        ("cumulative", "1.5", 1.0, 0.2, None, None, 0.9, 1.0),
+        ("quantile", "0.5", 1.5, None, None, None, 0.0, 1.5),
+    ]
+
+
 def test_a_suppressed_round_has_no_rows_even_if_it_holds_estimates() -> None:
     assert list(tidy_rows([released(0, suppressed=True)])) == []
 
