@@ -60,6 +60,7 @@ RUNS = {
     "overload-full": Run("bench/overload.py --full", "as much as the generator reaches"),
     "papers": Run("bench/papers/papers.py", "what the papers claim beside what is exact"),
     "regression": Run("bench/papers/regression.py", "regressions about nine numbers until one is refused"),
+    "screens": Run("bench/screens.py", "every page and state of the dashboard, photographed", markdown=True),
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),
 }  # fmt: skip

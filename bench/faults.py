@@ -239,7 +239,7 @@ CELLS: dict[str, Cell] = {
     ),
     "cut/dashboard": Cell(
         "the page says that the connection is lost, and mends it",
-        "integration/test_page.py::test_a_lost_connection_is_said_and_mended",
+        "integration/page/test_page_connection.py::test_a_lost_connection_is_said_and_mended",
     ),
     "half_cut/agent": Cell(
         "nothing: half an answer is none, and the same bytes are sent again",
@@ -264,7 +264,7 @@ CELLS: dict[str, Cell] = {
     ),
     "half_cut/dashboard": Cell(
         "the page polls where streams do not come",
-        "integration/test_page.py::test_without_event_streams_the_page_polls",
+        "integration/page/test_page_connection.py::test_without_event_streams_the_page_polls",
     ),
     "broker_down/agent": _NO_BROKER,
     "broker_down/collector": Cell(

@@ -6,12 +6,19 @@ import math
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from page_site import exactly, on
+import numpy as np
+from page_site import on
 from shown_view import round_of, snapshot_of, survey_of
 
+from hubbub.survey import Survey
+from hubbub_aggregator.counting.verdict_counts import VerdictCounts
+from hubbub_aggregator.release import AcceptedCounts, Release
+
 DAY_S = 86400
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 VISITS, HEALTH, SOON, OPEN, SILENT, HELD, AGE, SCORE, TABLE = (f"{k:x}" * 32 for k in range(1, 10))
 
 
@@ -129,16 +136,14 @@ def _withheld() -> dict[str, Any]:
 
 
 def _age() -> dict[str, Any]:
-    weights = [math.exp(-(((k - 31) / 22) ** 2)) for k in range(90)]
-    shares = [(str(k + 10), "answered", 0.97 * w / sum(weights)) for k, w in enumerate(weights)]
-    document = round_of(
-        shares=[*shares, ("missing", "missing", 0.03)], devices=2000, sealed=True, mean=41.2, noise=3.0
-    )
-    values = document["values"]
-    document["categories"] = exactly(("answered", "answered", 0.97), ("missing", "missing", 0.03))["values"]
-    positive = [max(0.0, row["estimate"]) for row in values]
-    document["consistent"] = {"values": [p / sum(positive) for p in positive], "categories": [0.97, 0.03]}
-    return document
+    """A release of 20,000 simulated devices, as the aggregator makes it."""
+    survey = Survey.load(EXAMPLES / "age.toml")
+    inputs = np.arange(survey.channel.inputs)
+    shares = np.exp(-(((inputs - 28) / 24.0) ** 2))
+    shares[-1] = 0.02 * shares.sum()
+    counts = np.random.default_rng(5).multinomial(20000, survey.channel.expected(shares / shares.sum()))
+    tally = AcceptedCounts({0: 9}, counts.astype(np.int64), 20000)
+    return Release(survey, 0, "sealed", tally, VerdictCounts(attempts=20000, accepted=20000)).document()
 
 
 def _score() -> dict[str, Any]:

@@ -156,6 +156,8 @@ def test_numbers_carry_the_digits_that_their_width_supports(
         (12.5, 2.5, 22.5): "1,250 ± 1,000 %",
         (0.25, 0.25, 0.25): "25.00 ± 0.00 %",
         (0.5, 0.49004, 0.50996): "50.0 ± 1.0 %",
+        (-0.01, 0, 0.02): "−1.0 (0.0 to 2.0) %",  # cut to what is possible: the estimate lies outside
+        (0.004, 0, 0.03): "0.4 (0.0 to 3.0) %",
     }
     rows = [{"estimate": e, "low": low, "high": high} for e, low, high in cases]
     texts = browser.execute_async_script(

@@ -5,6 +5,8 @@ import { isGrouped } from "./facts.js";
 import { ShareFigure } from "./figure.js";
 import { POINTS, isKnown, quantity, spelled } from "./format.js";
 
+const Z = 1.959964; // of a 95 % interval by the normal law
+
 export class Comparison {
   constructor(go) {
     this.go = go;
@@ -58,8 +60,8 @@ export class Comparison {
     if (grouped) this.categories.update(categories);
     this.values.update(values);
     setText(this.said, memoised
-      ? "Answers to this survey are memoised: a device in both rounds sent the same answer twice, so the rounds share noise. The intervals here add the two half widths, which is never too narrow, whatever is shared."
-      : "Devices drew fresh noise in each round, so the intervals here are those of a difference of two independent estimates: the root of the sum of the squared half widths.");
+      ? "Answers to this survey are memoised: a device in both rounds sent the same answer twice, so the rounds share noise. The intervals here add the two standard errors, which is never too narrow, whatever is shared."
+      : "Devices drew fresh noise in each round, so the intervals here are those of a difference of two independent estimates: 1.96 times the root of the sum of the squared standard errors.");
   }
 
   #offer(select, numbers, chosen) {
@@ -93,8 +95,7 @@ export function changes(first, second, memoised) {
 function change(first, second, memoised) {
   const label = { label: second.label, category: second.category };
   if (!isKnown(first) || !isKnown(second)) return { ...label, estimate: null, low: null, high: null };
-  const [a, b] = [(first.high - first.low) / 2, (second.high - second.low) / 2];
-  const half = memoised ? a + b : Math.hypot(a, b);
+  const half = Z * (memoised ? first.error + second.error : Math.hypot(first.error, second.error));
   const estimate = second.estimate - first.estimate;
   return { ...label, estimate, low: estimate - half, high: estimate + half };
 }

@@ -44,17 +44,20 @@ export const PERCENT = { scale: 100, sign: `${NARROW}%`, of: "% of devices" };
 export const POINTS = { scale: 100, sign: " points", of: "percentage points" };
 export const PLAIN = { scale: 1, sign: "", of: "" };
 
-// A number with its interval: {estimate, half, text: "12.3 ± 0.8 %", interval: "11.5 to 13.1 %"}.
+// A number with its interval: {estimate, half, text: "12.3 ± 0.8 %", interval: "11.5 to 13.1 %"}. An interval that is
+// not symmetric about its estimate, cut to what is possible for one, is written out: "0.4 (0.0 to 1.9) %".
 export function spelled(row, { scale, sign }) {
   const half = scale * halfWidth(row);
   const places = decimals(half);
   const estimate = fixed(scale * row.estimate, places);
   if (row.plain) return { estimate, half: "–", text: `${estimate}${sign}`, interval: "–" };
+  const [low, high] = [fixed(scale * row.low, places), fixed(scale * row.high, places)];
+  const even = Math.abs((row.low + row.high) / 2 - row.estimate) <= 0.05 * halfWidth(row);
   return {
     estimate,
     half: fixed(half, places),
-    text: `${estimate} ± ${fixed(half, places)}${sign}`,
-    interval: `${fixed(scale * row.low, places)} to ${fixed(scale * row.high, places)}${sign}`,
+    text: even ? `${estimate} ± ${fixed(half, places)}${sign}` : `${estimate} (${low} to ${high})${sign}`,
+    interval: `${low} to ${high}${sign}`,
   };
 }
 

@@ -7,7 +7,7 @@ const LONG = 24; // more numbers than this, and single ones are mostly noise
 
 export const FORMS = {
   raw: ["Raw", "Raw: unbiased, with 95 % intervals; negative where chance has it so."],
-  cumulative: ["Cumulative", "Cumulative: the share of all devices at or below each value, as running sums of the raw estimates. Unbiased, and far steadier than single values; the intervals of single values stand in the raw view."],
+  cumulative: ["Cumulative", "Cumulative: the share of all devices at or below each value, as running sums of the raw estimates. Unbiased, and without intervals here; those of single values stand in the raw form."],
   consistent: ["Consistent", "Consistent: the nearest shares that are not negative and add up to one. Biased, so without intervals; for reading and plotting, not for testing."],
 };
 

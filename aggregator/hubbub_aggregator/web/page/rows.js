@@ -20,6 +20,7 @@ export class RowChart {
     this.element.setAttribute("aria-label", summary);
     this.element.classList.toggle("airy", items.length <= 8);
     const known = items.filter(isKnown);
+    this.element.classList.toggle("wide", known.some((item) => spelled(item, unit).text.length > 20));
     const before = this.domain;
     this.domain = domain(known, this.unit === unit ? this.domain : undefined, { most: 5, zero, scale: unit.scale });
     this.unit = unit;
