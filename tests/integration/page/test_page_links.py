@@ -128,7 +128,7 @@ def test_a_margin_of_a_cross_table_opens_into_its_cells(
 def test_two_rounds_are_compared_with_an_interval_of_the_change(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site]
 ) -> None:
-    """Errors are 0.5 points: of fresh noise 1.96 times the root of squares, 1.39; of memoised the sum, 1.96."""
+    """Errors are 0.5 points: 1.96 times the root of their squares where noise is fresh, their sum else."""
     site = open_site(rounds("evolving"))
     opened(browser, site, on(A, view="comparison"))
     fresh = [["good", "−7.0 ± 1.4 points"], ["poor", "7.0 ± 1.4 points"]]
