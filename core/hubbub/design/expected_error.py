@@ -22,7 +22,7 @@ from hubbub.design.shape import shape_error
 from hubbub.design.tolerance import tolerance_miss_rate
 from hubbub.design.workload import Objective, Workload
 from hubbub.errors import ParameterError
-from hubbub.estimation import Estimate, Estimator, TreeEstimator, estimator_for
+from hubbub.estimation import AnyEstimator, Estimate, Estimator, Reach, TreeEstimator, estimator_for
 from hubbub.mechanisms.tree.shares import middle
 from hubbub.wire.report import DIGEST_BYTES, ID_BYTES, Report, encode_report
 
@@ -117,7 +117,7 @@ def accuracy(channel: Channel, workload: Workload) -> Accuracy:
         errors=_errors(channel, estimator, workload),
         leverage=_of_set(estimator, workload)
         if isinstance(estimator, TreeEstimator)
-        else _of_symbol(estimator),
+        else _of_reach(estimator.inverse.reach() if isinstance(estimator, Estimator) else estimator.reach()),
         bytes_per_report=report_bytes(channel),
     )
 
@@ -130,7 +130,7 @@ def report_bytes(channel: Channel) -> int:
     return len(encode_report(Report(bytes(DIGEST_BYTES), 0, bytes(ID_BYTES), channel.widest_symbol)))
 
 
-def _estimator(channel: Channel, workload: Workload) -> Estimator | TreeEstimator:
+def _estimator(channel: Channel, workload: Workload) -> AnyEstimator:
     return estimator_for(
         channel,
         category_of=workload.category_of,
@@ -140,7 +140,7 @@ def _estimator(channel: Channel, workload: Workload) -> Estimator | TreeEstimato
     )
 
 
-def _errors(channel: Channel, estimator: Estimator | TreeEstimator, workload: Workload) -> Errors:
+def _errors(channel: Channel, estimator: AnyEstimator, workload: Workload) -> Errors:
     foreseen = estimator.expected_estimate(workload.prior, workload.devices)
     return Errors(
         value=_rms(foreseen.value_errors[:-1]),
@@ -179,8 +179,7 @@ def _curve_error(foreseen: Estimate, workload: Workload) -> float:
     return math.inf if np.isnan(variances).any() else _rms(np.sqrt(np.maximum(variances, 0.0)))
 
 
-def _of_symbol(estimator: Estimator) -> float:
-    reach = estimator.inverse.reach()
+def _of_reach(reach: Reach) -> float:
     if np.isnan(reach.values_low).any():
         return float(np.nanmax(np.maximum(-reach.categories_low, reach.categories_high)))
     return float(np.maximum(-reach.values_low, reach.values_high).max())

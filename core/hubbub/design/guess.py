@@ -111,8 +111,11 @@ def _(channel: SetLevels) -> tuple[float, float]:
 @_of.register
 def _(channel: OrbitChannel) -> tuple[float, float]:
     average, worst = Fraction(0), Fraction(0)
-    for orbit, (inside, outside, absent) in zip(channel.orbits, channel.odds, strict=True):
-        total = inside * orbit.held + outside * (channel.values - orbit.held) + absent
-        average += max(inside, outside, absent) / channel.total
-        worst = max(worst, max(inside, outside, absent) / total)
+    for orbit in channel.orbits:
+        total, most = orbit.absent, orbit.absent
+        for g, (k, values) in enumerate(zip(orbit.held, channel.layout.held, strict=True)):
+            total += orbit.weight(g, values)
+            most = max(most, orbit.inside[g] * (k > 0), orbit.outside[g] * (k < values))
+        average += Fraction(most, channel.total)
+        worst = max(worst, Fraction(most, total))
     return float(average / channel.inputs), float(worst)

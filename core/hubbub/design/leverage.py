@@ -13,7 +13,6 @@ honest and lies about its value only gains beta (1 - f_T) at most.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache, singledispatch
 
@@ -104,31 +103,32 @@ def _(estimator: TreeEstimator, unit: np.ndarray) -> float:
 @_gain.register
 def _(channel: OrbitChannel, chosen: NDArray[np.int64]) -> float:
     """Find the best arrangement of an orbit's counts over the targets' categories, by a dynamic programme."""
-    size, many, targets = channel.size, channel.many, chosen.tolist()
-    wanted = [x for x in targets if x < channel.values]
-    per_category = sorted(Counter(x // size for x in wanted).values(), reverse=True)
-    estimator = OrbitEstimator(channel)
+    unit = np.zeros((channel.inputs, 1))
+    unit[chosen] = 1.0
+    base, pulled = OrbitEstimator(channel).pulled(unit)
     best = -np.inf
     for t, orbit in enumerate(channel.orbits):
-        score = estimator.scores(t)
-        kinds = sorted(set(orbit.counts))
-        left = tuple(orbit.counts.count(n) for n in kinds)
+        found = float(base[t, 0])
+        for weights, kinds in zip(pulled[t], orbit.kinds, strict=True):
+            # Categories without a target add nothing; alike ones stand for each other in sorted order.
+            ranked = -np.sort(-weights[weights.any(axis=(1, 2)), :, 0], axis=1)
+            sums = np.concatenate([np.zeros((len(ranked), 1)), np.cumsum(ranked, axis=1)], axis=1)
+            found += _best_assignment(tuple(map(tuple, sums[:, [n for n, _ in kinds]].tolist())), kinds)
+        best = max(best, found)
+    return best
 
-        @cache
-        def most(at: int, left: tuple[int, ...]) -> float:
-            if at == len(per_category):
-                return 0.0
-            r, found = per_category[at], -np.inf
-            for i, n in enumerate(kinds):  # noqa: B023 - the same
-                if left[i]:
-                    rest = (*left[:i], left[i] - 1, *left[i + 1 :])
-                    among = score.between * r / size * (n - orbit.held / many)  # noqa: B023 - the same
-                    inside = score.within * (min(r, n) - n * r / size)  # noqa: B023 - the same
-                    found = max(found, among + inside + most(at + 1, rest))
-            return float(found)
 
-        base = len(wanted) / channel.values * (1.0 - score.missing)
-        if channel.values in targets:
-            base += score.missing
-        best = max(best, base + most(0, left))
-    return float(best)
+def _best_assignment(gains: tuple[tuple[float, ...], ...], kinds: tuple[tuple[int, int], ...]) -> float:
+    """Return the largest sum of gains: every category takes a count, each count as often as it is there."""
+
+    @cache
+    def most(at: int, left: tuple[int, ...]) -> float:
+        if at == len(gains):
+            return 0.0
+        return max(
+            gains[at][i] + most(at + 1, (*left[:i], left[i] - 1, *left[i + 1 :]))
+            for i in range(len(kinds))
+            if left[i]
+        )
+
+    return most(0, tuple(times for _, times in kinds))

@@ -49,6 +49,9 @@ REGISTERED: Final = (
         ("levels", "set_levels"),
         "hubbub.mechanisms.levels.levels",
     ),
+    Registration(
+        "orbits", "hubbub.design.floor.orbit_entry", ("orbits",), "hubbub.mechanisms.orbits.channel"
+    ),
     Registration("neighbourhood", "hubbub.mechanisms.neighbourhood"),
     Registration("boosted", "hubbub.mechanisms.boosted.entries"),
     Registration("r2dp", "hubbub.mechanisms.boosted.entries"),

@@ -249,13 +249,16 @@ def test_numbers_are_compared_with_what_knows_no_order_of_them():
 
 def test_category_is_best_known_when_the_value_is_hidden():
     chosen = choose(asked([10, 10], objective="category"))
-    assert chosen.label == "grr (reading category)"
+    assert chosen.label == "orbits (reading category, category_weight 0)"
     assert math.isinf(chosen.accuracy.errors.value)
     assert chosen.accuracy.leverage < 2
 
 
 def test_labels_without_categories_are_asked_by_randomised_response():
-    assert choose(asked([4])).label == "grr"
+    listed = [c for c in compare(asked([4])) if c.mechanism != "orbits"]
+    assert listed[0].label == "grr"
+    # Orbits put the missing input into sets with values: a twentieth less variance.
+    assert 0.9 < choose(asked([4])).cost / listed[0].cost < 0.97
 
 
 def test_total_weighs_every_one_of_many_values():
@@ -323,7 +326,7 @@ def test_survey_read_by_category_is_compared_with_asking_for_values(tmp_path):
     assert sum(why.startswith("fits: the least cost") for why in said.values()) >= 1
     assert any(why.startswith("fits: 1.") and "times the least cost" in why for why in said.values())
     advice = SurveyDesign.of(design.survey, file, "category").advice()
-    assert advice.startswith("No other mechanism compared does better")
+    assert advice.startswith("orbits (reading category, category_weight 0) would do better")
 
 
 AUTO = surveys.VISITS.replace('name = "pbgrr"\nboost_epsilon = 2.0', 'name = "auto"')
@@ -366,7 +369,7 @@ def test_objective_asked_for_later_judges_what_auto_once_chose(tmp_path):
     file.write_text(AUTO.replace('"auto"', '"auto"\nobjective = "value"'))
     design = SurveyDesign.of(Survey.load(file), file, "category")
     assert design.own.channel == design.survey.channel
-    assert design.own.mechanism == "grr"
+    assert design.own.mechanism == "orbits"
     assert "would do better" in design.advice()
 
 

@@ -17,8 +17,8 @@ from hubbub.mechanisms.unary import unary
 
 
 def orbit_channel(missing):
-    mixture = best_mixture(3, 3, epsilon=1.0, weights=Weights(0.5, 0.5), missing=missing)
-    return compiled(3, 3, mixture, epsilon=1.0, missing=missing)
+    mixture = best_mixture([3, 3, 3], epsilon=1.0, weights=Weights(0.5, 0.5), missing=missing)
+    return compiled([3, 3, 3], mixture, epsilon=1.0, missing=missing)
 
 
 CHANNELS = {

@@ -64,8 +64,8 @@ def test_gain_of_levels_is_the_best_report_s():
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("targets", [[0], [0, 1], [0, 3], [0, 1, 3], [2, 4, 7]], ids=str)
 def test_gain_of_orbits_is_the_best_report_s(missing, targets):
-    mixture = best_mixture(3, 3, epsilon=1.0, weights=Weights(0.5, 0.5), missing=missing)
-    channel = compiled(3, 3, mixture, epsilon=1.0, missing=missing)
+    mixture = best_mixture([3, 3, 3], epsilon=1.0, weights=Weights(0.5, 0.5), missing=missing)
+    channel = compiled([3, 3, 3], mixture, epsilon=1.0, missing=missing)
     estimator = OrbitEstimator(channel)
     every = np.frombuffer(b"".join(k.to_bytes(2, "little") for k in range(2**16)), dtype=np.uint8).reshape(
         -1, 2

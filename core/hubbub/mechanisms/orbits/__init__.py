@@ -1,7 +1,4 @@
-"""Orbit channels: sets of values drawn by how many of each category they hold, at the least error possible.
-
-They are made and read in Python; no survey asks them yet.
-"""
+"""Orbit channels: sets of values drawn by how many of each category they hold, of the least error."""
 
 from typing import TYPE_CHECKING
 

@@ -1,192 +1,204 @@
 """Orbits: a report is a set whose counts per category are one of a few patterns, mixed by a public coin.
 
-An orbit is a multiset of m counts, how many values of each category the set holds, and whether it holds the
-missing input; its sets are all equally likely given whether the true input is in. With weights H and L of T
-= 2^bits that orbit and "in", orbit and "out", have for a value, k values in the set and N sets in the
-orbit, each set has
+Categories of one size form a class. An orbit says, for every class, how many values of each of its categories
+a set holds, in any order, and whether it holds the missing input; given whether the true input is in, all its
+sets are equally likely. With integer weights h and l of a class, a of the missing input, T = sum of a and N
+sets in the orbit, each set has
 
-    Pr(S | x in S) = H K / (k N T),        Pr(S | x not in S) = L K / ((K - k) N T),
+    Pr(S | x in S) = h/(N T),    Pr(S | x not in S) = l/(N T),    Pr(S | missing) = a/(N T),
 
-and for the missing input Pr(S) = M/(N T). So epsilon is the largest ratio of H K/k, L K/(K - k) and M
-within an orbit, a rational. Mixtures of at most four orbits, clustered or spread, have the least error of
-values and categories together that any channel of equal categories can have (`hubbub.design.floor`). Which
-orbit was drawn is told by the set itself.
+where h and l are those of x's class. The rows sum to one: sum of k h + (n - k) l over the orbits is n T for
+every class of n values, k of them in the set. So epsilon is the largest ratio of the weights within an orbit.
+Mixtures of few orbits, clustered or spread, have the least error of values and categories together that any
+channel can have (`hubbub.design.floor`). The set itself tells which orbit was drawn.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, Self
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.channel import MAX_INPUTS
 from hubbub.channels.divergence import BlockDivergence, fixed_up
 from hubbub.channels.sets import Attempts, Level, SetChannel, Sets
-from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
+from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 from hubbub.errors import ParameterError, WireError
-from hubbub.mechanisms.orbits.sampling import BITS, Orbit, OrbitSampler, total_of
+from hubbub.mechanisms.orbits.layout import Layout
+from hubbub.mechanisms.orbits.sampling import BITS, Orbit, OrbitSampler, shift_of
+from hubbub.mechanisms.orbits.settling import covered
 from hubbub.numeric.exact import log_above
 
-MAX_ORBITS: Final = 8
-"""Orbits of a channel: the best mixtures have four at most."""
+if TYPE_CHECKING:
+    from hubbub.mechanisms.orbits.estimator import OrbitEstimator
+
+MAX_ORBITS: Final = 64
+"""Orbits of a channel: the best mixtures have four where categories are equal, some twenty of four sizes."""
+
+MAX_UNIT: Final = 1000
+"""Thousandths of a participation coin: what rows sum to is as many times a power of two."""
 
 
 class OrbitChannel(SetChannel):
-    """A channel from m categories of s values, and perhaps a missing input, to sets of inputs.
+    """A channel from categories of values, and perhaps a missing input, to sets of inputs.
 
-    An attempt has two words for orbit and "in" or "out", two words per orbit for the count of the true
-    value's category, a word for each of the moduli 2..m to shuffle the counts, and for each rank of the
-    counts those of Floyd's algorithm. Inputs are numbered category by category, missing last.
+    Inputs are numbered category by category, missing last. An attempt has the words that `OrbitSampler`
+    names.
 
     Attributes:
-        size: s.
-        many: m.
-        missing: Whether the last input stands for "no value".
+        layout: The categories.
         orbits: The orbits.
+        unit: u, rows sum to a multiple of u 2^b: 1, or the steps of a participation coin.
+        total: T.
+        missing: Whether the last input stands for "no value".
     """
 
     kind = "orbits"
+    tells_inputs = False
+    description = (
+        "The device sends a random set of answers, yours or answers of your category more often among them."
+    )
 
-    def __init__(self, size: int, many: int, orbits: Sequence[Orbit]) -> None:
+    def __init__(self, sizes: Sequence[int], orbits: Sequence[Orbit], unit: int = 1) -> None:
         """Build the channel from its integers.
 
         Raises:
             ParameterError: If they break a rule of channels.
         """
-        if min(size, many) < 1 or not 2 <= size * many <= MAX_INPUTS:
-            raise ParameterError(f"categories must have 2 to {MAX_INPUTS} values, got {many} of {size}")
-        if not 1 <= len(orbits) <= MAX_ORBITS:
-            raise ParameterError(f"orbits must be 1 to {MAX_ORBITS}, got {len(orbits)}")
-        self.size, self.many, self.orbits = size, many, tuple(orbits)
-        self.values, self.total = size * many, total_of(size * many)
-        self.missing = any(orbit.absent for orbit in orbits)
-        for orbit in orbits:
+        self.layout, self.orbits = Layout(sizes), tuple(orbits)
+        self.values = self.layout.values
+        if not 1 <= len(self.orbits) <= MAX_ORBITS:
+            raise ParameterError(f"orbits must be 1 to {MAX_ORBITS}, got {len(self.orbits)}")
+        if not 1 <= unit <= MAX_UNIT:
+            raise ParameterError(f"unit must be 1 to {MAX_UNIT}, got {unit}")
+        self.unit, self.total = unit, unit << shift_of(self.values, unit)
+        self.missing = any(orbit.absent for orbit in self.orbits)
+        for orbit in self.orbits:
             self._check(orbit)
-        if len({(orbit.counts, orbit.missing) for orbit in orbits}) != len(orbits):
+        if len({(orbit.counts, orbit.missing) for orbit in self.orbits}) != len(self.orbits):
             raise ParameterError("orbits must differ from each other, got one twice")
-        if sum(orbit.inside + orbit.outside for orbit in orbits) != self.total:
-            raise ParameterError("the weights of a value must sum to the total")
-        if self.missing and sum(orbit.absent for orbit in orbits) != self.total:
+        for g, values in enumerate(self.layout.held):
+            if sum(orbit.weight(g, values) for orbit in self.orbits) != values * self.total:
+                raise ParameterError("the weights of a value must sum to the total")
+        if self.missing and sum(orbit.absent for orbit in self.orbits) != self.total:
             raise ParameterError("the weights of the missing input must sum to the total")
         inputs = self.values + self.missing
-        self._sampler = OrbitSampler(size, many, self.orbits)
+        self._sampler = OrbitSampler(self.layout, self.orbits, unit)
         super().__init__(inputs, inputs, self._sampler.limits)
 
     def _check(self, orbit: Orbit) -> None:
-        k, n = orbit.held, orbit.counts
-        if len(n) != self.many or list(n) != sorted(n, reverse=True) or n[0] > self.size or n[-1] < 0:
-            raise ParameterError(f"counts must be {self.many} numbers falling from {self.size} at most")
-        if (orbit.inside > 0) != (k > 0) or (orbit.outside > 0) != (k < self.values):
-            raise ParameterError("an orbit must have a weight exactly where some set of it is")
-        weights = (orbit.inside, orbit.outside, orbit.absent)
-        if not 0 <= min(weights) <= max(weights) <= self.total:
-            raise ParameterError("weights must be within 0 to the total")
-        if (orbit.absent > 0) != self.missing or (orbit.missing and not self.missing):
-            raise ParameterError("every orbit must have a weight of the missing input where there is one")
+        layout = self.layout
+        if not len(orbit.counts) == len(orbit.inside) == len(orbit.outside) == layout.classes:
+            raise ParameterError(f"an orbit must have counts and weights of {layout.classes} classes")
+        for counts, size, many in zip(orbit.counts, layout.class_sizes, layout.many, strict=True):
+            falling = list(counts) == sorted(counts, reverse=True)
+            if len(counts) != many or not falling or counts[0] > size or counts[-1] < 0:
+                raise ParameterError(f"counts must be {many} numbers falling from {size} at most")
+        weights = [*orbit.inside, *orbit.outside, *([orbit.absent] if self.missing else [])]
+        if not 1 <= min(weights) <= max(weights) <= self.total * max(layout.held) or orbit.absent < 0:
+            raise ParameterError("weights must be within 1 to the total")
+        if orbit.missing and not self.missing:
+            raise ParameterError("a set must hold the missing input only where there is one")
 
     @property
     def bins(self) -> int:
         """The number of counts of a round: per orbit its reports, and those that hold each input."""
         return len(self.orbits) * (1 + self.inputs)
 
-    @cached_property
-    def odds(self) -> list[tuple[Fraction, Fraction, Fraction]]:
-        """Per orbit the relative probabilities of a set, given a value in it, one outside, and missing."""
-        return [
-            (
-                Fraction(o.inside * self.values, o.held) if o.held else Fraction(0),
-                Fraction(o.outside * self.values, self.values - o.held) if o.outside else Fraction(0),
-                Fraction(o.absent),
-            )
-            for o in self.orbits
-        ]
+    def _used(self, orbit: Orbit) -> list[list[int]]:
+        """Return per class the weights that some set gives a value of it: in, out or both."""
+        found = []
+        for g, (k, values) in enumerate(zip(orbit.held, self.layout.held, strict=True)):
+            found.append([orbit.inside[g]] * (k > 0) + [orbit.outside[g]] * (k < values))
+        return found
 
     @cached_property
     def epsilon(self) -> float:  # noqa: D102 - inherited
         ratios = []
-        for three in self.odds:
-            some = [p for p in three if p > 0]
-            ratios.append(max(some) / min(some))
+        for orbit in self.orbits:
+            used = sum(self._used(orbit), [orbit.absent] * self.missing)
+            ratios.append(Fraction(max(used), min(used)))
         worst = max(ratios)
         return log_above(worst.numerator, worst.denominator)
 
     def column(self, symbol: bytes | Sets) -> NDArray[np.int64]:  # noqa: D102 - inherited
-        t, members = self._read(symbol)
-        three = self.odds[t]
-        common = math.lcm(*(p.denominator for p in three))
-        whole = [int(p * common) for p in three]
-        divisor = math.gcd(*whole)
-        inside, outside, absent = (w // divisor for w in whole)
-        weights = np.where(members, np.int64(inside), np.int64(outside))
-        if self.missing:
-            weights[-1] = absent
-        return weights
+        weights = self._weights(symbol)[1]
+        return np.asarray(weights // np.gcd.reduce(weights))
 
     def log_likelihood(self, symbol: bytes | Sets) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        t, members = self._read(symbol)
-        sets = self._log_sets(self.orbits[t])
-        inside, outside, absent = (math.log(p / self.total) - sets if p else -math.inf for p in self.odds[t])
-        logs = np.where(members, inside, outside)
-        if self.missing:
-            logs[-1] = absent
+        orbit, weights = self._weights(symbol)
+        logs: NDArray[np.float64] = np.log(weights / self.total) - self._log_sets(orbit)
         return logs
+
+    def _weights(self, symbol: bytes | Sets) -> tuple[Orbit, NDArray[np.int64]]:
+        t, members = self._read(symbol)
+        orbit, classes = self.orbits[t], self.layout.class_of[self.layout.labels]
+        inside, outside = np.array(orbit.inside)[classes], np.array(orbit.outside)[classes]
+        weights = np.where(members[: self.values], inside, outside)
+        return orbit, np.append(weights, orbit.absent) if self.missing else weights
 
     def _log_sets(self, orbit: Orbit) -> float:
         """Return the logarithm of the number of sets that an orbit has."""
-        each = sum(_log_choices(self.size, n) for n in orbit.counts)
-        ties = sum(math.lgamma(many + 1) for many in Counter(orbit.counts).values())
-        return each + math.lgamma(self.many + 1) - ties
+        found = 0.0
+        for kinds, size, many in zip(orbit.kinds, self.layout.class_sizes, self.layout.many, strict=True):
+            found += math.lgamma(many + 1)
+            for n, times in kinds:
+                found += times * _log_choices(size, n) - math.lgamma(times + 1)
+        return found
+
+    def _ratios(self) -> tuple[list[Fraction], list[list[Fraction]]]:
+        """Return the largest ratios of two values of a category, and of two that share none, or missing.
+
+        The second table has a row and a column per class, and one for missing where there is such an input.
+        """
+        near = [Fraction(1)] * self.layout.classes
+        count = self.layout.classes + self.missing
+        across = [[Fraction(1)] * count for _ in range(count)]
+        for orbit in self.orbits:
+            used = self._used(orbit) + [[orbit.absent]] * self.missing
+            for g, size in enumerate(self.layout.class_sizes):
+                if any(0 < n < size for n in orbit.counts[g]):
+                    near[g] = max(near[g], Fraction(max(used[g]), min(used[g])))
+            for g, one in enumerate(used):
+                for h, other in enumerate(used):
+                    across[g][h] = max(across[g][h], Fraction(max(one), min(other)))
+        return near, across
 
     def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
         self._refuse_above(self.inputs, "divergence")
-        near, across, absent = (math.log(ratio) for ratio in self._distances())
-        labels = self._labels
-        matrix = np.where(labels[:, None] == labels, near, across)
-        if self.missing:
-            back = math.log(self._distances(back=True)[2])
-            matrix[:-1, -1], matrix[-1, :-1] = absent, back
+        near, across = self._ratios()
+        labels, classes = self._labels
+        table = np.array([[math.log(ratio) for ratio in row] for row in across])
+        matrix = table[np.ix_(classes[labels], classes[labels])]
+        close = np.array([*(math.log(ratio) for ratio in near), 0.0])[classes[labels]]
+        matrix = np.where(labels[:, None] == labels, close[:, None], matrix)
         np.fill_diagonal(matrix, 0.0)
         return np.asarray(matrix)
 
     @property
-    def _labels(self) -> NDArray[np.intp]:
-        labels = np.repeat(np.arange(self.many), self.size)
-        return np.append(labels, self.many) if self.missing else labels
-
-    def _distances(self, *, back: bool = False) -> tuple[Fraction, Fraction, Fraction]:
-        """Return the largest ratios of two values of a category, of two categories, of a value to missing."""
-        near = across = absent = Fraction(1)
-        for orbit, (inside, outside, gone) in zip(self.orbits, self.odds, strict=True):
-            if inside and outside:
-                apart = max(inside / outside, outside / inside)
-                if any(0 < n < self.size for n in orbit.counts):
-                    near = max(near, apart)
-                if self.many > 1:
-                    across = max(across, apart)
-            for p in (inside, outside):
-                if p and gone:
-                    absent = max(absent, gone / p if back else p / gone)
-        return near, across, absent
+    def _labels(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The category of every input and the class of every category, those of missing last."""
+        labels, classes = self.layout.labels, self.layout.class_of
+        if self.missing:
+            labels, classes = np.append(labels, len(classes)), np.append(classes, self.layout.classes)
+        return labels, classes
 
     def blocks(self) -> BlockDivergence:
         """Return one block per category, and one for missing."""
-        near, across, absent = (fixed_up(r.numerator, r.denominator) for r in self._distances())
-        back = self._distances(back=True)[2]
-        count = self.many + self.missing
-        table = np.full((count, count), across, dtype=np.int64)
-        if self.missing:
-            table[:-1, -1], table[-1, :-1] = absent, fixed_up(back.numerator, back.denominator)
-        return BlockDivergence(self._labels, table, np.full(count, near))
+        near, across = self._ratios()
+        labels, classes = self._labels
+        table = np.array([[fixed_up(r.numerator, r.denominator) for r in row] for row in across])
+        within = np.array([*(fixed_up(r.numerator, r.denominator) for r in near), 0], dtype=np.int64)
+        return BlockDivergence(labels, table[np.ix_(classes, classes)], within[classes])
 
-    @cached_property
+    @property
     def levels(self) -> tuple[Level, ...]:
-        """Not defined: the moments of an orbit's sets depend on categories; see `OrbitEstimator`."""
+        """Not defined: the moments of an orbit's sets depend on categories; see `own_estimator`."""
         raise ParameterError("an orbit channel has no levels; its estimator is OrbitEstimator")
 
     def split(self, counts: NDArray[Any], n: float) -> list[tuple[float, NDArray[Any]]]:
@@ -194,6 +206,23 @@ class OrbitChannel(SetChannel):
         del n
         table = np.reshape(counts, (len(self.orbits), 1 + self.inputs))
         return [(float(row[0]), row[1:]) for row in table]
+
+    def own_estimator(self, **asked: Any) -> OrbitEstimator:  # noqa: ANN401 - those of `estimator_for`
+        """Return the estimator; see `hubbub.estimation.estimator_for`."""
+        from hubbub.mechanisms.orbits.estimator import OrbitEstimator  # noqa: PLC0415 - no device estimates
+
+        return OrbitEstimator(self, **asked)
+
+    def category_rule(self, category_of: NDArray[np.intp]) -> str:  # noqa: D102 - inherited
+        labels, _ = self._labels
+        return "" if np.array_equal(labels, category_of) else "must be the categories of its orbits channel"
+
+    def with_dummy_reports(self, share: Fraction) -> OrbitChannel:
+        """Return the channel whose dummy reports are those of the missing input."""
+        if not self.missing or self.unit != 1:
+            raise ParameterError("participation must be asked of orbits with a missing input, and once")
+        orbits = covered(self.layout, self.orbits, self.total, share)
+        return OrbitChannel(self.layout.sizes, orbits, share.denominator)
 
     # Symbols: one bit per input, while counts are kept per orbit.
 
@@ -206,7 +235,7 @@ class OrbitChannel(SetChannel):
         return self.admits(members.to_bytes(self.width, "little"))
 
     def contains_sets(self, symbols: Sets) -> NDArray[np.bool_]:  # noqa: D102 - inherited
-        return self._spare_is_zero(symbols) & (self._orbit_of(self._bits(symbols)) >= 0)
+        return self._spare_is_clear(symbols) & (self._orbit_of(self._bits(symbols)) >= 0)
 
     def tally(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
         """Count per orbit the number of reports and how many hold each input, shape (bins,), int64."""
@@ -225,34 +254,25 @@ class OrbitChannel(SetChannel):
         table = counts.reshape(len(self.orbits), 1 + self.inputs)
         if int(table[:, 0].sum()) != n or (table[:, 1:] > table[:, :1]).any():
             return False
-        values = table[:, 1 : 1 + self.values].sum(axis=1).tolist()
-        due = [int(row[0]) * o.held for row, o in zip(table, self.orbits, strict=True)]
-        return values == due and (
-            not self.missing
-            or table[:, -1].tolist()
-            == [int(r[0]) * o.missing for r, o in zip(table, self.orbits, strict=True)]
-        )
+        for row, orbit in zip(table.tolist(), self.orbits, strict=True):
+            hits = self.layout.split(np.array(row[1 : 1 + self.values]))
+            due = [row[0] * k for k in orbit.held]
+            if [int(part.sum()) for part in hits] != due:
+                return False
+            if self.missing and row[-1] != row[0] * orbit.missing:
+                return False
+        return True
 
     def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the expected counts of one report of a population, shape (bins,), float64; see `tally`."""
-        f, gone = frequencies[: self.values], float(frequencies[-1]) if self.missing else 0.0
-        some, groups = float(f.sum()), f.reshape(self.many, self.size).sum(axis=1)
+        from hubbub.mechanisms.orbits.moments import Moments  # noqa: PLC0415 - no device expects counts
+
         rows = []
         for orbit in self.orbits:
-            h, low, absent = (w / self.total for w in (orbit.inside, orbit.outside, orbit.absent))
-            k, q = orbit.held, sum(n * n for n in orbit.counts)
-            rate = k / self.values
-            # Given an input in (out), the chance that another value of its category, of another one, is in.
-            others, free = self.values - self.size, self.values - k
-            same_in = _ratio(q - k, k * (self.size - 1))
-            other_in = _ratio(k * k - q, k * others)
-            same_out = _ratio(self.size * k - q, free * (self.size - 1))
-            other_out = _ratio(k * free - self.size * k + q, free * others)
-            same, other = h * same_in + low * same_out, h * other_in + low * other_out
-            own = groups.repeat(self.size)
-            hits = h * f + same * (own - f) + other * (some - own) + absent * gone * rate
-            reports = (h + low) * some + absent * gone
-            rows.append(np.concatenate([[reports], hits, [reports * orbit.missing] if self.missing else []]))
+            moments = Moments.of(self.layout, orbit, self.total, frequencies)
+            hits = self.layout.joined(moments.hits())
+            gone = [moments.reports * orbit.missing] if self.missing else []
+            rows.append(np.concatenate([[moments.reports], hits, gone]))
         return np.concatenate(rows)
 
     def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:  # noqa: D102
@@ -270,50 +290,59 @@ class OrbitChannel(SetChannel):
     def _bits(self, symbols: Sets) -> NDArray[np.bool_]:
         return np.unpackbits(symbols, axis=1, count=self.inputs, bitorder="little").astype(np.bool_)
 
-    def _spare_is_zero(self, symbols: Sets) -> NDArray[np.bool_]:
+    def _spare_is_clear(self, symbols: Sets) -> NDArray[np.bool_]:
+        # `bins` is not the number of bits here: counts are kept per orbit.
         clear: NDArray[np.bool_] = symbols[:, -1] < (1 << (8 - (8 * self.width - self.inputs)))
         return clear
 
     def _orbit_of(self, bits: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Return the orbit of sets of shape (n, K), -1 where it is none of them."""
-        groups = bits[:, : self.values].reshape(len(bits), self.many, self.size).sum(axis=2)
-        groups = -np.sort(-groups, axis=1)
-        found = np.full(len(bits), -1, dtype=np.intp)
+        found = np.full(len(bits), -1)
+        counts = [np.sort(bits[:, members].sum(axis=2), axis=1)[:, ::-1] for members in self.layout.members]
         for t, orbit in enumerate(self.orbits):
-            same = (groups == np.array(orbit.counts)).all(axis=1)
+            same = np.ones(len(bits), dtype=np.bool_)
+            for own, part in zip(orbit.counts, counts, strict=True):
+                same &= (part == np.array(own)).all(axis=1)
             if self.missing:
                 same &= bits[:, -1] == orbit.missing
             found[same] = t
         return found
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited
+        orbits = self.orbits
         return {
             "kind": self.kind,
-            "size": self.size,
-            "many": self.many,
-            "counts": [n for orbit in self.orbits for n in orbit.counts],
-            "missing": [int(orbit.missing) for orbit in self.orbits],
-            "inside": [orbit.inside for orbit in self.orbits],
-            "outside": [orbit.outside for orbit in self.orbits],
-            "absent": [orbit.absent for orbit in self.orbits],
+            "sizes": list(self.layout.sizes),
+            "unit": self.unit,
+            "counts": [n for orbit in orbits for part in orbit.counts for n in part],
+            "missing": [int(orbit.missing) for orbit in orbits],
+            "inside": [w for orbit in orbits for w in orbit.inside],
+            "outside": [w for orbit in orbits for w in orbit.outside],
+            "absent": [orbit.absent for orbit in orbits],
         }
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
-        names = ("missing", "inside", "outside", "absent")
-        check_spec_keys(spec, "size", "many", "counts", *names)
-        size, many, counts = spec_int(spec, "size"), spec_int(spec, "many"), _whole(spec, "counts")
-        columns = [_whole(spec, name) for name in names]
-        count = len(columns[0])
-        if any(len(column) != count for column in columns) or len(counts) != count * many:
-            raise ParameterError("every orbit must have four integers and a count per category")
-        if any(flag not in (0, 1) for flag in columns[0]):
+        check_spec_keys(spec, "sizes", "unit", "counts", "missing", "inside", "outside", "absent")
+        sizes, unit = spec_ints(spec, "sizes"), spec_int(spec, "unit")
+        layout, counts = Layout(sizes), iter(_whole(spec, "counts"))
+        missing, absent = _whole(spec, "missing"), _whole(spec, "absent")
+        inside, outside = spec_ints(spec, "inside"), spec_ints(spec, "outside")
+        count, classes = len(missing), layout.classes
+        if len(absent) != count or not len(inside) == len(outside) == count * classes:
+            raise ParameterError(
+                "every orbit must have two weights per class, a flag and a weight of missing"
+            )
+        if any(flag not in (0, 1) for flag in missing):
             raise ParameterError("missing must be 0 or 1 for every orbit")
-        orbits = [
-            Orbit(tuple(counts[t * many : (t + 1) * many]), bool(columns[0][t]), *(c[t] for c in columns[1:]))
-            for t in range(count)
-        ]
-        return cls(size, many, orbits)
+        orbits = []
+        for t in range(count):
+            parts = tuple(tuple(islice(counts, many)) for many in layout.many)
+            own = slice(t * classes, (t + 1) * classes)
+            orbits.append(Orbit(parts, bool(missing[t]), tuple(inside[own]), tuple(outside[own]), absent[t]))
+        if next(counts, None) is not None:
+            raise ParameterError("counts must be one per category and orbit, got more")
+        return cls(sizes, orbits, unit)
 
 
 def _whole(spec: Mapping[str, object], key: str) -> list[int]:
@@ -322,10 +351,6 @@ def _whole(spec: Mapping[str, object], key: str) -> list[int]:
     if not isinstance(value, list | tuple) or not all(type(n) is int and 0 <= n <= 2**BITS for n in value):
         raise WireError(f"a channel's {key} must be a list of integers within 0 to 2^{BITS}")
     return list(value)
-
-
-def _ratio(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
 
 
 def _log_choices(n: int, k: int) -> float:
