@@ -59,6 +59,7 @@ RUNS = {
     "overload": Run("bench/overload.py", "four times a slowed capacity, and who comes after it"),
     "overload-full": Run("bench/overload.py --full", "as much as the generator reaches"),
     "papers": Run("bench/papers/papers.py", "what the papers claim beside what is exact"),
+    "quantiles": Run("bench/quantiles.py", "trees: cost, distance, coverage, speed", markdown=True),
     "regression": Run("bench/papers/regression.py", "regressions about nine numbers until one is refused"),
     "screens": Run("bench/screens.py", "every page and state of the dashboard, photographed", markdown=True),
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),

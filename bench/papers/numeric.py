@@ -142,7 +142,11 @@ def two_point(epsilon: float) -> float:
 
 def unbiased_distance(channel: Channel) -> float:
     """Return the expected Wasserstein distance of the linear estimates; inf where it is hidden."""
-    covariance = estimator_for(channel).expected_estimate(CROWD, DEVICES).covariance()
+    missing = channel.inputs - POINTS  # a tree's, in which nobody is
+    groups = np.repeat([0, 1], [POINTS, 1]) if missing else None
+    crowd = np.append(CROWD, np.zeros(missing))
+    covariance = estimator_for(channel, category_of=groups).expected_estimate(crowd, DEVICES).covariance()
+    covariance = covariance[:POINTS, :POINTS]
     if not np.isfinite(covariance).all():
         return math.inf
     curve = np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1))[:-1]
@@ -177,7 +181,10 @@ def question(epsilon: float, objective: Objective) -> Workload:
 
 
 def for_the_curve(epsilon: float, picked: Candidate) -> Channel:
-    """Return the pick without its missing input, so that it can stand in a table beside the others."""
+    """Return the pick without its missing input, but for trees, to stand beside the others."""
+    if picked.mechanism == "tree":
+        assert picked.channel is not None
+        return picked.channel
     if picked.mechanism == "grr":
         return mechanisms.grr(POINTS, epsilon=epsilon)
     if picked.mechanism != "boosted":

@@ -11,6 +11,7 @@ import pytest
 from mechanism_contract import Case, MechanismContract, built
 from set_contract import SetCase, SetContract, bits_of, tree_law
 
+from hubbub.design import Objective, Workload, compare
 from hubbub.errors import ParameterError
 from hubbub.estimation import estimator_for
 from hubbub.mechanisms import levels, subset_selection
@@ -165,8 +166,8 @@ def test_estimates_are_unbiased_in_exact_arithmetic():
     np.testing.assert_allclose(together, np.eye(8), atol=1e-12)
 
 
-def prefix_error(channel, points, missing):
-    """n times the mean variance of the shares below each point but the last, from the whole covariance."""
+def prefix_errors(channel, points, missing=1):
+    """n times the variance of the shares below each point but the last, from the whole covariance."""
     inputs = points + missing
     groups = np.repeat([0, 1], [points, 1]) if missing else None
     estimator = estimator_for(channel, category_of=np.zeros(points, dtype=int) if groups is None else groups)
@@ -174,8 +175,12 @@ def prefix_error(channel, points, missing):
     covariance = estimator.expected_estimate(uniform, 10**6).covariance()[:points, :points] * 10**6
     assert covariance.shape == (points, points)
     assert inputs == channel.inputs
-    curve = np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1))[:-1]
-    return float(curve.mean())
+    return np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1))[:-1]
+
+
+def prefix_error(channel, points, missing):
+    """The mean over all points but the last, as the designer's objective "cdf" has it."""
+    return float(prefix_errors(channel, points, missing).mean())
 
 
 def without_missing(points, branching, shares):
@@ -289,3 +294,28 @@ def test_levels_that_nobody_reported_about_are_left_out():
         assert np.abs(estimate.values - 1 / 9).max() < 6.5 * estimate.value_errors.max()  # < 1e-9 under H0
     nobody = drawn[drawn[:, 0] != 2]
     assert np.isnan(estimator(channel.tally(nobody), len(nobody)).values).all()
+
+
+@pytest.mark.parametrize("quantity", ["cdf", "quantiles"])
+def test_auto_takes_a_tree_for_cumulative_shares_and_says_how_to_ask_for_it(quantity):
+    """The pick beats every other by more than a tie, and its keys compile to the same channel."""
+    points = 17
+    workload = Workload.uniform(
+        kind="grid",
+        epsilon=1.0,
+        category_of=np.repeat([0, 1], [points, 1]),
+        devices=1,
+        points=np.append(np.linspace(0.0, 1.0, points), np.nan),
+        objective=Objective(quantity),
+    )
+    found = compare(workload)
+    first = found[0]
+    flat = next(candidate for candidate in found if candidate.mechanism == "subset")
+    assert first.mechanism == "tree"
+    assert first.parameters == {"branching": 2, "tuned_for": quantity, "points": points}
+    assert first.channel == tree(points, epsilon=1.0, tuned_for=quantity)
+    assert first.cost < 0.8 * flat.cost
+    assert first.cost == min(candidate.cost for candidate in found)
+    whole = prefix_errors(first.channel, points)
+    kept = whole if quantity == "cdf" else whole[1:15]  # from 2 of 17, an eighth, to 15 of 17
+    assert first.cost == pytest.approx(kept.mean(), rel=1e-6)

@@ -28,6 +28,7 @@ from hubbub.design import (
     measured,
     measured_by_category,
 )
+from hubbub.estimation import MAX_CURVE
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.commands.survey.given_up import given_up, warnings
 from hubbub_deploy.commands.survey.plan import PlanTable
@@ -144,6 +145,10 @@ class SurveyDesign:
         if known.mean is not None and math.isfinite(known.mean):
             verb = "" if parts else " is known"
             parts.append(f"the mean{verb} to ±{INTERVAL_95 * known.mean:.3g}")
+        width = self.median_width()
+        if width is not None:
+            verb = "" if parts else " is known"
+            parts.append(f"the median{verb} to an interval of {width:.3g}")
         if known.miss is not None and math.isfinite(known.miss):
             rate = 100 * math.floor(1e4 * (1.0 - known.miss)) / 1e4
             within = self.workload.objective.within
@@ -153,6 +158,18 @@ class SurveyDesign:
         said = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
         devices = self.workload.devices
         return f"With {devices:,} devices, {said} (95 % intervals)."
+
+    def median_width(self) -> float | None:
+        """Return the width of the median's interval where values are equally common; None if not told."""
+        survey = self.survey
+        if not survey.channel.shows_curve or survey.channel.inputs > MAX_CURVE:
+            return None
+        foreseen = survey.estimator().expected_estimate(self.workload.prior, self.workload.devices)
+        curve = foreseen.cumulative()
+        if curve is None:
+            return None
+        median = curve.quantile(0.5)
+        return median.high - median.low
 
     def advice(self) -> str:
         """Return whether another mechanism would do better, or ""."""
