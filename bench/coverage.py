@@ -17,7 +17,8 @@ import numpy as np
 
 from hubbub import Survey
 from hubbub.testing import seeded
-from hubbub_deploy.commands.replay.csv_replay import read_columns, replay, value_of
+from hubbub_deploy.commands.replay.csv_replay import replay
+from hubbub_deploy.evaluation import read_people, values_of
 
 
 def main(arguments: list[str]) -> int:
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
     path, survey = Path(arguments[0]), Survey.load(arguments[1])
     runs = int(arguments[2]) if len(arguments) == 3 else 100
     column = survey.attribute.id
-    values = [value_of(survey.attribute, text) for text in read_columns(path, [column])[column]]
+    values = values_of(survey.attribute, read_people(path, [column])[column]).held
     hits: dict[str, list[bool]] = defaultdict(list)
     scores: dict[str, list[float]] = defaultdict(list)
     squares: dict[str, list[float]] = defaultdict(list)

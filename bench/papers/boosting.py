@@ -25,7 +25,7 @@ from hubbub import mechanisms
 from hubbub.estimation import Estimator
 from hubbub.mechanisms.boosted.search import least
 from hubbub.testing import seeded
-from hubbub_deploy.commands.replay.csv_replay import read_columns
+from hubbub_deploy.evaluation import read_people
 
 EPSILON = 5.0
 LOW, HIGH = 10, 100
@@ -177,8 +177,8 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     runs = int(arguments[1]) if len(arguments) == 2 else 200
-    texts = read_columns(Path(arguments[0]), ["age"])["age"]
-    numbers = np.array([int(text) for text in texts])
+    column = read_people(Path(arguments[0]), ["age"])["age"]
+    numbers = np.array([int(text) for text in column.fields])[column.codes]
     ages = numbers[(numbers >= LOW) & (numbers <= HIGH)] - LOW
     print(f"{len(ages):,} ages {LOW} to {HIGH} of {len(numbers):,}, epsilon {EPSILON:g}, {runs} runs")
     drawn = {width: report(sizes_of(width), ages, runs) for width in WIDTHS}

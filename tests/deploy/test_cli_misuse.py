@@ -96,7 +96,7 @@ def test_what_is_missing_or_something_else_is_said_in_one_line(refuse, line, sai
 
 def test_an_empty_csv_has_no_column(refuse):
     Path("file").write_text("")
-    assert refuse("replay file --survey VISITS", 1) == "hubbub: file: columns must include 'visits', got None"
+    assert refuse("replay file --survey VISITS", 1) == "hubbub: file: columns must include 'visits', got none"
 
 
 def test_an_empty_line_of_one_column_is_a_device_without_a_value(refuse, capsys):

@@ -6,7 +6,6 @@ aggregator's `apply` counts them and its `release` publishes. Only HTTP, disks a
 
 from __future__ import annotations
 
-import csv
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,13 +20,13 @@ from hubbub import Survey
 from hubbub.errors import ParameterError
 from hubbub.estimation import Smoothed
 from hubbub.numeric import SYSTEM, Source
-from hubbub.survey import Attribute, IntegerDomain, NumberDomain
 from hubbub.testing import seeded
 from hubbub.wire import ReportsRecord, SealRecord, Segment, SurveyRecord, encode_record
 from hubbub_aggregator.counting import PartitionState, apply_many
 from hubbub_aggregator.release import Release, canonical_bytes, release
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.evaluation.evaluation import truth_of
+from hubbub_deploy.evaluation.people import columns_of, quality, read_people, values_of
 from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
 from hubbub_deploy.extras import missing
 from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator
@@ -35,7 +34,6 @@ from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator
 PARTITIONS: Final = 4
 # The reports that a busy gateway writes into one partition in one linger.
 BATCH_REPORTS: Final = 1_000
-_MISSING: Final = frozenset({"", "?", "NA", "nan", "NaN", "null"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +41,11 @@ class ReplaySettings:
     """The settings of a replay.
 
     Attributes:
-        csv: One device per row, first row the header, UTF-8.
+        csv: One device per row, first row the header: CSV in UTF-8, .gz of it, or .parquet; "-" is stdin.
         surveys: Survey files.
         columns: Attribute id -> column, where the names differ.
+        delimiter: What stands between fields of a CSV.
+        clip: Move numbers outside a domain to its nearer end.
         seed: Makes the run repeatable; None draws from the operating system.
         out: Folder for plots and releases; None writes none.
         rows: Which value rows the table has.
@@ -55,6 +55,8 @@ class ReplaySettings:
     csv: Path
     surveys: tuple[Path, ...]
     columns: Mapping[str, str] = field(default_factory=dict)
+    delimiter: str = ","
+    clip: bool = False
     seed: int | None = None
     out: Path | None = None
     rows: Rows = "most frequent"
@@ -69,26 +71,30 @@ def run(settings: ReplaySettings) -> int:
         DeployError: If the data cannot be read, or a column is missing.
     """
     surveys = [Survey.load(path) for path in settings.surveys]
-    columns = {
-        attribute.id: settings.columns.get(attribute.id, attribute.id)
-        for survey in surveys
-        for attribute in survey.attributes
-    }
-    if strange := sorted(settings.columns.keys() - columns.keys()):
-        raise DeployError(f"--column must name one of {', '.join(sorted(columns))}, got {', '.join(strange)}")
-    talk, evaluations = Console(stderr=True, highlight=False), []
-    texts = read_columns(settings.csv, sorted(set(columns.values())), say=talk.print)
+    attributes = [attribute for survey in surveys for attribute in survey.attributes]
+    columns = columns_of(attributes, settings.columns)
+    talk, evaluations = Console(stderr=True, highlight=False, soft_wrap=True), []
+    table = read_people(
+        settings.csv,
+        sorted(set(columns.values())),
+        delimiter=settings.delimiter,
+        say=lambda text: talk.print(text, markup=False),
+        progress=lambda rows: talk.print(f"{rows:,} rows read"),
+    )
     source = SYSTEM if settings.seed is None else seeded(settings.seed)
     for survey in surveys:
-        each = [
-            [value_of(attribute, text) for text in texts[columns[attribute.id]]]
-            for attribute in survey.attributes
-        ]
-        values: list[object] = each[0] if len(each) == 1 else list(zip(*each, strict=True))
+        each = []
+        for attribute in survey.attributes:
+            column = columns[attribute.id]
+            read = values_of(attribute, table[column], clip=settings.clip)
+            if said := quality(column, read):
+                talk.print(said, markup=False)
+            each.append(read.held)
+        values: Sequence[object] = each[0] if len(each) == 1 else list(zip(*each, strict=True))
         began = time.perf_counter()
         evaluations.append(replay(survey, values, source=source))
         seconds = time.perf_counter() - began
-        talk.print(f"{survey.title}: {len(values):,} devices in {seconds:.2f} s")
+        talk.print(f"{survey.title}: {len(values):,} devices in {seconds:.2f} s", markup=False)
     if settings.out is not None:
         _write(evaluations, settings.out, talk)
     if settings.output == "json":
@@ -109,7 +115,7 @@ def replay(survey: Survey, values: Sequence[object], *, source: Source = SYSTEM)
     Raises:
         DeployError: If there is no value.
     """
-    if not values:
+    if not len(values):
         raise DeployError("a replay needs at least one device, got none")
     now_s = float(survey.start_s)
     fleet = DeviceSimulator(len(values), budget=survey.epsilon * survey.rounds, source=source)
@@ -162,71 +168,6 @@ def _log(column: Column, partition: int) -> Iterator[bytes]:
         minute = survey.round_start_s(column.round) // 60
         yield encode_record(ReportsRecord(minute, (segment,)))
     yield encode_record(SealRecord(survey.digest, column.round))
-
-
-def read_columns(
-    path: Path, names: Sequence[str], *, say: Callable[[str], None] = lambda text: None
-) -> dict[str, list[str]]:
-    """Return the named columns of a CSV file, as text, one entry per row.
-
-    In a file of one column an empty line is a row whose field is empty; in any other it is no row.
-
-    Args:
-        path: The file.
-        names: Columns of its header.
-        say: Is told of empty lines.
-
-    Raises:
-        DeployError: If the file cannot be read, a column is missing, or a row is too short.
-    """
-    columns: dict[str, list[str]] = {name: [] for name in names}
-    empty = 0
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            header = [name.strip() for name in next(reader, [])]
-            for name in names:
-                if name not in header:
-                    raise DeployError(
-                        f"{path}: columns must include {name!r}, got {', '.join(header) or None}"
-                    )
-            places = [(columns[name], header.index(name)) for name in names]
-            for row in reader:
-                if not row:
-                    empty += 1
-                    if len(header) > 1:
-                        continue
-                    row = [""]  # noqa: PLW2901 - what the line says
-                if len(row) < len(header):
-                    raise DeployError(
-                        f"{path}: line {reader.line_num} must have {len(header)} fields, got {len(row)}"
-                    )
-                for column, place in places:
-                    column.append(row[place].strip())
-    except OSError as error:
-        raise DeployError(f"{path}: cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DeployError(f"{path}: must be a CSV file in UTF-8: {error}") from None
-    if empty:
-        taken = "a device each, its value missing" if len(header) == 1 else "not counted as devices"
-        say(f"{path}: empty lines are {taken}: {empty:,}")
-    return columns
-
-
-def value_of(attribute: Attribute, text: str) -> object:
-    """Return the value that a host would hold for a field of a CSV file; None where it is no value."""
-    if text in _MISSING:
-        return None
-    domain = attribute.domain
-    try:
-        if isinstance(domain, IntegerDomain):
-            number = float(text)
-            return int(number) if number.is_integer() else None
-        if isinstance(domain, NumberDomain):
-            return float(text)
-    except (ValueError, OverflowError):
-        return None
-    return text
 
 
 def _write(evaluations: Sequence[Evaluation], folder: Path, talk: Console) -> None:

@@ -17,7 +17,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     replay.add_argument(
         "source",
         metavar="CSV|FOLDER|TOPIC",
-        help="one device per row, with a header; a node's folder; or kafka://host:port/topic",
+        help="one device per row, with a header (.csv, .gz, .parquet, - for stdin); a node's folder; or "
+        "kafka://host:port/topic",
     )
     replay.add_argument(
         "--survey",
@@ -36,6 +37,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="ATTRIBUTE=COLUMN",
         help="where an attribute's column has another name; may be repeated",
     )
+    replay.add_argument("--delimiter", default=",", help="between the fields of a CSV (default: a comma)")
+    replay.add_argument("--clip", action="store_true", help="move numbers outside the domain to its end")
     replay.add_argument("--seed", type=whole, help="make the run repeatable")
     replay.add_argument("--out", type=Path, help="write the plots and the releases into this folder")
     replay.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
@@ -74,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
             csv=Path(options.source),
             surveys=tuple(options.survey),
             columns=columns,
+            delimiter=options.delimiter,
+            clip=options.clip,
             seed=options.seed,
             out=options.out,
             rows="all" if options.all else "most frequent",
