@@ -15,6 +15,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -102,6 +103,10 @@ class Gateway:
         self._writer: Writer | None = None
         self._bodies: Bodies | None = None
         self._plain = encode_surveys([survey.canonical for survey in self._surveys.values()])
+
+    def add_metrics(self, collector: Collector) -> None:
+        """Show the metrics of another part of this process at /metrics, too."""
+        self._registry.register(collector)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

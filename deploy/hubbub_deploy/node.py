@@ -22,7 +22,7 @@ from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, 
 from hubbub_aggregator.release import FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Worker
 from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic, SqliteStore
-from hubbub_aggregator.web import LiveView
+from hubbub_aggregator.web import LiveView, ViewCollector
 from hubbub_collector import CollectorError, GatewaySettings, boot_s
 from hubbub_deploy.announced import refuse_changed
 from hubbub_deploy.announcement import announcement
@@ -165,6 +165,8 @@ def serve(
                 survey_list=settings.survey_list,
                 unsealed=lambda: view.unsealed,
             )
+            # One /metrics for both parts; whether it seals the gateway says itself.
+            ingest.state.gateway.add_metrics(ViewCollector(view, without=("hubbub_sealing",)))
         except (CollectorError, LogError) as error:
             raise DeployError(str(error)) from error
 

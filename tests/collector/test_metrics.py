@@ -10,6 +10,7 @@ from command import environment
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
+from shown_view import round_of, snapshot_of, survey_of
 
 from hubbub.wire import OUTCOMES
 from hubbub_aggregator.web import LiveView
@@ -89,14 +90,36 @@ def test_gateway_shows_its_counters_under_their_public_names(is_sealing: bool | 
     assert kinds == GATEWAY | ({} if is_sealing is None else {"hubbub_sealing": "gauge"})
 
 
-def test_dashboard_shows_both_gauges() -> None:
+def test_dashboard_shows_what_the_snapshot_holds() -> None:
     view = LiveView()
-    shown = {("hubbub_sealing", ()): 1.0, ("hubbub_following", ()): 1.0}
-    assert read(ViewCollector(view)) == (shown, {"hubbub_sealing": "gauge", "hubbub_following": "gauge"})
+    found = read(ViewCollector(view))[0]
+    assert (found["hubbub_sealing", ()], found["hubbub_following", ()]) == (1.0, 1.0)
+    assert "hubbub_sealing" not in read(ViewCollector(view, without=["hubbub_sealing"]))[1]
+    rounds = [round_of(0, sealed=True), round_of(1, sealed=True, suppressed=True), round_of(2)]
+    view.publish(snapshot_of(survey_of("visits", *rounds), unknown=3, lag=7))
+    found, kinds = read(ViewCollector(view))
+    assert kinds == {
+        "hubbub_sealing": "gauge",
+        "hubbub_following": "gauge",
+        "hubbub_partition_lag": "gauge",
+        "hubbub_counted_reports_total": "counter",
+        "hubbub_unknown_reports_total": "counter",
+        "hubbub_dead_records_total": "counter",
+        "hubbub_rounds": "gauge",
+        "hubbub_release_devices": "gauge",
+    }
+    name = (("survey", "visits"), ("version", "1"))
+    for stage in ("open", "sealed", "suppressed"):
+        assert found["hubbub_rounds", (("stage", stage), *name)] == 1.0
+    assert found["hubbub_release_devices", name] == 0.0
+    assert found["hubbub_partition_lag", (("partition", "3"),)] == 7.0
+    assert found["hubbub_counted_reports_total", (("verdict", "accepted"),)] == 3000.0
+    assert found["hubbub_unknown_reports_total", ()] == 3.0
     view.unsealed = "clocks differ"
     view.publish({"log": "x", "surveys": []})
     view.stand_still(since="2026-01-01T00:00:00Z", why="away")
-    assert set(read(ViewCollector(view))[0].values()) == {0.0}
+    found = read(ViewCollector(view))[0]
+    assert (found["hubbub_sealing", ()], found["hubbub_following", ()]) == (0.0, 0.0)
 
 
 def test_no_files_of_a_multiprocess_mode_are_kept() -> None:

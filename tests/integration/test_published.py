@@ -136,6 +136,23 @@ def test_one_command_and_one_url_give_the_same_tables_and_the_page_query_runs_on
     assert {(row[0], row[2]): row[3] for row in answers[0]} == wanted
 
 
+def test_every_metric_of_the_board_is_exported_and_the_other_way_round(world: World) -> None:
+    board = json.loads((ROOT / "deploy" / "grafana" / "hubbub.json").read_text(encoding="utf-8"))
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    assert len(asked) > 12
+    page = world.get("/metrics").decode()
+    exported = set(re.findall(r"^# TYPE (hubbub_\w+)", page, re.MULTILINE))
+    assert {name for expression in asked for name in re.findall(r"\bhubbub_\w+", expression)} == exported
+    for expression in asked:
+        for labels, metric in re.findall(r"by \(([^)]*)\) \((?:rate\()?(hubbub_\w+)", expression):
+            lines = [line for line in page.splitlines() if line.startswith(metric + "{")]
+            for name in set(labels.replace(" ", "").split(",")) - {"instance"}:  # Prometheus adds that one
+                assert all(f'{name}="' in line for line in lines)
+                assert lines
+    assert f'hubbub_counted_reports_total{{verdict="accepted"}} {5 * DEVICES}.0' in page
+    assert 'hubbub_rounds{stage="open",survey="self-rated-health",version="1"} 1.0' in page
+
+
 def test_the_notebook_runs_cell_by_cell(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,12 +6,14 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_aggregator.web.api import create_app
+    from hubbub_aggregator.web.metrics import ViewCollector
     from hubbub_aggregator.web.responses import PROBLEM_HANDLERS
     from hubbub_aggregator.web.view import LiveView, compose, total_of
 
 __all__ = [
     "PROBLEM_HANDLERS",
     "LiveView",
+    "ViewCollector",
     "compose",
     "create_app",
     "total_of",
@@ -21,6 +23,7 @@ attach(
     __name__,
     {
         "hubbub_aggregator.web.api": ("create_app",),
+        "hubbub_aggregator.web.metrics": ("ViewCollector",),
         "hubbub_aggregator.web.responses": ("PROBLEM_HANDLERS",),
         "hubbub_aggregator.web.view": (
             "LiveView",

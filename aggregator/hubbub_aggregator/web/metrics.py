@@ -1,10 +1,11 @@
-"""The dashboard's metrics for Prometheus: whether it seals, and whether it follows the counting."""
+"""The metrics of the counting for Prometheus: sealing, following, lag, verdicts, rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from hubbub_aggregator.web.view import View
@@ -15,15 +16,51 @@ class ViewCollector(Collector):
 
     Args:
         view: What readers look at.
+        without: Metrics that another collector of the same process has.
     """
 
-    def __init__(self, view: View) -> None:
-        self._view = view
+    def __init__(self, view: View, *, without: Collection[str] = ()) -> None:
+        self._view, self._without = view, frozenset(without)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield both gauges as of now."""
-        snapshot = self._view.snapshot()
-        text = "1 while due rounds are sealed, 0 while clocks differ."
-        yield GaugeMetricFamily("hubbub_sealing", text, value="unsealed" not in snapshot)
-        text = "1 while the page follows the counting, 0 while it stands still."
-        yield GaugeMetricFamily("hubbub_following", text, value="stale" not in snapshot)
+        """Yield every family with its numbers as of now."""
+        for family in _families(self._view.snapshot()):
+            if family.name not in self._without:
+                yield family
+
+
+def _families(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
+    text = "1 while due rounds are sealed, 0 while clocks differ."
+    yield GaugeMetricFamily("hubbub_sealing", text, value="unsealed" not in snapshot)
+    text = "1 while the page follows the counting, 0 while it stands still."
+    yield GaugeMetricFamily("hubbub_following", text, value="stale" not in snapshot)
+    text = "Log records not counted yet, by partition."
+    lag = GaugeMetricFamily("hubbub_partition_lag", text, labels=["partition"])
+    for partition in snapshot.get("partitions", ()):
+        lag.add_metric([str(partition["partition"])], partition["lag"])
+    yield lag
+    text = "Reports counted, by verdict, those after a seal included."
+    counted = CounterMetricFamily("hubbub_counted_reports", text, labels=["verdict"])
+    for verdict, number in snapshot.get("accounting", {}).items():
+        if verdict != "attempts":
+            counted.add_metric([verdict], number)
+    yield counted
+    text = "Reports of surveys that nobody announced."
+    yield CounterMetricFamily("hubbub_unknown_reports", text, value=snapshot.get("unknown", 0))
+    text = "Log records that could not be decoded."
+    yield CounterMetricFamily("hubbub_dead_records", text, value=snapshot.get("dead", 0))
+    text = "Rounds with reports, by survey and stage: open, sealed, or suppressed (sealed without estimates)."
+    rounds = GaugeMetricFamily("hubbub_rounds", text, labels=["survey", "version", "stage"])
+    text = "Devices of the newest release, by survey."
+    devices = GaugeMetricFamily("hubbub_release_devices", text, labels=["survey", "version"])
+    for survey in snapshot.get("surveys", ()):
+        name = [survey["id"], str(survey["version"])]
+        sealed = [each for each in survey["rounds"] if each["sealed"]]
+        suppressed = sum(1 for each in sealed if each["suppressed"])
+        stages = {"open": len(survey["rounds"]) - len(sealed), "sealed": len(sealed) - suppressed}
+        for stage, number in (stages | {"suppressed": suppressed}).items():
+            rounds.add_metric([*name, stage], number)
+        if sealed:
+            devices.add_metric(name, sealed[-1]["devices"])
+    yield rounds
+    yield devices
