@@ -6,7 +6,7 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_results.comparison import Comparison
-    from hubbub_results.connection import Connection, Survey, connect
+    from hubbub_results.connection import ResultsConnection, SurveyResults, connect
     from hubbub_results.errors import (
         BadAnswer,
         MissingExtra,
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
         Unauthorized,
         Unreachable,
     )
-    from hubbub_results.release import Release
+    from hubbub_results.release import RoundResults
     from hubbub_results.tables import Table
 
 __all__ = [
     "BadAnswer",
     "Comparison",
-    "Connection",
     "MissingExtra",
     "NotComparable",
     "NotFound",
-    "Release",
+    "ResultsConnection",
     "ResultsError",
-    "Survey",
+    "RoundResults",
+    "SurveyResults",
     "Table",
     "Unauthorized",
     "Unreachable",
@@ -39,7 +39,7 @@ attach(
     __name__,
     {
         "hubbub_results.comparison": ("Comparison",),
-        "hubbub_results.connection": ("Connection", "Survey", "connect"),
+        "hubbub_results.connection": ("ResultsConnection", "SurveyResults", "connect"),
         "hubbub_results.errors": (
             "BadAnswer",
             "MissingExtra",
@@ -49,7 +49,7 @@ attach(
             "Unauthorized",
             "Unreachable",
         ),
-        "hubbub_results.release": ("Release",),
+        "hubbub_results.release": ("RoundResults",),
         "hubbub_results.tables": ("Table",),
     },
 )

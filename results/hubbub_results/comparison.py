@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-    from hubbub_results.release import Release
+    from hubbub_results.release import RoundResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Comparison:
         return plots.plot_comparison(self, axes)
 
 
-def compared(before: Release, after: Release) -> Comparison:
+def compared(before: RoundResults, after: RoundResults) -> Comparison:
     """Return the change from one release to another.
 
     Raises:

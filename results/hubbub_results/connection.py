@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from hubbub_results.comparison import Comparison
-from hubbub_results.release import Release
+from hubbub_results.release import RoundResults
 from hubbub_results.tables import Kind, Table
-from hubbub_results.transport import Transport
+from hubbub_results.transport import ResultsTransport
 
 TOKEN_VARIABLE: Final = "HUBBUB_READ_TOKEN"  # noqa: S105 - the variable's name
 TIMEOUT_S: Final = 30.0
 
 
-def connect(url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S) -> Connection:
+def connect(url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S) -> ResultsConnection:
     """Return a connection to a node or a dashboard; nothing is asked before a survey is.
 
     Args:
@@ -31,10 +31,12 @@ def connect(url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S)
         >>> connect("http://127.0.0.1:8780")
         <Connection to http://127.0.0.1:8780>
     """
-    return Connection(Transport(url, token=token or os.environ.get(TOKEN_VARIABLE), timeout_s=timeout_s))
+    return ResultsConnection(
+        ResultsTransport(url, token=token or os.environ.get(TOKEN_VARIABLE), timeout_s=timeout_s)
+    )
 
 
-class Connection:
+class ResultsConnection:
     """A reader of one server; answers are kept and fetched again only if they changed.
 
     Every method raises a `ResultsError` if the server cannot be reached, refuses or answers nonsense.
@@ -43,14 +45,16 @@ class Connection:
         transport: The way to the server.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: ResultsTransport) -> None:
         self._transport = transport
 
-    def surveys(self) -> list[Survey]:
+    def surveys(self) -> list[SurveyResults]:
         """Return every survey, by id, version and digest."""
-        return [Survey(facts, self._transport) for facts in self._transport.pages("surveys", "surveys")]
+        return [
+            SurveyResults(facts, self._transport) for facts in self._transport.pages("surveys", "surveys")
+        ]
 
-    def survey(self, name: str) -> Survey:
+    def survey(self, name: str) -> SurveyResults:
         """Return one survey.
 
         Args:
@@ -59,14 +63,14 @@ class Connection:
         Raises:
             NotFound: If there is none.
         """
-        return Survey(self._transport.get("surveys", name), self._transport)
+        return SurveyResults(self._transport.get("surveys", name), self._transport)
 
     def __repr__(self) -> str:
         return f"<Connection to {self._transport.url}>"
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class SurveyResults:
     """A survey as the server knew it when it was read; its rounds are read anew at every call.
 
     Attributes:
@@ -74,7 +78,7 @@ class Survey:
     """
 
     facts: Mapping[str, Any]
-    _transport: Transport = field(repr=False, compare=False)
+    _transport: ResultsTransport = field(repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -105,7 +109,7 @@ class Survey:
         """Return a line for every round that has reports: round, start, end, sealed, suppressed, devices."""
         return list(self._transport.pages("rounds", "surveys", self.digest, "rounds"))
 
-    def release(self, round: int | Literal["latest"] = "latest") -> Release:  # noqa: A002 - the API's word
+    def release(self, round: int | Literal["latest"] = "latest") -> RoundResults:  # noqa: A002 - the API's word
         """Return one round; by default the newest release.
 
         Raises:
@@ -115,7 +119,7 @@ class Survey:
         document = self._transport.get(*path, str(round))
         number = document["round"]
         rows = self._transport.rows(*path, f"{number}.ndjson")
-        return Release(document, Table(rows, f"{self.title}: round {number}"))
+        return RoundResults(document, Table(rows, f"{self.title}: round {number}"))
 
     def table(self, *, stage: Literal["sealed", "all"] = "sealed") -> Table:
         """Return the estimates of all releases; of open rounds, too, if `stage` is "all"."""

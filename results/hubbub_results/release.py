@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class RoundResults:
     """A round as it was read: sealed, which is final, or still open.
 
     Attributes:
@@ -71,7 +71,7 @@ class Release:
         kinds = {row["kind"] for row in self.table}
         return (self.table.where(kind="value") if "value" in kinds else self.table).plot(axes)
 
-    def compared_to(self, earlier: Release) -> Comparison:
+    def compared_to(self, earlier: RoundResults) -> Comparison:
         """Return the change since an earlier round of the same survey.
 
         Raises:

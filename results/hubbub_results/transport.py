@@ -18,7 +18,7 @@ KEPT_BYTES: Final = 64 * 2**20
 """Most bytes of answers kept for their tags, the oldest given up first."""
 
 
-class Transport:
+class ResultsTransport:
     """A way to one server; answers are kept, and fetched again only if they changed.
 
     Args:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hubbub.design.expected_error import Accuracy, Errors, accuracy, expected_error, report_bytes
     from hubbub.design.floor.asked import ASKED, Floors, frontier
     from hubbub.design.noise_direction import NoiseDesign, NoiseTarget
-    from hubbub.design.plan import MOST_EPSILON, Plan
+    from hubbub.design.plan import MOST_EPSILON, AccuracyPlan
     from hubbub.design.workload import OBJECTIVES, QUANTITIES, Objective, Quantity, Workload
 
 __all__ = [
@@ -35,13 +35,13 @@ __all__ = [
     "OBJECTIVES",
     "QUANTITIES",
     "Accuracy",
+    "AccuracyPlan",
     "Candidate",
     "Errors",
     "Floors",
     "NoiseDesign",
     "NoiseTarget",
     "Objective",
-    "Plan",
     "Quantity",
     "Target",
     "Workload",
@@ -96,7 +96,7 @@ attach(
             "NoiseDesign",
             "NoiseTarget",
         ),
-        "hubbub.design.plan": ("MOST_EPSILON", "Plan"),
+        "hubbub.design.plan": ("MOST_EPSILON", "AccuracyPlan"),
         "hubbub.design.workload": (
             "OBJECTIVES",
             "Objective",

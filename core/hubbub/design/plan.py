@@ -25,7 +25,7 @@ STEP: Final = 0.01
 MOST_DEVICES: Final = 10**12
 
 
-class Plan:
+class AccuracyPlan:
     """The accuracy of a workload over epsilon and devices.
 
     Args:

@@ -6,15 +6,15 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_deploy.evaluation.evaluation import truth_of
-    from hubbub_deploy.evaluation.people import Coded, Values, columns_of, quality, read_people, values_of
+    from hubbub_deploy.evaluation.people import Coded, ReadValues, columns_of, quality, read_people, values_of
     from hubbub_deploy.evaluation.plots import plot
     from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
 
 __all__ = [
     "Coded",
     "Evaluation",
+    "ReadValues",
     "Rows",
-    "Values",
     "columns_of",
     "plot",
     "print_json",
@@ -31,7 +31,7 @@ attach(
         "hubbub_deploy.evaluation.evaluation": ("truth_of",),
         "hubbub_deploy.evaluation.people": (
             "Coded",
-            "Values",
+            "ReadValues",
             "columns_of",
             "quality",
             "read_people",

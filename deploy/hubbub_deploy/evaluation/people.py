@@ -47,7 +47,7 @@ class Coded:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Values:
+class ReadValues:
     """A column read as an attribute: what a host would hold on every device.
 
     Attributes:
@@ -101,7 +101,7 @@ def read_people(
         raise DeployError(f"{path}: must be a CSV file in UTF-8: {error}") from None
 
 
-def values_of(attribute: Attribute, column: Coded, *, clip: bool = False) -> Values:
+def values_of(attribute: Attribute, column: Coded, *, clip: bool = False) -> ReadValues:
     """Return a column as an attribute's values.
 
     Args:
@@ -126,7 +126,7 @@ def values_of(attribute: Attribute, column: Coded, *, clip: bool = False) -> Val
     distinct = np.empty(len(found), dtype=np.object_)
     distinct[:] = found
     commonest = sorted(wrong, key=lambda place: -int(rows[place]))[:_EXAMPLES]
-    return Values(
+    return ReadValues(
         distinct[column.codes],
         int(rows[none].sum()),
         int(rows[wrong].sum()),
@@ -135,7 +135,7 @@ def values_of(attribute: Attribute, column: Coded, *, clip: bool = False) -> Val
     )
 
 
-def quality(name: str, values: Values) -> str:
+def quality(name: str, values: ReadValues) -> str:
     """Return what is missing or wrong in a column, in a sentence; "" where nothing is.
 
     Args:

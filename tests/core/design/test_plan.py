@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hubbub.design import Objective, Plan, Workload, compare
+from hubbub.design import AccuracyPlan, Objective, Workload, compare
 from hubbub.errors import ParameterError
 
 HALF_95 = 1.959963984540054
@@ -37,7 +37,7 @@ def anew(workload: Workload, epsilon: float, devices: int) -> float:
 @pytest.mark.parametrize("quantity", ["value", "category", "both", "mean", "cdf", "shape"])
 def test_an_error_is_that_of_a_comparison_at_these_very_numbers(quantity: str) -> None:
     workload = asked(quantity)
-    plan = Plan(workload)
+    plan = AccuracyPlan(workload)
     for epsilon, devices in ((0.5, 1_000), (2.0, 300_000)):
         # Ties within 0.1 % of the cost go to the simpler mechanism, and an interval is 1.96 standard errors.
         assert plan.error(epsilon, devices) == pytest.approx(anew(workload, epsilon, devices), rel=6e-4)
@@ -45,7 +45,7 @@ def test_an_error_is_that_of_a_comparison_at_these_very_numbers(quantity: str) -
 
 def test_the_least_epsilon_and_the_fewest_devices_reach_what_is_wanted_and_less_does_not() -> None:
     workload = asked("value")
-    plan = Plan(workload)
+    plan = AccuracyPlan(workload)
     for wanted in (0.01, 0.05):
         epsilon = plan.least_epsilon(30_000, wanted)
         assert epsilon is not None
@@ -58,11 +58,11 @@ def test_the_least_epsilon_and_the_fewest_devices_reach_what_is_wanted_and_less_
 
 
 def test_what_cannot_be_had_is_none() -> None:
-    plan = Plan(asked("value"))
+    plan = AccuracyPlan(asked("value"))
     assert plan.least_epsilon(10, 1e-4) is None
     assert plan.fewest_devices(0.01, 1e-9) is None
 
 
 def test_the_distance_of_one_report_falls_with_no_number_of_devices() -> None:
     with pytest.raises(ParameterError, match="objective must be about many devices, got hit"):
-        Plan(asked("hit"))
+        AccuracyPlan(asked("hit"))

@@ -87,8 +87,8 @@ class TestOrbits(SetContract):
         assert digest_of(channel) == "189ceadb9778eba5d334cae1418d0766262de68884873cb4c855ed6fc788ab67"
 
     def test_support_gives_the_exact_moments_of_the_law(self, small):
-        """Of one and of two values, by `Moments`, at a population that is not uniform."""
-        from hubbub.mechanisms.orbits.moments import Moments
+        """Of one and of two values, by `OrbitMoments`, at a population that is not uniform."""
+        from hubbub.mechanisms.orbits.moments import OrbitMoments
 
         channel, laws = probe(small)
         shares = np.random.default_rng(3).dirichlet(np.ones(channel.inputs))
@@ -99,7 +99,7 @@ class TestOrbits(SetContract):
                     if channel._read(symbol)[0] == t:
                         held = np.array(inputs_of(channel, symbol)[: channel.values])
                         truth += share * float(probability) * np.outer(held, held)
-            moments = Moments.of(channel.layout, orbit, channel.total, shares)
+            moments = OrbitMoments.of(channel.layout, orbit, channel.total, shares)
             unit = channel.layout.split(np.eye(channel.values))
             found = channel.layout.joined(moments.product(unit))
             np.testing.assert_allclose(found, truth, rtol=1e-9, atol=1e-13)

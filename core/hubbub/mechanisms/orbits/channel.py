@@ -265,11 +265,11 @@ class OrbitChannel(SetChannel):
 
     def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the expected counts of one report of a population, shape (bins,), float64; see `tally`."""
-        from hubbub.mechanisms.orbits.moments import Moments  # noqa: PLC0415 - no device expects counts
+        from hubbub.mechanisms.orbits.moments import OrbitMoments  # noqa: PLC0415 - no device expects counts
 
         rows = []
         for orbit in self.orbits:
-            moments = Moments.of(self.layout, orbit, self.total, frequencies)
+            moments = OrbitMoments.of(self.layout, orbit, self.total, frequencies)
             hits = self.layout.joined(moments.hits())
             gone = [moments.reports * orbit.missing] if self.missing else []
             rows.append(np.concatenate([[moments.reports], hits, gone]))

@@ -29,7 +29,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate
 from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_frequencies
-from hubbub.mechanisms.orbits.moments import Inclusion, Moments
+from hubbub.mechanisms.orbits.moments import Inclusion, OrbitMoments
 
 if TYPE_CHECKING:
     from hubbub.mechanisms.orbits.channel import OrbitChannel
@@ -292,7 +292,7 @@ class OrbitEstimator:
         base, pulled = self.pulled(functional)
         found = -(functional.T * values) @ functional
         for t, orbit in enumerate(self.channel.orbits):
-            moments = Moments.of(layout, orbit, self.channel.total, values)
+            moments = OrbitMoments.of(layout, orbit, self.channel.total, values)
             weights = pulled[t]
             hits = moments.hits()
             linear = sum((h[:, :, None] * w).sum(axis=(0, 1)) for h, w in zip(hits, weights, strict=True))

@@ -60,7 +60,7 @@ class Inclusion:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class OrbitMoments:
     """An orbit's sets under a population.
 
     Attributes:

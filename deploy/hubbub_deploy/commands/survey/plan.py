@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from hubbub.design import MOST_EPSILON, Plan, Workload
+from hubbub.design import MOST_EPSILON, AccuracyPlan, Workload
 from hubbub_deploy.commands.survey.given_up import factor
 from hubbub_deploy.errors import DeployError
 
@@ -98,9 +98,9 @@ class PlanTable:
         )
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> AccuracyPlan:
         """The accuracy over epsilon and devices."""
-        return Plan(self.workload)
+        return AccuracyPlan(self.workload)
 
     @property
     def points(self) -> bool:
