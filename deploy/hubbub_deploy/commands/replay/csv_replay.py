@@ -90,7 +90,7 @@ def run(settings: ReplaySettings) -> int:
             if said := quality(column, read):
                 talk.print(said, markup=False)
             each.append(read.held)
-        values: Sequence[object] = each[0] if len(each) == 1 else list(zip(*each, strict=True))
+        values = each[0].tolist() if len(each) == 1 else list(zip(*each, strict=True))
         began = time.perf_counter()
         evaluations.append(replay(survey, values, source=source))
         seconds = time.perf_counter() - began
