@@ -73,7 +73,7 @@ def compared(before: RoundResults, after: RoundResults) -> Comparison:
     rows = [
         _change(earlier[_cell(row)], row) for row in after.table.where(view="raw") if _cell(row) in earlier
     ]
-    return Comparison(rows, f"{after.title}: round {before.round} to {after.round}")
+    return Comparison(rows, f"{after.title}: round {before.round + 1} to {after.round + 1}")
 
 
 def _cell(row: Row) -> tuple[Any, ...]:

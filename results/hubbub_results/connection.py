@@ -119,7 +119,7 @@ class SurveyResults:
         document = self._transport.get(*path, str(round))
         number = document["round"]
         rows = self._transport.rows(*path, f"{number}.ndjson")
-        return RoundResults(document, Table(rows, f"{self.title}: round {number}"))
+        return RoundResults(document, Table(rows, f"{self.title}: round {number + 1}"))
 
     def table(self, *, stage: Literal["sealed", "all"] = "sealed") -> Table:
         """Return the estimates of all releases; of open rounds, too, if `stage` is "all"."""

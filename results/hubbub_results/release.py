@@ -81,4 +81,4 @@ class RoundResults:
 
     def __repr__(self) -> str:
         stage = "sealed" if self.is_sealed else "open"
-        return f"<Release of {self.title!r}, round {self.round}, {stage}, {self.devices} devices>"
+        return f"<Release of {self.title!r}, round={self.round}, {stage}, {self.devices} devices>"

@@ -178,10 +178,11 @@ def test_plots_show_points_bands_and_changes() -> None:
         bands = survey.history().plot()
         assert [text.get_text() for text in bands.get_legend().get_texts()] == ["0", "1", "2"]
         assert len(bands.collections) == 3
+        assert bands.lines[0].get_xdata().tolist() == [1, 2, 3]  # people count rounds from 1
         mean = survey.history(kind="mean").plot()
         assert mean.get_ylabel() == "mean"
         changes = survey.compare(0, 1).plot()
-        assert changes.get_title() == "Visits to a doctor: round 0 to 1"
+        assert changes.get_title() == "Visits to a doctor: round 1 to 2"
     from matplotlib import pyplot
 
     pyplot.close("all")

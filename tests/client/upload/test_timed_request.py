@@ -27,8 +27,8 @@ SHORT_S = 0.25
 class Dribbler:
     """Sends `before`, then `drip` again and again, then `after`; says when its client has gone.
 
-    With `answers`, that comes first, to a request of its own: a byte before the next request would
-    tell the client that the connection is no good, and it would take another one.
+    With `answers`, that comes first, to a request of its own: a byte before the next request is asked for
+    would tell the client that the connection is no good, and it would take another one.
     """
 
     def __init__(self, before: bytes, drip: bytes, after: bytes = b"", answers: bytes = b"") -> None:
