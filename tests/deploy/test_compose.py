@@ -14,6 +14,7 @@ import yaml
 from hubbub import Survey
 from hubbub_deploy.cli import _parser
 from hubbub_deploy.cluster_settings import ADDRESSES, ClusterSettings
+from hubbub_deploy.commands.arguments import READER_VARIABLE
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "compose"
@@ -48,7 +49,15 @@ def test_every_variable_is_documented_with_its_default() -> None:
     rows = re.findall(r"^\| `(HUBBUB_[A-Z_]+)` \| ([^|]+) \|", PAGE, flags=re.MULTILINE)
     documented = {name: default.strip("`") for name, default in rows}
     used = {name: default for path in FILES for name, default in _VARIABLE.findall(path.read_text())}
-    assert used.keys() | set(ADDRESSES.values()) == documented.keys()
+    passed_on = {
+        name
+        for path in FILES
+        for service in _services(path).values()
+        for name, value in (service.get("environment") or {}).items()
+        if value is None
+    }
+    assert passed_on == {READER_VARIABLE}
+    assert used.keys() | set(ADDRESSES.values()) | passed_on == documented.keys()
     assert {name: documented[name] for name in used} == used
 
 
