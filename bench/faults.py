@@ -1,4 +1,4 @@
-"""A matrix of faults and parts: every cell that can occur is one command. Prints what a user saw.
+"""A matrix of faults and parts: every cell that can occur is one command, and prints what a user saw.
 
     python bench/faults.py --list                the matrix: run, cannot occur (why), or open (none yet)
     python bench/faults.py killed/agent          one cell
@@ -428,7 +428,7 @@ CELLS: dict[str, Cell] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a command: its success, its seconds, the last line that it printed, what was said."""
+    """The outcome of a command: its success, its seconds, the last line that it printed, what was said."""
 
     passed: bool
     seconds: float
@@ -468,7 +468,7 @@ def said(output: str, *, is_script: bool) -> tuple[str, ...]:
     lines = [line.strip() for line in output.splitlines()]
     if is_script:
         found = [line.removeprefix("said").strip() for line in lines if line.startswith("said ")]
-        # What happened by itself, errors of workers among it.
+        # All that happened by itself, errors of workers among it.
         found += [line for line in lines if line.startswith("happened ")]
     else:
         found = [line.removeprefix(_SAID) for line in lines if line.startswith(_SAID)]

@@ -74,7 +74,7 @@ def photograph(browser: Browser, place: Place, look: str) -> bytes:
 
 
 def main() -> int:
-    """Photograph all of them, print their sizes, and return the exit status."""
+    """Take a picture of each, print their sizes, and return the exit status."""
     if CHROMIUM is None or CHROMEDRIVER is None:
         print("chromium and chromedriver are not installed", file=sys.stderr)
         return 77

@@ -1,4 +1,4 @@
-"""What surrounds a cluster of `chaos_world` for faults that kill nobody.
+"""The surroundings of a cluster of `chaos_world` for faults that kill nobody.
 
 Cuts, slow and full disks, slots that move. A cut is made by a proxy between every part and the servers: while
 a way is shut, its bytes wait, as they do where packets are lost and TCP sends them again; nobody hears of the
@@ -52,7 +52,7 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Takes no more connections; those there are end with their ends."""
+        """Take no more connections; those there are end with their ends."""
         self._listener.close()
 
     def _accept(self) -> None:
@@ -85,7 +85,7 @@ class ThroughProxies(World):
     """A cluster whose every part reaches broker and Redis through a proxy."""
 
     def start_servers(self) -> None:
-        """Starts both behind their proxies; the broker names its proxy as its address."""
+        """Start both behind their proxies; the broker names its proxy as its address."""
         spec = importlib.util.spec_from_file_location("broker", SCRIPT)
         assert spec is not None and spec.loader is not None
         script = importlib.util.module_from_spec(spec)
@@ -104,7 +104,7 @@ class ThroughProxies(World):
         self.redis_url = f"redis://127.0.0.1:{self.redis_proxy.port}/0"
 
     def stop_servers(self) -> None:
-        """Ends them."""
+        """End them."""
         super().stop_servers()
         self.broker_proxy.close()
         self.redis_proxy.close()
@@ -120,19 +120,19 @@ def _shut(world: World, what: str, *ways: threading.Event) -> None:
 
 
 def cut_log(world: World) -> None:
-    """Nothing comes to the broker or from it."""
+    """Let nothing come to the broker or from it."""
     assert isinstance(world, ThroughProxies)
     _shut(world, "broker cut off", world.broker_proxy.to_server, world.broker_proxy.to_client)
 
 
 def half_cut_log(world: World) -> None:
-    """The broker hears everything, and nobody hears it."""
+    """Let the broker hear everything, and nobody hear it."""
     assert isinstance(world, ThroughProxies)
     _shut(world, "broker's answers cut off", world.broker_proxy.to_client)
 
 
 def cut_both(world: World) -> None:
-    """Nothing comes to broker or Redis or from them."""
+    """Let nothing come to broker or Redis or from them."""
     assert isinstance(world, ThroughProxies)
     proxies = (world.broker_proxy, world.redis_proxy)
     ways = [way for proxy in proxies for way in (proxy.to_server, proxy.to_client)]
@@ -140,13 +140,13 @@ def cut_both(world: World) -> None:
 
 
 def half_cut_redis(world: World) -> None:
-    """Redis does what it is asked, and nobody hears of it."""
+    """Let Redis do what it is asked, and nobody hear of it."""
     assert isinstance(world, ThroughProxies)
     _shut(world, "Redis' answers cut off", world.redis_proxy.to_client)
 
 
 def pause_broker(world: World) -> None:
-    """The broker's process stands still for longer than every session, and goes on."""
+    """Stop the broker's process for longer than every session, and let it go on."""
     broker = int((world.folder / "broker" / "node-1" / "pid").read_text())
     os.kill(broker, signal.SIGSTOP)
     time.sleep(CUT_S)
@@ -155,7 +155,7 @@ def pause_broker(world: World) -> None:
 
 
 def pause_worker(world: World) -> None:
-    """A worker stands still until the group has given its partitions away, and goes on."""
+    """Stop a worker until the group has given its partitions away, and let it go on."""
     world.wait_counting()
     with world._lock:
         worker = world._workers[0]
@@ -169,7 +169,7 @@ class SlowRedis(World):
     """A cluster whose Redis syncs every save, on a disk that takes FSYNC_S longer for it."""
 
     def start_servers(self) -> None:
-        """Starts both, and has strace hold up each fsync of Redis."""
+        """Start both, and have strace hold up each fsync of Redis."""
         super().start_servers()
         with redis.Redis.from_url(self.redis_url) as client:
             client.config_set("appendonly", "yes")
@@ -184,7 +184,7 @@ class SlowRedis(World):
         self.wait_for(self._said.exists, "strace")
 
     def stop_servers(self) -> None:
-        """Ends them; a run in which nothing was held up shows nothing."""
+        """End them; a run in which nothing was held up shows nothing."""
         held_up = self._said.read_text().count("DELAYED")
         self.happened["fsyncs of Redis held up"] = held_up
         self._strace.terminate()
@@ -204,7 +204,7 @@ class SlowArchiveWorld(World):
     """A cluster whose dashboard writes each release PUT_S late."""
 
     def open_archive(self) -> SqliteArchive:
-        """The dashboard's archive."""
+        """Return the dashboard's archive."""
         self.happened["seconds that a release waits"] = int(PUT_S)
         return _SlowArchive(self.archive_path)
 
@@ -218,7 +218,7 @@ class SmallDisk(World):
         return self.folder / "small" / "archive.sqlite"
 
     def open_archive(self) -> SqliteArchive:
-        """The dashboard's archive, on a disk that nobody else sees."""
+        """Return the dashboard's archive, on a disk that nobody else sees."""
         disk = self.folder / "small"
         disk.mkdir()
         libc = ctypes.CDLL(None, use_errno=True)
@@ -235,7 +235,7 @@ class SmallDisk(World):
 
 
 def fill_archive(world: World) -> None:
-    """Fills the disk of the archive until a release has waited for room."""
+    """Fill the disk of the archive until a release has waited for room."""
     ballast = world.archive_path.with_name("ballast")
     with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
@@ -251,7 +251,7 @@ class OnCluster(World):
     """A cluster whose store is a Redis Cluster of three servers."""
 
     def start_servers(self) -> None:
-        """Starts a broker and three Redis servers."""
+        """Start a broker and three Redis servers."""
         self.broker = Broker(self.folder / "broker", self.nodes)
         self.broker.start()
         self.kafka = self.broker.bootstrap
@@ -263,13 +263,13 @@ class OnCluster(World):
         self.redis_url = f"redis+cluster://127.0.0.1:{self.servers[0].port}"
 
     def stop_servers(self) -> None:
-        """Ends them."""
+        """End them."""
         self._stack.close()
         self.broker.stop()
 
 
 def reshard(world: World) -> None:
-    """Moves every slot that holds a key to the next server, key by key, while all goes on."""
+    """Move every slot that holds a key to the next server, key by key, while all goes on."""
     assert isinstance(world, OnCluster)
     clients = [redis.Redis.from_url(server.url) for server in world.servers]
     names = [client.execute_command("CLUSTER", "MYID") for client in clients]

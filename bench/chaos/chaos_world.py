@@ -220,7 +220,7 @@ class World:
             node.wait()
 
     def start_servers(self) -> None:
-        """Starts broker and Redis, and says where all parts find them."""
+        """Start broker and Redis, and say where all parts find them."""
         self.broker = Broker(self.folder / "broker", self.nodes)
         self.broker.start()
         self.kafka = self.broker.bootstrap
@@ -229,7 +229,7 @@ class World:
         self.redis_url = self.redis.url
 
     def stop_servers(self) -> None:
-        """Ends them."""
+        """End them."""
         self.redis.kill()
         self.broker.stop()
 
@@ -239,7 +239,7 @@ class World:
         return self.folder / "archive.sqlite"
 
     def open_archive(self) -> SqliteArchive:
-        """The dashboard's archive."""
+        """Return the dashboard's archive."""
         return SqliteArchive(self.archive_path)
 
     def connect(self) -> RedisStore:
@@ -431,7 +431,7 @@ class World:
         self.happened["records that Redis forgot"] += before - after
 
     def said(self) -> list[str]:
-        """What an operator saw: why the page stood still, and what workers said, as often as they did."""
+        """Return what an operator saw: why the page stood still, and all that workers said."""
         page = [f"page: stands still, {why}" for why in self.view.said]
         lines = (self.folder / "workers.txt").read_text(errors="replace").splitlines()
         words = Counter(

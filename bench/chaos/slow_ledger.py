@@ -1,4 +1,4 @@
-"""A device whose ledger lies on a slow disk: every fsync takes 0.2 s longer, by strace. Prints what it saw.
+"""A device whose ledger lies on a slow disk: every fsync takes 0.2 s longer, by strace.
 
     python bench/chaos/slow_ledger.py
 
@@ -24,7 +24,7 @@ FSYNC_S = 0.2
 
 
 def device(folder: str) -> None:
-    """The process of the agent; prints what it found as JSON."""
+    """Run the process of the agent; print what it found as JSON."""
     from devices import Clock, Collector  # noqa: PLC0415 - found by the line above
     from full_disk import SURVEY, open_agent  # noqa: PLC0415 - as above
     from surveys import START_S  # noqa: PLC0415 - as above
@@ -58,7 +58,7 @@ def device(folder: str) -> None:
 
 
 def main(words: list[str]) -> int:
-    """Runs the device under strace; 1 where anything is lost, doubled or untested."""
+    """Run the device under strace; return 1 where anything is lost, doubled or untested."""
     if words:
         device(words[0])
         return 0

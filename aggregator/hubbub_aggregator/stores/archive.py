@@ -14,7 +14,7 @@ from hubbub_aggregator.errors import ArchiveError, ArchiveFull, Diverged
 
 # 1 had no checksum: it gets one of every release when it is opened, and older programs then refuse it.
 SCHEMA_VERSION: Final = 2
-# What may be otherwise once there is room, or the disk answers again.
+# All that may be otherwise once there is room, or the disk answers again.
 _NO_ROOM: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 _SELECT: Final = "SELECT document, checksum FROM release WHERE digest = ? AND round = ?"
 _SELECT_DOCUMENT: Final = "SELECT document FROM release WHERE digest = ? AND round = ?"

@@ -11,7 +11,7 @@ from hubbub.mechanisms.orbits.layout import Layout
 from hubbub.mechanisms.orbits.sampling import Orbit, shift_of
 
 Entry = tuple[int, tuple[int, int], int]
-"""How many values a weight counts for, its box, and what is wanted of it."""
+"""The number of values that a weight counts for, its box, and what is wanted of it."""
 
 
 def covered(layout: Layout, orbits: Sequence[Orbit], total: int, share: Fraction) -> list[Orbit]:
