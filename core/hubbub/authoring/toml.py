@@ -14,6 +14,7 @@ from hubbub.authoring.compile import compile_survey
 from hubbub.authoring.declared import Category, DeclaredAttribute, DeclaredMechanism
 from hubbub.authoring.dummy_reports import KEY as COVER_KEY
 from hubbub.authoring.dummy_reports import with_participation
+from hubbub.design import least_cohort
 from hubbub.errors import SurveyError
 from hubbub.mechanisms.registry import mechanisms
 from hubbub.survey.canonical import Parts
@@ -136,7 +137,7 @@ def parse(text: str, file: str) -> Declared:
     forms = forms_by_mechanism()
     asked = _asked(rules, top, forms[name].terms if name in forms else ())
     epsilon = rules.epsilon(top.get("epsilon"))
-    quota = top.get("quota", None)
+    quota, cohort = top.get("quota", None), top.get("minimum_cohort", None)
     # Cheap checks come before the costly compiling.
     terms = {
         "id": rules.identifier("id", top.get("id")),
@@ -147,7 +148,7 @@ def parse(text: str, file: str) -> Declared:
         "rounds": rules.integer("schedule.rounds", schedule.get("rounds"), 1, MAX_ROUNDS),
         "lateness_s": _duration(rules, "schedule.lateness", schedule.get("lateness"), 0, MAX_LATENESS_S),
         "skew_s": _duration(rules, "schedule.skew", schedule.get("skew"), 0, MAX_SKEW_S),
-        "minimum_cohort": rules.integer("minimum_cohort", top.get("minimum_cohort"), 1, MAX_DEVICES),
+        "minimum_cohort": None if cohort is None else rules.integer("minimum_cohort", cohort, 1, MAX_DEVICES),
         "planned_devices": rules.integer("planned_devices", top.get("planned_devices"), 1, MAX_DEVICES),
         "quota": None if quota is None else rules.integer("quota", quota, 1, MAX_QUOTA),
     }
@@ -159,15 +160,12 @@ def parse(text: str, file: str) -> Declared:
         devices=cast(int, terms["planned_devices"]),
         participation=mechanism_table.get(COVER_KEY, 1),
     )
+    channel = with_participation(rules, channel, mechanism_table.get(COVER_KEY, 1))
+    if cohort is None:
+        terms["minimum_cohort"] = least_cohort(form.estimator(channel))
     return cast(
         Declared,
-        {
-            **terms,
-            "form": form,
-            "epsilon": epsilon,
-            "channel": with_participation(rules, channel, mechanism_table.get(COVER_KEY, 1)),
-            "choice": choice,
-        },
+        {**terms, "form": form, "epsilon": epsilon, "channel": channel, "choice": choice},
     )
 
 

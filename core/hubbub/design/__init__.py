@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
+    from hubbub.design.cohort import Cohort, cohort, least_cohort
     from hubbub.design.comparison import (
         Candidate,
         answered,
@@ -37,6 +38,7 @@ __all__ = [
     "Accuracy",
     "AccuracyPlan",
     "Candidate",
+    "Cohort",
     "Errors",
     "Floors",
     "NoiseDesign",
@@ -50,9 +52,11 @@ __all__ = [
     "boost_curve",
     "category_confidence",
     "choose",
+    "cohort",
     "compare",
     "expected_error",
     "frontier",
+    "least_cohort",
     "least_epsilon",
     "least_epsilon_of_categories",
     "measured",
@@ -66,6 +70,11 @@ __all__ = [
 attach(
     __name__,
     {
+        "hubbub.design.cohort": (
+            "Cohort",
+            "cohort",
+            "least_cohort",
+        ),
         "hubbub.design.comparison": (
             "Candidate",
             "answered",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,7 @@ def _check(options: argparse.Namespace) -> int:
         "declared_epsilon": survey.epsilon,
         "epsilon": survey.channel.epsilon,
         "rounds": survey.rounds,
+        **_cohort(survey),
         **_quota(survey),
         "digest": survey.digest.hex(),
     }
@@ -80,6 +82,31 @@ def _check(options: argparse.Namespace) -> int:
         for key, value in facts.items():
             print(f"{key:18} {_read(value)}")
     return 0
+
+
+def _cohort(survey: Survey) -> dict[str, object]:
+    """Return the minimum cohort, the least at which intervals hold, and how wide they are there."""
+    from hubbub.design import cohort, least_cohort  # noqa: PLC0415
+
+    estimator = survey.estimator()
+    least = least_cohort(estimator)
+    found = cohort(estimator, least)
+    points = {"value": found.value, "category": found.category}
+    widths = {name: f"{100 * width:.0f} points" for name, width in points.items() if width is not None}
+    if found.mean is not None and math.isfinite(found.mean):
+        widths["mean"] = f"{found.mean:.3g}"
+    facts: dict[str, object] = {
+        "minimum_cohort": survey.minimum_cohort,
+        "least_cohort": least,
+        "intervals_there": widths,
+    }
+    for key, devices, said in (
+        ("small_rounds", survey.minimum_cohort, "are enough for a release"),
+        ("small_plan", survey.planned_devices, "are planned"),
+    ):
+        if devices < least:
+            facts[key] = f"95 % intervals are known to hold from {least:,} devices on, and {devices:,} {said}"
+    return facts
 
 
 def _quota(survey: Survey) -> dict[str, object]:
