@@ -64,6 +64,7 @@ RUNS = {
     "screens": Run("bench/screens.py", "every page and state of the dashboard, photographed", markdown=True),
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),
+    "watchers": Run("bench/watchers.py", "500 pages on one dashboard, streams and polls", markdown=True),
 }  # fmt: skip
 """One line a name."""
 

@@ -1,4 +1,4 @@
-"""Photograph every page and state of the dashboard for docs/dashboard.md.
+"""The pictures of every page and state of the dashboard in docs/dashboard.md.
 
     make evidence NAME=screens
 
@@ -74,7 +74,7 @@ def photograph(browser: Browser, place: Place, look: str) -> bytes:
 
 
 def main() -> int:
-    """Take a picture of each, print their sizes, and return the exit status."""
+    """Take all pictures, print their sizes, and return the exit status."""
     if CHROMIUM is None or CHROMEDRIVER is None:
         print("chromium and chromedriver are not installed", file=sys.stderr)
         return 77

@@ -19,7 +19,7 @@ from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, 
 from hubbub_aggregator.release import AgreedClock, FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Publisher
 from hubbub_aggregator.stores import RedisStore, SqliteArchive
-from hubbub_aggregator.web import LiveView
+from hubbub_aggregator.web import LiveView, StreamCaps
 from hubbub_collector import CollectorError, boot_s, create_server
 from hubbub_deploy import supervise
 from hubbub_deploy.announced import digests_of, refuse_changed
@@ -197,6 +197,7 @@ def dashboard(
     port: int,
     fleet: FleetStatement | None = None,
     read_token: str | None = None,
+    streams: StreamCaps | None = None,
 ) -> int:
     """Seal, release into `data_dir` and show, until SIGINT or SIGTERM.
 
@@ -207,6 +208,7 @@ def dashboard(
         port: TCP port; 0 for any free one.
         fleet: What is stated in public about the devices asked.
         read_token: What readers of page and API must know; None where anyone may read.
+        streams: Caps on the page's streams of changes; None for the usual ones.
 
     Raises:
         DeployError: If topic, Redis or folder cannot be used, the address cannot be listened on, or on an
@@ -253,5 +255,6 @@ def dashboard(
             work=lambda stop: supervise.run_supervised(attempt, view, stop),
             kept="the archive and the store",
             read_token=read_token,
+            streams=streams or StreamCaps(),
         ).serve(listener, host=host, announce=lambda url: print(f"Hubbub dashboard: {url}", flush=True))
     return 0

@@ -116,6 +116,7 @@ class PageServer:
         running: What must be running while requests are answered; None for nothing.
         settings: Bounds of the server's connections; None for the usual ones.
         read_token: What readers of page and API must know; None where anyone may read.
+        streams: Caps on the page's streams of changes.
     """
 
     name: str
@@ -126,6 +127,7 @@ class PageServer:
     running: Callable[[], AbstractAsyncContextManager[object]] = contextlib.nullcontext
     settings: GatewaySettings | None = None
     read_token: str | None = field(default=None, repr=False)
+    streams: web.StreamCaps = field(default_factory=web.StreamCaps)
 
     def serve(self, listener: socket.socket, *, host: str, announce: Callable[[str], None]) -> None:
         """Serve until SIGINT or SIGTERM; the thread has ended when this returns.
@@ -158,7 +160,14 @@ class PageServer:
                 yield
 
         page = _Rest(
-            "/", web.create_app(self.view, closing=lambda: server.should_exit, read_token=self.read_token)
+            "/",
+            web.create_app(
+                self.view,
+                closing=lambda: server.should_exit,
+                read_token=self.read_token,
+                max_streams=self.streams.total,
+                max_client_streams=self.streams.client,
+            ),
         )
         app = Starlette(
             routes=[*self.routes, page], lifespan=lifespan, exception_handlers=web.PROBLEM_HANDLERS

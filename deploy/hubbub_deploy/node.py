@@ -22,7 +22,7 @@ from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, 
 from hubbub_aggregator.release import FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Worker
 from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic, SqliteStore
-from hubbub_aggregator.web import LiveView, ViewCollector
+from hubbub_aggregator.web import LiveView, StreamCaps, ViewCollector
 from hubbub_collector import CollectorError, GatewaySettings, boot_s
 from hubbub_deploy.announced import refuse_changed
 from hubbub_deploy.announcement import announcement
@@ -60,6 +60,7 @@ class NodeSettings:
         fleet: What is stated in public about the devices asked.
         skip: Partition and offset of records to pass over for good.
         read_token: What readers of page and API must know; None where anyone may read. Devices need none.
+        streams: Caps on the page's streams of changes.
     """
 
     surveys: tuple[Survey, ...]
@@ -76,6 +77,7 @@ class NodeSettings:
     fleet: FleetStatement = field(default_factory=FleetStatement)
     skip: Sequence[tuple[int, int]] = ()
     read_token: str | None = field(default=None, repr=False)
+    streams: StreamCaps = field(default_factory=StreamCaps)
 
     def __post_init__(self) -> None:
         if self.grace_s < _LEAST_GRACE_S:
@@ -189,6 +191,7 @@ def serve(
             running=ingest.state.gateway.running,
             settings=settings.gateway,
             read_token=settings.read_token,
+            streams=settings.streams,
         ).serve(
             listener,
             host=settings.host,

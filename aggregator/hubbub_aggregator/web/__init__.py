@@ -8,11 +8,13 @@ if TYPE_CHECKING:
     from hubbub_aggregator.web.api import create_app
     from hubbub_aggregator.web.metrics import ViewCollector
     from hubbub_aggregator.web.responses import PROBLEM_HANDLERS
+    from hubbub_aggregator.web.stream_caps import StreamCaps
     from hubbub_aggregator.web.view import LiveView, compose, total_of
 
 __all__ = [
     "PROBLEM_HANDLERS",
     "LiveView",
+    "StreamCaps",
     "ViewCollector",
     "compose",
     "create_app",
@@ -25,6 +27,7 @@ attach(
         "hubbub_aggregator.web.api": ("create_app",),
         "hubbub_aggregator.web.metrics": ("ViewCollector",),
         "hubbub_aggregator.web.responses": ("PROBLEM_HANDLERS",),
+        "hubbub_aggregator.web.stream_caps": ("StreamCaps",),
         "hubbub_aggregator.web.view": (
             "LiveView",
             "compose",

@@ -35,8 +35,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hubbub_aggregator.web.documents import csv_name, etag, to_csv, to_json
 from hubbub_aggregator.web.events import (
     HEARTBEAT_S,
-    MAX_CLIENT_STREAMS,
-    MAX_STREAMS,
     POLL_S,
     Events,
 )
@@ -54,6 +52,7 @@ from hubbub_aggregator.web.responses import (
     rendered,
 )
 from hubbub_aggregator.web.snapshot_cache import SnapshotCache
+from hubbub_aggregator.web.stream_caps import MAX_CLIENT_STREAMS, MAX_STREAMS
 from hubbub_aggregator.web.view import View
 
 _HEADERS = {

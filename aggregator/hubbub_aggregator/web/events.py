@@ -21,11 +21,6 @@ HEARTBEAT_S = 15.0
 """A stream silent this long sends a beat: proxies commonly drop connections after 30 to 60 idle seconds."""
 RETRY_MS = 1500
 """The time that a browser waits before it reconnects a broken stream."""
-MAX_STREAMS = 256
-"""Streams open at once. Each costs a connection and a poll; further pages are told to poll instead."""
-MAX_CLIENT_STREAMS = 32
-"""Streams of one client, an eighth of all: enough for a room full of pages behind one address. Behind a
-reverse proxy all pages are one client; those past the bound poll."""
 _PIECE_BYTES = 64 * 2**10
 
 # Buffering proxies would hold events back; nginx reads the second header.

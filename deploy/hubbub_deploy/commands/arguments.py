@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hubbub_aggregator.web import StreamCaps
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -65,6 +66,30 @@ def add_skip(parser: argparse.ArgumentParser) -> None:
         metavar="PARTITION:OFFSET",
         help="pass over a record that cannot be applied, for good; may be repeated",
     )
+
+
+def add_streams(parser: argparse.ArgumentParser) -> None:
+    """Add the caps on streams of changes to a command that serves the page."""
+    usual = StreamCaps()
+    parser.add_argument(
+        "--streams",
+        type=positive,
+        default=usual.total,
+        metavar="N",
+        help="pages with a stream of changes at once; the others poll (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--client-streams",
+        type=positive,
+        default=usual.client,
+        metavar="N",
+        help="of them from one address; behind a proxy all pages are one (default: %(default)s)",
+    )
+
+
+def stream_caps(options: argparse.Namespace) -> StreamCaps:
+    """Return the caps that the options of `add_streams` give."""
+    return StreamCaps(options.streams, options.client_streams)
 
 
 def add_read_token(parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,10 @@ from hubbub_deploy.commands.arguments import (
     add_address,
     add_read_token,
     add_settings,
+    add_streams,
     load_settings,
     read_token,
+    stream_caps,
 )
 
 DASHBOARD_PORT = 8781
@@ -24,6 +26,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     dashboard.add_argument("--data", type=Path, required=True, help="folder of the archive")
     fleet_options.add_to(dashboard)
     add_read_token(dashboard)
+    add_streams(dashboard)
     add_address(dashboard, DASHBOARD_PORT)
     dashboard.set_defaults(run=run)
 
@@ -37,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
         data_dir=options.data,
         fleet=fleet_options.fleet_statement(options),
         read_token=read_token(options),
+        streams=stream_caps(options),
         host=options.host,
         port=options.port,
     )

@@ -6,7 +6,16 @@ import argparse
 from pathlib import Path
 
 from hubbub_deploy import fleet_options
-from hubbub_deploy.commands.arguments import add_read_token, add_skip, port, positive, read_token, seconds
+from hubbub_deploy.commands.arguments import (
+    add_read_token,
+    add_skip,
+    add_streams,
+    port,
+    positive,
+    read_token,
+    seconds,
+    stream_caps,
+)
 from hubbub_deploy.errors import DeployError
 
 DEFAULT_PORT = 8780
@@ -20,6 +29,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     node.add_argument("--data", type=Path, required=True, help="folder of the log, the store and the archive")
     fleet_options.add_to(node)
     add_read_token(node)
+    add_streams(node)
     node.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     node.add_argument("--port", type=port, default=DEFAULT_PORT, help="default: %(default)s; 0 for any")
     node.add_argument("--partitions", type=positive, default=4, help="of a new log (default: %(default)s)")
@@ -62,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
             grace_s=options.grace,
             skip=options.skip,
             read_token=read_token(options),
+            streams=stream_caps(options),
             dead_letter_payload=options.dead_letter_payload,
         )
     )

@@ -3,7 +3,8 @@
 // States: connecting, live, reconnecting (the stream broke moments ago), polling (no stream, but answers), lost.
 
 const SILENCE_MS = 40_000; // the server beats every 15 s: two missed beats and some
-const POLL_MS = 5_000;
+const POLL_MS = 1_200; // with its jitter, a page that polls is at most 1.5 s and a request behind
+const STREAM_MS = 5_000; // until a stream is tried again while polls are answered; twice as long each time
 const PATIENCE_MS = 2_000; // a stream that comes back within this time was never gone
 const MOST_WAIT_MS = 30_000;
 
@@ -74,12 +75,13 @@ export class Connection {
       return;
     }
     this.failures += 1;
+    this.streamAt = performance.now() + Math.min(MOST_WAIT_MS, STREAM_MS * 2 ** Math.min(this.failures - 1, 5));
     this.source?.close();
     clearTimeout(this.silence);
     this.#poll();
   }
 
-  // One look by plain request; the stream is tried again after it, at growing and jittered distances.
+  // One look by plain request, and the next one after it; the stream is tried again at growing and jittered distances.
   async #poll() {
     clearTimeout(this.timer);
     const { source } = this;
@@ -100,7 +102,8 @@ export class Connection {
     }
     const wait = Math.min(MOST_WAIT_MS, this.state === "polling" ? POLL_MS : 1000 * 2 ** Math.min(this.failures - 1, 5));
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.#open(), wait * (0.75 + Math.random() / 2));
+    const polls = this.state === "polling" && performance.now() < this.streamAt;
+    this.timer = setTimeout(() => (polls ? this.#poll() : this.#open()), wait * (0.75 + Math.random() / 2));
   }
 
   #rest() {
