@@ -70,7 +70,7 @@ def serve(pipe: Connection, streams: int, changes: int) -> None:
 
 
 class Watchers:
-    """Pages in one event loop, and what they saw."""
+    """A crowd of pages in one event loop, and what they saw."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -97,7 +97,7 @@ class Watchers:
             if streamed is not streams or not sights:
                 continue
             last = max(number for _, number in sights)
-            # What came before the first document is unknown, and what the end cut off, too.
+            # Changes before the first document, or cut off by the end, have no known delay.
             for number in (n for n in made if sights[0][1] <= n <= last):
                 found.append(min(at for at, held in sights if held >= number) - number)
         return found
