@@ -48,7 +48,7 @@ RUNS = {
     "device-year": Run("bench/device_year.py", "a year of one device: time, ledger size, restarts"),
     "faults": Run("bench/faults.py", "sixteen faults of six parts, and what a user saw", markdown=True),
     "filters": Run("bench/filters.py", "a step of the filter beside OpenDP's and dp_accounting's"),
-    "floor": Run("bench/floor.py", "the designer's pick beside the least error of any mechanism", markdown=True),
+    "floor": Run("bench/floor.py", "the pick beside the least error of any mechanism", markdown=True),
     "hostile": Run("bench/hostile_connections.py", "honest senders beside 10,000 hostile connections"),
     "hostile-memory": Run("bench/hostile_memory.py", "memory of a node under endless trailers and the like"),
     "install": Run("bench/install.py", "the wheel with each extra: packages, sizes, a walk with node"),

@@ -1,10 +1,10 @@
 """The designer's pick beside the least error that any mechanism can have, for many shapes and epsilons.
 
-    .venv/bin/python bench/floor.py                     all shapes; an hour, most of it for 1,000 unequal values
+    .venv/bin/python bench/floor.py                     all shapes; an hour, most of it for 1000/3
     .venv/bin/python bench/floor.py 12/3 90/9 91/10     some of them: values/categories
 
-A cell is the pick's error over its floor, less one, in per cent; errors and floors count the missing input. It
-fails (exit status 1) where a pick is above 0.5 % (1 % where categories are unequal), or below its floor.
+A cell is the pick's error over its floor, less one, in per cent; errors and floors count the missing input.
+It fails (exit status 1) where a pick is above 0.5 % (1 % where categories are unequal), or below its floor.
 """
 
 from __future__ import annotations
