@@ -56,7 +56,8 @@ class TreeEstimator:
     Args:
         channel: The channel whose reports were counted.
         category_of: Category 0..m-1 of every input, shape (K,), each used at least once. None: the
-            channel's coarsest level. Otherwise one of the channel's levels, or a grouping of the coarsest.
+            channel's coarsest level; of a tree of ranges its last input, missing, and all others. Otherwise
+            one of the channel's levels, or a grouping of the coarsest.
         points: The number that each input stands for, shape (K,), finite except nan at `missing`; None for
             a survey without numbers.
         missing: The input that means "no value", left out of the mean; None when there is none.
@@ -78,9 +79,9 @@ class TreeEstimator:
     ) -> None:
         self.channel = channel
         levels = channel.levels
-        self.category_of = (
-            levels[0].labels if category_of is None else checked_categories(category_of, channel.inputs)
-        )
+        if category_of is None:
+            category_of = _own_categories(channel)
+        self.category_of = checked_categories(category_of, channel.inputs)
         same = [np.array_equal(level.labels, self.category_of) for level in levels]
         self._above = 0
         known = len(levels) > 1 and not any(same)
@@ -304,6 +305,13 @@ class TreeEstimator:
             _category_of=self.category_of,
             _covariance=lambda: np.full((values, values), np.nan),
         )
+
+
+def _own_categories(channel: Layered) -> NDArray[np.intp]:
+    """Return the categories that a channel is estimated with where nobody gives any."""
+    if getattr(channel, "shows_curve", False):
+        return np.append(np.zeros(channel.inputs - 1, dtype=np.intp), 1)
+    return channel.levels[0].labels
 
 
 def _is_coarser(groups: NDArray[np.intp], labels: NDArray[np.intp]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
@@ -12,9 +13,10 @@ from mechanism_contract import Case, MechanismContract, built
 from set_contract import SetCase, SetContract, bits_of, tree_law
 
 from hubbub.design import Objective, Workload, compare
+from hubbub.design.leverage import gain
 from hubbub.errors import ParameterError
 from hubbub.estimation import estimator_for
-from hubbub.mechanisms import levels, subset_selection
+from hubbub.mechanisms import levels, subset_selection, with_dummy_reports
 from hubbub.mechanisms.levels import SetLevels
 from hubbub.mechanisms.levels.hierarchy import Hierarchy
 from hubbub.mechanisms.tree import TreeChannel, best_shares, cells_of, tree
@@ -319,3 +321,45 @@ def test_auto_takes_a_tree_for_cumulative_shares_and_says_how_to_ask_for_it(quan
     whole = prefix_errors(first.channel, points)
     kept = whole if quantity == "cdf" else whole[1:15]  # from 2 of 17, an eighth, to 15 of 17
     assert first.cost == pytest.approx(kept.mean(), rel=1e-6)
+
+
+@pytest.mark.parametrize("points", [6, 7])
+def test_participation_mixes_every_level_with_an_even_draw_of_its_sets(points):
+    """M' = p M + (1 - p) C as fractions, C the even law of a level's sets; p is met from below."""
+    plain, share = tree(points, epsilon=1.0), Fraction(3, 10)
+    mixed = with_dummy_reports(plain, participation=share)
+    assert isinstance(mixed, TreeChannel)
+    assert mixed.epsilon < plain.epsilon
+    met = {}
+    for x in range(points + 1):
+        ours, theirs = tree_law(mixed, x), tree_law(plain, x)
+        assert ours.keys() == theirs.keys()
+        for symbol, probability in ours.items():
+            level = symbol[0]
+            sets = math.comb(plain.cells[level] + 1, plain.oracles[level].size)
+            even = Fraction(plain.shares[level], 2**32) / sets
+            if theirs[symbol] != even:
+                met.setdefault(level, set()).add((probability - even) / (theirs[symbol] - even))
+    assert met.keys() == set(range(len(plain.cells)))
+    for ratios in met.values():
+        (ratio,) = ratios
+        assert share - Fraction(1, 10**6) < ratio <= share
+
+
+def test_gain_of_forged_reports_is_that_of_the_survey_s_own_estimator():
+    """Without categories given, a tree is estimated as a survey has it: fitted to the known total."""
+    channel = tree(9, epsilon=1.0)
+    alone, asked = estimator_for(channel), estimator_for(channel, category_of=np.repeat([0, 1], [9, 1]))
+    assert alone.tree.total == asked.tree.total == "known"
+    assert alone.category_of.tolist() == asked.category_of.tolist()
+    unit = np.zeros(10)
+    unit[[2, 3, 4]] = 1.0
+    found = -math.inf
+    for level, h in zip(asked.tree.levels, asked.tree.coefficients(unit), strict=True):
+        if level.share > 0:
+            held, other = float(level.support.p), float(level.support.q)
+            mean = sum(h[level.labels[x]] for x in range(10)) / 10
+            for members in combinations(range(level.bins), level.support.size):
+                score = sum((h[c] * ((c in members) - other)) for c in range(level.bins)) / (held - other)
+                found = max(found, (score - mean) / float(level.share))
+    assert gain(channel, [2, 3, 4]) == pytest.approx(found + 0.3)
