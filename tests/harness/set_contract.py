@@ -315,6 +315,7 @@ class SetContract:
         every = [n.to_bytes(width, "little") for n in range(min(256**width, 2**16))]
         known = channel.contains(np.frombuffer(b"".join(every), dtype=np.uint8).reshape(-1, width))
         assert [s for s, sent in zip(every, known, strict=True) if sent] == [s for s in every if s in laws[0]]
+        assert [s for s in every if channel.admits(s)] == [s for s in every if s in laws[0]]
         strangers = [symbol for symbol, sent in zip(every, known, strict=True) if not sent]
         for symbol in strangers[:20]:
             for read in (channel.column, channel.log_likelihood):

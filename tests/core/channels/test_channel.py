@@ -10,11 +10,19 @@ from mechanism_contract import Case, MechanismContract
 
 from hubbub.channels.channel import MAX_INPUTS
 from hubbub.channels.finite import DenseChannel
+from hubbub.channels.spec import spec_int, spec_ints
 from hubbub.errors import ParameterError, WireError
 from hubbub.mechanisms import GRR, grr
 from hubbub.mechanisms.registry import channel_from_spec
 from hubbub.numeric.exact import exp_below
 from hubbub.testing import seeded
+
+
+@pytest.mark.parametrize("entry", [0, -1, 2**63, True, 1.0, "1", None])
+def test_an_integer_of_a_description_is_from_one_to_below_two_to_the_63(entry):
+    for spec in ({"k": entry}, {"k": [1, entry]}):
+        with pytest.raises(WireError, match=r"a channel's k must be"):
+            (spec_ints if isinstance(spec["k"], list) else spec_int)(spec, "k")
 
 
 def triangle(inputs, outputs, total):

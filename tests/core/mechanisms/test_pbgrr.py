@@ -121,8 +121,15 @@ def test_unequal_sizes_follow_the_column_scaled_formula():
     np.testing.assert_allclose((channel.u / channel.total)[1:], b * scales[1:], rtol=1e-6)
 
 
-def test_every_draw_of_a_small_channel_selects_by_the_row():
-    channel = PBGRR([2, 1, 3], t=[9, 11, 7], u=[3, 1, 3], o=[1, 1, 1])
+@pytest.mark.parametrize(
+    "channel",
+    [
+        PBGRR([2, 1, 3], t=[9, 11, 7], u=[3, 1, 3], o=[1, 1, 1]),
+        PBGRR([2, 1, 3], t=[9, 9, 5], u=[3, 1, 3], o=[2, 1, 1]),
+    ],
+    ids=["one weight far away", "two weights far away"],
+)
+def test_every_draw_of_a_small_channel_selects_by_the_row(channel):
     for x in range(6):
         chosen = [channel.select(x, r) for r in range(channel.total)]
         assert np.bincount(chosen, minlength=6).tolist() == channel.row(x).tolist()

@@ -11,7 +11,7 @@ from hubbub.errors import ParameterError
 from hubbub.filter import BayesianFilter
 from hubbub.mechanisms import SetLevels, SubsetSelection, Unary, grr, levels, subset_selection, unary
 from hubbub.mechanisms.levels.hierarchy import Hierarchy
-from hubbub.testing import seeded
+from hubbub.testing import RecordedSource, seeded
 
 
 def unlike_levels():
@@ -109,6 +109,43 @@ class TestSetLevels(SetContract):
             "e538d7dae244aa3649221b2c570049f4adaee8a3813776a290212f4c8c76450a",
         ),
     }
+
+
+def test_unary_bits_are_set_by_exactly_so_many_values_of_their_coin():
+    channel = unary(3, epsilon=1.0)
+    coins = np.array(
+        [channel.q_draws - 1, channel.q_draws, channel.p_draws - 1, channel.p_draws], dtype=np.uint32
+    )
+    out = np.zeros((4, 3), dtype=np.bool_)
+    channel.fill(np.ones(4, dtype=np.intp), np.repeat(coins[:, None], 3, axis=1), out)
+    assert out[:, 0].tolist() == out[:, 2].tolist() == [True, False, False, False]
+    assert out[:, 1].tolist() == [True, True, True, False]
+
+
+def test_a_level_is_picked_by_exactly_its_share_of_words():
+    channel = unlike_levels()
+    picks = np.array([2**30 - 1, 2**30, 2**31 - 1, 2**31, 2**32 - 1], dtype=np.uint32)
+    attempts = np.zeros((5, channel.words), dtype=np.uint32)
+    attempts[:, 0] = picks
+    out = np.zeros((5, channel.bins), dtype=np.bool_)
+    channel.fill(np.zeros(5, dtype=np.intp), attempts, out)
+    assert out[:, :3].argmax(axis=1).tolist() == [0, 1, 1, 2, 2]
+    assert (out[:, :3].sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("channel", [subset_selection(7, epsilon=1.0, size=3), unlike_levels()], ids=repr)
+def test_a_word_at_its_limit_drops_the_attempt_and_the_one_below_does_not(channel):
+    limits = channel.limits.tolist()
+    place = next(i for i, limit in enumerate(limits) if limit < 2**32)
+    kept = [0] * channel.words
+    kept[place] = limits[place] - 1
+    dropped = list(kept)
+    dropped[place] = limits[place]
+    both = b"".join(word.to_bytes(4, "little") for word in dropped + kept)
+    alone = b"".join(word.to_bytes(4, "little") for word in kept)
+    for values in (0, [0]):
+        first = channel.perturb(values, source=RecordedSource(both))
+        assert np.array_equal(first, channel.perturb(values, source=RecordedSource(alone)))
 
 
 @pytest.mark.parametrize(("inputs", "epsilon"), [(100, 1.0), (91, 2.0), (1000, 0.5), (12, 3.0)])

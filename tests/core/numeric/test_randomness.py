@@ -41,6 +41,19 @@ def test_words_at_the_limit_are_dropped_and_the_one_before_is_kept(total):
     assert drawn.tolist() == [total - 1, 0]
 
 
+@pytest.mark.parametrize("total", [total for total in TOTALS if UniformInteger(total).limit % 2**32])
+def test_the_system_s_words_are_dropped_from_the_limit_on_and_joined_low_half_first(total, monkeypatch):
+    """The law of `one` for real reports: the pool holds the limit, which is dropped, then two kept words."""
+    law = UniformInteger(total)
+    kept = [law.limit - 1, (law.limit - 1) // 3]
+    halves = [
+        word >> 32 * half & 0xFFFFFFFF for word in (law.limit, *kept) for half in range(law.word_bytes // 4)
+    ]
+    monkeypatch.setattr(SYSTEM, "_pool", halves[::-1])  # words leave from the end
+    assert [law.one(), law.one()] == [word % total for word in kept]
+    assert SYSTEM._pool == []
+
+
 def test_word_below_the_limit_is_reduced():
     assert below(91, words(91 * 1000 + 17)) == 17
     assert below_many(91, 2, words(91 * 1000 + 17, 4)).tolist() == [17, 4]
