@@ -54,6 +54,7 @@ RUNS = {
     "install": Run("bench/install.py", "the wheel with each extra: packages, sizes, a walk with node"),
     "kafka": Run("bench/kafka.py", "counting from a broker into Redis beside the parts alone"),
     "lifetime": Run("bench/papers/lifetime.py", "how many surveys a lifetime budget holds", markdown=True),
+    "looseness": Run("bench/papers/looseness.py", "bounds of several logistic answers beside losses found"),
     "mechanisms": Run("bench/mechanisms.py", "exact squared errors of mechanisms for labels", markdown=True),
     "memory": Run("bench/memory.py", "the memory of an aggregator over 120 rounds"),
     "numeric": Run("bench/papers/numeric.py", "the variance of a number's mean, by mechanism", markdown=True),

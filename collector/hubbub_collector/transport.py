@@ -13,8 +13,8 @@ class CoalescingTransport:
     """A transport that sends at once what is written to it in one turn of the event loop.
 
     uvicorn writes the head of an answer, then its body. As two system calls, and two packets, they cost some
-    2 to 6 % of a gateway's time (docs/evaluation.md has the figures). Large parts are not joined: they would be
-    copied for every reader.
+    2 to 6 % of a gateway's time (docs/evaluation.md has the figures). Large parts are not joined: they would
+    be copied for every reader.
 
     Args:
         transport: The connection; all but writing and closing is left to it.

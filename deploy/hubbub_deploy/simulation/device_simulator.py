@@ -21,6 +21,7 @@ from hubbub.numeric import SYSTEM, Source
 from hubbub.survey import Attribute, Survey
 from hubbub_client import AttributeRefused
 from hubbub_client.agent import (
+    MAX_LEDGER_BYTES,
     MAX_LEDGER_SLOTS,
     MAX_SLOTS,
     EncodedValues,
@@ -133,7 +134,8 @@ class DeviceSimulator:
         self._pinned: set[str] = set()
         self._enrolled: dict[bytes, _Enrolled] = {}
         self._outbox: list[Column] = []
-        self._slots = np.zeros(devices, dtype=np.int64)
+        # Of each device's surveys: answers that cost budget, and canonical bytes.
+        self._slots, self._bytes = np.zeros(devices, dtype=np.int64), np.zeros(devices, dtype=np.int64)
 
     @property
     def loss(self) -> NDArray[np.float64]:
@@ -197,6 +199,7 @@ class DeviceSimulator:
         last_closed = last_closed_round(survey, now_s)
         asked = scheduled_answers(survey, last_closed)
         asking = self._slots + len(asked) <= MAX_LEDGER_SLOTS
+        asking &= self._bytes + len(survey.canonical) <= MAX_LEDGER_BYTES
         if len(asked) > MAX_SLOTS or not asking.any():
             return SimulatedEnrolment(accepted, "too_large")
         if asked[0] != MEMOISED:
@@ -206,6 +209,7 @@ class DeviceSimulator:
         queries = [scheduled_query(survey, slot, pin_version=0) for slot in asked]
         accepted = self._accounts.reserve_all(queries, asking)
         self._slots[accepted] += len(asked)
+        self._bytes[accepted] += len(survey.canonical)
         members = np.flatnonzero(accepted)
         self._enrolled[survey.digest] = _Enrolled(survey, members, last_closed)
         return SimulatedEnrolment(accepted, None if accepted.all() else "over_budget")

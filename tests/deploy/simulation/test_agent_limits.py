@@ -19,6 +19,7 @@ from hubbub.survey.survey import Survey
 from hubbub_client import Agent, ClientError, Policy
 from hubbub_client.agent.rounds import rounds_fit
 from hubbub_client.surveys.schedule import scheduled_answers, scheduled_query
+from hubbub_deploy.simulation import device_simulator
 from hubbub_deploy.simulation.device_simulator import DeviceSimulator
 
 
@@ -154,3 +155,20 @@ def test_a_fleet_refuses_as_its_agents_do() -> None:
     for version in range(2, 7):
         assert fleet.enrol(many(10_000, version=version), now_s=START_S + 10.0).accepted.all()
     assert fleet.enrol(many(1, version=7), now_s=START_S + 10.0).reason == "too_large"
+
+
+@pytest.mark.parametrize("room", [0, -1])
+def test_a_fleet_takes_surveys_of_as_many_bytes_as_its_agents_do(
+    open_agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    first, second = many(3), many(4, version=2)
+    limit = len(first.canonical) + len(second.canonical) + room
+    monkeypatch.setattr(device_simulator, "MAX_LEDGER_BYTES", limit, raising=False)
+    fleet = DeviceSimulator(3, budget=10.0)
+    fleet.register(HEALTH)
+    agent = open_agent(budget=10.0, policy=Policy(require_opt_in="no", max_ledger_bytes=limit))
+    for survey in (first, first, second):
+        told, decided = agent.enrol(survey), fleet.enrol(survey, now_s=START_S + 10.0)
+        assert decided.reason == told.reason
+        assert decided.accepted.tolist() == [told.accepted] * 3
+    assert told.reason == (None if room == 0 else "too_large")
