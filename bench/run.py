@@ -200,8 +200,14 @@ SECTIONS: dict[str, Callable[[], None]] = {
 def main() -> int:
     """Run the sections named on the command line, or all."""
     chosen = sys.argv[1:] or list(SECTIONS)
+    if {"-h", "--help"} & set(chosen):
+        print(__doc__)
+        return 0
     if strange := [name for name in chosen if name not in SECTIONS]:
-        print(f"{Path(__file__).name}: sections are {', '.join(SECTIONS)}, got {strange}", file=sys.stderr)
+        print(
+            f"{Path(__file__).name}: sections are {', '.join(SECTIONS)}, got {', '.join(strange)}",
+            file=sys.stderr,
+        )
         return 2
     print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}, NumPy {np.__version__}, one process")
     for name in chosen:

@@ -13,6 +13,7 @@ Messages name the subject, the rule and the value; never a person's true value.
 from __future__ import annotations
 
 import reprlib
+from datetime import date, time
 from typing import Literal, TypeAlias
 
 ListFault: TypeAlias = Literal["unsigned", "unreadable", "wrong_signature"]
@@ -31,6 +32,19 @@ class _Excerpt(reprlib.Repr):
         Python refuses to write millions of them out, and nobody would read them.
         """
         return repr(x) if x.bit_length() <= 128 else f"an integer of {x.bit_length()} bits"
+
+    def repr1(self, x: object, level: int) -> str:
+        """Return what a survey file would have: a truth value, a date or a table as TOML writes it."""
+        if isinstance(x, bool):
+            return str(x).lower()
+        if isinstance(x, date | time):
+            return x.isoformat()
+        return super().repr1(x, level)
+
+    def repr_dict(self, x: dict[object, object], level: int) -> str:
+        """Return a table in braces, its first keys alone."""
+        pairs = [f"{key!s:.80} = {self.repr1(x[key], level - 1)}" for key in list(x)[: self.maxdict]]
+        return "{" + ", ".join([*pairs, *(["..."] if len(x) > len(pairs) else [])]) + "}"
 
 
 class HubbubError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -35,7 +36,7 @@ WRONG = {
     "epsilon inf": (changed(LABELS, "epsilon = 1.0", "epsilon = inf"), "epsilon", "number", "inf"),
     "epsilon too large": (changed(LABELS, "epsilon = 1.0", "epsilon = 41"), "epsilon", "to 40", "41"),
     "epsilon text": (changed(LABELS, "epsilon = 1.0", 'epsilon = "1"'), "epsilon", "number", "'1'"),
-    "epsilon bool": (changed(LABELS, "epsilon = 1.0", "epsilon = true"), "epsilon", "number", "True"),
+    "epsilon bool": (changed(LABELS, "epsilon = 1.0", "epsilon = true"), "epsilon", "number", "true"),
     "epsilon of many digits": (
         changed(LABELS, "epsilon = 1.0", f"epsilon = 1{'0' * 400}"),
         "epsilon",
@@ -86,7 +87,7 @@ WRONG = {
         "integers",
         "'0'",
     ),
-    "category with bool": (changed(VISITS, "[0]", "[false]"), "category[0].values", "integers", "False"),
+    "category with bool": (changed(VISITS, "[0]", "[false]"), "category[0].values", "integers", "false"),
     "gap": (changed(VISITS, "[3, 20]", "[4, 20]"), "category", "cover", "3"),
     "range turned round": (changed(VISITS, "[1, 2]", "[2, 1]"), "category[1].range", "lowest", "[2, 1]"),
     "range of three": (changed(VISITS, "[1, 2]", "[1, 2, 3]"), "category[1].range", "lowest", "[1, 2, 3]"),
@@ -191,7 +192,7 @@ WRONG = {
         changed(VISITS, "00:00:00Z", "00:00:00"),
         "schedule.start",
         "offset",
-        "datetime",
+        "2026-01-01T00:00:00",
     ),
     "start of a fraction": (changed(VISITS, "00:00:00Z", "00:00:00.5Z"), "schedule.start", "whole", "500000"),
     "start before 1970": (changed(VISITS, "2026-", "1969-"), "schedule.start", "from 0", "-"),
@@ -351,7 +352,7 @@ WRONG = {
         changed(LABELS, 'name = "grr"', 'name = "boosted"\npoints = 4'),
         "attribute.type",
         "number",
-        "LabelDomain",
+        "'label'",
     ),
     "boosted categories": (
         DISEASES + '[[category]]\nname = "a"\nvalues = [1]',
@@ -495,3 +496,25 @@ def test_dots_in_names_and_comments_are_no_keys() -> None:
     dots = "1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16 ... and a sentence. Another one. " * 20
     survey = Survey.parse(f"# {dots}\n" + surveys.VISITS)
     assert survey == Survey.parse(surveys.VISITS)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("2026-01-01T00:00:00Z", "got 2026-01-01T00:00:00+00:00"),
+        ("2026-01-01", "got 2026-01-01"),
+        ("10:00:00", "got 10:00:00"),
+        ("true", "got true"),
+        ("{ a = 1, b = [true] }", "got {a = 1, b = [true]}"),
+    ],
+)
+def test_a_value_is_quoted_as_a_survey_file_writes_it(value: str, said: str) -> None:
+    with pytest.raises(SurveyError) as refused:
+        Survey.parse(re.sub(r"^epsilon = .*$", f"epsilon = {value}", VISITS, flags=re.MULTILINE))
+    assert str(refused.value).endswith(said)
+
+
+def test_a_type_is_called_by_its_name_in_the_file() -> None:
+    text = re.sub(r'^name = "pbgrr"\n.*$', 'name = "square_wave"\npoints = 5', VISITS, flags=re.MULTILINE)
+    with pytest.raises(SurveyError, match=r"attribute.type: must be number for square_wave, got 'integer'"):
+        Survey.parse(text)

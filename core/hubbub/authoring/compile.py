@@ -101,9 +101,7 @@ def _single(
         return _grid(rules, attribute.domain, asked.categories, mechanism, epsilon), choice
     entry = mechanisms()[mechanism.name]
     if "labels" not in entry.takes:
-        rules.refuse(
-            "attribute.type", f"must be number for {mechanism.name}", type(attribute.domain).__name__
-        )
+        rules.refuse("attribute.type", f"must be number for {mechanism.name}", attribute.to_spec()[2])
     return discrete_plan(rules, asked, mechanism, entry, epsilon=epsilon, devices=devices), choice
 
 

@@ -31,7 +31,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     design.add_argument("--within", type=float, help="for hit: how near a report must be to its value")
     design.add_argument("--plot", type=Path, help="draw the trade-offs here (.png, .svg, .pdf, .html)")
     design.add_argument(
-        "--write", type=Path, help="write the survey with the best mechanism in place of its own here"
+        "--write",
+        type=Path,
+        help="write the survey with the best mechanism in place of its own here; never over a file",
     )
     design.add_argument(
         "--epsilon", type=plan.numbers, metavar="0.5,1,2", help="show the accuracy at these epsilons instead"

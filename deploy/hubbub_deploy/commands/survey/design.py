@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.commands.survey.given_up import given_up, warnings
 from hubbub_deploy.commands.survey.plan import PlanTable
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import create
 
 TIE: Final = 2e-3
 """Costs this near count as equal: nobody should change a survey for them."""
@@ -310,10 +312,10 @@ def run(settings: DesignSettings) -> int:
         draw(design, settings.plot)
     if settings.write is not None:
         text = design.resolved(settings.file.read_text(encoding="utf-8"))
-        try:
-            settings.write.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise DeployError(f"{settings.write}: cannot be written: {error.strerror}") from None
+        create(settings.write, text.encode(), mode=0o666)
+        chosen = tomllib.loads(text)["mechanism"]
+        keys = ", ".join(f"{key} = {json.dumps(value)}" for key, value in chosen.items())
+        print(f"wrote {settings.write} with [mechanism] {keys}", file=sys.stderr)
     if settings.output == "json":
         print(json.dumps(design.as_json(), ensure_ascii=False, allow_nan=False))
         return 0

@@ -213,3 +213,14 @@ def test_what_cannot_be_signed_is_refused_in_a_sentence(files: Path, capsys, arg
     given = ["--key", "survey.key", "--out", "list.bin", "labels.toml"]
     assert said in fails(capsys, "sign", *given, *arguments)
     assert not (files / "list.bin").exists()
+
+
+def test_a_design_is_written_to_a_new_file_alone_and_says_what_it_chose(files: Path, capsys) -> None:
+    run(capsys, *NEW, "new.toml", "--labels", "a,b,c")
+    assert main(["survey", "design", "new.toml", "--write", "out.toml"]) == 0
+    said = capsys.readouterr().err
+    chosen = Survey.load("new.toml").choice.mechanism
+    assert said.startswith(f'wrote out.toml with [mechanism] name = "{chosen}"')
+    before = (files / "new.toml").read_bytes()
+    assert "not overwritten" in fails(capsys, "design", "new.toml", "--write", "new.toml")
+    assert (files / "new.toml").read_bytes() == before
