@@ -162,7 +162,7 @@ def parse(text: str, file: str) -> Declared:
     )
     channel = with_participation(rules, channel, mechanism_table.get(COVER_KEY, 1))
     if cohort is None:
-        terms["minimum_cohort"] = least_cohort(form.estimator(channel))
+        terms["minimum_cohort"] = least_cohort(form.estimator(channel), inputs=channel.inputs)
     return cast(
         Declared,
         {**terms, "form": form, "epsilon": epsilon, "channel": channel, "choice": choice},

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
-    from hubbub.design.cohort import Cohort, cohort, least_cohort
+    from hubbub.design.cohort import Cohort, cohort_widths, least_cohort
     from hubbub.design.comparison import (
         Candidate,
         answered,
@@ -52,7 +52,7 @@ __all__ = [
     "boost_curve",
     "category_confidence",
     "choose",
-    "cohort",
+    "cohort_widths",
     "compare",
     "expected_error",
     "frontier",
@@ -72,7 +72,7 @@ attach(
     {
         "hubbub.design.cohort": (
             "Cohort",
-            "cohort",
+            "cohort_widths",
             "least_cohort",
         ),
         "hubbub.design.comparison": (

@@ -26,10 +26,10 @@ LEAST: Final = 50
 """The fewest devices at which intervals of all mechanisms were measured."""
 
 SILENT: Final = 1e-6
-"""How often at most a level may get no report in a round of the least cohort."""
+"""A level may get no report in a round of the least cohort with this probability at most."""
 
 MISSED: Final = 0.06
-"""How often at most a cell's 95 % interval may miss the truth."""
+"""A cell's 95 % interval may miss the truth with this probability at most."""
 
 MOST: Final = 10**6
 """The search ends here: a survey whose intervals do not hold at a million devices has none."""
@@ -56,31 +56,33 @@ class Cohort:
     mean: float | None
 
 
-def least_cohort(estimator: AnyEstimator) -> int:
+def least_cohort(estimator: AnyEstimator, *, inputs: int) -> int:
     """Return the fewest devices of a round at which the intervals hold.
 
     Args:
         estimator: A survey's.
+        inputs: K of its channel.
 
     Raises:
         ParameterError: If they do not hold at MOST devices.
     """
     devices = max(LEAST, _heard(estimator))
-    while not _holds(estimator, devices):
+    while not _holds(estimator, devices, inputs):
         devices *= 2
         if devices > MOST:
             raise ParameterError(f"a survey's intervals must hold at {MOST} devices, got one whose do not")
     return devices
 
 
-def cohort(estimator: AnyEstimator, devices: int) -> Cohort:
+def cohort_widths(estimator: AnyEstimator, devices: int, *, inputs: int) -> Cohort:
     """Return how wide the intervals of so many devices are, where all inputs are equally common.
 
     Args:
         estimator: A survey's.
         devices: How many, >= 1.
+        inputs: K of its channel.
     """
-    spans = _expected(estimator, devices).intervals()
+    spans = _expected(estimator, devices, inputs).intervals()
     mean = None
     if spans.mean_low is not None and spans.mean_high is not None:
         mean = spans.mean_high - spans.mean_low
@@ -93,8 +95,7 @@ def _width(spans: Intervals, kind: str) -> float | None:
     return float(known.mean()) if known.size else None
 
 
-def _expected(estimator: AnyEstimator, devices: int) -> Estimate:
-    inputs = estimator.channel.inputs
+def _expected(estimator: AnyEstimator, devices: int, inputs: int) -> Estimate:
     return estimator.expected_estimate(np.full(inputs, 1.0 / inputs), devices)
 
 
@@ -112,8 +113,8 @@ def _heard(estimator: AnyEstimator) -> int:
     return math.ceil(math.log(SILENT / len(shares)) / math.log1p(-min(shares)))
 
 
-def _holds(estimator: AnyEstimator, devices: int) -> bool:
-    laws = _expected(estimator, devices).laws
+def _holds(estimator: AnyEstimator, devices: int, inputs: int) -> bool:
+    laws = _expected(estimator, devices, inputs).laws
     if laws is None:
         return True
     return all(missed(devices, p, q, step) <= MISSED for p, q, step in sorted(_two_valued(laws)) if p > q)

@@ -88,11 +88,11 @@ def _check(options: argparse.Namespace) -> int:
 
 def _cohort(survey: Survey) -> dict[str, object]:
     """Return the minimum cohort, the least at which intervals hold, and how wide they are there."""
-    from hubbub.design import cohort, least_cohort  # noqa: PLC0415
+    from hubbub.design import cohort_widths, least_cohort  # noqa: PLC0415
 
     estimator = survey.estimator()
-    least = least_cohort(estimator)
-    found = cohort(estimator, least)
+    least = least_cohort(estimator, inputs=survey.channel.inputs)
+    found = cohort_widths(estimator, least, inputs=survey.channel.inputs)
     points = {"value": found.value, "category": found.category}
     widths = {name: f"{100 * width:.0f} points" for name, width in points.items() if width is not None}
     if found.mean is not None and math.isfinite(found.mean):
