@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
+    from hubbub_aggregator.release.comparison import IncomparableError, change, history
     from hubbub_aggregator.release.enrolment import FleetStatement
     from hubbub_aggregator.release.estimates import METHOD, METHODS, Method, no_estimates
     from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
@@ -29,6 +30,7 @@ __all__ = [
     "AgreedClock",
     "Document",
     "FleetStatement",
+    "IncomparableError",
     "Method",
     "PublicationGate",
     "Release",
@@ -36,7 +38,9 @@ __all__ = [
     "SteadyClock",
     "advance",
     "canonical_bytes",
+    "change",
     "due",
+    "history",
     "method_of",
     "no_estimates",
     "release",
@@ -48,6 +52,11 @@ __all__ = [
 attach(
     __name__,
     {
+        "hubbub_aggregator.release.comparison": (
+            "IncomparableError",
+            "change",
+            "history",
+        ),
         "hubbub_aggregator.release.enrolment": ("FleetStatement",),
         "hubbub_aggregator.release.estimates": (
             "METHOD",

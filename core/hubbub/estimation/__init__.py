@@ -5,6 +5,14 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
+    from hubbub.estimation.change import (
+        Difference,
+        Ends,
+        correlation,
+        difference,
+        effective_sample_size,
+        shared_devices,
+    )
     from hubbub.estimation.choice import AnyEstimator, estimator_for
     from hubbub.estimation.consistency import Consistent
     from hubbub.estimation.cumulative import MAX_CURVE, Cumulative, Quantile
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
     from hubbub.estimation.score import ScoreEstimator
     from hubbub.estimation.selection import selection_bound
     from hubbub.estimation.tree_estimator import TreeEstimator
+    from hubbub.estimation.trend import Trend, smoothed_trend
 
 __all__ = [
     "MAX_CURVE",
@@ -27,6 +36,8 @@ __all__ = [
     "CollapsedInverse",
     "Consistent",
     "Cumulative",
+    "Difference",
+    "Ends",
     "Estimate",
     "Estimator",
     "Intervals",
@@ -40,15 +51,33 @@ __all__ = [
     "Smoothed",
     "Solution",
     "TreeEstimator",
+    "Trend",
+    "correlation",
+    "difference",
+    "effective_sample_size",
     "estimator_for",
     "excess",
     "quotients",
     "selection_bound",
+    "shared_devices",
+    "smoothed_trend",
 ]
 
 attach(
     __name__,
     {
+        "hubbub.estimation.change": (
+            "Difference",
+            "Ends",
+            "correlation",
+            "difference",
+            "effective_sample_size",
+            "shared_devices",
+        ),
+        "hubbub.estimation.trend": (
+            "Trend",
+            "smoothed_trend",
+        ),
         "hubbub.estimation.choice": (
             "AnyEstimator",
             "estimator_for",

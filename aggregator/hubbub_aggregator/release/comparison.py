@@ -1,0 +1,175 @@
+"""The change between two rounds, and a survey's history: from releases alone, as JSON types.
+
+A release holds what both need, estimates with their intervals; so old releases can be compared too, in the
+intervals that they have. Nothing here looks at counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub.estimation import Ends, correlation, difference, shared_devices, smoothed_trend
+
+Document: TypeAlias = Mapping[str, Any]
+Kind: TypeAlias = Literal["static", "evolving"]
+
+_BANDS = (("low", "high"), ("simultaneous_low", "simultaneous_high"))
+
+
+class IncomparableError(ParameterError):
+    """Two rounds whose difference would mean nothing; the message says why."""
+
+
+def change(before: Document, after: Document, *, kind: Kind, asked: int | None = None) -> dict[str, Any]:
+    """Return the change from one round to another, of one survey or of two that ask the same.
+
+    Args:
+        before: A release, as `Release.document` or the archive gives it.
+        after: The later one.
+        kind: "static" where devices send their first answer of a survey again in every round of it.
+        asked: Devices that the survey was offered to; it says how many are in both rounds at least, which
+            narrows the change of memoised answers.
+
+    Returns:
+        "before", "after" (digest and round of each), "devices", "answers" ("fresh" or "memoised"), "shared",
+        "level", and "values", "categories" (cells with label, estimate, low, high, simultaneous_low and
+        simultaneous_high, and differs: the simultaneous interval leaves out 0) and "mean".
+
+    Raises:
+        IncomparableError: If a round is suppressed, or the two have other cells, units or levels.
+    """
+    _check(before, after)
+    same = before["survey"]["digest"] == after["survey"]["digest"]
+    answers: Literal["fresh", "memoised"] = "memoised" if same and kind == "static" else "fresh"
+    devices = before["devices"], after["devices"]
+    known = asked if asked is not None and asked >= max(devices) else None
+    shared = shared_devices(*devices, asked=known) if answers == "memoised" else 0
+    r = correlation(*devices, answers=answers, shared=shared)
+    return {
+        **{
+            name: {"digest": each["survey"]["digest"], "round": each["round"]}
+            for name, each in (("before", before), ("after", after))
+        },
+        "devices": list(devices),
+        "answers": answers,
+        "shared": shared,
+        "level": before["level"],
+        "values": _changes(before["values"], after["values"], r),
+        "categories": _changes(before["categories"], after["categories"], r),
+        "mean": _mean(before["mean"], after["mean"], r),
+    }
+
+
+def history(rounds: Sequence[Document], *, kind: Kind) -> dict[str, Any]:
+    """Return how the cells of one survey went over its rounds, each round with its own interval.
+
+    Args:
+        rounds: Releases of one survey; suppressed ones are left out.
+        kind: "static" where devices send their first answer again: their noise does not average out, so
+            such a history has no trend.
+
+    Returns:
+        "rounds" (numbers in order), "devices", "smoothed" (why the trend is a view, or why there is none),
+        and "values" and "categories": per cell label, estimate, low, high, and trend, lists over the rounds;
+        trend is None where there is none.
+
+    Raises:
+        IncomparableError: If the releases are of several surveys.
+    """
+    shown = sorted((each for each in rounds if not each["suppressed"]), key=lambda each: int(each["round"]))
+    if len({each["survey"]["digest"] for each in shown}) > 1:
+        raise IncomparableError("a history must be of one survey, got several")
+    why = "a smoothed view: biased where a share jumps, and not for tests; low and high are of the raw rounds"
+    if kind == "static":
+        why = "no trend: answers are memoised, so their noise is the same in every round"
+    return {
+        "rounds": [each["round"] for each in shown],
+        "devices": [each["devices"] for each in shown],
+        "smoothed": why,
+        **{
+            name: [_line(cells, kind) for cells in zip(*(each[name] for each in shown), strict=True)]
+            for name in ("values", "categories")
+        },
+    }
+
+
+def _check(before: Document, after: Document) -> None:
+    one, other = before["survey"], after["survey"]
+    for each in (before, after):
+        if each["suppressed"]:
+            raise IncomparableError(
+                f"rounds must be released with estimates to be compared, got round {each['round']} of "
+                f"{each['survey']['id']!r} with too few devices"
+            )
+    if (one["digest"], before["round"]) == (other["digest"], after["round"]):
+        raise IncomparableError(f"rounds must be two, got round {before['round']} twice")
+    if before["level"] != after["level"]:
+        raise IncomparableError(f"intervals must be of one level, got {before['level']} and {after['level']}")
+    for name in ("values", "categories"):
+        if _labels(before[name]) != _labels(after[name]):
+            raise IncomparableError(f"surveys must have the same {name}, got others in {other['id']!r}")
+    if (before["mean"] is None) != (after["mean"] is None) and not before["values"]:
+        raise IncomparableError(
+            f"surveys must both have a mean, got one in {one['id']!r} and {other['id']!r}"
+        )
+    if one["id"] != other["id"] and not before["values"]:
+        raise IncomparableError("scores of two surveys must be of one formula, got two surveys")
+
+
+def _labels(cells: Sequence[Document]) -> list[tuple[str, Any]]:
+    return [(cell["label"], cell.get("category")) for cell in cells]
+
+
+def _changes(before: Sequence[Document], after: Sequence[Document], r: float) -> list[dict[str, Any]]:
+    if not before:
+        return []
+    columns: dict[str, list[float | None]] = {}
+    differs = [False] * len(before)
+    for low, high in _BANDS:
+        if low not in before[0] or low not in after[0]:
+            continue
+        found = difference(*(_ends(cells, low, high) for cells in (before, after)), correlation=r)
+        numbers = {"estimate": found.estimate, low: found.low, high: found.high}
+        columns |= {name: _numbers(array) for name, array in numbers.items()}
+        differs = found.differs.tolist()
+    return [
+        {
+            "label": cell["label"],
+            **{name: column[i] for name, column in columns.items()},
+            "differs": differs[i],
+        }
+        for i, cell in enumerate(before)
+    ]
+
+
+def _mean(before: Document | None, after: Document | None, r: float) -> dict[str, Any] | None:
+    if before is None or after is None:
+        return None
+    found = difference(_ends([before], "low", "high"), _ends([after], "low", "high"), correlation=r)
+    numbers = {"estimate": found.estimate, "low": found.low, "high": found.high}
+    return {
+        **{name: _numbers(array)[0] for name, array in numbers.items()},
+        "differs": bool(found.differs[0]),
+    }
+
+
+def _ends(cells: Sequence[Document], low: str, high: str) -> Ends:
+    return Ends(*(np.array([cell[name] for cell in cells], np.float64) for name in ("estimate", low, high)))
+
+
+def _numbers(array: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]:
+    return [value if np.isfinite(value) else None for value in array.tolist()]
+
+
+def _line(cells: Sequence[Document], kind: Kind) -> dict[str, Any]:
+    """Return one cell over the rounds."""
+    columns = {name: [cell[name] for cell in cells] for name in ("estimate", "low", "high")}
+    errors = [cell["error"] for cell in cells]
+    trend = None
+    if kind == "evolving" and len(cells) > 1 and all(errors) and None not in columns["estimate"]:
+        trend = smoothed_trend(columns["estimate"], errors).level.tolist()
+    return {"label": cells[0]["label"], **columns, "trend": trend}
