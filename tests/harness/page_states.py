@@ -45,6 +45,9 @@ PLACES = {
     "categories": Place(on(VISITS, category="3 to 5"), ".back", says="a category opened into its values"),
     "cumulative": Place(on(AGE), ".profile .curve", says="a long number, cumulative first"),
     "raw": Place(on(AGE, show="raw"), ".profile .bars", says="the same number, raw"),
+    "at-once": Place(
+        on(AGE, show="simultaneous"), ".profile .bars", says="intervals that hold for all values at once"
+    ),
     "table": Place(on(HEALTH), ".values .bar", (".values .toggle",), "the values as a table"),
     "cross-table": Place(on(TABLE), ".categories .bar", says="several attributes, a margin each"),
     "score": Place(on(SCORE), ".facts .main", says="a score: a mean and no shares"),

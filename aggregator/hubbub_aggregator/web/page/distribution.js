@@ -3,10 +3,12 @@
 import { el, setText, show } from "./dom.js";
 import { isGrouped } from "./facts.js";
 import { ShareFigure } from "./figure.js";
-import { isKnown, plural } from "./format.js";
-import { FORMS, consistent, cumulative, formsOf } from "./forms.js";
+import { PERCENT, isKnown, plural } from "./format.js";
+import { FORMS, atOnce, consistent, cumulative, curve, formsOf } from "./forms.js";
 import { address } from "./route.js";
 import { firstEstimate } from "./states.js";
+
+const VALUED = { ...PERCENT, of: "% of those with a value" };
 
 export class Distribution {
   constructor() {
@@ -63,14 +65,14 @@ export class Distribution {
     const picked = kept && kept.some(Boolean) ? kept : null;
     show(this.back, Boolean(picked));
     this.back.href = address({ ...route, survey: survey.digest, category: undefined });
-    const seen = seenAs(form, round.values, round.consistent?.values);
-    const items = picked && seen.length === picked.length ? seen.filter((_, i) => picked[i]) : seen;
-    const curve = form === "cumulative" && !picked;
-    const rows = curve || form !== "cumulative" ? items : round.values.filter((_, i) => picked[i]);
-    this.values.update(rows, {
+    const isCurve = (form === "cumulative" || form === "curve") && !picked;
+    const seen = picked && (form === "cumulative" || form === "curve") ? round.values : seenAs(form, round);
+    const items = picked ? seen.filter((_, i) => picked[i]) : seen;
+    this.values.update(items, {
       mean: !picked && round.mean && isKnown(round.mean) ? round.mean : null,
-      words, form: curve ? "curve" : "bars",
-      title: picked ? `Values in ${chosen.label}` : curve ? "At or below each value" : undefined,
+      words, form: isCurve ? "curve" : "bars",
+      unit: form === "curve" && !picked ? VALUED : undefined,
+      title: picked ? `Values in ${chosen.label}` : isCurve ? "At or below each value" : undefined,
     });
   }
 
@@ -84,7 +86,7 @@ export class Distribution {
       }
       const first = round.categories.indexOf(rows[0]);
       const numbers = round.consistent?.categories?.slice(first, first + rows.length);
-      const seen = form === "consistent" ? consistent(rows, numbers) ?? rows : rows;
+      const seen = form === "consistent" ? consistent(rows, numbers) ?? rows : form === "simultaneous" ? atOnce(rows) : rows;
       this.groups[i].update(seen.map((row, k) => ({
         ...row,
         label: rows[k].short ?? row.label,
@@ -108,9 +110,11 @@ export class Distribution {
   }
 }
 
-function seenAs(form, values, numbers) {
-  if (form === "cumulative") return cumulative(values);
-  return form === "consistent" ? consistent(values, numbers) ?? values : values;
+function seenAs(form, round) {
+  if (form === "curve") return curve(round.cumulative);
+  if (form === "cumulative") return cumulative(round.values);
+  if (form === "simultaneous") return atOnce(round.values);
+  return form === "consistent" ? consistent(round.values, round.consistent?.values) ?? round.values : round.values;
 }
 
 // The categories as panels: one of all, or, of a cross table, one of each attribute's margin.

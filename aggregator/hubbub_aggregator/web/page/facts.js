@@ -13,6 +13,7 @@ export class Facts {
     this.devices.box.append(this.meter);
     this.privacy = this.#fact("Privacy, per report");
     this.mean = this.#fact("Mean");
+    this.median = this.#fact("Median");
     this.window = this.#fact("Round");
     this.answered = this.#fact("Answered");
   }
@@ -32,6 +33,7 @@ export class Facts {
     this.#drawPrivacy((round ?? survey).epsilon);
     this.#drawDevices(survey, round);
     this.#drawMean(round?.mean);
+    this.#drawQuartiles(round?.quantiles ?? []);
     this.#drawWindow(survey, round);
     this.#drawAnswered(round?.categories ?? []);
   }
@@ -61,6 +63,16 @@ export class Facts {
     setText(this.mean.more, `95 % interval ${quantity(mean).interval}`);
   }
 
+  #drawQuartiles(quantiles) {
+    const [lower, median, upper] = [0.25, 0.5, 0.75].map((at) => quantiles.find(({ share: each }) => each === at));
+    const known = Boolean(median) && median.estimate !== null;
+    show(this.median.box, known);
+    if (!known) return;
+    const said = ({ estimate, low, high }) => `${tidy(estimate)} (${tidy(low)} to ${tidy(high)})`;
+    setText(this.median.main, said(median));
+    setText(this.median.more, lower && upper ? `quartiles ${said(lower)}, ${said(upper)}; all three at once, 95 %` : "95 % interval");
+  }
+
   #drawWindow(survey, round) {
     const { schedule } = survey;
     show(this.window.box, Boolean(round || schedule));
@@ -85,6 +97,28 @@ export class Facts {
     setText(this.answered.main, share(answered).text);
     setText(this.answered.more, isKnown(missing) ? `missing ${share(missing).text}` : "");
   }
+}
+
+// A point of a survey's own grid, which needs no more digits than it has.
+function tidy(value) {
+  return value === null ? "–" : String(Number(value.toPrecision(6))).replace("-", "\u2212");
+}
+
+// The devices whose plain answers, without noise, would be as uncertain by chance as these shares are by noise; null where
+// no value has an error. The shares' squares are taken without the bias that their own errors give them.
+export function effectiveSize({ values }) {
+  const known = (values ?? []).filter((row) => row.estimate !== null && Number.isFinite(row.error) && row.error > 0);
+  if (known.length < 2) return null;
+  const noise = known.reduce((sum, { error }) => sum + error ** 2, 0);
+  const squares = known.reduce((sum, { estimate, error }) => sum + estimate ** 2 - error ** 2, 0);
+  const size = (1 - Math.min(Math.max(squares, 0), 1)) / noise;
+  return size >= 1 ? size : null;
+}
+
+// The fewest forged reports that move any share by its margin of error; null where the release does not say.
+export function leastForged({ poison_margin: margin }) {
+  const known = [...(margin?.values ?? []), ...(margin?.categories ?? [])].filter((count_) => count_ !== null);
+  return known.length ? Math.ceil(Math.min(...known)) : null;
 }
 
 // A survey without categories has two: who answered and who is missing.

@@ -7,6 +7,8 @@ const LONG = 24; // more numbers than this, and single ones are mostly noise
 
 export const FORMS = {
   raw: ["Raw", "Raw: unbiased, with 95 % intervals; negative where chance has it so."],
+  curve: ["Cumulative", "Cumulative: the share of those with a value that have at most each value. The band holds for the whole curve at once, with 95 %; it rises, which the estimates themselves need not."],
+  simultaneous: ["Raw, all at once", "Raw, with intervals that hold for all values at once, and for all categories at once, with 95 %: for picking out the largest or a surprise among many."],
   cumulative: ["Cumulative", "Cumulative: the share of all devices at or below each value, as running sums of the raw estimates. Unbiased, and without intervals here; those of single values stand in the raw form."],
   consistent: ["Consistent", "Consistent: the nearest shares that are not negative and add up to one. Biased, so without intervals; for reading and plotting, not for testing."],
 };
@@ -15,8 +17,9 @@ export const FORMS = {
 export function formsOf(round) {
   const values = round.values ?? [];
   if (!values.length) return [];
-  const long = isLongNumber(values);
-  return [...(long ? ["cumulative"] : []), "raw", "consistent"];
+  const first = round.cumulative ? ["curve"] : isLongNumber(values) ? ["cumulative"] : [];
+  const atOnce = values.some((row) => Number.isFinite(row.simultaneous_low)) ? ["simultaneous"] : [];
+  return [...first, "raw", ...atOnce, "consistent"];
 }
 
 // Whether the labels are many numbers in order: then neighbours belong together.
@@ -34,6 +37,16 @@ export function cumulative(values) {
     square += ((row.high - row.low) / 2) ** 2;
     return { label: row.label, category: null, estimate: sum, low: null, high: null, plain: true, half: Math.sqrt(square) };
   });
+}
+
+// The curve of a release, as rows with its band.
+export function curve({ points, shares, low, high }) {
+  return points.map((point, i) => ({ label: String(point), category: null, estimate: shares[i], low: low[i], high: high[i] }));
+}
+
+// Rows with the intervals that hold at once.
+export function atOnce(rows) {
+  return rows.map((row) => ({ ...row, low: row.simultaneous_low ?? null, high: row.simultaneous_high ?? null }));
 }
 
 // The consistent view of rows: their labels, the view's numbers; null where the document has none.

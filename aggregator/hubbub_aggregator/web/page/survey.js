@@ -4,7 +4,7 @@ import { now } from "./clock.js";
 import { Comparison } from "./comparison.js";
 import { Distribution } from "./distribution.js";
 import { el, setText, show } from "./dom.js";
-import { Facts, absenceIn, lostIn } from "./facts.js";
+import { Facts, absenceIn, effectiveSize, leastForged, lostIn } from "./facts.js";
 import { count, plural } from "./format.js";
 import { History } from "./history.js";
 import { Identity } from "./identity.js";
@@ -31,6 +31,7 @@ export class SurveyPage {
     this.tabs = el("nav", { class: "tabs", "aria-label": "Views of this survey" });
     this.views = { distribution: new Distribution(go), history: new History(go), comparison: new Comparison(go) };
     this.panel = el("div", { class: "panel" });
+    this.strength = el("p", { class: "strength small" });
     this.absence = el("p", { class: "absence small" });
     this.identity = new Identity();
     this.json = el("a");
@@ -46,7 +47,7 @@ export class SurveyPage {
       el("header", {}, el("div", { class: "names" }, this.heading, this.origin),
         el("div", { class: "status" }, this.badge, this.choice)),
       el("p", { class: "states" }, this.moment, " ", this.state), this.facts.element, this.tabs, this.panel,
-      this.absence, this.under, this.news);
+      this.strength, this.absence, this.under, this.news);
   }
 
   get title() {
@@ -82,7 +83,7 @@ export class SurveyPage {
     show(this.choice, Boolean(line) && survey.rounds.length > 1);
     for (const node of [this.panel, this.under]) show(node, Boolean(round));
     if (!round) {
-      for (const node of [this.absence, this.news, this.tabs]) show(node, false);
+      for (const node of [this.strength, this.absence, this.news, this.tabs]) show(node, false);
       return;
     }
     const name = this.views[route.view] && survey.rounds.length > 1 ? route.view : VIEWS[0];
@@ -160,6 +161,10 @@ export class SurveyPage {
   }
 
   #drawUnder(round, line) {
+    // The live document has no poison margin; a sealed round is fetched for it once, an open one moves too often.
+    const strength = strengthOf(round, line.sealed ? this.rounds.get(line) ?? round : round);
+    setText(this.strength, strength);
+    show(this.strength, Boolean(strength));
     const absence = absenceIn(round);
     setText(this.absence, absence);
     show(this.absence, Boolean(absence));
@@ -171,6 +176,16 @@ export class SurveyPage {
     setText(this.news, later ? `Round ${later.round + 1}: ${stateOf(later)}.` : "");
     show(this.news, Boolean(later));
   }
+}
+
+// What the numbers are worth: against chance, and against forgery.
+function strengthOf(round, whole) {
+  const parts = [];
+  const size = effectiveSize(round);
+  if (size) parts.push(`The noise of the devices makes these shares about as uncertain as a plain sample of ${plural(Math.round(size), "device", "devices")} would be by chance (effective sample size).`);
+  const forged = leastForged(whole);
+  if (forged !== null) parts.push(`${plural(forged, "forged report", "forged reports")} would be enough to move the least defended share by its margin of error (poison margin).`);
+  return parts.join(" ");
 }
 
 const WORDS = { sealed: "sealed", withheld: "sealed, withheld", collecting: "collecting", provisional: "provisional" };
