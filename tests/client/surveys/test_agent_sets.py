@@ -22,6 +22,8 @@ STATIC = {
     name: Survey.parse(VISITS.replace(PBGRR, f'name = "{name}"').replace("epsilon = 3.0", "epsilon = 1.0"))
     for name in ("subset", "unary", "levels")
 }
+PLAIN = VISITS.partition("[[category]]")[0]  # a tree has ranges of its own
+STATIC["tree"] = Survey.parse(PLAIN.replace(PBGRR, 'name = "tree"').replace("epsilon = 3.0", "epsilon = 1.0"))
 ALL = [*EVOLVING.values(), *STATIC.values()]
 NAMES = [*(f"evolving {name}" for name in EVOLVING), *(f"static {name}" for name in STATIC)]
 
