@@ -122,14 +122,14 @@ def test_canonical_bytes_give_back_the_survey() -> None:
         (5, "age", "attributes must be an array"),
         (8, ["tables", []], "a form must be"),
         (8, ["table", [[None, None]]], "must describe its 2 attributes, got 1"),
-        (8, ["table", [[[], None], [None, None]]], "at least one index"),
-        (8, ["table", [[[0] * 10 + [1], ["a"]], [None, None]]], "at least two readings"),
+        (8, ["table", [[[], None], [None, None]]], "encoded values must be at least one"),
+        (8, ["table", [[[0] * 10 + [1], ["a"]], [None, None]]], "at least two encoded values"),
         (8, ["table", [[[0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2], None], [None, None]]], "must have names"),
         (8, ["table", [[[0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2], ["a"]], [None, None]]], "must be 2 names"),
         (8, ["table", [[[0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2], ["a", "a"]], [None, None]]], "that differ"),
         (8, ["table", [[[0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2], ["a", "b"]], [None, None]]], "only missing"),
-        (8, ["table", [[[0, 1, 2], ["a", "b"]], [None, None]]], "must have 11 readings"),
-        (8, ["table", [[None, None], [None, None]]], "9 combinations of readings"),
+        (8, ["table", [[[0, 1, 2], ["a", "b"]], [None, None]]], "must have 11 encoded values"),
+        (8, ["table", [[None, None], [None, None]]], "9 combinations of encoded values"),
         (5, [["age", "static", "integer", [10, 19]]] * 2, "must be its own in the survey"),
         (
             5,
@@ -231,7 +231,7 @@ WRONG = {
     "too many values": (
         changed((CATEGORIES, ""), ("high = 19", "high = 131000")),
         "attribute",
-        "131072 combinations of readings",
+        "131072 combinations of encoded values",
         "392976",
     ),
     "too many values behind few readings": (

@@ -157,7 +157,7 @@ class Channel(ABC):
         return ""
 
     def with_dummy_reports(self, share: Fraction) -> Channel:
-        """Return the channel that answers through this one with probability `share`, else sends cover.
+        """Return the channel that answers through this one with probability `share`, else sends a dummy.
 
         See `hubbub.mechanisms.participation.with_dummy_reports`, which checks the share.
 
@@ -165,7 +165,7 @@ class Channel(ABC):
             ParameterError: If the mixture cannot be told in integers.
         """
         del share
-        raise ParameterError(f"a channel must have a cover law, got {type(self).__name__}")
+        raise ParameterError(f"a channel must have a law of dummy reports, got {type(self).__name__}")
 
     # The work of a server on reports of any type.
 

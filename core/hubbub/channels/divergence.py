@@ -173,7 +173,9 @@ class BlockDivergence:
             kept = np.flatnonzero(sizes)
             labels, across = (np.cumsum(sizes > 0) - 1)[labels], across[np.ix_(kept, kept)]
         if across.min() < 0 or across.max() > MAX_ENTRY:
-            raise ParameterError(f"divergence entries must be in 0..{MAX_ENTRY} quanta, got {across.max()}")
+            raise ParameterError(
+                f"divergence entries must be in 0..{MAX_ENTRY} fixed-point units, got {across.max()}"
+            )
         self._hold(Partition(labels, sizes[sizes > 0]), across)
 
     def _hold(self, partition: Partition, across: NDArray[np.int64]) -> None:

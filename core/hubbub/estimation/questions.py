@@ -85,14 +85,14 @@ def checked_categories(category_of: NDArray[np.integer[Any]], inputs: int) -> ND
 
 
 def checked_frequencies(shares: Floats, inputs: int) -> Floats:
-    """Return a population's shares of the inputs, shape (K,), if they are such.
+    """Return a population's frequencies of the inputs, shape (K,), if they are such.
 
     Raises:
         ParameterError: They are not >= 0, or do not sum to one.
     """
     crowd = np.asarray(shares, dtype=np.float64)
     if crowd.shape != (inputs,):
-        raise ParameterError(f"shares must have shape ({inputs},), got {crowd.shape}")
+        raise ParameterError(f"frequencies must have shape ({inputs},), got {crowd.shape}")
     if not (crowd.min() >= 0.0 and abs(float(crowd.sum()) - 1.0) <= 1e-9):
-        raise ParameterError(f"shares must be at least 0 and sum to one, got a sum of {crowd.sum()}")
+        raise ParameterError(f"frequencies must be at least 0 and sum to one, got a sum of {crowd.sum()}")
     return crowd

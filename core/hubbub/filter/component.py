@@ -203,7 +203,7 @@ class Component:
             for each in scores:
                 each.add(model, symbol, times=-1)
             raise ParameterError(
-                f"a channel's divergence must bound its likelihood, got {worst - self.worst} quanta above it"
+                f"a channel's divergence must bound its likelihood, got {worst - self.worst} units above it"
             )
         del self.pending[ticket]
         if upper.top > TOP:

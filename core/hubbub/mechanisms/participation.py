@@ -7,10 +7,10 @@ What leaves the device is a draw of
 
 C draws evenly from all M_ symbols; from all sets of d cells, where sets have d (about a level that is drawn
 as ever); and a set of any size has each cell as often as it has one that is not the value's. So M' is of M's
-own kind in every case. It is what is sampled, certified, reserved, recorded and estimated. Coin, cover and
-symbol are one draw: there is no coin to keep, to leak or to toss again on a retry, and whoever memoises the
-symbol memoises the coin. The epsilon of M' is below that of M; a device that "does not take part" this round
-is not told apart from one that does.
+own kind in every case. It is what is sampled, certified, reserved, recorded and estimated. Coin, dummy and
+symbol are one draw: there is no coin to keep, to leak or to toss again on a retry, and a device that memoises
+the symbol memoises the coin. The epsilon of M' is below that of M; a device that "does not take part" this
+round is not told apart from one that does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STEPS: Final = 1000
 
 
 def with_dummy_reports(channel: Channel, *, participation: Fraction) -> Channel:
-    """Return the channel that answers through another with some probability and send cover otherwise.
+    """Return the channel that answers through another with some probability, and sends a dummy else.
 
     With p = a/b, M_ symbols and total T, the weights are w' = a M_ w + (b - a) T out of b M_ T, divided by
     what they have in common: p M + (1 - p) C to the last integer. Where that total would not fit, M is first

@@ -69,9 +69,7 @@ class Unary(SetChannel):
             ParameterError: If the integers do not make a channel that tells inputs apart.
         """
         if not 1 <= q_draws < p_draws < COIN:
-            raise ParameterError(
-                f"unary bits must satisfy 1 <= other < held < 2^31, got {q_draws} and {p_draws}"
-            )
+            raise ParameterError(f"unary bits must satisfy 1 <= q < p < 2^31, got {q_draws} and {p_draws}")
         if inputs > MAX_INPUTS:
             raise ParameterError(f"a channel must have 2 to {MAX_INPUTS} inputs, got {inputs}")
         self.p_draws, self.q_draws = p_draws, q_draws

@@ -86,22 +86,28 @@ class CrossTable(BaseForm):
                 rules.refuse(f"{key}.type", "must be integer or label in a table", "number")
             size, missing = attribute.size, int(encoding[-1])
             if encoding.shape != (size + 1,) or encoding.min() < 0 or encoding.max() != missing:
-                rules.refuse(key, f"must have {size + 1} readings, the last one missing", len(encoding))
+                rules.refuse(key, f"must have {size + 1} encoded values, the last one missing", len(encoding))
             values = np.bincount(encoding, minlength=missing + 1)
             if values[missing] != 1 or not values.all():
-                rules.refuse(key, "must read as every reading, and only missing as the last", attribute.id)
+                rules.refuse(
+                    key,
+                    "must have a value for every encoded value, and only missing for the last",
+                    attribute.id,
+                )
             if missing < 2:
-                rules.refuse(key, "must have at least two readings beside missing", missing)
+                rules.refuse(key, "must have at least two encoded values beside missing", missing)
             if names is None:
                 if not np.array_equal(encoding, np.arange(size + 1)):
-                    rules.refuse(key, "must have names where values share a reading", attribute.id)
+                    rules.refuse(key, "must have names where values share an encoded value", attribute.id)
             elif len(names) != missing:
                 rules.refuse(f"{key}.category", f"must be {missing} names", list(names))
             else:
                 check_names(rules, f"{key}.category", (*names, MISSING))
         check_size(rules, self.attributes, self.shape)
         if channel.inputs != self.inputs:
-            rules.refuse("attribute", f"must have {channel.inputs} combinations of readings", self.inputs)
+            rules.refuse(
+                "attribute", f"must have {channel.inputs} combinations of encoded values", self.inputs
+            )
         if not channel.tells_inputs:
             rules.refuse("mechanism.name", "must be one that tells single inputs, in a table", channel.kind)
 
@@ -183,7 +189,7 @@ def check_size(rules: Rules, attributes: Sequence[Attribute], shape: Sequence[in
     """
     inputs = math.prod(shape)
     if inputs > MAX_INPUTS:
-        rules.refuse("attribute", f"must have at most {MAX_INPUTS} combinations of readings", inputs)
+        rules.refuse("attribute", f"must have at most {MAX_INPUTS} combinations of encoded values", inputs)
     cells = math.prod(attribute.size + 1 for attribute in attributes)
     if cells > MAX_CELLS:
         rules.refuse("attribute", f"must have at most {MAX_CELLS} combinations of values", cells)
@@ -207,7 +213,7 @@ def table_from_spec(attributes: tuple[Attribute, ...], fields: list[object], eps
         else:
             found = packing.integers(encoding, "table reading", 0, MAX_SIZE)
             if not found:
-                raise WireError("a table reading must have at least one index, got none")
+                raise WireError("a table's encoded values must be at least one, got none")
             encodings.append(np.array(found, dtype=np.intp))
         names.append(
             None

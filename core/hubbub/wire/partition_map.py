@@ -51,7 +51,7 @@ class PartitionMap:
     def __post_init__(self) -> None:
         starts = [period.from_s for period in self.periods]
         if not starts or starts[0] != 0 or starts != sorted(set(starts)):
-            raise ParameterError(f"spans must begin at 0, each after the one before, got {starts}")
+            raise ParameterError(f"periods must begin at 0, each after the one before, got {starts}")
         for period in self.periods:
             if not 1 <= period.partitions <= MAX_PARTITIONS:
                 raise ParameterError(
