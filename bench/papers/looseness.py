@@ -1,4 +1,4 @@
-"""How far the bound of several logistic answers lies above the largest loss that a search finds. Prints.
+"""The distance of the bound of several logistic answers from the largest loss that a search finds.
 
     python bench/papers/looseness.py             30 records of nine numbers, seeds 0 to 29
     python bench/papers/looseness.py --runs 5
@@ -29,7 +29,7 @@ CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=NUMBERS)))
 def log_likelihood(
     points: NDArray[np.float64], thetas: NDArray[np.float64], ones: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Of all answers at each point, from Eq. of docs/privacy-filter.md alone; shape (points,)."""
+    """Return the log-likelihood of all answers at each point, from Eq. of docs/privacy-filter.md alone; shape (points,)."""
     scores = 1.0 / (1.0 + np.exp(-(points @ thetas[:, 1:].T + thetas[:, 0])))
     low = 1.0 / (np.exp(EPSILON) + 1.0)
     chance = low + scores * (1.0 - 2.0 * low)
@@ -39,7 +39,7 @@ def log_likelihood(
 def largest(
     thetas: NDArray[np.float64], ones: NDArray[np.bool_], sign: float, rng: np.random.Generator
 ) -> float:
-    """The most that sign times the log-likelihood was seen to reach in the box."""
+    """Return the most that sign times the log-likelihood was seen to reach in the box."""
     starts = np.concatenate([CORNERS, rng.uniform(-1.0, 1.0, (POINTS, NUMBERS))])
     values = sign * log_likelihood(starts, thetas, ones)
     best = np.argsort(-values)[:CLIMBED]

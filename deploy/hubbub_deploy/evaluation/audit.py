@@ -182,7 +182,7 @@ def _bit_score(first: NDArray[np.float64], second: NDArray[np.float64] | None) -
     n = len(first)
     ours, others = ((rows.sum(axis=0) + 0.5) / (n + 1.0) for rows in (first, second))
     slope = np.log(ours / others) - np.log((1.0 - ours) / (1.0 - others))
-    # What is no more than noise is left out: over many bits it would drown what tells the inputs apart.
+    # Mere noise is left out: over many bits it would drown what tells the inputs apart.
     spread = np.sqrt((ours * (1.0 - ours) + others * (1.0 - others)) / n)
     slope[np.abs(ours - others) < 4.0 * spread] = 0.0
 
