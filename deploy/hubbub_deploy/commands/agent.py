@@ -74,7 +74,9 @@ def _answer(options: argparse.Namespace) -> int:
                 )
             attribute = by_attribute[attribute_id]
             agent.register(attribute)
-            agent.set(attribute_id, value_of(attribute, text))
+            value = value_of(attribute, text)
+            _say_outside(attribute, value, text)
+            agent.set(attribute_id, value)
         for survey in listed:
             if survey.id in options.join:
                 agent.opt_in(survey)
@@ -141,6 +143,18 @@ def _pair(text: str) -> tuple[str, str]:
     if not found:  # never the text: it may be a value
         raise DeployError("--set must be ATTRIBUTE=VALUE, and so must a line of --set-from, got no =")
     return attribute, value
+
+
+def _say_outside(attribute: Attribute, value: object, text: str) -> None:
+    """Say on stderr that a value is answered as missing, never which: it may be a person's."""
+    domain = attribute.domain
+    if isinstance(domain, NumberDomain):
+        inside = isinstance(value, float) and domain.low <= value <= domain.high
+    else:
+        inside = attribute.index_of(value) < attribute.size
+    if text and not inside:
+        said = f"what was set for {attribute.id} is no value of its domain: it is answered as missing"
+        print(f"hubbub: {said}", file=sys.stderr)
 
 
 def value_of(attribute: Attribute, text: str) -> object:

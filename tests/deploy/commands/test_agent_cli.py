@@ -71,7 +71,9 @@ def test_a_value_need_not_stand_in_the_process_list(hubbub, collector, tmp_path,
     file = tmp_path / "values"
     file.write_text("visits=3\n\nhealth=good = so\n", encoding="utf-8")
     code, out, said = hubbub("answer", *bare, "--set-from", str(file), "--join", VISITS_SURVEY.id)
-    assert (code, said) == (0, "") and "answered" in out
+    assert code == 0 and "answered" in out
+    outside = "hubbub: what was set for health is no value of its domain: it is answered as missing\n"
+    assert said == outside  # "good = so" is no label
     monkeypatch.setattr("sys.stdin", io.StringIO("visits=4\n"))
     code, _, said = hubbub("answer", *bare, "--set-from", "-")
     assert code == 1 and "pinned" in said  # by the 3 of before: both were read
@@ -222,3 +224,12 @@ def test_an_answer_says_when_the_first_round_is_and_counts_rounds_from_one(hubbu
     assert f"{VISITS_SURVEY.id} round {number}: accepted" in out
     _, out, _ = hubbub("sent", "--json")
     assert json.loads(out)["sent"][0]["round"] == int(number) - 1  # JSON counts from 0, as the API does
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("21", True), ("three", True), ("-1", True), ("20", False), ("", False)]
+)
+def test_a_value_that_is_none_of_the_domain_is_said_and_not_shown(hubbub, collector, text, said) -> None:
+    _, out, err = hubbub("answer", *ANSWER[:4], "--set", f"visits={text}", "--join", VISITS_SURVEY.id)
+    assert ("what was set for visits is no value of its domain: it is answered as missing" in err) == said
+    assert f"={text}" not in out + err or not text
