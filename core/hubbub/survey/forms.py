@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hubbub import estimation
 from hubbub.errors import WireError
 from hubbub.survey.domain import Attribute
 from hubbub.survey.form import Form, FormEntry
+
+if TYPE_CHECKING:
+    from hubbub import estimation
 
 AnyEstimator: TypeAlias = "estimation.AnyEstimator | estimation.MarginsEstimator | estimation.ScoreEstimator"
 """The estimators that `Survey.estimator` may give: called with counts and n, each gives an Estimate."""
