@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from hubbub_results.comparison import Comparison
+from hubbub_results.comparison import Comparison, comparison_of
 from hubbub_results.release import RoundResults
 from hubbub_results.tables import Kind, Table
 from hubbub_results.transport import ResultsTransport
@@ -147,9 +147,10 @@ class SurveyResults:
 
         Raises:
             NotFound: If there is no such round.
-            NotComparable: If one of them has no estimates.
+            NotComparable: If the difference would mean nothing, such as where one has no estimates.
         """
-        return self.release(after).compared_to(self.release(before))
+        document = self._transport.get("surveys", self.digest, "change", before=before, after=after)
+        return comparison_of(document, f"{self.title}: round {before + 1} to {after + 1}")
 
     def __repr__(self) -> str:
         return f"<Survey {self.id} version {self.version}: {self.title!r}>"

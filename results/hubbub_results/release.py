@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hubbub_results.comparison import Comparison, compared
 from hubbub_results.tables import Table
 
 if TYPE_CHECKING:
@@ -70,14 +69,6 @@ class RoundResults:
         """Return axes with the estimates of values and their intervals; see `Table.plot`."""
         kinds = {row["kind"] for row in self.table}
         return (self.table.where(kind="value") if "value" in kinds else self.table).plot(axes)
-
-    def compared_to(self, earlier: RoundResults) -> Comparison:
-        """Return the change since an earlier round of the same survey.
-
-        Raises:
-            NotComparable: If it is of another survey, or one of the two has no estimates.
-        """
-        return compared(earlier, self)
 
     def __repr__(self) -> str:
         stage = "sealed" if self.is_sealed else "open"

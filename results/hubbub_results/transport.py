@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 import urllib3
 
-from hubbub_results.errors import BadAnswer, NotFound, Unauthorized, Unreachable
+from hubbub_results.errors import BadAnswer, NotComparable, NotFound, Unauthorized, Unreachable
 
 ATTEMPTS: Final = 3
 """Times that a request is made if no connection comes about; reading twice does no harm."""
@@ -114,4 +114,6 @@ def _error(address: str, answer: urllib3.BaseHTTPResponse) -> Exception:
         return Unauthorized(f"{address}: {said}; give connect(url, token=...)")
     if answer.status == 404:
         return NotFound(said)
+    if answer.status == 409:
+        return NotComparable(said)
     return BadAnswer(f"{address} must answer 200, got {answer.status}: {said}")

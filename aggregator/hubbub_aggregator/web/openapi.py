@@ -71,6 +71,23 @@ def _paths() -> Schema:
     parquet_answer["get"]["responses"]["501"] = {
         **_problem("The server has no DuckDB to write Parquet with."),
     }
+    changed = _get(
+        "change",
+        "The change between two releases, with intervals.",
+        json,
+        _ref("schemas", "Change"),
+        asked=[
+            {
+                "name": name,
+                "in": "query",
+                "required": True,
+                "description": text,
+                "schema": after_round["schema"],
+            }
+            for name, text in (("before", "The earlier round."), ("after", "The later round."))
+        ],
+    )
+    changed["get"]["responses"]["409"] = _problem("The two cannot be compared; why is said.")
     survey = [_ref("parameters", "survey")]
     round_ = [*survey, _ref("parameters", "round")]
     tables = {"parameters": [*survey, view, stage]}
@@ -82,6 +99,9 @@ def _paths() -> Schema:
         ),
         "/surveys/{survey}": {"parameters": survey}
         | _get("survey", "The facts of one survey.", json, _ref("schemas", "Survey")),
+        "/surveys/{survey}/change": {"parameters": survey} | changed,
+        "/surveys/{survey}/history": {"parameters": survey}
+        | _get("history", "Every cell over the releases.", json, _ref("schemas", "History")),
         "/surveys/{survey}/rounds": {"parameters": survey}
         | _get(
             "rounds", "A page of a survey's rounds, the oldest first.", json, _ref("schemas", "Rounds"),
@@ -244,6 +264,33 @@ def _schemas() -> Schema:
                 "survey": _object(name),
                 "rounds": _list(_object({**period, "devices": _COUNT, "as_of": _COUNT})),
                 "next": _NEXT,
+            }
+        ),
+        "Changed": _object(
+            {"estimate": _NUMBER_OR_NULL, "low": _NUMBER_OR_NULL, "high": _NUMBER_OR_NULL, "differs": _TRUTH},
+            {"label": _TEXT, "simultaneous_low": _NUMBER_OR_NULL, "simultaneous_high": _NUMBER_OR_NULL},
+        ),
+        "Change": _object(
+            {
+                "before": _object({"digest": _DIGEST, "round": _COUNT}),
+                "after": _object({"digest": _DIGEST, "round": _COUNT}),
+                "devices": _list(_COUNT),
+                "answers": {"type": "string", "enum": ["fresh", "memoised"]},
+                "shared": _COUNT,
+                "level": _NUMBER,
+                "values": _list(_ref("schemas", "Changed")),
+                "categories": _list(_ref("schemas", "Changed")),
+                "mean": _or_null(_ref("schemas", "Changed")),
+            }
+        ),
+        "Line": _object({"label": _TEXT, "estimate": numbers, "low": numbers, "high": numbers}),
+        "History": _object(
+            {
+                "rounds": _list(_COUNT),
+                "devices": _list(_COUNT),
+                "smoothed": _TEXT,
+                "values": _list(_ref("schemas", "Line")),
+                "categories": _list(_ref("schemas", "Line")),
             }
         ),
         "Estimate": _object(

@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
@@ -19,6 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from hubbub_aggregator.export import VIEWS, csv_pieces, json_lines, tidy_rows, write_parquet
+from hubbub_aggregator.release import IncomparableError, change, history
 from hubbub_aggregator.web.documents import (
     RenderedSnapshot,
     csv_name,
@@ -85,6 +86,8 @@ class ReadApi:
             "/openapi.json": self.description,
             "/surveys": self.surveys,
             "/surveys/{survey}": self.survey,
+            "/surveys/{survey}/change": self.change,
+            "/surveys/{survey}/history": self.history,
             "/surveys/{survey}/rounds": self.rounds,
             "/surveys/{survey}/rounds/{round}.csv": self._round_as("csv"),
             "/surveys/{survey}/rounds/{round}.ndjson": self._round_as("ndjson"),
@@ -158,6 +161,41 @@ class ReadApi:
         digest, number, found = self._round(request, edition)
         return await rendered(
             request, edition, ("v1", digest, number), lambda: to_json(with_standard_errors(found))
+        )
+
+    async def change(self, request: Request) -> Response:
+        """Answer with the change between two releases; 409 with the reason where it would mean nothing."""
+        _only(request, "before", "after")
+        edition = await self._cache.current()
+        digest = _digest(request, edition)
+        numbers = [_number(request, name, default=-1) for name in ("before", "after")]
+        for name, number in zip(("before", "after"), numbers, strict=True):
+            if name not in request.query_params:
+                raise _Problem(problem(400, name, "must be the number of a round", ""))
+            if not edition.rounds.get((digest, number), {}).get("sealed"):
+                rule = "must be the number of a sealed round of this survey"
+                raise _Problem(problem(404, name, rule, number))
+        before, after = (edition.rounds[digest, number] for number in numbers)
+        kind, asked = _kind(edition, digest), (after.get("enrolment") or {}).get("asked")
+        try:
+            return await rendered(
+                request,
+                edition,
+                ("v1 change", digest, *numbers),
+                lambda: to_json(change(before, after, kind=kind, asked=asked)),
+            )
+        except IncomparableError as error:
+            raise _Problem(problem(409, "rounds", str(error), ", ".join(map(str, numbers)))) from error
+
+    async def history(self, request: Request) -> Response:
+        """Answer with every cell over the releases, with a trend where it means something."""
+        _only(request)
+        edition = await self._cache.current()
+        digest = _digest(request, edition)
+        rounds = [found for (each, _), found in edition.rounds.items() if each == digest and found["sealed"]]
+        kind = _kind(edition, digest)
+        return await rendered(
+            request, edition, ("v1 history", digest), lambda: to_json(history(rounds, kind=kind))
         )
 
     def _round_as(self, form: str) -> Endpoint:
@@ -353,6 +391,12 @@ def _digest(request: Request, edition: RenderedSnapshot) -> str:
         rule = "must be the digest (32 hexadecimal digits) or the id of a survey listed at api/v1/surveys"
         raise _Problem(problem(404, "survey", rule, name))
     return max(versions)[1]
+
+
+def _kind(edition: RenderedSnapshot, digest: str) -> Literal["static", "evolving"]:
+    """Return "static" where devices send their first answer again: all that the survey reads is static."""
+    kinds = {attribute["kind"] for attribute in edition.digests[digest]["attributes"]}
+    return "static" if kinds == {"static"} else "evolving"
 
 
 def _name_of(edition: RenderedSnapshot, digest: str) -> Found:

@@ -110,6 +110,33 @@ def test_all_releases_come_as_one_csv_plain_or_compressed_and_open_rounds_where_
     assert {row["round"] for row in csv.DictReader(io.StringIO(everything, newline=""))} == set("01234")
 
 
+def test_a_change_is_served_and_refused_with_its_reason() -> None:
+    rounds = [released(0), released(1), released(2, suppressed=True), round_of(3)]
+    app = create_app(ShownView(snapshot_of(survey_of("visits", *rounds))))
+    found = get(app, f"{BASE}/visits/change?before=0&after=1").json
+    for cell, before, after in zip(found["values"], rounds[0]["values"], rounds[1]["values"], strict=True):
+        assert cell["estimate"] == after["estimate"] - before["estimate"]
+        assert cell["low"] < cell["estimate"] < cell["high"]
+    for query, status, subject in (
+        ("before=0&after=2", 409, "rounds"),
+        ("before=0&after=3", 404, "after"),
+        ("before=9&after=0", 404, "before"),
+        ("after=1", 400, "before"),
+        ("before=x&after=1", 400, "before"),
+    ):
+        answer = get(app, f"{BASE}/visits/change?{query}")
+        assert (answer.status, answer.json["subject"]) == (status, subject), query
+    assert "too few devices" in get(app, f"{BASE}/visits/change?before=0&after=2").json["rule"]
+
+
+def test_a_history_has_every_release_with_estimates() -> None:
+    rounds = [released(0), released(1), released(2, suppressed=True), round_of(3)]
+    app = create_app(ShownView(snapshot_of(survey_of("visits", *rounds))))
+    found = get(app, f"{BASE}/visits/history").json
+    assert found["rounds"] == [0, 1]
+    assert found["values"][0]["estimate"] == [each["values"][0]["estimate"] for each in rounds[:2]]
+
+
 def test_json_lines_hold_the_same_rows_typed() -> None:
     app = create_app(view_of(3))
     for path in ("rounds/1", "releases"):
