@@ -19,7 +19,7 @@ from hubbub.estimation.intervals.laws import ReorderedLaw, ScoreLaws
 from hubbub.estimation.intervals.tree_law import node_law
 from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, checked_frequencies
-from hubbub.estimation.tree import Tree, added_up
+from hubbub.estimation.trees.tree import Tree, added_up
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from scipy.stats import binom
 from hubbub.channels.channel import Channel
 from hubbub.estimation import estimator_for
 from hubbub.estimation.intervals import MixedLaw, score_interval, skew_quantile, two_valued
-from hubbub.estimation.set_moments import SetMoments
+from hubbub.estimation.trees.set_moments import SetMoments
 from hubbub.mechanisms import boosted, grr, levels, local_hashing, pbgrr, subset_selection, unary
 from hubbub.testing import seeded
 

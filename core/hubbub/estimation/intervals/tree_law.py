@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.estimation.intervals.laws import CellLaw, MixedLaw
 from hubbub.estimation.intervals.population import plausible_populations
-from hubbub.estimation.tree import Tree
+from hubbub.estimation.trees.tree import Tree
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hubbub.channels.sets import Level, Support
-from hubbub.estimation.tree import Tree, added_up
+from hubbub.estimation.trees.tree import Tree, added_up
 from hubbub.mechanisms.tree import tree
 
 

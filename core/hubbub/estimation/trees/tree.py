@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 
 from hubbub.channels.sets import Level, Support
 from hubbub.errors import ParameterError
-from hubbub.estimation.node_variances import NodeVariances
-from hubbub.estimation.set_moments import SetMoments
+from hubbub.estimation.trees.node_variances import NodeVariances
+from hubbub.estimation.trees.set_moments import SetMoments
 
 Floats = NDArray[np.float64]
 

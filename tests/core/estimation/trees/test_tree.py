@@ -9,7 +9,7 @@ from set_contract import bits_of, subset_law, unary_law
 
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimator, TreeEstimator, estimator_for
-from hubbub.estimation.tree import Tree, added_up
+from hubbub.estimation.trees.tree import Tree, added_up
 from hubbub.mechanisms import grr, levels, pbgrr, subset_selection, unary
 from hubbub.testing import seeded
 
