@@ -201,7 +201,7 @@ WRONG = {
     "mechanism name": (
         changed(LABELS, '"grr"', '"rappor"'),
         "mechanism.name",
-        "auto, grr, pbgrr, subset, unary, local_hashing, levels, orbits, neighbourhood, tree, regression, boosted",
+        "auto, grr, pbgrr, subset, unary, local_hashing, levels, orbits, neighbourhood, tree, regression",
         "'rappor'",
     ),
     "mechanism missing": (LABELS.split("[mechanism]")[0], "mechanism", "must be given", "nothing"),

@@ -12,6 +12,7 @@ from scipy.stats import binom
 from hubbub.channels.channel import Channel
 from hubbub.estimation import estimator_for
 from hubbub.estimation.intervals import MixedLaw, score_interval, skew_quantile, two_valued
+from hubbub.estimation.inverses.block import BlockInverse
 from hubbub.estimation.trees.set_moments import SetMoments
 from hubbub.mechanisms import boosted, grr, levels, local_hashing, pbgrr, subset_selection, unary
 from hubbub.testing import seeded
@@ -165,3 +166,38 @@ def test_means_stay_within_the_numbers_and_are_the_whole_range_where_few_answer(
     spans = estimator(np.array([3000, 2000, 2000, 2000]), 9000).intervals()
     assert spans.mean_low is not None and spans.mean_high is not None
     assert 10.0 < spans.mean_low < spans.mean_high < 30.0
+
+
+def test_laws_of_categories_that_split_a_channel_s_own_are_those_of_each_score() -> None:
+    """All categories at once, against each by itself from the functional's own scores; and at any size."""
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        sizes = rng.integers(1, 5, rng.integers(1, 4)).astype(np.int64)
+        inputs = int(sizes.sum())
+        if inputs < 3:
+            continue
+        other = rng.integers(1, 4, len(sizes))
+        same = other + rng.integers(0, 3, len(sizes))
+        everyone = int((sizes * other).sum())
+        total = everyone + 60
+        true = total - (sizes - 1) * same - (everyone - sizes * other)
+        groups = np.unique(rng.integers(0, inputs, inputs), return_inverse=True)[1]
+        inverse = BlockInverse(true, same, other, sizes, total, category_of=groups)
+        counts = rng.integers(1, 50, inputs).astype(float)
+        law = inverse.laws(counts, inverse.solve(counts)).categories
+        assert isinstance(law, MixedLaw)
+        if law.observed is None:
+            continue
+        for group in np.flatnonzero(np.isfinite(law.observed)):
+            members = (groups == group).astype(float)
+            scores = inverse.matrix().T @ members
+            mine = inverse.expected_law(members / members.sum())
+            v = float(mine @ scores**2) - 1.0
+            assert law.own[:, group] == pytest.approx([v, float(mine @ scores**3) - 3.0 * v - 1.0], abs=1e-9)
+            assert law.observed[group] == pytest.approx(float(counts @ scores**2) / counts.sum())
+
+
+def test_intervals_of_very_many_values_take_no_step_for_each_pair() -> None:
+    estimator = estimator_for(grr(60_000, epsilon=1.0))
+    found = estimator(np.full(60_000, 3), 180_000).intervals()
+    assert np.isfinite(found.values_low).all()

@@ -128,7 +128,8 @@ def test_a_survey_of_auto_says_what_was_chosen_among_what_and_why():
     assert {"boosted", "hybrid", "duchi", "grr", "unary"} <= {one.mechanism for one in choice.compared}
     assert all(choice.compared[0].cost <= 1.001 * one.cost for one in choice.compared)
     assert choice.why.startswith("least exact error for the objective mean with")
-    assert f"next is {choice.compared[1].label} at the same cost to 0.1 %" in choice.why
+    ratio = choice.compared[1].cost / choice.compared[0].cost
+    assert f"next is {choice.compared[1].label} at {ratio:.4g} times its cost" in choice.why
     keys = "".join(f"{key} = {value!r}\n" for key, value in choice.parameters.items())
     named = Survey.parse(f'{NUMBER}[mechanism]\nname = "{choice.mechanism}"\n{keys}')
     assert named.choice is None

@@ -43,8 +43,11 @@ def best_mixture(sizes: Sequence[int], *, epsilon: float, weights: Weights, miss
     every = programme.columns(orbits)
     found = orbit_floor(sizes, epsilon=epsilon, weights=weights, missing=missing)
     h, _ = found.point.heights(programme.aim, every)
-    active = np.flatnonzero(h >= found.highest * (1.0 - _ACTIVE))
-    active = active[np.argsort(-h[active])[:_MOST]]
+    highest = np.argsort(-h)
+    near = np.count_nonzero(h >= found.highest * (1.0 - _ACTIVE))
+    # However steep the heights are, every kind of error needs an orbit that makes it smaller.
+    heard = (np.cumsum(every.gains[highest] > 0.0, axis=0) > 0).all(axis=1)
+    active = highest[: max(min(near, _MOST), int(np.argmax(heard)) + 1)]
     solution = solve(programme.aim, every.take(active))
     r, gains = solution.columns.deviations, solution.columns.gains
     upper = np.triu_indices(r.shape[1])

@@ -202,33 +202,61 @@ class BlockInverse:
         return MixedLaw(n, law.own, law.far, law.step, observed=observed)
 
     def _split_law(self, groups: NDArray[np.intp], counts: Numbers, estimates: Numbers) -> MixedLaw:
-        """Return the law of some categories by whole populations, in O(K) each."""
+        """Return the law of some categories by whole populations, of all of them in O(K)."""
         populations = plausible_populations(estimates)
-        reports = [self._expected(population) for population in populations]
-        ordered = np.arange(self._inputs) if self._order is None else self._order
-        ends = np.append(self._pair_starts[self._group_starts], self._inputs)
-        own, held, second, third, observed = [], [], [], [], []
-        for group in groups.tolist():
-            members = np.zeros(self._inputs)
-            members[ordered[ends[group] : ends[group + 1]]] = 1.0
-            scores = self.pull_back(members)
-            mine = self._expected(members / members.sum())
-            v = float(mine @ scores**2) - 1.0
-            own.append((v, float(mine @ scores**3) - 3.0 * v - 1.0))
-            held.append(populations @ members)
-            second.append([float(law @ scores**2) for law in reports])
-            third.append([float(law @ scores**3) for law in reports])
-            observed.append(float(counts @ scores**2) / counts.sum())
+        reports = [self.expected_law(population) for population in populations]
+        second, third = (
+            [self._power_mean(*self._pair_shares(law), power)[groups] for law in reports] for power in (2, 3)
+        )
+        whole = self._ordered(np.array(populations))
+        held = np.add.reduceat(whole, np.append(self._pair_starts, self._inputs)[self._group_starts], axis=1)
+        mine = self._member_shares()
+        v = self._power_mean(*mine, 2) - 1.0
+        own = np.stack([v, self._power_mean(*mine, 3) - 3.0 * v - 1.0])
+        n = float(counts.sum())
         return population_law(
-            n=float(counts.sum()),
-            own=np.array(own).T,
-            held=np.array(held).T,
-            second=np.array(second).T,
-            third=np.array(third).T,
-            observed=np.array(observed),
+            n=n,
+            own=own[:, groups],
+            held=held[:, groups],
+            second=np.array(second),
+            third=np.array(third),
+            observed=self._power_mean(*self._pair_shares(counts / n), 2)[groups],
         )
 
-    def _expected(self, population: Numbers) -> Numbers:
+    def _ordered(self, table: Numbers) -> Numbers:
+        """Return what is told by inputs, shape (..., K), by category."""
+        return table if self._order is None else np.asarray(table[..., self._order])
+
+    def _pair_shares(self, law: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the shares of reports in each pair and in its channel category, shape (pairs,) each."""
+        blocks = np.add.reduceat(law, self._starts)
+        inside = np.add.reduceat(self._ordered(law), self._pair_starts)
+        return inside, blocks[self._pair_block]
+
+    def _member_shares(self) -> tuple[Numbers, Numbers]:
+        """Return `_pair_shares` of the reports of a category's own members, equally common."""
+        shared = np.diff(self._pair_starts, append=self._inputs)
+        pairs = np.diff(self._group_starts, append=len(shared))
+        each = np.repeat(1.0 / np.add.reduceat(shared, self._group_starts), pairs)
+        true, same, other = (odds[self._pair_block] for odds in self._odds)
+        part, size = shared * each, self._sizes[self._pair_block]
+        inside = shared * (true * each + same * (part - each) + other * (1.0 - part))
+        return inside, true * part + same * (size * part - part) + other * size * (1.0 - part)
+
+    def _power_mean(self, inside: Numbers, blocks: Numbers, power: int) -> Numbers:
+        """Return the mean of a power of each category's score over reports, shape (m,).
+
+        Args:
+            inside: Shares of the reports in each pair, shape (pairs,).
+            blocks: Shares in the pair's whole channel category, shape (pairs,).
+            power: 2 or 3.
+        """
+        hit, near = self._pair_inside + self._pair_base, self._pair_beside + self._pair_base
+        sums = np.add.reduceat(inside * hit**power + (blocks - inside) * near**power, self._group_starts)
+        rest = 1.0 - np.add.reduceat(blocks, self._group_starts)
+        return np.asarray(sums + rest * self._group_gamma**power)
+
+    def expected_law(self, population: Numbers) -> Numbers:
         """Return the law of one report of a population, shape (M,)."""
         true, same, other = (np.repeat(odds, self._sizes) for odds in self._odds)
         blocks = np.repeat(np.add.reduceat(population, self._starts), self._sizes)
