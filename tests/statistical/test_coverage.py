@@ -193,9 +193,12 @@ class TestRounding:
         assert not within(hits([without(c, DEVICES) for c in counts], truth)).any()
 
 
-@pytest.mark.parametrize("share", [0.0, 0.02, 0.3])
-def test_exact_coverage_of_randomised_response(share):
-    """No sampling: a symbol's count is a sum of two binomials, and its interval a function of it alone."""
+@pytest.mark.parametrize(("share", "most"), [(0.0, 0.98), (0.02, 0.98), (0.3, 0.955)])
+def test_exact_coverage_of_randomised_response(share, most):
+    """No sampling: a symbol's count is a sum of two binomials, and its interval a function of it alone.
+
+    Near 0 an interval that would end below it is cut there and holds: the truth is missed on one side only.
+    """
     n, channel = 2000, grr(8, epsilon=1.0)
     holders = round(share * n)
     true, other = channel.t / channel.total, channel.u / channel.total
@@ -210,7 +213,7 @@ def test_exact_coverage_of_randomised_response(share):
         counts = np.array([count, n - count, *[0] * 6])
         interval = estimator(counts, n).intervals(0.95)
         covered += law[count] * (interval.values_low[0] <= holders / n <= interval.values_high[0])
-    assert 0.945 < covered < 0.955
+    assert 0.945 < covered < most
 
 
 def test_simultaneous_intervals_hold_every_value_at_once():
