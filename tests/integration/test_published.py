@@ -19,7 +19,7 @@ import matplotlib as mpl
 import pytest
 from command import hubbub
 from matplotlib import pyplot
-from node_fixture import PARTITIONS, World
+from node_fixture import PARTITIONS, World, wait_until
 from published_node import DEVICES, SEALED, SURVEYS, published_node
 
 from hubbub_aggregator.release import FleetStatement, canonical_bytes, release
@@ -140,6 +140,8 @@ def test_every_metric_of_the_board_is_exported_and_the_other_way_round(world: Wo
     board = json.loads((ROOT / "deploy" / "grafana" / "hubbub.json").read_text(encoding="utf-8"))
     asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     assert len(asked) > 12
+    counted = f'hubbub_counted_reports_total{{verdict="accepted"}} {5 * DEVICES}.0'
+    wait_until(lambda: counted in world.get("/metrics").decode())  # the open round's are counted last
     page = world.get("/metrics").decode()
     exported = set(re.findall(r"^# TYPE (hubbub_\w+)", page, re.MULTILINE))
     assert {name for expression in asked for name in re.findall(r"\bhubbub_\w+", expression)} == exported
@@ -149,7 +151,7 @@ def test_every_metric_of_the_board_is_exported_and_the_other_way_round(world: Wo
             for name in set(labels.replace(" ", "").split(",")) - {"instance"}:  # Prometheus adds that one
                 assert all(f'{name}="' in line for line in lines)
                 assert lines
-    assert f'hubbub_counted_reports_total{{verdict="accepted"}} {5 * DEVICES}.0' in page
+    assert counted in page
     assert 'hubbub_rounds{stage="open",survey="self-rated-health",version="1"} 1.0' in page
 
 
