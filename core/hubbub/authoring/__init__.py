@@ -6,12 +6,13 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub.authoring.compile import TABLE_MECHANISMS
-    from hubbub.authoring.toml import parse, read
+    from hubbub.authoring.toml import parse, read, read_compiled
 
 __all__ = [
     "TABLE_MECHANISMS",
     "parse",
     "read",
+    "read_compiled",
 ]
 
 attach(
@@ -21,6 +22,7 @@ attach(
         "hubbub.authoring.toml": (
             "parse",
             "read",
+            "read_compiled",
         ),
     },
 )

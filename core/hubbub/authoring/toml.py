@@ -49,6 +49,9 @@ from hubbub.survey.rules import (
 
 # A file with as many labels as a domain may hold, and room for comments.
 MAX_FILE_BYTES: Final = 2**24
+_HEAD_BYTES: Final = 20
+# An array of MessagePack, short or long, whose first element is the name of the layout.
+_COMPILED: Final = re.compile(rb"(?:[\x90-\x9f]|\xdc..|\xdd....)\xadhubbub-survey", re.DOTALL)
 
 # No key of a survey has more than two parts; the parser takes quadratic time for them: minutes for 400 kB.
 _PART: Final = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
@@ -100,6 +103,18 @@ def read(path: str | Path) -> str:
         raise SurveyError(
             file, "", "must be UTF-8 text", f"byte {data[error.start]:#04x} at offset {error.start}"
         ) from None
+
+
+def read_compiled(path: str | Path) -> bytes | None:
+    """Return the bytes of a file that `hubbub survey compile` wrote, or None for any other file."""
+    try:
+        with Path(path).open("rb") as stream:
+            if _COMPILED.match(stream.read(_HEAD_BYTES)) is None:
+                return None
+            stream.seek(0)
+            return stream.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError):  # `read` says why
+        return None
 
 
 class Declared(Parts):

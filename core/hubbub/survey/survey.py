@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
-from hubbub.errors import ParameterError, SurveyError
+from hubbub.errors import ParameterError, SurveyError, WireError
 from hubbub.numeric.randomness import SYSTEM, Source
 from hubbub.survey import canonical as survey_canonical
 from hubbub.survey.domain import Attribute
@@ -116,13 +116,21 @@ class Survey:
 
     @classmethod
     def load(cls, path: str | Path) -> Survey:
-        """Return the survey of a TOML file.
+        """Return the survey of a file: TOML, or what `hubbub survey compile` made of it.
 
         Raises:
             SurveyError: If the file cannot be read or is no valid survey; it names file, key, rule and value.
         """
         from hubbub import authoring  # noqa: PLC0415 - not on a device
 
+        compiled = authoring.read_compiled(path)
+        if compiled is not None:
+            try:
+                return cls.from_canonical(compiled, file=str(path))
+            except WireError as error:
+                raise SurveyError(
+                    str(path), "", f"must be a compiled survey ({error})", "its bytes"
+                ) from None
         return cls.parse(authoring.read(path), file=str(path))
 
     @classmethod

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import msgpack
 import numpy as np
@@ -294,3 +295,21 @@ def test_arrays_of_a_survey_cannot_be_changed():
         assert array is not None
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
+
+
+def test_a_compiled_file_is_the_survey_that_it_was_compiled_from(tmp_path):
+    """Wherever it is compiled: what a solver finds may differ in its last digits from machine to machine."""
+    text, compiled = tmp_path / "visits.toml", tmp_path / "visits.survey"
+    text.write_text(surveys.LABELS)
+    survey = Survey.load(text)
+    compiled.write_bytes(survey.canonical)
+    assert Survey.load(compiled) == survey
+    compiled.write_bytes(survey.canonical[:-1])
+    with pytest.raises(SurveyError, match=r"visits\.survey: .*must be a compiled survey"):
+        Survey.load(compiled)
+    goldens = [
+        path.with_suffix(".bin") for path in (Path(__file__).parents[2] / "golden").glob("survey-*.toml")
+    ]
+    assert len(goldens) > 10
+    for golden in goldens:
+        assert Survey.load(golden).canonical == golden.read_bytes()

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, cast
 import numpy as np
 
 from hubbub import Survey
+from hubbub.authoring import read_compiled
 from hubbub.design import (
     ASKED,
     Accuracy,
@@ -292,6 +293,8 @@ def run(settings: DesignSettings) -> int:
         DeployError: If a file cannot be written, or more is asked of a survey of several attributes than its
             own sentence.
     """
+    if read_compiled(settings.file) is not None:
+        raise DeployError(f"{settings.file}: must be a survey in TOML to be designed, got a compiled one")
     survey = Survey.load(settings.file)
     if not survey.form.alone:
         for name in ("objective", "plot", "write", "epsilon", "devices", "want"):
