@@ -193,7 +193,7 @@ class Channel(ABC):
 
     @abstractmethod
     def tally(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
-        """Return the counts of a column of symbols that the channel can send, shape (cells,), int64."""
+        """Return the counts of a column of symbols that the channel can send, shape (bins,), int64."""
 
     @abstractmethod
     def agrees(self, counts: NDArray[np.int64], n: int) -> bool:

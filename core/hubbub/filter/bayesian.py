@@ -6,10 +6,11 @@ of accepted queries is at most e^budget times as probable under one record as un
 gain as privacy loss in local privacy accounting", Corollary 4.1, extended to queries that are accepted and
 not yet answered).
 
-A *coordinate* is one stored value that channels read, for example a pinned attribute, or one round's draw of
-a changing one. Recorded answers on a coordinate merge into one likelihood l(x) = sum of ln w_i(x, y_i); the
-losses of different coordinates add. Coordinates that one query reads together count as one, whose values are
-their combinations. With D_i the max-divergence of a pending query i, the filter keeps
+A *coordinate* is one stored value that channels read, for example the memoised value of a static attribute,
+or what one round reads of an evolving one. Recorded answers on a coordinate merge into one likelihood
+l(x) = sum of ln w_i(x, y_i); the losses of different coordinates add. Coordinates that one query reads
+together count as one, whose values are their combinations. With D_i the max-divergence of a pending query i,
+the filter keeps
 
     G = sum over coordinates of max_{x, x'} [ l(x) - l(x') + sum over its pending queries of D_i(x, x') ]
 
