@@ -1,8 +1,8 @@
-"""From a value, as the host knows it, to the one number that a survey's channel reads.
+"""From a value, as the host knows it, to an encoded value, and from that to the input of a survey's channel.
 
-A reading is what is kept of a value: its index in a discrete domain (the domain's size for missing), or a
-float (None for missing). Nothing here raises on a value: what a device sends must not depend on an error, and
-an error must not carry it.
+An encoded value is what a device keeps of a value, whatever survey asks: its index in a discrete domain (the
+domain's size for missing), or a float (None for missing). Nothing here raises on a value: what a device sends
+must not depend on an error, and an error must not carry it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from hubbub_client.errors import LedgerCorrupt
 
 EncodedValue: TypeAlias = int | float | None
 EncodedValues: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
-"""Readings of many devices, shape (n,): indices as int64, or numbers as float64 with nan for missing."""
+"""Encoded values of many devices, shape (n,): indices as int64, or floats with nan for missing."""
 
 
 def encode(attribute: Attribute, value: object) -> EncodedValue:
-    """Return the reading of a value; anything outside the attribute's domain is missing."""
+    """Return the encoded value of a value; anything outside the attribute's domain is missing."""
     domain = attribute.domain
     if not isinstance(domain, NumberDomain):
         return attribute.index_of(value)
@@ -37,12 +37,12 @@ def encode(attribute: Attribute, value: object) -> EncodedValue:
         number = float(value)
     except (OverflowError, ValueError):
         return None
-    number += 0.0  # one zero: the ledger compares encoded readings
+    number += 0.0  # one zero: the ledger compares packed values
     return number if math.isfinite(number) and domain.low <= number <= domain.high else None
 
 
 def encode_many(attribute: Attribute, values: Sequence[object] | NDArray[Any]) -> EncodedValues:
-    """Return the readings of many devices' values, each as `encode` has it."""
+    """Return the encoded values of many devices' values, each as `encode` has it."""
     items = values.tolist() if isinstance(values, np.ndarray) else values
     if isinstance(attribute.domain, NumberDomain):
         read_numbers = [encode(attribute, value) for value in items]
@@ -51,12 +51,12 @@ def encode_many(attribute: Attribute, values: Sequence[object] | NDArray[Any]) -
 
 
 def pack_encoded(encoded: EncodedValue) -> bytes:
-    """Return a reading as the ledger keeps it while it is pinned."""
+    """Return the bytes of an encoded value as the ledger keeps it."""
     return wire.pack(encoded)
 
 
 def unpack_encoded(attribute: Attribute, data: bytes) -> EncodedValue:
-    """Return the reading that was pinned.
+    """Return the encoded value that the ledger kept.
 
     Raises:
         LedgerCorrupt: If it is not one of the attribute's.
@@ -74,7 +74,7 @@ def unpack_encoded(attribute: Attribute, data: bytes) -> EncodedValue:
 
 
 def channel_input(survey: Survey, encoded: Sequence[EncodedValue], *, source: Source = SYSTEM) -> int:
-    """Return the channel's input for one reading per attribute.
+    """Return the channel's input for one encoded value per attribute.
 
     A number is rounded to the survey's grid, and a score to an end of its output, by a fresh exact draw.
     """
@@ -84,7 +84,7 @@ def channel_input(survey: Survey, encoded: Sequence[EncodedValue], *, source: So
 
 
 def _number(attribute: Attribute, encoded: EncodedValue) -> float | None:
-    """Return the number that a reading stands for, None for missing."""
+    """Return the number that an encoded value stands for, None for missing."""
     domain = attribute.domain
     if isinstance(domain, IntegerDomain) and encoded is not None:
         return domain.low + encoded if encoded < attribute.size else None
@@ -92,7 +92,7 @@ def _number(attribute: Attribute, encoded: EncodedValue) -> float | None:
 
 
 def _numbers(attribute: Attribute, encoded: EncodedValues) -> NDArray[np.float64]:
-    """Return the numbers that readings stand for, shape (n,), nan for missing."""
+    """Return the numbers that encoded values stand for, shape (n,), nan for missing."""
     domain = attribute.domain
     if isinstance(domain, IntegerDomain):
         return np.where(encoded < attribute.size, domain.low + encoded.astype(np.float64), np.nan)
@@ -102,7 +102,7 @@ def _numbers(attribute: Attribute, encoded: EncodedValues) -> NDArray[np.float64
 def channel_inputs(
     survey: Survey, columns: Sequence[EncodedValues], *, source: Source = SYSTEM
 ) -> NDArray[np.intp]:
-    """Return the channel's inputs for a column of many readings per attribute, shape (n,), for simulation.
+    """Return the channel's inputs for a column of encoded values per attribute, for simulation.
 
     The law of each is that of `channel_input`; for numbers within 2^-50, because the draw is made in floats.
     """

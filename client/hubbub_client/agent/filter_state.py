@@ -36,7 +36,7 @@ class FilterState:
         open: Reservations not consumed: slot to (ticket, pin version).
         recorded: Answers given: slot to symbol.
         pin_versions: Pin version of every slot's last reservation. Where a value is pinned anew, the slot's
-            earlier reservation and memo are not read again; the filter keeps what they cost.
+            earlier reservation and memoised answer are not read again; the filter keeps what they cost.
         closed: What everything before the filter's first step cost.
         pins: The newest pin version of every attribute that a reservation was made for.
         defaults: What is missing reads as, to the first score of the same pinned numbers.
@@ -161,7 +161,7 @@ class FilterState:
         return given_back
 
     def cancel(self, entry: TranscriptEntry) -> None:
-        """Return a reservation back, in the filter and here; its slot is never answered."""
+        """Give a reservation back, in the filter and here; its slot is never answered."""
         if self.open.get((entry.digest, entry.slot)) != (entry.ticket, entry.pin_version):
             raise LedgerCorrupt("a transcript cancellation must void an open reservation")
         self.filter.cancel(entry.ticket)

@@ -1,4 +1,4 @@
-"""Tells whether a schedule of rounds fits what a device has left, from the cost of one of them.
+"""The quick test before the filter: a schedule of rounds against what is left, by the cost of one round.
 
 Every round of an evolving attribute is a coordinate of its own, on which nothing else is ever asked. So its
 cost is that of one query by itself, and the losses add: rounds times one cost, compared in whole units, is

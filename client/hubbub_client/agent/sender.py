@@ -1,4 +1,4 @@
-"""Performs what `uploader` decides: outbox to collector, outcomes to the ledger."""
+"""The sender of the outbox: performs what `upload/uploader.py` decides, and writes outcomes to the ledger."""
 
 from __future__ import annotations
 

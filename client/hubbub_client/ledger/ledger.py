@@ -2,9 +2,10 @@
 
 Every change is one transaction, on disk before the call returns. Triggers keep the rules that must survive a
 bug elsewhere: the budget is fixed, the transcript only grows, what was closed stays spent, a high-water mark
-never falls, a pinned value stays for its generation.
+never falls, a memoised value stays for its pin version.
 
-This module moves data; what to reserve, answer or send is decided in `schedule`, `agent` and `uploader`.
+This module moves data; what to reserve, answer or send is decided in `schedule` and `uploader`, and
+by `Enrolments`, `Values` and `Answerer`, each in a file of its own in `agent`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Ledger(Database):
         return [StoredValue(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
 
     def consents(self) -> dict[str, bool]:
-        """Return the owner's answers to surveys and attributes, by subject; see `policy`."""
+        """Return the owner's answers to surveys and attributes, by subject; see `subject_of` in `policy`."""
         return {cast(str, s): bool(g) for s, g in self._read("SELECT subject, granted FROM consent")}
 
     def enrolments(self) -> list[StoredEnrolment]:
@@ -206,7 +207,7 @@ class Ledger(Database):
     def take_list(
         self, seen: StoredList, *, cancelled: Iterable[bytes] = (), given_back: Iterable[TranscriptEntry] = ()
     ) -> None:
-        """Keep that a list was seen; tombstones what it cancels, and give back what was set aside for that.
+        """Keep that a list was seen, end what it cancels for good, and give back what was set aside for that.
 
         Args:
             seen: The list.
@@ -246,7 +247,7 @@ class Ledger(Database):
         pin_version: int = 0,
         spent_values: Iterable[str] = (),
     ) -> None:
-        """Write one answer or nothing: pin, consumed reservation and memo, high-water mark, outbox.
+        """Write one answer or nothing: memoised values, transcript entry, high-water mark, outbox.
 
         Args:
             digest: Survey.
@@ -255,7 +256,7 @@ class Ledger(Database):
             report: The finished report, sent as it is at every attempt.
             record: The transcript row that consumes the reservation; None when a memoised symbol is sent
                 again.
-            pins: Attribute id and encoded value of each that is used for the first time.
+            pins: Attribute id and encoded value of each that this answer reads first, and so memoises.
             pin_version: Pin version of what it answers for.
             spent_values: Attributes whose kept values no survey needs any more.
         """
@@ -284,7 +285,7 @@ class Ledger(Database):
     def memoise_anew(
         self, attribute_id: str, pin_version: int, memoised: bytes, reservations: Iterable[TranscriptEntry]
     ) -> None:
-        """Pin another value as a new generation, with what answering for it will cost set aside."""
+        """Keep another memoised value under a new pin version, its answers' cost set aside with it."""
         with self._transaction() as db:
             db.execute(
                 "UPDATE attribute SET generation = ?, pinned = ? WHERE id = ?",

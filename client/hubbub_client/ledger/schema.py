@@ -19,7 +19,10 @@ APPLICATION_ID: Final = 0x48756242
 
 IDENTITY_BYTES: Final = 16
 
-# Rows name a survey by its enrolment's number, not by its digest: a year of twenty daily surveys stays small.
+# Tables and columns keep the names they began with; docs/glossary.md has the words of today: reading is a
+# kept value, generation a pin version, pinned a memoised value, floor the last closed round, ticks the
+# counter, and what begins with closed_ the spent budget. Rows name a survey by its enrolment's number, not
+# by its digest: a year of twenty daily surveys stays small.
 _SCRIPT: Final = """
 CREATE TABLE device (
     one INTEGER PRIMARY KEY CHECK (one = 1),

@@ -35,7 +35,7 @@ class StoredValue:
 
     Attributes:
         attribute: Attribute id.
-        value: The reading, encoded.
+        value: The encoded value, packed as in `pack_encoded`.
         since_s: When it was set, epoch seconds.
         until_s: When the round ends, epoch seconds.
     """
@@ -55,7 +55,7 @@ class StoredEnrolment:
         canonical: Its canonical bytes.
         last_closed: The highest round that was over when the device joined: never answered.
         high_water: The highest round answered, at least `last_closed`.
-        state: Whether the owner has left it, or a signed list has cancelled it for good.
+        state: As `EnrolmentStatus.state`.
     """
 
     digest: bytes

@@ -1,8 +1,8 @@
 """The transcript: the filter's steps as rows, chained so that a lost or changed row is noticed.
 
 The filter is deterministic: the same reservations and records in the same order give the same tickets, the
-same loss and the same decisions. So the ledger stores what was decided, not numbers derived from it; `book`
-rebuilds them.
+same loss and the same decisions. So the ledger stores what was decided, not numbers derived from it;
+`replay` in `agent/filter_state.py` rebuilds them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ class TranscriptEntry:
 
     Attributes:
         kind: "reserve" sets budget aside at its worst case, "record" replaces that by what was realised,
-            "cancel" gives it back: the survey was cancelled for good before it was answered.
+            "cancel" gives it back: before it was answered, a signed list cancelled the survey for good, or
+            it was found not to fit the budget.
         ticket: The filter's number of the reservation.
         digest: Survey.
         slot: Which of its answers.
         pin_version: Pin version of the attribute when it was reserved.
-        symbol: What was answered; None where nothing was. For a static attribute this is the memo too.
+        symbol: What was answered; None where nothing was. For a static attribute this is the memoised
+            answer too.
     """
 
     kind: Kind

@@ -43,7 +43,7 @@ class Asked:
 
     Attributes:
         survey: The survey: what is asked, how, and when.
-        state: Whether the owner has left it, or it was cancelled.
+        state: As `EnrolmentStatus.state`.
         answered: Rounds answered since the last `forget`.
         sent: What the collector has of it, byte for byte.
         loss: What these reports alone can have given away, nats.

@@ -1,4 +1,4 @@
-"""The lists of surveys that a device takes from a collector."""
+"""The lists of surveys that a device takes, and the schedule of what it reserves and answers."""
 
 from typing import TYPE_CHECKING
 

@@ -146,7 +146,7 @@ def check_eligibility(
 
 
 def scheduled_answers(survey: Survey, last_closed: int) -> tuple[int, ...]:
-    """Return every answer of the schedule above a floor, () if none is left.
+    """Return the slots of every answer of the schedule after `last_closed`, () if none is left.
 
     Rounds that ended before enrolment are left out: they are never answered, so nothing is set aside for
     them.

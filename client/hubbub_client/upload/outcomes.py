@@ -56,8 +56,8 @@ class EnrolmentStatus:
         rounds: Rounds of its schedule.
         high_water: The highest round answered, or gone by at enrolment; -1 for none. It never falls.
         answered: Rounds answered since the last `forget`.
-        state: Whether the owner has left it, so that what is reserved for it stays reserved; or a signed list
-            has cancelled it for good.
+        state: "active"; "left", by the owner (what is reserved for it stays reserved), by `forget`, or
+            because it was found not to fit the budget; "cancelled" for good by a signed list.
     """
 
     survey_id: str

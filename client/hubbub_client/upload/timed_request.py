@@ -1,4 +1,4 @@
-"""An exchange with a server that is given up when its time is over, however the server draws it out.
+"""A timed request: an exchange with a server, given up when its time is over, however it is drawn out.
 
 A socket's timeout bounds one read: a server that sends a byte now and then holds its reader for ever, and the
 look-up of a name has no bound at all. So an exchange runs in a thread of its own. Whoever waits for it stops
