@@ -1,8 +1,8 @@
 """The transcript: the filter's steps as rows, chained so that a lost or changed row is noticed.
 
 The filter is deterministic: the same reservations and records in the same order give the same tickets, the
-same loss and the same decisions. So the ledger stores what was decided, not numbers derived from it;
-`replay` in `agent/filter_state.py` rebuilds them.
+same loss and the same decisions (of scores, the loss up to the bound of a search in floats). So the ledger
+stores what was decided, not numbers derived from it; `replay` in `agent/filter_state.py` rebuilds them.
 """
 
 from __future__ import annotations

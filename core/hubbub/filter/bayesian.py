@@ -65,7 +65,9 @@ class BayesianFilter:
 
     Its decisions depend on channels and recorded symbols alone, never on a value, and are the same on every
     machine: a ledger that repeats the accepted `reserve_all`, `record` and `cancel` calls in order rebuilds
-    the same state and gets the same tickets, 0, 1, 2 and so on. Refusals leave no trace.
+    the same state and gets the same tickets, 0, 1, 2 and so on. Refusals leave no trace. Only the bounds of
+    regressions come from floats: a ledger that may hold some repeats its calls by `reapply_all`, `reapply`
+    and `cancel`, and ends with `tighten`.
 
     >>> from hubbub import mechanisms
     >>> channel = mechanisms.grr(4, epsilon=0.6)
@@ -118,7 +120,10 @@ class BayesianFilter:
 
     @property
     def committed(self) -> float:
-        """The loss if every pending query gets its worst answer: nats, at most the budget."""
+        """The loss if every pending query gets its worst answer: nats, at most the budget.
+
+        After `reapply_all` it may be above it, see there.
+        """
         return (self._worst + self._tickets) / UNITS_PER_NAT
 
     @property

@@ -1,7 +1,8 @@
 """The entry of a mechanism: all that survey files, the designer and the documents know of it.
 
 A mechanism's module holds its functions, its channel (unless it compiles to a dense one) and its entry, in a
-tuple `ENTRIES`. The registry names the module; docs/extending.md shows one being added.
+tuple `ENTRIES`; a larger one keeps its channel in a module of its own, as `pbgrr_entry` does in `pbgrr`. The
+registry names the module of the entry; docs/extending.md shows one being added.
 """
 
 from __future__ import annotations

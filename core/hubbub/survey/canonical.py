@@ -147,7 +147,7 @@ def require_same(data: bytes, canonical: bytes) -> None:
     """Refuse bytes that say the same as `canonical` in another encoding.
 
     One survey must have one digest: with two, the reports of half the population would be of an unknown
-        survey.
+    survey.
 
     Raises:
         WireError: If they differ.
