@@ -1,8 +1,11 @@
 """Every error of the log, as one tree.
 
-LogError             the log could not do what was asked; of a refused append nothing is kept
+LogError             the log could not do what was asked; what was to be appended may be there all the same
 ├── LogLocked        another owner has the log open
 └── LogVersionError  the log was written by a newer release
+
+SQLite keeps nothing of an append that failed, Kafka may keep some of it (see `Log.append`). The other two are
+states of a SQLite file. Errors of brokers are sorted in `kafka/errors.py`, and come out as LogError.
 """
 
 from __future__ import annotations

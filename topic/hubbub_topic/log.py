@@ -1,4 +1,8 @@
-"""The log's port, for who writes and who reads: gapless offsets, durable on return."""
+"""The log's port, for who writes and who reads: gapless offsets, durable on return.
+
+`SqliteLog` and the logs in `kafka/` fill it. To all of them a record is bytes; what the bytes say is in
+docs/wire.md ("The log"), and `hubbub.wire` reads and writes it.
+"""
 
 from __future__ import annotations
 
@@ -44,10 +48,11 @@ class Log(Protocol):
     def publish_survey(self, key: bytes, record: bytes) -> bool:
         """Append `record` to every partition, unless that was done for `key` before, in whatever process.
 
-        A log without transactions may repeat the record after a crash; readers take a repeat as no change.
+        From then on the survey is announced: who reads a partition meets it before any report of it. A log
+        without transactions may repeat the record after a crash; readers take a repeat as no change.
 
         Returns:
-            Whether the record was appended now.
+            True if the record was appended now, False if it was there.
 
         Raises:
             LogError: As for `append`.

@@ -30,6 +30,7 @@ _OFFSET_BITS: Final = 40
 _OFFSET_MASK: Final = 2**_OFFSET_BITS - 1
 _MAX_LIMIT: Final = 2**31
 
+# head: the next offset of a partition; announced: the keys of surveys that were published.
 _SCHEMA: Final = """
 CREATE TABLE log (identity TEXT NOT NULL, partitions INTEGER NOT NULL) STRICT;
 CREATE TABLE head (

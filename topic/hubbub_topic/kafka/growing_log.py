@@ -1,10 +1,10 @@
 """A log of several Kafka topics, one after another: how a cluster comes to more partitions.
 
-The partitions that a topic's reports are placed in never change. Their number is noted in the topic's
-companion when it is made, or at the first start; what somebody adds later (`kafka-topics --alter`) stays
-empty. To grow is to make another topic and to note that rounds which start at or after some moment lie
-there. That moment is far enough ahead that every process has read the note before the first report of such a
-round can come: each one looks every few seconds, and what cannot look cannot write.
+The partitions that a topic's reports are placed in never change. Their number is noted in the metadata
+topic beside it when it is made, or at the first start; what somebody adds later (`kafka-topics --alter`)
+stays empty. To grow is to make another topic and to note that rounds which start at or after some moment
+lie there. That moment is far enough ahead that every process has read the note before the first report of
+such a round can come: each one looks every few seconds, and what cannot look cannot write.
 """
 
 from __future__ import annotations

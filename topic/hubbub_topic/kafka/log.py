@@ -40,7 +40,7 @@ class KafkaLog:
 
     Args:
         bootstrap: Brokers, as host:port,host:port.
-        topic: The topic of reports, made by `kafka_topic.create_topic`.
+        topic: The topic of reports, made by `topic.create_topic`.
         partitions: How many it must have; None for as many as it has.
         rebuild_s: Seconds of records that its retention must keep.
         check: What is asked of the broker at the start: "settings" reads them all; "identity" alone is for
@@ -81,7 +81,7 @@ class KafkaLog:
         self._identity, self._partitions = found.identity, found.partitions
         # The number of partitions, once it was warned of.
         self._ignored = 0
-        # The companion may have served a topic of this name before.
+        # The metadata topic may have served a topic of this name before.
         self._prefix = self._identity.encode() + b"/"
         self._identity_s, self._identified = identity_s, time.monotonic()
         self._sender = RecordProducer(bootstrap, delivery_timeout_s)
