@@ -1,5 +1,8 @@
 """Admission: one verdict per report, from the surveys served and the time.
 
+The outcomes are accepted, unknown, invalid, early and late. An accepted report goes into the log, where who
+counts judges it again (`hubbub_aggregator.counting.counting`): only there it can be a duplicate.
+
 Pure: the clock is a number that the caller passes. Quotas are judged by who counts: a gateway that granted
 them would have to know what all others did, and could not tell a copy of a report from another one.
 """
@@ -61,7 +64,7 @@ class AdmissionRules:
 
     @classmethod
     def of(cls, survey: Survey) -> Self:
-        """Return the terms of a compiled survey."""
+        """Return the rules of a compiled survey."""
         return cls(
             channel=survey.channel,
             start_s=survey.start_s,
@@ -73,7 +76,7 @@ class AdmissionRules:
 
 
 class _Open(NamedTuple):
-    """The window of an open round, with its channel and its verdict."""
+    """The window of an open round, its channel, and the verdict on what fits both."""
 
     opens_s: int
     closes_s: int
@@ -85,7 +88,7 @@ class Admission:
     """A judge of reports against surveys.
 
     Args:
-        terms: Digest -> the terms of that survey.
+        terms: Digest -> the admission rules of that survey.
     """
 
     def __init__(self, terms: Mapping[bytes, AdmissionRules]) -> None:

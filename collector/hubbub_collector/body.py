@@ -27,7 +27,7 @@ class Refusal(Exception):  # noqa: N818  # stays within the gateway, and names w
 
 
 class HungUp(Exception):  # noqa: N818  # stays within the gateway
-    """The sender closed the connection before its body was complete."""
+    """The sender closed the connection before its body was complete, or before the upload was stored."""
 
 
 class Bodies:
@@ -49,7 +49,7 @@ class Bodies:
         self._timer: asyncio.TimerHandle | None = None
 
     def announced(self, scope: Scope) -> int | None:
-        """Return the body's announced length; None for a chunked body.
+        """Return the body's announced length, which is within the limit; None for a chunked body.
 
         An upload out of a browser is refused, whatever page it is of: a website could make the browsers of
         its visitors send reports. Content types would not tell, for a page may leave them away; nor would a

@@ -110,7 +110,7 @@ class Gateway:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Publish the surveys, take uploads, and on the way out writes what still waits."""
+        """Publish the surveys, take uploads, and on the way out write what still waits."""
         await asyncio.to_thread(self._prepare)
         self._writer = Writer(
             self._log,
@@ -135,12 +135,12 @@ class Gateway:
         return self._log.partition_map.partitions_at(self._surveys[key[0]].round_start_s(key[1]))
 
     def _prepare(self) -> None:
-        """Put every survey into every partition before any report of it; read no report."""
+        """Put every survey into every partition, before any report of it can come."""
         for digest, survey in self._surveys.items():
             self._log.publish_survey(digest, encode_record(SurveyRecord(survey.canonical)))
 
     async def uploads(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Return POST /v1/reports: an upload in, one outcome per report out, when their record is durable."""
+        """Answer POST /v1/reports: an upload in, one outcome per report out, when their record is durable."""
         try:
             status, body, headers = 200, await self._outcomes(scope, receive), _OUTCOME_HEADERS
         except HungUp:
@@ -188,7 +188,9 @@ class Gateway:
         return Refusal(429, "too many uploads wait to be stored; try again", self._retry_after)
 
     def _submit(self, writer: Writer, body: bytes, is_gone: Callable[[], bool]) -> Awaitable[bytes]:
-        """Hand an upload to the writer, judged or to be judged: the answer, when it is durable.
+        """Hand an upload to the writer, and return the answer to it, which is there once it is durable.
+
+        Short and wide reports (`hubbub.wire.report`) are judged with their batch, others before.
 
         Raises:
             Refusal: If the body is no upload.
@@ -229,7 +231,7 @@ class Gateway:
         return JSONResponse(found, status_code=200 if healthy else 503)
 
     async def metrics_page(self, _: Request) -> Response:
-        """Return GET /metrics: counters for Prometheus."""
+        """Answer GET /metrics with the counters for Prometheus."""
         return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     @property

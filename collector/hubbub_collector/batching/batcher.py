@@ -1,4 +1,4 @@
-"""A batch of uploads: one record per partition, in random order, without the senders.
+"""A batch of uploads: one record per partition, in random order, without the senders; and a budget of bytes.
 
 Pure but for the random source it is given. What makes a record is the reports' own bytes, a verdict for each
 and a minute; nothing of a connection or a request reaches this module.
@@ -38,6 +38,8 @@ def partition_of(report_id: bytes, partitions: int) -> int:
 @dataclass(slots=True)
 class _Column:
     """The reports of one (digest, round), and the ids of those refused, by outcome; ids lie side by side.
+
+    Each partition gets a segment of it in its record.
 
     Attributes:
         target_partitions: The partitions that they go to.
@@ -168,7 +170,7 @@ class Batch:
 
 
 def parts_of(record: ReportsRecord) -> Iterator[ReportsRecord]:
-    """Return records of at most MOST_SEGMENTS segments that add up to one, in its order."""
+    """Return records of at most MOST_SEGMENTS segments that add up to one, in its order: nearly always 1."""
     for begin in range(0, max(1, len(record.segments)), MOST_SEGMENTS):
         segments = record.segments[begin : begin + MOST_SEGMENTS]
         yield ReportsRecord(record.minute, segments, 0 if begin else record.unknown)
@@ -249,7 +251,7 @@ class ByteBudget:
         return self.held + size <= self.limit
 
     def take(self, size: int) -> bool:
-        """Hold `size` bytes if they fit under the bound; says whether they did."""
+        """Hold `size` bytes if they fit under the bound, and return whether they did."""
         if not self.has_room(size):
             return False
         self.held += size

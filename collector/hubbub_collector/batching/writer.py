@@ -39,7 +39,7 @@ class Writer:
     """A writer that stores each batch in the log once: durable, or forgotten and reported as such.
 
     One task lives on the event loop and one thread does the blocking work, so that uploads are accepted while
-    a batch is written. Lingers of several batches never overlap in the log: they are appended one by one.
+    a batch is written. Several batches may wait at once; they are appended one by one, in order.
     Make it on that event loop, while it runs.
 
     Args:
@@ -126,6 +126,16 @@ class Writer:
     ) -> asyncio.Future[bytes]:
         """Put an upload of reports side by side, which are judged later, into the open batch.
 
+        Args:
+            rows: The reports, side by side in `form`.
+            now_s: When they came, seconds since 1970; they are judged by it.
+            form: SHORT_REPORT or WIDE_REPORT.
+            began_s: As for `submit`.
+            is_gone: As for `submit`.
+
+        Returns:
+            As `submit` does.
+
         Raises:
             NotDurable: If the writer takes no more.
         """
@@ -166,7 +176,7 @@ class Writer:
         self._flush.set()
 
     async def stop(self) -> None:
-        """Write what is waiting, without lingering, and ends; uploads from here on raise NotDurable."""
+        """Write what is waiting, without lingering, and end; uploads from here on raise NotDurable."""
         self._stopping, self._open = True, None
         self._wake.set()
         self._flush.set()
@@ -268,7 +278,7 @@ class Writer:
                 await asyncio.wait_for(self._flush.wait(), remaining_s)
 
     def _write(self, batch: Batch) -> None:
-        """Encode and appends; runs in the writer's thread."""
+        """Encode the records and append them; runs in the writer's thread."""
         begin = perf_counter()
         records = {
             partition: [encode_record(part) for part in parts_of(record)]
