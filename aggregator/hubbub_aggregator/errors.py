@@ -4,13 +4,13 @@ AggregatorError
 ├── Gap              a record is missing between what was applied and what was read
 ├── Unappliable      applying a record failed: a bug; only an operator may say to skip it
 ├── Lost             the log begins after what was applied: retention took what is in between
-├── PartitionMapGrown the log has more partitions than this process knows; another one will know them
+├── PartitionMapGrown  the log has more partitions than this process knows; another one will know them
 ├── Superseded       partitions were loaded for an assignment that a later one has replaced
 ├── ClockDoubt       clocks differ by more than they should: nothing is sealed, and everything else goes on
 ├── StoreError       the store cannot be trusted with this state
 │   ├── LeaseLost      another process seals, releases and shows
 │   ├── StoreConflict  another writer moved the partition's offset first
-│   ├── ForeignStore   the store belongs to another log, layout or schema
+│   ├── ForeignStore   the store belongs to another log, number of partitions or schema
 │   ├── CorruptStore   what was loaded contradicts itself
 │   └── Ahead          the store has applied records that the log does not hold
 ├── AccountingError  attempts differ from the sum of the verdicts

@@ -1,7 +1,8 @@
 """From log records to counts: pure, vectorised, one verdict per report.
 
-`apply` reads a partition's state and a record and returns the change it makes; `PartitionState.commit` makes
-it. Nothing else decides what counts, so that live, embedded and replayed runs agree to the integer.
+`apply_many` reads a partition's state and records and returns the change that they make;
+`PartitionState.commit` makes it. Nothing else decides what counts, so that live, embedded and replayed runs
+agree to the integer.
 
 Each report gets the first verdict that fits, in this order:
 
@@ -14,11 +15,11 @@ Each report gets the first verdict that fits, in this order:
                 partitions, and one more in those below quota mod P
     accepted    it counts
 
-Only accepted ids are remembered. What the gateway refused comes as tallies beside the reports, with the same
-names. Rounds outside the schedule are kept under NO_ROUND; reports of a digest that no
-Survey record announced make up `unknown`; records that do not decode, whole or in some segments, are `dead`.
-All of these are counted and skipped, and the sound segments of a record count whatever lies beside them. An
-offset below the next expected one is a redelivery and dropped; one above it is a Gap.
+Only accepted ids are remembered. What the gateway refused comes as tallies beside the reports, with the
+same names. Rounds outside the schedule are kept under NO_ROUND; reports of a digest that no survey record
+has announced make up `unknown`; records that do not decode, whole or in some segments, are `dead`. All of
+these are counted and skipped, and the sound segments of a record count whatever lies beside them. An offset
+below the next expected one is a redelivery and dropped; one above it is a Gap.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def keep_freed_memory() -> None:
 
 
 def count_only(survey: Survey, records: Iterable[bytes]) -> Counts:
-    """Return reports per symbol or bin of one survey, all rounds together; no duplicates, no quotas.
+    """Return reports per bin of one survey, all rounds together; no duplicates, no quotas.
 
     To measure what counting costs without remembering ids; every other check is made.
     """
@@ -145,7 +146,7 @@ def _groups(records: Iterable[bytes]) -> Iterable[list[bytes]]:
 
 
 def count_symbols(symbols: NDArray[np.unsignedinteger], channel: Channel) -> Counts:
-    """Return reports per symbol or bin, shape (bins,), of symbols that the channel can send."""
+    """Return reports per bin, shape (bins,), of symbols that the channel can send."""
     return channel.tally(symbols)
 
 
@@ -155,8 +156,8 @@ class _RoundDraft:
 
     Attributes:
         known: The round before the group.
-        verdicts: Tallies up to the seal, but of what waits.
-        after_seal: Tallies after it.
+        verdicts: Verdict counts up to the seal, but of what waits.
+        after_seal: Verdict counts after it.
         sealed_at: The seal's offset where the group holds the first one.
         waiting: Segments whose reports may count; their symbols were not looked at yet.
         open_from: The first minute whose batches are not early; known once a segment was looked at that its

@@ -1,7 +1,7 @@
 """The counts of one partition, and changes to them: values, no I/O, no clock.
 
-`counting.apply` computes a Change from a PartitionState and records; `PartitionState.commit` makes it, and a
-store keeps it.
+`counting.apply_many` computes a Change from a PartitionState and records; `PartitionState.commit` makes it,
+and a store keeps it.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class RoundState:
     """One round of one survey in one partition.
 
     Attributes:
-        counts: Accepted reports per symbol, shape (M,), int64, or per cell of a set; empty until the first is
-            accepted.
+        counts: Accepted reports per bin, a symbol or a bit of a set, shape (bins,), int64; empty until the
+            first is accepted.
         verdicts: Everything up to the seal.
         sealed_at: The seal's offset, or None while the round is open.
         after_seal: Everything after the seal; no release contains it.
@@ -68,7 +68,7 @@ class RoundChange:
     """A change of one round: the fields of RoundState as differences, and the new ids.
 
     Attributes:
-        counts: Newly accepted reports per symbol or cell, int64; empty for none.
+        counts: Newly accepted reports per bin, int64; empty for none.
         verdicts: Added before the seal.
         sealed_at: The seal's offset where these records hold the first one.
         after_seal: Added after the seal.
@@ -127,7 +127,7 @@ class PartitionState:
         offset: The next offset to apply.
         surveys: Announced surveys by digest.
         rounds: By (digest, round); NO_ROUND collects what lies outside the schedule.
-        unknown: Reports of digests that no Survey record announced.
+        unknown: Reports of digests that no survey record announced.
         dead: Records that did not decode, whole or in part.
         lost: Offsets that were never counted, by an operator's word.
         past: The tallies of rounds that are archived and not kept here any more.
@@ -175,7 +175,7 @@ class PartitionState:
         return survey.channel.agrees(known.counts, known.verdicts.accepted)
 
     def commit(self, change: Change) -> None:
-        """Apply a change that `apply` computed from this very state.
+        """Make a change that `apply_many` computed from this very state.
 
         Raises:
             ValueError: If the state has moved since; it is then left as it is.

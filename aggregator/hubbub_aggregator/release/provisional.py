@@ -26,8 +26,8 @@ class AcceptedCounts:
 
     Attributes:
         cut: The offset per partition up to which the counts read.
-        counts: Accepted reports per symbol, shape (M,), int64.
-        n: Their sum.
+        counts: Accepted reports per bin, shape (bins,), int64; empty where there are none.
+        n: How many reports were accepted; of sets the counts sum to more.
     """
 
     cut: Mapping[int, int]
@@ -66,7 +66,7 @@ def advance(
     Args:
         gate: Where the round stands, None before its first pending counts.
         now: What has been counted.
-        minimum_cohort: Fewer devices than this never lie between two views.
+        minimum_cohort: The fewest reports that lie between two views.
     """
     cohort = max(minimum_cohort, 1)
     if gate is None:

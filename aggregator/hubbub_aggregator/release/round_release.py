@@ -1,9 +1,9 @@
 """From the counts of a sealed round to what is published: pure, the same bytes from the same counts.
 
 A release holds the raw unbiased estimates with errors and intervals, a consistent view, the exact epsilon,
-the cut (the seal's offset in every partition), the accounting up to it, and what is lost for good. Below the
-survey's minimum cohort it holds no estimates. Its `method` says how its intervals were made (see
-`estimates`); a release without one is of method 1, and has the same bytes again if that is asked for.
+the cut (the seal's offset in every partition of the round), the accounting up to it, and what is lost for
+good. Below the survey's minimum cohort it holds no estimates. Its `method` says how its intervals were made
+(see `estimates`); a release without one is of method 1, and has the same bytes again if that is asked for.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Release:
     Attributes:
         survey: The survey.
         round: The round.
-        stage: Whether the round is sealed: "sealed" releases are final.
+        stage: "sealed" for a release, which is final; "provisional" for a view of an open round.
         tally: The counts that the estimates come from, and their cut.
         verdicts: What became of every attempt that was read.
         lost: Offsets that the round may have lost, by an operator's word; see `skip_offsets`.
@@ -112,7 +112,7 @@ def gather(
 
     Args:
         key: The (digest, round).
-        states: Every partition of the log.
+        states: Every partition that the round's reports lie in.
 
     Raises:
         AccountingError: If in any partition attempts are not the sum of the verdicts, or accepted reports
@@ -193,7 +193,7 @@ def canonical_bytes(document: Document) -> bytes:
 
 
 def sum_counts(columns: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return the sum of counts, shape (M,), of which some may be empty: nothing was accepted there."""
+    """Return the sum of counts, shape (bins,), of which some may be empty: nothing was accepted there."""
     total = np.zeros(0, dtype=np.int64)
     for column in columns:
         if len(column):

@@ -1,4 +1,4 @@
-"""The end of a round: a seal in every partition of the log.
+"""The end of a round: a seal in every partition that its reports lie in.
 
 A round is due once no report for it can still be on its way into the log: at its end, plus the lateness that
 the survey allows, plus a grace for batches that a gateway accepted in time and has yet to write. A round that

@@ -1,4 +1,7 @@
-"""One loop over a log's partitions: read, apply, save, release, show.
+"""One loop over a log's partitions: read, apply, save, seal, release, show.
+
+The first three are `LogCounter.advance` (`counters`), the others `Publication` (`publication`);
+`Worker.step` says when each has its turn.
 
 Everything in memory can be had again from store, archive and log, so that a worker may be killed between any
 two instructions: what was applied but not saved is read and applied again, and what was sealed but not
@@ -37,7 +40,7 @@ class Worker:
         store: Where counts are kept; it decides where to read on.
         archive: Where releases go.
         view: Where readers look.
-        grace_s: How long after a round's lateness its seal waits, seconds.
+        grace_s: How long after a round's lateness its seal waits, seconds; see `sealing`.
         clock: Seconds since 1970, for seals; see `Publication`.
         read_records: The most records of a partition that one step applies and saves together.
         dead_letters: Where letters about what cannot be counted go; None keeps none.

@@ -371,7 +371,7 @@ class RedisStore:
             self._lease(keys=[self._lease_key], args=[self._token, 0])
 
     def load_gates(self) -> dict[RoundKey, PublicationGate]:
-        """Return the provisional steps of all open rounds.
+        """Return the publication gates of all open rounds.
 
         Raises:
             CorruptStore: If what is kept there is not steps, or some of them have gone.

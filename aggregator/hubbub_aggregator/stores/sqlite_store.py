@@ -1,7 +1,7 @@
 """A store in one SQLite file, at a cost that follows what is new.
 
 Ids are appended as blocks of 8-byte keys and deleted when their round seals; counts lie in chunks of 1,024
-symbols, of which only those that grew are written.
+bins, of which only those that grew are written.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _COUNT: Final = np.dtype("<i8")
 _KEY: Final = np.dtype("<u8")
 _BUSY_TIMEOUT_S: Final = 5.0  # a reader's checkpoint may hold the file for a moment
 
+# Stored names stay: tally holds verdict counts, step publication gates, outputs the number of bins.
 _TALLIES: Final = "attempts, accepted, duplicate, early, late, invalid, over_quota"
 _SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -252,7 +253,7 @@ class SqliteStore:
         """Do nothing: a file loses no rows."""
 
     def load_gates(self) -> dict[RoundKey, PublicationGate]:
-        """Return the provisional steps of all open rounds."""
+        """Return the publication gates of all open rounds."""
         tallies: dict[RoundKey, dict[str, AcceptedCounts]] = {}
         for digest, number, stage, n, cut, blob in self._db.execute(
             "SELECT digest, round, stage, n, cut, counts FROM step"
@@ -265,7 +266,7 @@ class SqliteStore:
         }
 
     def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
-        """Keep the steps of some rounds before anybody sees them; None forgets a round's."""
+        """Keep the gates of some rounds before anybody sees what they let through; None forgets a round's."""
         if not changed:
             return
         with self._transaction():

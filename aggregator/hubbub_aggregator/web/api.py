@@ -8,8 +8,11 @@
     GET /api/surveys/{digest}/rounds/{r}.csv  the same as a table
     GET /api/live                             all that the page shows, in one document
     GET /api/events                           the same, pushed whenever it changes (server-sent events)
+    GET /page/{name}                          the files of the page
     GET /healthz                              503 while no round is sealed because clocks differ, else 200
-    GET /metrics                              hubbub_sealing, hubbub_following: 1 or 0, for Prometheus
+    GET /metrics                              for Prometheus: sealing, following, lag, verdicts, rounds
+
+In a node the gateway answers the last two (`hubbub_collector.gateway`), and its /healthz is about uploads.
 
 What is refused is a problem (RFC 9457) with `subject`, `rule` and `value`. Every document has an entity tag
 and `Cache-Control: no-cache`: a browser may keep it, and asks before showing it again. Sealed rounds too, for
@@ -92,7 +95,7 @@ def create_app(
     closing: Callable[[], bool] = lambda: False,
     read_token: str | None = None,
 ) -> Starlette:
-    """Return the ASGI application that serves a view; it keeps nothing but the current edition.
+    """Return the ASGI application that serves a view; it keeps nothing but the newest snapshot.
 
     Args:
         view: Where the counts are read.

@@ -28,7 +28,7 @@ _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 class Events:
-    """The stream of editions, one generator per reader; a slow reader skips to the newest by itself."""
+    """The stream of rendered snapshots, one generator per reader; a slow reader skips to the newest."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from hubbub_aggregator.web.view import View
 
 
 class SnapshotCache:
-    """The current edition of a view, rendered once per version however many readers ask."""
+    """A cache of one rendered snapshot, the newest; its readers call it an edition."""
 
     def __init__(self, view: View) -> None:
         self._view = view

@@ -17,7 +17,7 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
         }, ...
       ],
       "accounting": ACCOUNTING,                  summed over everything, reports after a seal included
-      "unknown": 0,                              reports whose digest no Survey record announced
+      "unknown": 0,                              reports whose digest no survey record announced
       "dead": 0,                                 log records that could not be decoded
       "stale": {"since": "2026-01-01T00:00:00Z", "why": "the counts are out of reach"},
                                                  only while the numbers are not followed
@@ -87,7 +87,7 @@ survey authors: escape them.
 
 The estimates of an open round move in steps of at least the minimum cohort, and the sealed release is at
 least that far from the last step shown, so no two views of one round differ by few reports (see
-``provisional``, also for what this does not cover).
+``release/provisional.py``, also for what this does not cover).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class View(Protocol):
 
 
 class LiveView:
-    """The view that a worker publishes to."""
+    """The view that a worker or a publisher publishes to: the snapshot now, and its version."""
 
     def __init__(self) -> None:
         self._published: tuple[int, dict[str, Any]] = (
