@@ -10,10 +10,10 @@ from hubbub_deploy.errors import DeployError
 
 
 def digests_of(records: Iterable[bytes]) -> dict[tuple[str, int], bytes]:
-    """Return the digest of every id and version that a log's announcements name.
+    """Return the digest of every id and version that a log's survey records name.
 
     Args:
-        records: Announcements as they lie in the log.
+        records: Records as they lie in the log; all but survey records are passed over.
     """
     found: dict[tuple[str, int], bytes] = {}
     for data in records:

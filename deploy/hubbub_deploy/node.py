@@ -1,8 +1,9 @@
-"""The embedded setting: collector, aggregator and dashboard in one process on SQLite, nothing to install.
+"""The embedded setting, a node: collector, aggregator and dashboard in one process, on SQLite.
 
-The gateway and the page share one HTTP server; the worker counts in a thread of its own. They meet only in
-the log, as they would across machines. The log's lock keeps a second node off the same files, and a worker
-that meets an invariant violation ends the process: what it had not saved is counted again at the next start.
+It needs nothing that would have to be installed. The gateway and the page share one HTTP server; the worker
+counts in a thread of its own. Reports pass from one to the other in the log only, as they would across
+machines. The log's lock keeps a second node off the same files, and a worker that meets an invariant
+violation ends the process: what it had not saved is counted again at the next start.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class NodeSettings:
 
     Attributes:
         surveys: The surveys that it serves, admits and releases.
-        data_dir: Folder of the log, the store and the archive; made if absent.
+        data_dir: Folder of the log, the store, the archive and the dead letters; made if absent.
         host: Address to listen on.
         port: TCP port; 0 for any free one.
         partitions: Of a new log; an existing log keeps its own number and must be opened with it.
@@ -144,11 +145,12 @@ def serve(
 
     Args:
         settings: What to serve, and where.
-        ready: Told the base URL once the node takes uploads; by default it is printed.
+        ready: Told the base URL once the node takes uploads; by default the lines of `announcement` are
+            printed.
 
     Raises:
         AlreadyRunning: If another node has the files open.
-        DeployError: If the files cannot be used, the address cannot be listened on, or the worker meets a
+        DeployError: If the files cannot be used, the address cannot be listened on, or the worker meets an
             invariant violation.
     """
     with _parts(settings) as (log, worker, view), listen(settings.host, settings.port) as listener:
