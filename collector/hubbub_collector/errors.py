@@ -1,9 +1,11 @@
-"""Every error the collector raises, as one tree.
+"""Every error that leaves the collector, as one tree.
 
 CollectorError
 ├── SettingsError      a setting breaks a rule: also a ValueError
 ├── ListFileError      the signed list of surveys cannot be served as it is
 └── NotDurable         an upload whose record did not reach the log; the device must send it again
+
+`Refusal` and `HungUp` (`body`) end one upload, stay within the gateway, and are no part of the tree.
 
 Messages name the subject, the rule and the value; never an id, a symbol or a sender.
 """

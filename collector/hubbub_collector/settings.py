@@ -19,8 +19,8 @@ class GatewaySettings:
         max_upload_bytes: Largest body of one upload, in bytes. 64 KiB is 1,700 reports; a device sends 8.
         max_reports: Most reports in one upload: what 64 KiB hold in their shortest form.
         max_pending_bytes: Bytes of all uploads that wait for the log; past it new ones get 429. In memory an
-            upload takes some ten times its bytes: 8 MiB bound the process to about 100 MiB. As many, and
-            1 MiB, may be held of requests that have not come whole; past it an old one is cut off.
+            upload takes some ten times its bytes: 8 MiB bound the process to about 100 MiB. Requests
+            that have not come whole may hold as many again, and 1 MiB; past it an old one is cut off.
         max_batch_reports: Reports in one batch: what one append, and the answer to all of them, waits for.
         max_batch_bytes: Bytes of one batch; the upload that reaches them is still taken whole. Sets, and
             refusals of many different rounds, take far more of them than numbers do. Even if all falls into
