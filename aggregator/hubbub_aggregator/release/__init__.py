@@ -1,4 +1,4 @@
-"""The release of a round: sealing, provisional steps, estimates."""
+"""The release of a round: publication gates while it is open, seals, estimates."""
 
 from typing import TYPE_CHECKING
 

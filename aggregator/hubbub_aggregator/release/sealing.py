@@ -16,7 +16,7 @@ from hubbub.wire import SealRecord, encode_record
 from hubbub_aggregator.counting.partition import RoundKey
 from hubbub_topic import Log
 
-# At least a gateway's delivery timeout plus the largest difference of the servers' clocks.
+# At least a gateway's `delivery_s` plus the largest difference of the servers' clocks.
 DEFAULT_GRACE_S: Final = 30.0
 # Some 10 ms of a SQLite log's time in four partitions.
 _APPEND_SEALS: Final = 500
