@@ -170,7 +170,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def expects_input(self) -> bool:
-        """The risk that the sender is in the middle of something, and would not see the last answer."""
+        """True if the sender may be in the middle of something, and would not see the last answer."""
         more = self._begun or self.pipeline or self._unparsed or self._dropped or self._refusal
         return bool(more) and not self._lost
 
