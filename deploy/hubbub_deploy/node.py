@@ -141,7 +141,7 @@ def serve(
     *,
     ready: Callable[[str], None] | None = None,
 ) -> int:
-    """Run a node until SIGINT or SIGTERM, and return the process's exit code.
+    """Run a node until SIGINT or SIGTERM, and return the process's exit code: what `hubbub node` does.
 
     Args:
         settings: What to serve, and where.
@@ -203,7 +203,7 @@ def serve(
 
 
 def _within_grace(settings: NodeSettings) -> GatewaySettings:
-    """Return the gateway's settings, its delivery bound no longer than seals wait."""
+    """Return the gateway's settings, with a delivery_s that is no longer than seals wait."""
     chosen = settings.gateway
     return replace(chosen, delivery_s=min(chosen.delivery_s, settings.grace_s))
 
