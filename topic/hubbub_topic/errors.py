@@ -4,7 +4,7 @@ LogError             the log could not do what was asked; what was to be appende
 ├── LogLocked        another owner has the log open
 └── LogVersionError  the log was written by a newer release
 
-SQLite keeps nothing of an append that failed, Kafka may keep some of it (see `Log.append`). The other two are
+SQLite rolls an append that failed back, Kafka may keep some of it (see `Log.append`). The other two are
 states of a SQLite file. Errors of brokers are sorted in `kafka/errors.py`, and come out as LogError.
 """
 
