@@ -1,4 +1,4 @@
-"""What docs/tour.md and docs/glossary.md name is in the tree: a reader who looks for it finds it."""
+"""The paths and names of docs/tour.md and docs/glossary.md are in the tree, where a reader looks for them."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_the_request_that_began_first_gives_way_when_too_much_is_held() -> None:
 
 
 def test_a_request_of_little_gives_way_only_when_none_of_much_is_left() -> None:
-    """Whoever holds a few bytes makes no room; cut off with the rest, it came back at once, and cost more."""
+    """A request of a few bytes makes no room; cut off with the rest, it came back at once, and cost more."""
     connections = Connections(10, 5000)
     small, grown, large, late = strangers(connections, 4)
     for one, size in ((small, 1024), (grown, 1000), (large, 1500), (grown, 1025)):

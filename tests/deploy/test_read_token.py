@@ -1,4 +1,4 @@
-"""Where the token of readers comes from, and what a node does with it."""
+"""The token of readers: the file or the variable that it comes from, and the doors that it closes."""
 
 from __future__ import annotations
 

@@ -450,7 +450,7 @@ def test_network_faults_leave_no_traceback(log: GatedLog, caplog: pytest.LogCapt
 
 
 def test_many_connections_are_taken_in_few_turns_of_the_event_loop() -> None:
-    """Where each turn takes one, whoever keeps a turn busy keeps new senders out: 150 a second were taken."""
+    """One connection a turn lets a sender that keeps turns busy shut others out: 150 a second were taken."""
     blocked, gate, turns = threading.Event(), threading.Event(), [0]
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -40,7 +40,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def schemathesis(world: World, folder: Path, *options: str, settings: str = "") -> str:
-    """What the tool prints, which has found nothing wrong."""
+    """Return the output of the tool, which has found nothing wrong."""
     config = folder / "schemathesis.toml"
     config.write_text(settings, encoding="utf-8")
     done = subprocess.run(

@@ -42,7 +42,7 @@ def blocks(text: str) -> list[tuple[str, str]]:
 
 
 def checkout(folder: Path) -> Path:
-    """What git knows of the tree, as it lies here, with the virtual environment that `make` would make."""
+    """Return a copy of the files that git knows, with the virtual environment that `make` would make."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -16,7 +16,7 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 
 
 def violations(browser: Browser) -> list[str]:
-    """What axe-core finds on the page as it stands, one line per rule and element."""
+    """Return the findings of axe-core on the page as it stands, one line per rule and element."""
     found: dict[str, Any] = browser.execute_async_script(
         """const [rules, done] = arguments;
         axe.run(document, { runOnly: rules }).then(done, (e) => done({ error: String(e) }));""",

@@ -1,4 +1,4 @@
-"""What the page says of a survey and of a round in words. A real browser against a real server."""
+"""The words of the page for a survey and for a round, in a real browser against a real server."""
 
 from __future__ import annotations
 
