@@ -23,7 +23,8 @@ from selenium.webdriver.common.by import By
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "harness"))
 
-from page_site import CHROMEDRIVER, CHROMIUM, Browser, Site, opened, size, until  # noqa: E402 - needs the path
+from browser import CHROMEDRIVER, CHROMIUM, Browser  # noqa: E402 - needs the path
+from page_site import Site, opened, size, until  # noqa: E402
 from page_states import PLACES, Place, gallery  # noqa: E402 - as above
 
 OUT = ROOT / "docs" / "screens"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import socket
 import threading
 from collections.abc import Callable
@@ -12,18 +11,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 import uvicorn
-from selenium import webdriver
+from browser import Browser
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 from shown_view import ShownView, round_of, row, snapshot_of, survey_of
 
 from hubbub_aggregator.web.api import create_app
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-CHROMEDRIVER = shutil.which("chromedriver")
-
 A, B = "a" * 32, "b" * 32
-Browser = webdriver.Chrome
 
 
 class Site:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser import CHROMEDRIVER, CHROMIUM, Browser, running_browser
 from devices import DAY_S, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, changed, opener
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 from surveys import LABELS, START_S
 
 from hubbub_client import Agent
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-CHROMEDRIVER = shutil.which("chromedriver")
 
 pytestmark = [
     pytest.mark.integration,
@@ -29,30 +23,11 @@ pytestmark = [
     ),
 ]
 
-Browser = webdriver.Chrome
-
 
 @pytest.fixture(scope="module")
 def shared_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for argument in (
-        "--headless=new",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--disable-background-networking",
-        "--no-first-run",
-        "--no-proxy-server",
-        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
-        *(["--no-sandbox"] if os.geteuid() == 0 else []),
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(CHROMEDRIVER)))
-    try:
+    with running_browser(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
-    finally:
-        driver.quit()
 
 
 @pytest.fixture

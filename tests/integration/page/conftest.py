@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from page_site import CHROMEDRIVER, CHROMIUM, Browser, Site, size
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
+from browser import CHROMEDRIVER, CHROMIUM, Browser, running_browser
+from page_site import Site, size
 
 
 @pytest.fixture(autouse=True)
@@ -34,25 +32,8 @@ def open_site() -> Iterator[Callable[[dict[str, Any]], Site]]:
 
 @pytest.fixture(scope="session")
 def shared_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for argument in (
-        "--headless=new",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--disable-background-networking",
-        "--no-first-run",
-        "--no-proxy-server",
-        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
-        *(["--no-sandbox"] if os.geteuid() == 0 else []),
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(CHROMEDRIVER)))
-    try:
+    with running_browser(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
-    finally:
-        driver.quit()
 
 
 @pytest.fixture

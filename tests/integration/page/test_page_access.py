@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import selenium_axe_python
-from page_site import Browser, Site, opened, size, text, until
+from browser import Browser
+from page_site import Site, opened, size, text, until
 from page_states import PLACES, gallery
 from selenium.webdriver.common.by import By
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from page_site import A, B, Browser, Site, complaints, exactly, health, on, opened, plain, text, until, visits
+from browser import Browser
+from page_site import A, B, Site, complaints, exactly, health, on, opened, plain, text, until, visits
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 from shown_view import snapshot_of, survey_of

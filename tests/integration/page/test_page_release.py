@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from page_site import A, Browser, Site, complaints, exactly, on, opened, plain, text, until, visible
+from browser import Browser
+from page_site import A, Site, complaints, exactly, on, opened, plain, text, until, visible
 from selenium.webdriver.common.by import By
 from shown_view import snapshot_of, survey_of
 
