@@ -8,22 +8,20 @@ a phone. Each picture is reduced to a palette, under 100 kB.
 
 from __future__ import annotations
 
+import argparse
 import io
-import os
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 from PIL import Image
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "harness"))
 
-from browser import CHROMEDRIVER, CHROMIUM, Browser  # noqa: E402 - needs the path
+from browser import CHROMEDRIVER, CHROMIUM, Browser, running_browser  # noqa: E402 - needs the path
 from page_site import Site, opened, size, until  # noqa: E402
 from page_states import PLACES, Place, gallery  # noqa: E402 - as above
 
@@ -33,23 +31,6 @@ LOOKS = {"light": ("light", 1100), "dark": ("dark", 1100), "phone": ("light", 39
 MOST_HEIGHT = 1400
 MOST_BYTES = 100_000
 COLOURS = 48
-
-
-def browser_of(folder: str) -> Browser:
-    """Return a browser without windows."""
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for argument in (
-        "--headless=new",
-        "--disable-gpu",
-        "--no-proxy-server",
-        "--hide-scrollbars",
-        f"--user-data-dir={folder}",
-    ):
-        options.add_argument(argument)
-    if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")
-    return webdriver.Chrome(options=options, service=Service(str(CHROMEDRIVER)))
 
 
 def photograph(browser: Browser, place: Place, look: str) -> bytes:
@@ -74,16 +55,20 @@ def photograph(browser: Browser, place: Place, look: str) -> bytes:
     return out.getvalue()
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
     """Take all pictures, print their sizes, and return the exit status."""
+    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args(words)
     if CHROMIUM is None or CHROMEDRIVER is None:
         print("chromium and chromedriver are not installed", file=sys.stderr)
         return 77
     OUT.mkdir(parents=True, exist_ok=True)
     began, wrong = time.monotonic(), []
     print("| page or state | light, kB | dark, kB | phone, kB |\n|---|---|---|---|")
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        browser, site = browser_of(folder), Site(gallery())
+    site = Site(gallery())
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        running_browser(Path(folder), "--hide-scrollbars") as browser,
+    ):
         try:
             for name, place in PLACES.items():
                 opened(browser, site, place.where)
@@ -98,7 +83,6 @@ def main() -> int:
                 wrong += [name] if max(sizes) >= MOST_BYTES else []
                 print(f"| {name}: {place.says} | " + " | ".join(f"{n / 1000:.0f}" for n in sizes) + " |")
         finally:
-            browser.quit()
             site.stop()
     print(f"\n{len(PLACES)} places, three looks each, in {time.monotonic() - began:.0f} s.")
     if wrong:
@@ -107,4 +91,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

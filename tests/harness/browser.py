@@ -17,11 +17,12 @@ CHROMEDRIVER = shutil.which("chromedriver")
 
 
 @contextlib.contextmanager
-def running_browser(profile: Path) -> Iterator[Browser]:
+def running_browser(profile: Path, *arguments: str) -> Iterator[Browser]:
     """Run a browser that keeps the console's and the network's log.
 
     Args:
         profile: An empty folder for what it keeps.
+        arguments: More words of its command line.
     """
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
@@ -34,6 +35,7 @@ def running_browser(profile: Path) -> Iterator[Browser]:
         "--no-proxy-server",
         f"--user-data-dir={profile}",
         *(["--no-sandbox"] if os.geteuid() == 0 else []),
+        *arguments,
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
