@@ -65,7 +65,7 @@ class TransportError(ClientError):
 
 
 class ListRefused(TransportError):  # noqa: N818 - named after what is wrong
-    """A list of surveys that this device does not take; nothing of it was kept but that it was seen.
+    """A list of surveys that this device does not take; of one that has expired, it stores that it was seen.
 
     Attributes:
         reason: See `survey_lists.ListRefusal`.

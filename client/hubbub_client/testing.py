@@ -74,9 +74,9 @@ class FakeClock:
 class FakeCollector:
     """A collector in memory, which an agent takes as its `http`: it serves surveys and judges reports.
 
-    It judges as a collector does: a survey it does not serve, a round that is not one, a symbol that the
-    survey's mechanism never gives, and a round that is not open by its clock. A copy of a report is accepted
-    again and kept once.
+    It refuses what a collector refuses: a survey that it does not serve, a round that the survey does not
+    have, a symbol that its mechanism never gives, and a round that is not open by its clock. A copy of a
+    report is accepted again and kept once.
 
     Args:
         surveys: The surveys that it serves.
@@ -84,7 +84,7 @@ class FakeCollector:
 
     Attributes:
         surveys: The surveys that it serves; a test may change the list.
-        reports: What was accepted, by report id, in the order of arrival.
+        reports: The accepted reports, by report id, in the order of arrival.
         uploads: The body of every upload that arrived, failed ones included.
     """
 

@@ -1,4 +1,4 @@
-"""Taking many new connections in one turn of the event loop, where uvloop takes one."""
+"""An acceptor that takes many new connections in one turn of the event loop, where uvloop takes one."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ class Acceptor:
     """An acceptor of connections beside the event loop's own server, until it is closed.
 
     uvloop (since libuv 1.48) takes one connection in a turn of the event loop. Where a thousand connections
-    kept every turn busy, 150 a second were taken, and the queue of new ones was full of honest senders, too.
+    keep every turn busy, too few are taken, and the queue of new ones fills up with honest senders as well
+    (docs/evaluation.md has the figures).
 
     Args:
         sockets: What is listened on; they stay open.
-        protocol: Make the protocol of a connection.
+        protocol: Return the protocol of a new connection.
     """
 
     def __init__(self, sockets: Iterable[socket.socket], protocol: Callable[[], asyncio.Protocol]) -> None:

@@ -1,10 +1,10 @@
 """Admission: one verdict per report, from the surveys served and the time.
 
-The outcomes are accepted, unknown, invalid, early and late. An accepted report goes into the log, where who
-counts judges it again (`hubbub_aggregator.counting.counting`): only there it can be a duplicate.
+The outcomes are accepted, unknown, invalid, early and late. An accepted report goes into the log, and the
+aggregator judges it again (`hubbub_aggregator.counting.counting`): only there it can be a duplicate.
 
-Pure: the clock is a number that the caller passes. Quotas are judged by who counts: a gateway that granted
-them would have to know what all others did, and could not tell a copy of a report from another one.
+Pure: the clock is a number that the caller passes. The aggregator judges quotas: a gateway that granted them
+would have to know what all others did, and could not tell a copy of a report from a new one.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Admission:
     """A judge of reports against surveys.
 
     Args:
-        terms: Digest -> the admission rules of that survey.
+        terms: Digest -> the rules by which reports of that survey are admitted.
     """
 
     def __init__(self, terms: Mapping[bytes, AdmissionRules]) -> None:

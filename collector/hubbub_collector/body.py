@@ -33,8 +33,8 @@ class HungUp(Exception):  # noqa: N818  # stays within the gateway
 class Bodies:
     """A reader of bodies of at most `limit` bytes, each within `timeout_s` seconds, on one event loop.
 
-    Almost every body is there when it is asked for. So one timer watches over all that are not, and not a
-    timer each.
+    Almost every body is there when it is asked for. So one timer serves all that are not, in place of one
+    each.
 
     Args:
         limit: Most bytes of one body.
@@ -52,9 +52,9 @@ class Bodies:
         """Return the body's announced length, which is within the limit; None for a chunked body.
 
         An upload out of a browser is refused, whatever page it is of: a website could make the browsers of
-        its visitors send reports. Content types would not tell, for a page may leave them away; nor would a
-        comparison with the Host, which a page whose name resolves to this server shares. No device sends
-        such headers.
+        its visitors send reports. Content types would not tell, for a page may omit them; nor would a
+        comparison with the Host, which a page whose name resolves to this server shares. No device sends such
+        headers.
 
         Raises:
             Refusal: If there is neither length nor chunks, it is above the limit, or a browser sends it.
@@ -83,7 +83,7 @@ class Bodies:
 
         Raises:
             Refusal: If there is more than the limit, or not all of it in time.
-            HungUp: If the sender went.
+            HungUp: If the sender hung up.
         """
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task

@@ -129,7 +129,7 @@ class Connection(HttpToolsProtocol):
     # The connection as a whole
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the timer, and have somebody give way if there are too many."""
+        """Start the timer, and close the connection idle longest if there are too many."""
         wrapped = cast(asyncio.Transport, _Transport(cast(asyncio.Transport, transport), self))
         super().connection_made(wrapped)
         self.flow: _Flow = _Flow(wrapped, self)
@@ -328,7 +328,7 @@ class Connection(HttpToolsProtocol):
         self.flow.resume_reading()
 
     def pause_writing(self) -> None:
-        """Give the reader of the answer its time."""
+        """Start the time within which the reader of the answer must take more of it."""
         super().pause_writing()
         self._write_by = self.loop.time() + self._request_s
         self._arm()

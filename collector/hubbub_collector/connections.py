@@ -32,9 +32,9 @@ class Connections:
 
     Args:
         most: Connections at once; past it the one idle longest gives way, be it the new one.
-        most_bytes: Bytes of requests that are not complete, over all connections; past it, of the requests of
-            more than 1 KiB, the one that was first that large gives way, and the oldest if there is none. One
-            that comes whole, as almost every honest one does, is never counted.
+        most_bytes: Bytes of requests that are not complete, over all connections; past it one gives way:
+            among those of more than 1 KiB the one that grew beyond it first, else the oldest. A request that
+            comes whole, as almost every honest one does, is never counted.
     """
 
     def __init__(self, most: int, most_bytes: int) -> None:
@@ -65,7 +65,7 @@ class Connections:
             self._end(next(iter(self._idle)))
 
     def leave(self, connection: Bounded) -> None:
-        """Forget a connection; one that has left already stays so."""
+        """Forget a connection; to forget it again changes nothing."""
         self._open.discard(connection)
         self._idle.pop(connection, None)
         self._held_bytes -= self._held.pop(connection, 0)

@@ -62,8 +62,7 @@ class Gateway:
         source: Randomness of the order within a batch.
         survey_list: File of the signed list to serve; None to serve a plain one.
         boot_clock: Seconds since the machine started, suspended ones included.
-        unsealed: Why the process that this is a part of seals no round, None where it does; absent for one
-            that never does.
+        unsealed: Return why this process seals no round, None while it does; absent where it never does.
     """
 
     def __init__(
@@ -289,8 +288,7 @@ def create_app(
         source: Randomness of the order within a batch; the operating system's but in tests.
         survey_list: File of the signed list to serve, read anew when it is replaced; None for a plain one.
         boot_clock: Seconds since the machine started, suspended ones included.
-        unsealed: Why the process that this is a part of seals no round, None where it does; absent for one
-            that never does.
+        unsealed: Return why this process seals no round, None while it does; absent where it never does.
 
     Raises:
         CollectorError: If two surveys share an id and a version, or the list does not fit the surveys.

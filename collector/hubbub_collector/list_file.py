@@ -34,7 +34,7 @@ class ListFile:
 
     @property
     def current(self) -> bytes:
-        """The list to serve; a replacement that is not one to serve is said on stderr once, and ignored."""
+        """The list to serve; an invalid replacement is reported on stderr once, and ignored."""
         try:
             mark = self._stamp()
             if mark != self._mark:

@@ -48,8 +48,8 @@ class Log(Protocol):
     def publish_survey(self, key: bytes, record: bytes) -> bool:
         """Append `record` to every partition, unless that was done for `key` before, in whatever process.
 
-        From then on the survey is announced: who reads a partition meets it before any report of it. A log
-        without transactions may repeat the record after a crash; readers take a repeat as no change.
+        From then on the survey is announced: whoever reads a partition meets it before any report of it. A
+        log without transactions may repeat the record after a crash; readers take a repeat as no change.
 
         Returns:
             True if the record was appended now, False if it was there.

@@ -74,11 +74,12 @@ class Agent:
             sent, and what waits stays.
         jitter: Uniform draws in [0, 1) for the back-off; never used for an answer.
         http: Another transport, for hosts with an HTTP stack of their own.
-        survey_key: Public key of who may ask, as `hubbub survey keygen` prints it, or several while one takes
-            another's place. Then lists of surveys must be signed by one of them, and may cancel surveys.
+        survey_key: Public key of those who may ask, as `hubbub survey keygen` prints it, or several while one
+            key replaces another. Then lists of surveys must be signed by one of them, and may cancel surveys.
             None: the collector is trusted to choose surveys, within budget and policy.
-        strict: For development: a value outside its domain and an opt-in of no use raise, where they pass in
-            silence otherwise. None: as the environment variable HUBBUB_STRICT says, 0 without it.
+        strict: For development: raise for a value outside its domain and for an opt-in that lets no survey
+            in; otherwise both pass in silence. None: the environment variable HUBBUB_STRICT decides, and
+            without it the agent is not strict.
 
     Raises:
         ClientError: A survey key is not one, or HUBBUB_STRICT is neither 0 nor 1.
@@ -129,7 +130,7 @@ class Agent:
         return trusted(self._clock())
 
     def register(self, attribute: Attribute) -> None:
-        """Declare an attribute that this device may be asked about; the same again does nothing.
+        """Declare an attribute that this device may be asked about; to declare it again changes nothing.
 
         Surveys never declare attributes: what is known about its owner is the host's to say.
 
@@ -157,9 +158,9 @@ class Agent:
             self._values.set(attribute_id, value, now_s=self._now_s())
 
     def correct(self, attribute_id: str, value: object) -> Correction:
-        """Replace a static value that was pinned by another one: a mistake, or a change after all.
+        """Replace a pinned static value by a new one, because it was a mistake or has changed after all.
 
-        The other value is a coordinate of its own: what the earlier one cost stays spent, what was reserved
+        The new value is a coordinate of its own: what the earlier one cost stays spent, what was reserved
         for it and not answered is forfeited, and one new answer is reserved for every survey that is still
         running. If that does not fit, nothing changes: the earlier value stands.
 
@@ -210,11 +211,11 @@ class Agent:
         return tuple(survey for survey in decode_listed_surveys(listed) if survey.digest not in cancelled)
 
     def opt_in(self, asked: Survey | str) -> None:
-        """Keep the owner's yes, to one survey or to whatever asks for one attribute (by its id).
+        """Store the owner's yes to one survey, or to all that ask for one attribute (given by its id).
 
         Raises:
-            AttributeRefused: In strict mode, the yes would let nothing in: an attribute is not registered, or
-                otherwise, or the policy leaves it out.
+            AttributeRefused: In strict mode, the yes would let no survey in: an attribute is not registered,
+                or was registered with another kind or domain, or the policy leaves it out.
         """
         with self._lock:
             if self._strict:
@@ -224,7 +225,7 @@ class Agent:
             self._enrolments.opt_in(asked)
 
     def opt_out(self, asked: Survey | str) -> None:
-        """Keep the owner's no, and leave the survey, or all on the attribute.
+        """Store the owner's no, and leave the survey, or all that ask for the attribute.
 
         What waits to be sent for them is withdrawn. What was answered stays spent and what was reserved stays
         reserved: a refund could be spent twice.
@@ -236,7 +237,7 @@ class Agent:
         """Take part in a survey, or say why not; its whole schedule is reserved now, or nothing is.
 
         The decision reads public facts, the owner's words and past outputs, never a value. A survey that was
-        left can be joined again: what is still reserved for it serves, and no round is answered twice.
+        left can be joined again: its remaining reservations are used, and no round is answered twice.
 
         Raises:
             LedgerError: The ledger failed.
@@ -247,7 +248,8 @@ class Agent:
     def answer(self) -> tuple[Answer, ...]:
         """Answer every survey whose round is open now and not answered yet, each in one transaction on disk.
 
-        A value that is not set is answered as missing: silence would tell. Nothing is sent here.
+        A value that is not set is answered as missing, because silence would reveal that. Nothing is sent
+        here.
 
         Raises:
             LedgerError: The ledger failed. What was being answered is wholly in it or not at all.
@@ -269,7 +271,8 @@ class Agent:
         """Erase every value, every answer and all that waits to be sent; the budget is not renewed.
 
         All surveys end and every yes is taken back (a no stays). What was answered stays spent; what was
-        reserved is spent at its worst. Attributes stay registered; a value set from now on is another one.
+        reserved is spent at its worst. Attributes stay registered; a value set from now on counts as a new
+        one.
         """
         with self._lock:
             self._ledger.forget(self._state.filter_state.total())
@@ -308,7 +311,7 @@ class Agent:
             )
 
     def surveys(self) -> tuple[Survey, ...]:
-        """Return every survey that the device takes part in or took, in the order of enrolment."""
+        """Return every survey that the device takes or took part in, in the order of enrolment."""
         with self._lock:
             return tuple(self._state.surveys.values())
 

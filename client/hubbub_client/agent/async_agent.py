@@ -1,4 +1,4 @@
-"""The agent for hosts with an event loop: the same verbs, awaited, and nothing of them on the loop.
+"""The agent for hosts with an event loop: every verb of `Agent` is awaited, and none runs on the loop.
 
     async with AsyncAgent("ledger.db", "https://collect.example.org", budget=4.0) as agent:
         await agent.register(Attribute.integer("visits", 0, 77, kind="static"))
@@ -6,11 +6,11 @@
         ...
         await agent.upload()
 
-Two threads of its own do the work, one call at a time each: one has the ledger, the other waits for the
-collector, so that a pause or a look at the account never queues behind a slow network.
+Two threads of its own do the work, each one call at a time: one owns the ledger, the other waits for the
+collector. So a pause or a look at the account never queues behind a slow network.
 
-A call whose awaiting task is cancelled is made or not made, never half: one that had begun is finished, and
-the ledger holds what came of it; one that had not is not made.
+If the task that awaits a call is cancelled, the call is still made whole or not at all: one that has begun is
+finished, and the ledger holds its result; one that has not begun is dropped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PATIENCE_S: Final = 2.0
 
 
 class AsyncAgent:
-    """An `Agent` whose verbs are awaited; see there for what each of them does, gives and raises.
+    """An `Agent` whose verbs are awaited; `Agent` says what each of them does, returns and raises.
 
     It is opened by `async with`, or by awaiting `open`; the arguments are those of `Agent`. Its calls may
     come from any task, and from any event loop.

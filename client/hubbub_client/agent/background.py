@@ -12,19 +12,19 @@ _PATIENCE_S: Final = 2.0
 """The seconds that `stop` grants the thread: enough for any answer, and no host waits longer to exit."""
 
 MAX_POLL_S: Final = 7 * 86_400.0
-"""A look at the clock once a week; far longer ones are more than a thread can wait for."""
+"""The longest time between two steps: a week. A thread cannot wait for times that are much longer."""
 
 
 class Background:
     """A daemon thread that takes steps.
 
     Args:
-        step: One step; gives seconds until the next is useful, None for no wish.
+        step: One step; returns the seconds until the next one is useful, or None if it does not matter.
 
     Attributes:
         thread: The thread, None before `start` and after `stop`.
         errors: How many steps failed.
-        last_error: The kind of the last failure: a message of a layer below might quote what it choked on.
+        last_error: The kind of the last failure, without its message, which might quote a value.
     """
 
     def __init__(self, step: Callable[[], float | None]) -> None:
@@ -35,10 +35,11 @@ class Background:
         self.last_error: str | None = None
 
     def start(self, poll_s: float) -> None:
-        """Begin, unless it has begun; steps are at most `poll_s` seconds apart.
+        """Start the thread, unless it runs; steps are at most `poll_s` seconds apart.
 
         Raises:
-            ClientError: That is no time to wait: what fails in the thread would reach nobody.
+            ClientError: `poll_s` is no time to wait. It is checked here, because an error in the thread would
+                reach nobody.
         """
         if not (isinstance(poll_s, int | float) and 0 < poll_s <= MAX_POLL_S):
             raise ClientError(
@@ -50,7 +51,7 @@ class Background:
             self.thread.start()
 
     def stop(self) -> None:
-        """End it, waiting for the step under way for no longer than a few seconds."""
+        """End the thread, and wait a few seconds at most for the step under way."""
         self._stop.set()
         thread, self.thread = self.thread, None
         if thread is not None and thread is not threading.current_thread():

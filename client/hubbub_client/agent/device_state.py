@@ -1,7 +1,7 @@
 """The state of one device, as its ledger has it: attributes, surveys, answers, lists and the filter.
 
 The other parts of an agent decide and write; they share this state, and each keeps it equal to the ledger
-that it has just written to. Whoever calls holds the agent's lock.
+that it has just written to. Callers hold the agent's lock.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class DeviceState:
     Attributes:
         ledger: The ledger.
         attributes: Registered attributes, by id.
-        enrolments: Surveys that the device takes part in or took, by digest, in the order of enrolment.
-        surveys: The same, decoded.
+        enrolments: Surveys that the device takes or took part in, by digest, in the order of enrolment.
+        surveys: The surveys of `enrolments`, decoded, by digest.
         answered: Rounds answered, by digest.
         kept: Evolving values that the ledger holds for a round still to be answered, by attribute id.
         refusals: Surveys that were refused, by digest.
@@ -74,7 +74,7 @@ class DeviceState:
         self.enrolments = {stored.digest: stored for stored in self.ledger.enrolments()}
 
     def refresh_refusals(self) -> None:
-        """Read the refusals again, after one was kept: the ledger keeps the newest alone."""
+        """Read the refusals again, after one was stored: the ledger keeps only the newest."""
         self.refusals = {stored.digest: stored for stored in self.ledger.refusals()}
 
     def refresh_lists(self) -> None:
@@ -115,12 +115,12 @@ class DeviceState:
         )
 
     def pin_version(self, survey: Survey, anew: Mapping[str, int] | None = None) -> int:
-        """Return the pin version of a survey's answers, `anew` being about to be pinned."""
+        """Return the pin version of a survey's answers, with the versions in `anew` in place of today's."""
         pinned = {stored.id: stored.pin_version for stored in self.attributes.values()} | dict(anew or {})
         return joined_pin_versions(survey, [pinned[attribute.id] for attribute in survey.attributes])
 
     def reserve(self, wanted: list[Wanted]) -> list[TranscriptEntry] | None:
-        """Reserve all of the wanted answers, or return None; the entries are the caller's to write.
+        """Reserve all of the wanted answers, or return None; the caller writes the entries to the ledger.
 
         The filter in memory is ahead of the file until they are written; if that fails, the ledger is
         closed for good and a new agent rebuilds the filter from what the file says.

@@ -1,4 +1,4 @@
-"""From a value, as the host knows it, to an encoded value, and from that to the input of a survey's channel.
+"""The steps from a host's value to an encoded value, and from that to the input of a survey's channel.
 
 An encoded value is what a device keeps of a value, whatever survey asks: its index in a discrete domain (the
 domain's size for missing), or a float (None for missing). Nothing here raises on a value: what a device sends
@@ -104,7 +104,8 @@ def channel_inputs(
 ) -> NDArray[np.intp]:
     """Return the channel's inputs for a column of encoded values per attribute, for simulation.
 
-    The law of each is that of `channel_input`; for numbers within 2^-50, because the draw is made in floats.
+    Each has the law of `channel_input`; for numbers that holds within 2^-50, because they are drawn in
+    floats.
     """
     if survey.mapping is None:
         return survey.form.inputs_of(list(map(_numbers, survey.attributes, columns)), source)

@@ -1,7 +1,7 @@
 """The surveys that a device takes part in: joined, refused, left, given up.
 
-Whether a survey may be joined reads public facts, the owner's words and past outputs, never a value. What is
-joined is reserved whole, in one transaction.
+The decision to join a survey reads public facts, the owner's words and past outputs, never a value. The whole
+schedule of a survey that is joined is reserved in one transaction.
 """
 
 from __future__ import annotations

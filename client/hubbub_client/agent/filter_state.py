@@ -39,9 +39,10 @@ class FilterState:
             earlier reservation and memoised answer are not read again; the filter keeps what they cost.
         closed: What everything before the filter's first step cost.
         pins: The newest pin version of every attribute that a reservation was made for.
-        defaults: What is missing reads as, to the first score of the same pinned numbers.
-        regrouped: Whether other scores of them read it as something else: an earlier version, which took
-            both for one, may have granted too much.
+        defaults: For a list of numeric attributes and their pin version, the values that the first score on
+            them puts in place of missing ones.
+        regrouped: Whether a later score on them has other defaults: an earlier version, which took both for
+            one, may have granted too much.
         void: Slots whose reservation was given back, each with its pin version: never reserved again.
         slots: Reservations ever made here, corrections and what was given back included: each is a row.
 
@@ -83,7 +84,7 @@ class FilterState:
         )
 
     def reserved(self, entries: Iterable[TranscriptEntry], surveys: Mapping[bytes, Survey]) -> None:
-        """Take note of reservations that the filter has granted."""
+        """Note reservations that the filter has granted."""
         for entry in entries:
             slot = (entry.digest, entry.slot)
             self.slots += 1
@@ -110,7 +111,7 @@ class FilterState:
         self._consume(entry, survey, self.filter.record)
 
     def reapply(self, entry: TranscriptEntry, survey: Survey) -> None:
-        """Consume a reservation of a transcript that is replayed."""
+        """Consume a reservation while a transcript is replayed."""
         self._consume(entry, survey, self.filter.reapply)
 
     def _consume(self, entry: TranscriptEntry, survey: Survey, take: Callable[[int, Symbol], None]) -> None:
@@ -127,9 +128,9 @@ class FilterState:
         self.recorded[entry.digest, entry.slot] = entry.symbol
 
     def unanswered(self, digest: bytes) -> list[TranscriptEntry]:
-        """Return the entries that give back what is reserved for a survey and could still be answered.
+        """Return the entries that cancel a survey's open reservations.
 
-        What a correction or a `forget` has given up is not among it: it stays spent.
+        Reservations that a correction or a `forget` has given up are not among them: they stay spent.
         """
         return [
             TranscriptEntry("cancel", ticket, digest, slot, pin_version)

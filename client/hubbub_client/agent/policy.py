@@ -36,7 +36,8 @@ class Policy:
             for. "no": the host vouches that the owner agreed in another way; a no is heeded all the same.
         max_slots: Most answers that cost budget of one survey: its rounds, or one if all its attributes are
             static.
-        max_ledger_slots: The same of all surveys that were joined since the last `forget`.
+        max_ledger_slots: Most answers that cost budget of all surveys that were joined since the last
+            `forget`.
         max_ledger_bytes: Most canonical bytes of all surveys ever joined.
 
     Raises:
@@ -58,12 +59,12 @@ class Policy:
                 raise ClientError(f"{name} must be at least 1, got {getattr(self, name)!r}")
 
     def holds(self, slots: int, *, ledger_slots: int, ledger_bytes: int) -> bool:
-        """Return whether a survey of so many slots may be joined.
+        """Return whether a survey keeps within the limits on slots and bytes.
 
         Args:
-            slots: Its own, with those that were reserved before.
-            ledger_slots: Of the whole ledger, with it.
-            ledger_bytes: Canonical bytes of the whole ledger, with it.
+            slots: Slots of the survey, with those that were reserved before.
+            ledger_slots: Slots of the whole ledger, the survey's included.
+            ledger_bytes: Canonical bytes of all surveys in the ledger, this one's included.
         """
         return (
             slots <= self.max_slots
@@ -81,7 +82,7 @@ def subject_of(asked: Survey | str) -> str:
 
 
 def consent(survey: Survey, policy: Policy, said: Mapping[str, bool]) -> Refusal | None:
-    """Return why a survey lacks its owner's word or the host's leave, None if it does not.
+    """Return why the host or the owner does not allow a survey, None if both do.
 
     Args:
         survey: The survey.

@@ -12,7 +12,7 @@ from hubbub.filter import MAX_BUDGET, BayesianFilter, Query, Regression
 
 
 def rounds_fit(query: Query, count: int, headroom: float) -> bool:
-    """Return whether the filter would reserve so many queries like this one, each on a fresh coordinate.
+    """Return whether the filter would reserve `count` queries like `query`, each on a fresh coordinate.
 
     A score's rounds are left to the filter: it may prove that some answer costs less than its epsilon.
 

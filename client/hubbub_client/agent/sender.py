@@ -29,7 +29,7 @@ class OutboxUploader:
         limits: The uploader's caps.
         clock: Epoch seconds; None while they are not to be trusted.
         jitter: Uniform draws in [0, 1).
-        elapsed: Seconds of a clock that nobody sets.
+        elapsed: Seconds of a monotonic clock.
     """
 
     def __init__(

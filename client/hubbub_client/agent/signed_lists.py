@@ -17,7 +17,7 @@ class SignedLists:
 
     Args:
         state: The device's state.
-        values: Its values: what no round waits for any more is deleted.
+        values: The device's values; kept ones that no round waits for any more are deleted.
         keys: Public keys of who may ask.
     """
 
@@ -32,8 +32,8 @@ class SignedLists:
             now_s: Clock time, epoch seconds; None if it is not trusted: then no list can be judged.
 
         Raises:
-            ListRefused: The list is not one to take. One that has expired is remembered, so that a clock that
-                is set back does not make it good.
+            ListRefused: The rules of `survey_lists` refuse the list. One that has expired is remembered, so
+                that a clock that is set back does not make it good.
         """
         if now_s is None:
             raise ListRefused("clock_not_trusted", "a list of surveys must be judged by a trusted clock")

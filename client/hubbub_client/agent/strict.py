@@ -35,7 +35,7 @@ def strict_mode(asked: bool | None) -> bool:
 
 
 def check_value(attribute: Attribute, value: object) -> None:
-    """Let through None and what is in the domain.
+    """Accept None and every value in the domain, and refuse all others.
 
     Raises:
         AttributeRefused: The value is outside the domain, so that it would count as missing.
@@ -57,7 +57,7 @@ def _rule(attribute: Attribute) -> str:
 
 
 def check_opt_in(asked: Survey | str, registered: Mapping[str, Attribute], policy: Policy) -> None:
-    """Let through a yes that can let a survey in.
+    """Accept a yes that can let a survey in, and refuse any other.
 
     Args:
         asked: What the owner said yes to.
@@ -65,8 +65,8 @@ def check_opt_in(asked: Survey | str, registered: Mapping[str, Attribute], polic
         policy: The host's limits.
 
     Raises:
-        AttributeRefused: It names an attribute that is not registered, or registered otherwise, or that
-            the policy leaves out: it would never let a survey in.
+        AttributeRefused: It names an attribute that is not registered, that was registered with another kind
+            or domain, or that the policy leaves out: it would never let a survey in.
     """
     if isinstance(asked, Survey):
         subject = f"an opt-in to survey {asked.id!r}"

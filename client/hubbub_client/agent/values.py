@@ -124,7 +124,7 @@ class Values:
     def read(self, survey: Survey, now_s: float) -> tuple[list[EncodedValue], list[tuple[str, bytes]]]:
         """Return one encoded value per attribute of a survey, and what an answer with them memoises.
 
-        What is memoised is told as attribute ids and packed values. Nothing changes until `answered`.
+        The latter is a list of attribute ids with packed values. Nothing changes until `answered`.
         """
         pins: list[tuple[str, bytes]] = []
         return [self._read(attribute, now_s, pins) for attribute in survey.attributes], pins
@@ -146,7 +146,7 @@ class Values:
         return encoded
 
     def spent_by(self, survey: Survey, now_s: float) -> list[str]:
-        """Return attributes whose kept values no round but this survey's waits for."""
+        """Return the attributes whose kept values only this survey's open round still waits for."""
         return [
             attribute.id
             for attribute in survey.attributes
@@ -154,7 +154,7 @@ class Values:
         ]
 
     def answered(self, pins: Sequence[tuple[str, bytes]], spent: Sequence[str]) -> None:
-        """Take note that an answer is in the ledger: what it memoised, and which kept values it used up."""
+        """Note that an answer is in the ledger: what it memoised, and which kept values it used up."""
         if pins:
             self._state.refresh_attributes()
         for attribute_id, _ in pins:

@@ -60,10 +60,10 @@ def read_counter(counter: Counter) -> int:
 
 
 def advance_counter(counter: Counter, to: int) -> None:
-    """Have a host's counter say `to`.
+    """Set a host's counter to at least `to`.
 
     Raises:
-        LedgerError: It does not: what was not counted must not be sent.
+        LedgerError: The counter does not reach `to`: what was not counted must not be sent.
     """
     try:
         counter.advance(to)
@@ -80,7 +80,7 @@ noticed, and its budget counts as spent.
 
 
 def prepare(path: Path, *, budget: float | None) -> None:
-    """Make the ledger if there is none, and refuse one that cannot be what it was.
+    """Make the ledger if there is none, and refuse a file that has lost what it held.
 
     Args:
         path: The file.
@@ -186,7 +186,7 @@ def mark_path(path: Path) -> Path:
 
 
 def check_mark(path: Path, identity: bytes) -> None:
-    """Hold an open ledger against the mark beside it, and make the mark where there is none.
+    """Compare an open ledger with the mark beside it, and make the mark where there is none.
 
     Args:
         path: The ledger.
@@ -238,7 +238,7 @@ def key_check(device_key: bytes, identity: bytes) -> bytes:
 
 
 def refusal(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> LedgerError:
-    """Return the ledger error for an error of the database, without a bound value in it."""
+    """Return the ledger error for an error of the database, without any value that was to be stored."""
     if isinstance(error, UnicodeDecodeError):  # a name or a text that is no longer one
         return LedgerCorrupt(f"ledger {path} is damaged, or is not a ledger")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code

@@ -51,7 +51,7 @@ class Ledger(Database):
         return {cast(str, s): bool(g) for s, g in self._read("SELECT subject, granted FROM consent")}
 
     def enrolments(self) -> list[StoredEnrolment]:
-        """Return every survey that the device takes part in or took, in the order of enrolment."""
+        """Return every survey that the device takes or took part in, in the order of enrolment."""
         rows = self._read("SELECT digest, canonical, floor, high_water, state FROM enrolment ORDER BY seq")
         return [StoredEnrolment(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
 
@@ -60,7 +60,7 @@ class Ledger(Database):
         return decode_refusals(self._read(SELECT))
 
     def keep_refusal(self, refusal: StoredRefusal) -> None:
-        """Keep why a survey was refused, in place of what was said of it before."""
+        """Store why a survey was refused, in place of an earlier reason."""
         with self._transaction() as db:
             write_refusal(db, refusal)
 
@@ -187,11 +187,11 @@ class Ledger(Database):
                 _withdraw(db, number)
 
     def give_up(self, rows: Iterable[TranscriptEntry], refusals: Iterable[StoredRefusal]) -> None:
-        """Release the reservations of surveys that do not fit the budget, and leave those, all at once.
+        """Release the reservations of surveys that do not fit the budget, and leave these surveys.
 
         Args:
             rows: The "cancel" rows of the reservations.
-            refusals: Why, for the owner, of as many of the surveys as can be said.
+            refusals: The refusals that the owner sees; one for each survey whose reason is known.
         """
         rows = tuple(rows)
         with self._transaction() as db:
@@ -207,7 +207,7 @@ class Ledger(Database):
     def take_list(
         self, seen: StoredList, *, cancelled: Iterable[bytes] = (), given_back: Iterable[TranscriptEntry] = ()
     ) -> None:
-        """Keep that a list was seen, end what it cancels for good, and give back what was set aside for that.
+        """Store that a list was seen, end the surveys that it cancels, and cancel their reservations.
 
         Args:
             seen: The list.
@@ -285,7 +285,7 @@ class Ledger(Database):
     def memoise_anew(
         self, attribute_id: str, pin_version: int, memoised: bytes, reservations: Iterable[TranscriptEntry]
     ) -> None:
-        """Keep another memoised value under a new pin version, its answers' cost set aside with it."""
+        """Store a corrected value under a new pin version, with the reservations for its answers."""
         with self._transaction() as db:
             db.execute(
                 "UPDATE attribute SET generation = ?, pinned = ? WHERE id = ?",
@@ -295,7 +295,7 @@ class Ledger(Database):
         self._chain = chain
 
     def forget(self, closed: SpentBudget) -> None:
-        """Erase values, memos, answers and what waits; what they cost stays as one sum.
+        """Erase values, answers and the outbox; what they cost stays as one sum.
 
         Every survey ends, its rounds so far are never answered again, and every yes of the owner is taken
         back; a no stays.

@@ -12,7 +12,7 @@ from hubbub_client.errors import LedgerLocked
 class ProcessLock:
     """A lock that one thread may take several times, and that a forked child is refused.
 
-    A fork copies a lock as it is, and none of the threads that could let it go: a child that waited for it
+    A fork copies a lock as it is, and none of the threads that could release it: a child that waited for it
     would wait for ever.
     """
 

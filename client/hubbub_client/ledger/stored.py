@@ -48,7 +48,7 @@ class StoredValue:
 
 @dataclass(frozen=True, slots=True)
 class StoredEnrolment:
-    """A survey that the device takes part in, or took.
+    """A survey that the device takes or took part in.
 
     Attributes:
         digest: Its digest, 16 bytes.

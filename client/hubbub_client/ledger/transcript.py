@@ -54,11 +54,11 @@ def entry_checksum(previous: bytes, entry: TranscriptEntry) -> bytes:
 
 
 def closing_checksum(previous: bytes, loss: int, committed: int) -> bytes:
-    """Return the chain's value after everything so far was closed: earlier rows go, their sum is bound.
+    """Return the chain's value after everything so far was closed: earlier rows go, and it binds their sum.
 
     Args:
         previous: The chain's value before.
         loss: Realised loss of all that is closed, units.
-        committed: The same with what is forfeited, units.
+        committed: Committed loss of all that is closed, units: with what is forfeited at its worst.
     """
     return hashlib.sha256(previous + wire.pack(["close", loss, committed])).digest()[:16]

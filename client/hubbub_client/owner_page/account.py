@@ -30,7 +30,8 @@ class Part:
 
     Attributes:
         attributes: Ids of the attributes that it consists of.
-        loss: What an observer can at most have learned about it, nats; what waits to be sent at its worst.
+        loss: What an observer can at most have learned about it, nats; an answer that waits to be sent counts
+            at its worst.
     """
 
     attributes: tuple[str, ...]
@@ -39,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One survey that the device takes part in or took.
+    """One survey that the device takes or took part in.
 
     Attributes:
         survey: The survey: what is asked, how, and when.
@@ -85,11 +86,12 @@ class Account:
 
     Attributes:
         budget: Lifetime epsilon.
-        loss: What an observer can at most have learned in all, nats; what waits to be sent at its worst.
+        loss: What an observer can at most have learned in all, nats; an answer that waits to be sent counts
+            at its worst.
         reserved: Set aside for rounds to come, at its worst, and forfeited for rounds that went by.
-        left: What is neither: what a new survey has room in.
+        left: The rest of the budget, into which a new survey must fit.
         forgotten: How much of `loss` was before the last `forget`.
-        parts: `loss` without what was forgotten, part by part of the record; they add up.
+        parts: The parts of the record; their losses add up to `loss` less `forgotten`.
         surveys: Every survey, in the order of enrolment.
         refusals: What was refused, the newest first.
         waiting: Reports in the outbox.

@@ -102,14 +102,14 @@ def factor(loss: float) -> str:
 
 
 def learned(loss: float, where: str) -> str:
-    """Return a realised loss: it bounds the factor between prior and posterior odds of any two records."""
+    """Return the sentence on a realised loss, which bounds how much the odds of any two records moved."""
     if loss <= 0:
         return f"{where}, nobody has learned anything."
     return f"{where}, the odds between any two things about you change by a factor of at most {factor(loss)}."
 
 
 def overspent(account: Account) -> str:
-    """Return how far a ledger is above its budget, and why; nothing where it is not."""
+    """Return how far a ledger is above its budget, and why; an empty text where it is not."""
     over = account.loss + account.reserved - account.budget
     if over <= _ROUNDING:
         return ""
@@ -121,7 +121,7 @@ def overspent(account: Account) -> str:
 
 
 def example(loss: float) -> str:
-    """Return the sentence of `learned` for somebody who held two things for equally likely."""
+    """Return the sentence of `learned` for somebody to whom two things were equally likely before."""
     if loss <= 0:
         return ""
     share = 100 / (1 + math.exp(-loss))
@@ -171,8 +171,8 @@ def refused(refusal: Refused) -> str:
 def fate(outcome: str) -> str:
     """Return what became of a report.
 
-    A collector remembers no reports, so it judges the copy that it got: where the answer to an earlier one
-    was lost, that one may be counted, whatever is said of the last.
+    A collector remembers no reports, so it judges the copy that it got. Where the answer to an earlier copy
+    was lost, that copy may be counted, whatever is said of the last.
     """
     said = _FATES.get(outcome, f"refused by the collector: {outcome.replace('_', ' ')}")
     return said if outcome == "accepted" else f"{said}, unless a copy that was sent before was counted"

@@ -1,6 +1,6 @@
 """The owner's page: served to this machine alone, at an address that nobody can guess, with no script in it.
 
-It is a few forms around `owner.Account`. Whoever asks must be on this machine, know the token in the path,
+It is a few forms around `Account`. Whoever asks must be on this machine, know the token in the path,
 and name this very server: a foreign page whose name was pointed at 127.0.0.1 names another host, and one
 that sends a form from elsewhere names another origin. Every answer of the server forbids scripts, frames,
 and whatever comes from anywhere else.
@@ -68,7 +68,8 @@ class OwnerPage:
     """The owner's page of one ledger, served by a daemon thread until `close`.
 
     Args:
-        opened: Gives the agent for one request: the one that a host runs, or one opened just for it.
+        opened: Return a context with the agent for one request: the one that a host runs, or one opened just
+            for it.
         port: Where to listen on 127.0.0.1; 0 for any free port.
 
     Attributes:

@@ -66,7 +66,7 @@ def unverified(data: bytes) -> tuple[bytes, ...]:
 
 
 def newest(seen: Iterable[StoredList], keys: Collection[bytes]) -> StoredList | None:
-    """Return the newest list seen of these keys; a key that is pinned no longer has no say."""
+    """Return the newest list seen of these keys; lists of a key that is no longer pinned do not count."""
     own = (each for each in seen if each.key in keys)
     return max(own, key=lambda each: (each.sequence, each.judged_s), default=None)
 

@@ -1,4 +1,4 @@
-"""From judged uploads to records in the log: a batch, the uploads that wait for it, the writer of both."""
+"""The way of judged uploads into the log: a batch, the uploads that wait for it, and the writer of both."""
 
 from typing import TYPE_CHECKING
 

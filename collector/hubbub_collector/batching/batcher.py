@@ -26,8 +26,8 @@ _NUMBER_BYTES: Final = 4
 LARGEST_ROW: Final = _SEGMENT_BYTES + ID_BYTES + _NUMBER_BYTES
 
 MOST_SEGMENTS: Final = 4096
-"""Segments that are written as one record. Whoever counts saves whole records; a store answers nobody else
-meanwhile, and a segment of a round of its own takes it some 65 us."""
+"""The most segments of one record. The aggregator saves a record as a whole, and its store answers nobody
+else meanwhile: some 65 us for every segment of another round."""
 
 
 def partition_of(report_id: bytes, partitions: int) -> int:
@@ -61,8 +61,8 @@ class Batch:
 
     Args:
         partitions: How many partitions the log has.
-        target_partitions: Which of them the reports of a (digest, round) go to, or those of none; all if
-            absent.
+        target_partitions: Return the partitions that the reports of a (digest, round) go to, or, for None,
+            those of no known survey; all partitions if absent.
 
     Attributes:
         attempts: How many reports it has taken, refused ones included.
@@ -146,7 +146,7 @@ class Batch:
     def records(self, source: Source) -> dict[int, ReportsRecord]:
         """Return partition -> its record.
 
-        Reports in an order drawn from `source`, segments by digest and round.
+        Reports come in an order drawn from `source`, segments by digest and round.
 
         An upload that is alone in its batch is not hidden among others by this: the shuffle is a courtesy on
         top of the noise in every symbol, and no guarantee rests on it.

@@ -57,13 +57,13 @@ class PendingBatch:
 
     Args:
         new_batch: Return an empty batch.
-        due: When it has lingered long enough, in the event loop's time.
+        due: The end of its linger, in the event loop's time.
 
     Attributes:
         batch: The reports that were judged.
         due: As above.
-        unjudged: How many reports it has beside its batch, to be judged together when it is written.
-        capacity: How many of them it can have, whatever they turn out to be.
+        unjudged: The number of reports beside `batch`, which are judged together when it is written.
+        capacity: The number of unjudged reports for which it has room, whatever their verdicts will be.
     """
 
     def __init__(self, new_batch: Callable[[], Batch], due: float) -> None:
@@ -142,7 +142,7 @@ class PendingBatch:
         return refused, len(shed) - refused
 
     def judge(self, admission: Admission) -> None:
-        """Judge what was not judged: all of one form at once."""
+        """Judge the reports that are not judged yet, all of one form at once."""
         for _, verdicts, _, waiting in self._judged:
             self._waiting.append(waiting)
             self._answers.append(encode_response([verdict.outcome for verdict in verdicts]))

@@ -1,4 +1,4 @@
-"""The road from judged uploads to the log: linger, write in a thread of its own, tell everyone who waits."""
+"""The writer of batches: it lingers, writes in a thread of its own, and answers every upload that waits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WARNING_S: Final = 60.0
 
 
 def never_gone() -> bool:
-    """Return that a sender is there, where nobody knows of its connection."""
+    """Return False: a sender whose connection is not known counts as present."""
     return False
 
 
@@ -45,10 +45,10 @@ class Writer:
     Args:
         log: Where batches go.
         settings: Linger and batch size.
-        admission: What judges reports side by side.
+        admission: The judge of reports side by side.
         source: Randomness of the order within a batch.
         metrics: Where the writer counts.
-        target_partitions: Which partitions the reports of a (digest, round) go to; all if absent.
+        target_partitions: Return the partitions that the reports of a (digest, round) go to; all if absent.
         boot_clock: Seconds since the machine started, suspended ones included.
     """
 

@@ -14,7 +14,7 @@ from hubbub_topic.kafka.topic import dead_topic, describe_topic
 class KafkaDeadTopic:
     """A dead-letter topic in Kafka that keeps the last value of each key; any process may write.
 
-    Repeats of a key lie beside each other until retention ends them; who reads takes the last.
+    Repeats of a key lie beside each other until retention ends them; readers take the last.
 
     Args:
         bootstrap: Brokers, as host:port,host:port.

@@ -49,10 +49,11 @@ def ask(what: str, question: Callable[[float], T]) -> T:
 
     Args:
         what: What has failed if there is no answer, for the message.
-        question: Asks once, in at most so many seconds.
+        question: Ask once; its argument is the most seconds that it may take.
 
     Raises:
-        LogError: With what was said last. A topic that nobody knows is asked for during UNKNOWN_S.
+        LogError: If no answer came in that time; the message quotes the last error. An unknown topic is asked
+            for only during UNKNOWN_S.
     """
     began = time.monotonic()
     while True:

@@ -1,4 +1,4 @@
-"""A log of several Kafka topics, one after another: how a cluster comes to more partitions.
+"""A log of several Kafka topics, one after another, by which a cluster gets more partitions.
 
 The partitions that a topic's reports are placed in never change. Their number is noted in the metadata
 topic beside it when it is made, or at the first start; what somebody adds later (`kafka-topics --alter`)
@@ -35,8 +35,8 @@ class GrowingLog:
         bootstrap: Brokers, as host:port,host:port.
         topic: The first topic, whose metadata topic names the others.
         layout_s: Seconds between two looks whether there is another topic.
-        note: Whether a topic without a note of its partitions gets one: "write", or "read" for who changes
-            nothing.
+        note: "write" notes the partitions of a topic that has no note of them yet; "read" is for commands
+            that change nothing.
         options: Those of KafkaLog.
 
     Raises:
@@ -191,10 +191,11 @@ class GrowingLog:
     def grow(self, log: KafkaLog, *, from_s: int) -> PartitionMap:
         """Note that rounds which start at or after `from_s` lie in `log`, and publish every survey there.
 
-        Who calls it sees to it that `from_s` is far enough ahead.
+        The caller makes sure that `from_s` is far enough ahead; see `least_start`.
 
         Raises:
-            LogError: If the note cannot be written, or `from_s` is not after the last span's.
+            LogError: If the note cannot be written, or `from_s` is not after the start of the last topic
+                period.
         """
         period = TopicPeriod(from_s, log.partition_map.periods[0].topic, log.partitions, log.identity)
         with self._lock:

@@ -43,10 +43,11 @@ class KafkaLog:
         topic: The topic of reports, made by `topic.create_topic`.
         partitions: How many it must have; None for as many as it has.
         rebuild_s: Seconds of records that its retention must keep.
-        check: What is asked of the broker at the start: "settings" reads them all; "identity" alone is for
+        check: The questions to the broker at the start: "settings" reads them all; "identity" alone is for
             brokers that do not show settings.
-        describe: Who says what a topic is. Only for brokers that cannot themselves, such as librdkafka's mock
-            in tests: a topic that was made again then goes unnoticed.
+        describe: Return the description of a topic (bootstrap, name). Another one is only for brokers that
+            cannot describe topics, such as librdkafka's mock in tests: a topic that was made again then goes
+            unnoticed.
         delivery_timeout_s: Seconds after which an append that no broker confirmed has failed.
         identity_s: Seconds between two looks whether it is still the same topic.
         clock: Seconds since 1970; records bear its minute.

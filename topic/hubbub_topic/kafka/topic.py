@@ -68,8 +68,8 @@ def create_topic(
         The topic, once every broker of the cluster knows it.
 
     Raises:
-        LogError: If a broker refuses, the topic is there already, or what is said in passing does not pass
-            within CREATION_S.
+        LogError: If a broker rejects the request, the topic exists already, or a transient error outlasts
+            CREATION_S.
     """
     settings = {
         "cleanup.policy": "delete",
@@ -212,7 +212,7 @@ def check_settings(name: str, settings: Mapping[str, str], topic: Topic, rebuild
     """Refuse settings of a topic of reports that would lose counts; no I/O.
 
     Raises:
-        LogError: With the name of the first setting that will not do.
+        LogError: If a setting would lose counts; the message names the first one.
     """
 
     def must(key: str, rule: str, *, holds: bool) -> None:
