@@ -83,7 +83,7 @@ class AccountingError(AggregatorError):
 
 
 class ArchiveError(AggregatorError):
-    """The archive file belongs to another schema."""
+    """The archive file belongs to another schema, or is damaged."""
 
 
 class ArchiveFull(ArchiveError):  # noqa: N818 - names the finding

@@ -20,8 +20,7 @@ class Acceptor:
     """An acceptor of connections beside the event loop's own server, until it is closed.
 
     uvloop (since libuv 1.48) takes one connection in a turn of the event loop. Where a thousand connections
-    keep every turn busy, too few are taken, and the queue of new ones fills up with honest senders as well
-    (docs/evaluation.md has the figures).
+    keep every turn busy, too few are taken, and the queue of new ones fills up with honest senders as well.
 
     Args:
         sockets: What is listened on; they stay open.

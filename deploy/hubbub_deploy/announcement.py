@@ -1,4 +1,4 @@
-"""The lines that a node says when it is ready: every survey, when it begins and ends, where its page is."""
+"""The lines that a node prints when it is ready: every survey, when it begins and ends, where its page is."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from hubbub_deploy.errors import DeployError
 from hubbub_topic.kafka import DEFAULT_REBUILD_S
 
 ADDRESSES: Final = {"kafka": "HUBBUB_KAFKA", "redis": "HUBBUB_REDIS"}
-"""Settings that the environment may say instead of the file, by key."""
+"""Settings that the environment may give in place of the file, by key."""
 
 # Half of it for delivery, half for a collector's clock that is behind: clocks that keep time differ by less.
 LEAST_GRACE_S: Final = 10.0
@@ -63,7 +63,7 @@ class ClusterSettings:
     def load(cls, path: Path, environment: Mapping[str, str] = os.environ) -> Self:
         """Return the settings in a TOML file.
 
-        HUBBUB_KAFKA and HUBBUB_REDIS say where the two are from elsewhere.
+        The environment variables HUBBUB_KAFKA and HUBBUB_REDIS replace the file's two addresses.
 
         Only addresses can differ between processes of one cluster, so only these two are read from the
         environment. An empty variable counts as one that is not set.

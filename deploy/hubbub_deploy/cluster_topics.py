@@ -93,7 +93,7 @@ def add_partitions(
         settings: The cluster.
         partitions: Of the new topic.
         replication: Copies of each.
-        at: The moment; None for the earliest there is.
+        at: The moment; None for the earliest possible one.
 
     Raises:
         DeployError: If the moment is too early, or brokers refuse.

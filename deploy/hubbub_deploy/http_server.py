@@ -109,9 +109,9 @@ class PageServer:
     Attributes:
         name: What its errors call it, "node" or "dashboard".
         view: What the page shows.
-        work: Runs in the thread until the event is set; whatever it raises is an invariant violation, which
-            is printed and ends the process.
-        kept: What is as it was, if the thread fails: "the log and the store".
+        work: Run in the thread until the event is set; whatever it raises is an invariant violation, which is
+            printed and ends the process.
+        kept: What the error names as intact if the thread fails: "the log and the store".
         routes: Paths that come before those of the page and its API.
         running: What must be running while requests are answered; None for nothing.
         settings: Bounds of the server's connections; None for the usual ones.

@@ -50,7 +50,7 @@ class NodeSettings:
         port: TCP port; 0 for any free one.
         partitions: Of a new log; an existing log keeps its own number and must be opened with it.
         grace_s: Seconds between a round's last possible report and its seal, at least 1; and the most that a
-            batch may take from admission to the log, if it is to be answered for: 5 s is 250 lingers.
+            batch may take from admission to the log before its senders are told 503: 5 s is 250 lingers.
         gateway: Bounds and waits of the gateway.
         dead_letter_payload: Whether a dead letter holds the record's bytes: "none" or "whole".
         clock: Seconds since 1970, for admission and seals.

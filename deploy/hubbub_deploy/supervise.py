@@ -1,7 +1,8 @@
-"""A dashboard that outlives what it watches: brokers and Redis may go and come back, another may be first.
+"""A dashboard that outlives brokers and Redis, which may go and come back, and another dashboard's lease.
 
-Whatever happens, a new watcher begins from store, log and archive, as a restarted process would. What passes
-is tried again, for so long; an invariant violation in the numbers themselves ends the process at once.
+After every failure a new publisher begins from store, log and archive, as a restarted process would.
+Transient errors are borne for a limited time; an invariant violation in the numbers themselves ends the
+process at once.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ def run_supervised(
     patience_s: float = PATIENCE_S,
     clock: Callable[[], float] = time.time,
 ) -> None:
-    """Watch until `stop` is set; the view says since when it stands still, and why.
+    """Publish until `stop` is set; the view says since when it stands still, and why.
 
     Args:
-        attempt: Connects, and gives a new watcher; it may fail as often as it likes.
+        attempt: Connect, and return a new publisher; it may fail any number of times.
         view: What readers look at.
         stop: Ends it.
         patience_s: How long it may go on without one success.
@@ -55,9 +56,9 @@ def run_supervised(
     waits, since_s, away_s, said = _waits(), None, None, ""
     while not stop.is_set():
         try:
-            with attempt() as watcher:
+            with attempt() as publisher:
                 waits, since_s, away_s, said = _waits(), None, None, ""
-                watcher.run(stop)
+                publisher.run(stop)
         except (ArchiveFull, DeployError, LogError, StoreError, PartitionMapGrown) as error:
             if not passes(error):
                 raise
@@ -76,7 +77,7 @@ def run_supervised(
 
 
 def passes(error: Exception) -> bool:
-    """Return whether what went wrong may be right again by itself."""
+    """Return whether an error is transient: it may pass by itself."""
     cause = _cause(error)
     # Every kind of StoreError but these two is an invariant violation in the numbers.
     return type(cause) in (

@@ -21,7 +21,7 @@ def connect(url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S)
 
     Args:
         url: The server's address, such as "https://results.example.org".
-        token: What the server wants to hear from readers; by default what HUBBUB_READ_TOKEN holds.
+        token: The read token of a server that asks for one; by default the value of HUBBUB_READ_TOKEN.
         timeout_s: Seconds in which a connection, and each piece of an answer, must come.
 
     Raises:

@@ -6,7 +6,7 @@ ResultsError
 ├── NotFound         there is no such survey, round or cell
 ├── NotComparable    two rounds ask different questions
 ├── MissingExtra     pandas or matplotlib is not installed
-└── BadAnswer        what answered is no Hubbub of this API, or it failed
+└── BadAnswer        the answer is not one of this API, or the server failed
 """
 
 from __future__ import annotations

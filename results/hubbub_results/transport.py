@@ -13,7 +13,7 @@ import urllib3
 from hubbub_results.errors import BadAnswer, NotComparable, NotFound, Unauthorized, Unreachable
 
 ATTEMPTS: Final = 3
-"""Times that a request is made if no connection comes about; reading twice does no harm."""
+"""Most attempts of a request for which no connection can be made; to read twice does no harm."""
 KEPT_BYTES: Final = 64 * 2**20
 """Most bytes of answers kept for their tags, the oldest given up first."""
 
@@ -23,7 +23,7 @@ class ResultsTransport:
 
     Args:
         url: The server's address, such as "https://results.example.org".
-        token: What the server wants to hear from readers; None for nothing.
+        token: The read token of a server that asks for one; None without.
         timeout_s: Seconds in which a connection, and each piece of an answer, must come.
 
     Raises:

@@ -118,7 +118,7 @@ def keep_freed_memory() -> None:
 def count_only(survey: Survey, records: Iterable[bytes]) -> Counts:
     """Return reports per bin of one survey, all rounds together; no duplicates, no quotas.
 
-    To measure what counting costs without remembering ids; every other check is made.
+    It measures counting without a memory of ids; every other check is made.
     """
     keep_freed_memory()
     total: Counts = np.zeros(survey.channel.bins, dtype=np.int64)

@@ -108,7 +108,7 @@ class Unchecked:
         return Fresh(None, _NONE)
 
     def known(self, ids: bytes) -> NDArray[np.bool_]:
-        """Return that no id is known."""
+        """Return False for every id."""
         return np.zeros(len(ids) // 16, dtype=np.bool_)
 
     def add(self, fresh: Fresh) -> None:

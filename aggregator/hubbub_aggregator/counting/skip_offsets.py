@@ -1,8 +1,8 @@
-"""Going on where records are gone for good: only on an operator's explicit word, and never in silence.
+"""The way past records that are gone for good: only on an operator's explicit word, and never in silence.
 
 Retention that passed the store, or a store that was lost too late to rebuild, leaves offsets that nobody can
-count. Counting goes on past them only by `skip_lost`, which writes down which offsets they were. How many
-reports lay in them nobody knows, so no tally can name them: a release of a round that may have lost some says
+count. Counting goes on past them only by `skip_lost`, which writes down which offsets they were. Nobody knows
+how many reports lay in them, so no tally can name them. A release of a round that may have lost some says
 which offsets are missing, and its accounting holds for all that was read.
 """
 

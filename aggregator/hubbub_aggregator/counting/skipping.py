@@ -1,9 +1,9 @@
 """Passing over one record that cannot be applied: only on an operator's explicit word, and never in silence.
 
 A record on which applying fails is a bug, and ends every process that comes to it. The operator may skip it:
-its letter among the dead letters then has the reason "skipped" and the time of the word. Whoever counts -
-live, anew, or in a replay - reads these letters at the start, and writes the offset down as a lost range, so
-that releases which may miss reports of the record say so.
+its letter among the dead letters then has the reason "skipped" and the time of the word. A worker - live,
+anew, or in a replay - reads these letters at the start, and notes the offset as a lost range, so that
+releases which may miss reports of the record say so.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from hubbub_aggregator.errors import AggregatorError, Unappliable
 from hubbub_topic import Log
 
 MAX_ROUNDS: Final = 4096
-"""Rounds that records may touch before they are saved: Redis answers nobody else during a save, and a round
-takes it and us some 65 us. Ordinary groups touch a handful; one record is bounded by its bytes alone."""
+"""Rounds that records may touch before they are saved: Redis answers nobody else during a save, and each
+round of one takes some 65 us. Ordinary groups touch a handful; one record is bounded by its bytes alone."""
 
 Skips: TypeAlias = Mapping[tuple[int, int], int]
 """(partition, offset) of each record to skip -> when the operator gave the word, seconds since 1970."""

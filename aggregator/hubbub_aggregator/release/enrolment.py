@@ -46,7 +46,7 @@ class FleetStatement:
         Args:
             survey_id: The survey's id.
             counted: Reports accepted in the round.
-            enrolled: The most of any round released so far, this one included.
+            enrolled: The most reports of any round released so far, this one included.
         """
         asked = self.asked.get(survey_id, self.asked.get(""))
         # More reports than devices asked: the statement is wrong, or reports are forged. No rate follows.
@@ -60,9 +60,9 @@ class RoundEnrolment:
 
     Attributes:
         enrolled: The most reports in one round so far: how many devices have joined, at least.
-        asked: Devices that it was offered to, as stated; None if it was not.
-        absent: The share of them that is not in this round, refused or absent; None if unknown.
-        budget: Their lifetime epsilon, as stated; None if it was not.
+        asked: Devices that the survey was offered to, as stated; None if not stated.
+        absent: The share of those asked that is not in this round, refused or absent; None if unknown.
+        budget: Their lifetime epsilon, as stated; None if not stated.
     """
 
     enrolled: int

@@ -5,7 +5,7 @@ what is shown moves in steps, and each step waits as a candidate until a whole c
 sealed release, whenever it comes, is then at least a cohort past everything that was shown before. The price
 is that live numbers lag by one to two cohorts.
 
-A cohort is of reports, and no promise rests on it. It does not stop a reader who fills it with reports of
+A cohort counts reports, and no promise rests on it. It does not stop a reader who fills it with reports of
 their own, nor one who compares two rounds of a static survey, which devices answer with the same symbol; and
 where the store is lost, what was shown is lost with it. Each of these can single out a perturbed symbol,
 which is what the survey's epsilon is for.
@@ -65,7 +65,7 @@ def advance(
 
     Args:
         gate: Where the round stands, None before its first pending counts.
-        now: What has been counted.
+        now: The counts so far.
         minimum_cohort: The fewest reports that lie between two views.
     """
     cohort = max(minimum_cohort, 1)

@@ -108,7 +108,7 @@ def gather(
 ) -> tuple[AcceptedCounts, VerdictCounts] | None:
     """Return the counts of a round at its seals, or None while a partition has yet to apply one.
 
-    None, too, for a round whose counts were let go of: its release lies in an archive.
+    It is None, too, for a round whose counts were freed: its release lies in an archive.
 
     Args:
         key: The (digest, round).
@@ -164,7 +164,7 @@ def method_of(document: Document) -> Method:
 def same_facts(one: Document, other: Document) -> bool:
     """Return whether two releases of a round say the same, however each is rendered.
 
-    The facts are what was counted up to which cut, and the estimates that follow. An older release may lack
+    The facts are the cut, the counts up to it, and the estimates that follow. An older release may lack
     keys that came later, or state another fleet; the last digits of a float may be those of another build.
     """
     keys = ("round", "cut", "accounting", "devices", "suppressed", "epsilon")

@@ -1,8 +1,8 @@
-"""The clock that rounds are sealed by: never ahead of any other that can be asked, and in doubt none at all.
+"""The clock by which rounds are sealed: never ahead of another one, and silent where clocks disagree.
 
 A clock that is ahead would end every open round, and what devices send meanwhile would be late for good. A
-seal that comes later than it might harms nobody. So the time is the earliest that any clock says; and where
-clocks differ by more than they should, somebody must look, and nothing is sealed meanwhile.
+seal that comes later than it might harms nobody. So the time is the earliest that any clock says. Where
+clocks differ by more than they should, nothing is sealed until somebody has looked.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class SteadyClock:
     """A clock that may not run ahead of the boot clock.
 
     It begins with what the clock says first, and from then on is the earlier of the clock and of what the
-    boot clock makes of that beginning. A clock that is set back takes the beginning back with it. How far a
-    clock was ahead before the first look nobody here can know.
+    boot clock makes of that beginning. If the clock is set back, the beginning moves back with it. It cannot
+    know how far the clock was ahead before the first look.
 
     Args:
         clock: Seconds since 1970.

@@ -1,6 +1,6 @@
 """Counting without a framework: one aiokafka consumer for all partitions, on the same assignment as Faust's.
 
-For one worker that needs no group, for replay of a topic, and as the measure of what a framework costs.
+It serves one worker that needs no group, the replay of a topic, and measurements of what a framework costs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ async def count(
     """Count every partition until `stop` is set, and then what the log still holds.
 
     Args:
-        assignment: What counts and saves.
+        assignment: The partitions, which it counts and saves.
         bootstrap: Brokers, as host:port,host:port.
         partition_map: The log's topics and which partitions lie in them.
         stop: Ends it; set from the outset, it counts what is there.

@@ -1,8 +1,8 @@
 """The partitions that one process of several counts: loaded when assigned, saved group by group.
 
-Whoever delivers records may repeat them, hold some back from before a rebalance, or skip: what is below the
-next offset is dropped; past it, the deliverer is told where to go on, and if that does not help, the process
-ends. No I/O but the store's and the dead letters'.
+A source of records may repeat them, deliver some of before a rebalance, or skip some. Records below the next
+offset are dropped; past it the source is told where to read on, and if that does not help, the process ends.
+The only I/O is that of the store and of the dead letters.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GAP_PATIENCE_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class SeekTo:
-    """The deliverer must read a partition anew from here.
+    """The request that the source of records read a partition anew from here.
 
     Attributes:
         offset: The next offset to apply.
@@ -76,11 +76,11 @@ class Assignment:
         self._generation = 0
 
     def load(self, partitions: Iterable[int], generation: int | None = None) -> dict[int, int]:
-        """Take these partitions over, whatever was assigned before: partition -> offset to read on from.
+        """Take over partitions in place of those assigned before; return the offset to read on from in each.
 
         Args:
-            partitions: Which.
-            generation: The number that `revoke` gave when they were assigned; None lets go of all others now.
+            partitions: The partitions to count.
+            generation: The number that `revoke` gave when they were assigned; None revokes all others first.
 
         Raises:
             Superseded: If `revoke` was called since: then nothing is taken over, whatever else went wrong.
@@ -181,7 +181,7 @@ class Assignment:
             )
 
     def verify(self) -> None:
-        """Look for what silence would hide; to be called every few seconds.
+        """Check for losses that nothing else would show; to be called every few seconds.
 
         Raises:
             Gap: If a missing record has not come for GAP_PATIENCE_S.

@@ -57,7 +57,7 @@ class CountSource(Protocol):
         ...
 
     def free(self, key: RoundKey, partition: int) -> None:
-        """Let go of the counts of a round that is archived, where somebody has to; again is harmless."""
+        """Free the counts of a round that is archived, where that is needed; to repeat it is harmless."""
         ...
 
 
@@ -117,8 +117,8 @@ class LogCounter:
 class SharedCounter:
     """A counter that reads what other processes have saved, and counts nothing itself.
 
-    What counts meanwhile is seen at its last save. A store that comes back older is waited for: the same
-    records give the same counts.
+    It sees the counts of each partition as of their last save. If the store comes back older, it waits: the
+    same records give the same counts.
 
     Args:
         log: The log that is counted.

@@ -1,9 +1,9 @@
 """Counting on Faust: the one module that touches its internals.
 
 Faust brings group membership, rebalances and a fetcher in a thread of its own. It does not bring durability:
-its acknowledgements and committed offsets are a courtesy to Kafka's tools. Where to read on is the store's
-word, given to Faust in place of the committed offset at the moment when it seeks after a rebalance; a seek
-from an earlier hook would be undone there. Any invariant violation ends the process.
+its acknowledgements and committed offsets are a courtesy to Kafka's tools. The store decides where to read
+on: Faust is given its offset in place of the committed one at the moment when it seeks after a rebalance; a
+seek from an earlier hook would be undone there. Any invariant violation ends the process.
 
 An event costs Faust a few hundred microseconds whatever it holds. So its fetcher gathers, and one event is a
 group: records of one partition that are applied and saved together, under the offset of the last.

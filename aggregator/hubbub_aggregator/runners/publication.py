@@ -43,7 +43,7 @@ class Publication:
 
     Args:
         log: The log that is counted; seals are appended to it.
-        counter: Who knows the counts.
+        counter: The source of the counts.
         gates: Where the publication gates of open rounds are kept.
         archive: Where releases go.
         view: Where readers look.
@@ -145,7 +145,7 @@ class Publication:
 
     @property
     def has_other_ends(self) -> bool:
-        """True if the log has other ends than those shown; where nobody counts, nothing else tells."""
+        """True if the log's ends moved since they were shown; while nobody counts, nothing else tells it."""
         return any(self._log.end(number) != end for number, end in self._ends.items())
 
     def seal(self, keys: Iterable[RoundKey]) -> None:

@@ -28,7 +28,7 @@ _QUIET_STEPS: Final = 4
 class Publisher:
     """A process that seals due rounds, releases those that every partition has sealed, and shows the rest.
 
-    One at a time is at work per log: who holds the lease. It keeps the gates of what was shown, and the
+    One at a time works on a log: the holder of the lease. It keeps the gates of what was shown, and the
     archive. One that lost the lease without noticing does no harm: seals may be repeated, the archive refuses
     a second version, and gates are saved by the holder only.
 

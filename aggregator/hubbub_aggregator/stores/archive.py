@@ -44,8 +44,8 @@ class SqliteArchive:
     """An archive in one SQLite file; one thread at a time.
 
     Every release has a SHA-256 of its digest, round and bytes beside it, compared at each reading: a flipped
-    bit or an edit by hand is an error, never a number on the page. Who edits the checksum as well is found by
-    a replay of the log, which makes the same bytes again.
+    bit or an edit by hand is an error, never a number on the page. An edit of the checksum as well is found
+    by a replay of the log, which makes the same bytes again.
 
     Raises:
         ArchiveError: If the file is no archive of this schema version, or cannot be read.

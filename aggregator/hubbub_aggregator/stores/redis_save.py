@@ -1,6 +1,6 @@
 """The arguments of one save: what `redis_scripts.SAVE` has to compare and to add; no I/O.
 
-How keys are named, `redis_store` says.
+`redis_store` says how keys are named.
 """
 
 from __future__ import annotations

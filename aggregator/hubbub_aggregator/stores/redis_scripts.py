@@ -1,4 +1,4 @@
-"""Scripts that Redis runs in one step: saving a change, letting go of a round, the lease.
+"""Scripts that Redis runs in one step: they save a change, free a round, and hold the lease.
 
 The keys are those of `redis_store`. Every script stays within one hash slot.
 """

@@ -14,12 +14,12 @@ one script may touch them together::
                                  seven after it, then the counts per symbol
     {..}:ids:<digest>:<round>    list of blocks of 8-byte keys; gone once the round is sealed
 
-Steps lie apart, under ``{<namespace>:steps}:<log>``, with the lease and the number of steps beside them.
+Publication gates lie apart, under ``{<namespace>:steps}:<log>``, with the lease and their number beside them.
 
 A save is one script: it compares the stored offset, then adds. Redis does not undo a script that fails
 half-way; such a partition is marked broken, and never loaded again.
 
-A key that leaves Redis must not give a wrong release. Redis must not evict (`noeviction`), which is looked at
+A key that leaves Redis must not give a wrong release. Redis must not evict (`noeviction`), which is checked
 every few seconds. A save says of each round whether it is new or known, and writes nothing where a known one
 has lost its field, its integers or its ids. The head has totals beside the offset - accepted, attempts,
 rounds, seals, surveys, lost - and the offset that they are of: an older release moves the offset alone, and
@@ -320,9 +320,9 @@ class RedisStore:
             raise StoreError(f"partition {partition}: Redis refused a save: {found.decode()}")
 
     def forget(self, partition: int, key: RoundKey) -> None:
-        """Let go of the counts of a sealed round whose release is archived; again is harmless.
+        """Free the counts of a sealed round whose release is archived; to repeat it is harmless.
 
-        Its tallies go into a sum, its seal stays, so that what comes late stays late: some hundred bytes.
+        Its tallies are added to a sum. Its seal stays, in some hundred bytes, so that late reports stay late.
 
         Raises:
             CorruptStore: If they are gone already.
@@ -374,7 +374,7 @@ class RedisStore:
         """Return the publication gates of all open rounds.
 
         Raises:
-            CorruptStore: If what is kept there is not steps, or some of them have gone.
+            CorruptStore: If what is kept there are no gates, or some of them have gone.
         """
         with as_store_error(), self._redis.pipeline() as together:
             found, kept = together.hgetall(self._steps).get(self._steps_kept).execute()
@@ -389,7 +389,7 @@ class RedisStore:
             raise CorruptStore(f"{self._steps}: {error!r}") from error
 
     def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
-        """Keep the steps of some rounds before anybody sees them; None forgets a round's.
+        """Keep the gates of some rounds before anybody sees what they let through; None forgets a round's.
 
         Raises:
             LeaseLost: If another process holds the lease.

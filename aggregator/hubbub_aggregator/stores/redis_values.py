@@ -30,7 +30,7 @@ def round_of(field: bytes) -> RoundKey:
 
 
 def increments(new: RoundChange) -> Iterable[list[Any]]:
-    """Return the arguments of BITFIELD that add a round's tallies and counts; nothing for what stays."""
+    """Return the arguments of BITFIELD that add a round's tallies and counts; none for numbers that stay."""
     numbers = np.concatenate(([*new.verdicts, *new.after_seal], new.counts)).astype(np.int64)
     places = np.flatnonzero(numbers)
     for start in range(0, len(places), _INCREMENTS):

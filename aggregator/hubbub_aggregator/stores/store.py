@@ -16,10 +16,10 @@ from hubbub_aggregator.release.provisional import PublicationGate
 
 
 class GateStore(Protocol):
-    """A store of what was shown of open rounds; it says of itself if it can be trusted."""
+    """A store of the publication gates of open rounds, which checks whether it can be trusted."""
 
     def verify(self) -> None:
-        """Check that what keeps the counts will go on keeping them; called every few seconds.
+        """Check that the place of the counts will not lose them; called every few seconds.
 
         Raises:
             StoreError: If it may lose some of them.
@@ -36,7 +36,7 @@ class GateStore(Protocol):
 
 
 class Store(GateStore, Protocol):
-    """A store of partitions' states, for who counts."""
+    """A store of partitions' states, for a worker."""
 
     def load(self, partition: int) -> PartitionState:
         """Return the state that was saved last; an empty one for a partition that never was.
@@ -56,7 +56,7 @@ class Store(GateStore, Protocol):
 
 
 class SharedStore(GateStore, Protocol):
-    """A store that others count into, for who publishes: offsets and counts, but no ids and no `save`."""
+    """A store that others count into, for a publisher: offsets and counts, but no ids and no `save`."""
 
     def offset(self, partition: int) -> int:
         """Return the next offset that is stored."""
@@ -71,7 +71,7 @@ class SharedStore(GateStore, Protocol):
         ...
 
     def forget(self, partition: int, key: RoundKey) -> None:
-        """Let go of the counts of a sealed round whose release is archived; again is harmless."""
+        """Free the counts of a sealed round whose release is archived; to repeat it is harmless."""
         ...
 
     def hold_lease(self) -> None:

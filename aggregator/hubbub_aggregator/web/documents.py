@@ -1,8 +1,8 @@
 """The documents of the API: JSON and CSV rendered from one snapshot, without I/O.
 
 The snapshot's shape is that of `view`. Everything in it travels through untouched, but for one thing: a
-suppressed round is stripped here once more, so that no estimate of too small a cohort leaves by this door,
-whatever a view holds.
+suppressed round is stripped here once more, so that no estimate of too small a cohort leaves here, whatever a
+view holds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LIVE_ROUNDS = 100
 """Most rounds of one survey that the live document lists (about 30 kB), the newest; /api/surveys has all."""
 
 RENDERED = 64
-"""Most bodies that an edition keeps once they are rendered: the rounds that a crowd of readers looks at."""
+"""Most rendered bodies that an edition keeps: those of the rounds that many readers look at."""
 
 _CSV_COLUMNS = (
     "survey",

@@ -1,4 +1,4 @@
-"""A door before page and API: who reads must know a token; health and metrics stay open.
+"""The check of the read token before page and API; health and metrics stay open.
 
 Programs send it as `Authorization: Bearer TOKEN`. A browser asks its reader for a name and a password
 (Basic): the name is anything, the password the token; from then on page, stream and downloads send it.

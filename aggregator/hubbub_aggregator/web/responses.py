@@ -60,7 +60,7 @@ def document(
     """Return a document that a reader may keep and must ask for again: 304 if it has these very bytes.
 
     Args:
-        request: Who asks.
+        request: The reader's request.
         body: The bytes.
         media_type: Their type.
         tag: Their entity tag; by default a hash of them.

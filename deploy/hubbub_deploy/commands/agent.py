@@ -200,7 +200,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def facts(account: Account) -> dict[str, Any]:
-    """Return the account as JSON has it; the bytes that were sent are `sent`'s."""
+    """Return the account as JSON types, without the bytes that were sent, which `sent` prints."""
     return {
         "budget": account.budget,
         "loss": account.loss,

@@ -1,4 +1,4 @@
-"""The arguments that commands share: what is refused is refused before anything is done."""
+"""The arguments that commands share; a bad one is refused before anything is done."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def stream_caps(options: argparse.Namespace) -> StreamCaps:
 
 
 def add_read_token(parser: argparse.ArgumentParser) -> None:
-    """Add the option to a command that serves the page."""
+    """Add the option of the read token to a command that serves the page."""
     parser.add_argument(
         "--read-token-file",
         type=Path,
@@ -164,7 +164,7 @@ def seconds(text: str) -> float:
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add the cluster's settings, which come first."""
+    """Add the argument of the cluster's settings file, which comes first."""
     parser.add_argument("settings", type=Path, metavar="SETTINGS", help="the cluster's settings (TOML)")
 
 

@@ -1,6 +1,6 @@
-"""From one machine to a cluster: a node's log, record by record, into a Kafka topic of its own.
+"""The move from one machine to a cluster: a node's log is copied, record by record, into a Kafka topic.
 
-Records keep their partitions and offsets, so that whoever counts the topic comes to the same counts, and
+Records keep their partitions and offsets, so that the topic gives the same counts, and
 every round that the node has sealed is released again with the same bytes.
 """
 

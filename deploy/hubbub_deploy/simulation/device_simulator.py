@@ -1,9 +1,9 @@
-"""A fleet of simulated devices: the agent's decisions and its law, for many devices at once.
+"""Many simulated devices at once, by the agent's decisions and with the law of its answers.
 
-What to reserve, when to answer, which slot an answer belongs to and what a value reads as are the agent's own
-functions (`schedule`, `reading`), the symbols are drawn by the same channels, and the ledgers are kept by the
-same filter (`accounts`). What differs is that nothing is written to disk, and that a source of randomness can
-be given.
+The agent's own functions decide what to reserve, when to answer, to which slot an answer belongs (`schedule`)
+and how a value is encoded (`encoded_value`). The same channels draw the symbols, and the same filter keeps
+the ledgers (`vectorised_filter`). Two things differ: nothing is written to disk, and a source of randomness
+can be given.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class DeviceSimulator:
         return self._accounts.committed.copy()
 
     def register(self, attribute: Attribute) -> None:
-        """Declare an attribute of every device; the same again does nothing.
+        """Declare an attribute of every device; to declare it again changes nothing.
 
         Raises:
             AttributeRefused: If one of that id has another kind or domain.

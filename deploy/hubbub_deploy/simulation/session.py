@@ -31,7 +31,7 @@ from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator, S
 from hubbub_deploy.simulation.upload import FLEET_LIMITS, Job, UploadCounts, send
 
 POLL_S: Final = 0.5
-"""Between two looks for a release."""
+"""Seconds between two looks for a release."""
 
 RELEASE_PATIENCE_S: Final = 60.0
 """Seconds that a release is waited for after the last moment for a report: a grace of 5, and slow disks."""

@@ -1,4 +1,4 @@
-"""A data set through the same code, offline: fleet, wire bytes, counting, seal and release, then the truth.
+"""The replay of a data set offline, by the code of devices and server, with the truth beside the release.
 
 What a device would send goes into records of the log's own bytes, one log per partition in memory; the
 aggregator's `apply` counts them and its `release` publishes. Only HTTP, disks and clocks are left out.

@@ -42,7 +42,7 @@ def given_up(survey: Survey) -> str:
 
 
 def warnings(survey: Survey, errors: Errors | None, *, budget: float | None = None) -> list[str]:
-    """Return why a survey cannot work as it stands, nothing where it can.
+    """Return the reasons why a survey cannot work as it stands; none where it can.
 
     Args:
         survey: The survey.

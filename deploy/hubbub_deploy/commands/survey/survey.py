@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400
 DEFAULT_DAYS = 30.0
-"""A list lives this long: newer ones can be withheld from a device for a month, and need signing as often."""
+"""Days that a list lives: for so long newer ones can be withheld from a device, and so often one is
+signed."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

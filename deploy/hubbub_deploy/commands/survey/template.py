@@ -1,4 +1,4 @@
-"""A survey file to begin with: every key with a word on it, and it compiles as it is."""
+"""A survey file to begin with: every key has a comment, and it compiles as it stands."""
 
 from __future__ import annotations
 
