@@ -1,4 +1,4 @@
-"""From a TOML file to a compiled survey; never on a device."""
+"""The way from a TOML file to a compiled survey; never on a device."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""From what a survey file declares to its form and its channel.
+"""The compiler of a survey: it makes form and channel of what a survey file declares.
 
 One attribute of integers or labels is compiled by `discrete`, a number's grid by `grid`; the mechanism
 of "auto" is found by `auto`. Tables are put together here. A form with a mechanism of its own, as a score, is

@@ -29,10 +29,11 @@ from hubbub.errors import ParameterError
 from hubbub.numeric.randomness import SYSTEM, Source
 
 MAX_WEIGHTS: Final = 2**24
-"""Entries of a matrix that is ever built, 128 MiB: a larger channel is used through its structure only."""
+"""The most entries of any matrix that is built, 128 MiB: a larger channel is used through its structure
+only."""
 
 MAX_INPUTS: Final = 2**17
-"""Inputs of a channel: what a survey's table of labels, estimates and errors can carry."""
+"""The most inputs of a channel: what a survey's table of labels, estimates and errors can carry."""
 
 
 class Channel(ABC):
@@ -199,7 +200,7 @@ class Channel(ABC):
     def agrees(self, counts: NDArray[np.int64], n: int) -> bool:
         """Return whether counts can be those of n reports, to check what was stored.
 
-        None are those of none.
+        A round without counts has n = 0.
         """
 
     @abstractmethod

@@ -32,7 +32,7 @@ MAX_ENTRY: Final = 64 * UNITS_PER_NAT
 """No log-ratio of two weights below 2^63 reaches 64 nats (ln 2^63 = 43.7); larger entries are a bug."""
 
 MAX_BLOCKS: Final = 1024
-"""Blocks kept apart, 8 MiB of pairs. Beyond it the largest value stands for all: sound, coarser."""
+"""The most blocks kept apart, 8 MiB of pairs. Beyond it the largest value stands for all: sound, coarser."""
 
 _MANY_BLOCKS: Final = 24
 """From here on a row of equal entries is worth noticing: pairs of blocks cost more than a few passes."""
@@ -45,8 +45,8 @@ def fixed_up(numerator: int, denominator: int) -> int:
     """Return the least whole number of units that is not below ln(numerator / denominator).
 
     The decimal logarithm is correctly rounded, so the truth lies within a known distance of it; precision is
-    raised until both ends of that interval have the same ceiling. That ends: the logarithm of a rational
-    other than 1 is irrational, so it is never a whole number of units.
+    raised until both ends of that interval have the same ceiling. The loop ends, because the logarithm of a
+    rational other than 1 is irrational, so it is never a whole number of units.
 
     Args:
         numerator: Any integer >= 1.

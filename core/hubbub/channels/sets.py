@@ -1,4 +1,4 @@
-"""Channels whose symbols are sets: which cells a report supports, one bit each, packed eight to a byte.
+"""Channels whose symbols are sets of the cells that a report supports, one bit each, eight to a byte.
 
 There are up to 2^cells sets, so there is no matrix; all that privacy and estimation need of one is simple.
 Cell c of a set is bit c mod 8, counted from the least significant, of byte c div 8; the bits after the last
@@ -33,7 +33,7 @@ Attempts = NDArray[np.uint32]
 """The words of n attempts, shape (n, words), uint32."""
 
 MAX_BINS: Final = 8 * MAX_SYMBOL_BYTES
-"""Cells of a set that a report has room for."""
+"""The most cells of a set that a report has room for."""
 
 WORD: Final = 2**32
 """The bound that a word is drawn below."""

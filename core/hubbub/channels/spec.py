@@ -1,4 +1,4 @@
-"""Reading the description of a compiled channel, which came over the wire and is not trusted."""
+"""Checks of the description of a compiled channel, which came over the wire and is not trusted."""
 
 from __future__ import annotations
 

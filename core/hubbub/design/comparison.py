@@ -1,4 +1,4 @@
-"""All mechanisms that fit a question, each tuned for its objective, compared by exact variance."""
+"""All mechanisms that fit a workload, each tuned for its objective, compared by exact variance."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Candidate:
     Attributes:
         mechanism: Its name in a survey file.
         parameters: Its other keys in a survey file.
-        channel: Over the question's inputs, or its categories where they are what is read; None where it does
-            not fit.
+        channel: Over the workload's inputs, or over its categories where these are asked for; None where it
+            does not fit.
         accuracy: What it makes known; None where it does not fit.
         cost: The objective's value; inf where the mechanism cannot answer it.
         refusal: Why it does not fit, or "".
@@ -75,13 +75,13 @@ def choose(workload: Workload) -> Candidate:
     """Return the mechanism of least cost.
 
     Raises:
-        ParameterError: If none answers the question.
+        ParameterError: If none answers the workload.
     """
     return answered(workload, compare(workload))[0]
 
 
 def answered(workload: Workload, found: list[Candidate]) -> list[Candidate]:
-    """Return what was compared back, if the first of it answers the question.
+    """Return the comparison unchanged, if its first mechanism answers the workload.
 
     Raises:
         ParameterError: If it does not, hence none does.
@@ -102,7 +102,7 @@ def measured(mechanism: str, parameters: Parameters, workload: Workload, channel
 def measured_by_category(
     mechanism: str, parameters: Parameters, workload: Workload, channel: Channel
 ) -> Candidate:
-    """Return a channel whose inputs are the question's categories as a candidate; it hides all values."""
+    """Return a channel whose inputs are the workload's categories as a candidate; it hides all values."""
     crowd = np.asarray(np.bincount(workload.category_of, weights=workload.prior), dtype=np.float64)
     asked = replace(
         workload,

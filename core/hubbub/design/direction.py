@@ -260,7 +260,7 @@ def _widened(region: Region, steps: int) -> Region:
 
 
 def checked_confidence(confidence: float) -> float:
-    """Return a confidence back if it is one.
+    """Return a confidence unchanged, if it is one.
 
     Raises:
         ParameterError: If it is not a number within (0, 1).

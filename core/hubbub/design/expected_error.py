@@ -39,9 +39,9 @@ class Errors:
     Attributes:
         value: Root mean square of the standard errors of the values' shares; inf where values are hidden.
         category: The same of the categories' shares; inf where one of them is hidden.
-        mean: Standard error of the mean, in the question's units; None for labels without numbers.
+        mean: Standard error of the mean, in the workload's units; None for labels without numbers.
         cdf: Root mean square of the standard errors of the cumulative shares, inf where values are hidden;
-            None unless it is what the question's objective asks for.
+            None unless it is what the workload's objective asks for.
         quantiles: The same over cumulative shares from 1/8 to 7/8; None unless it is what the objective asks
             for.
         shape: That of the cumulative shares for smooth populations (see `shape`); None unless it is what the
@@ -59,7 +59,7 @@ class Errors:
     quantiles: float | None = None
 
     def cost(self, workload: Workload) -> float:
-        """Return the value of the question's objective; inf where this cannot be answered."""
+        """Return the value of the workload's objective; inf where this cannot be answered."""
         objective: Objective = workload.objective
         if objective.quantity == "value":
             return self.value**2
@@ -101,7 +101,7 @@ def expected_error(channel: Channel, workload: Workload) -> Errors:
     """Return the exact errors of a channel of K inputs.
 
     Raises:
-        ParameterError: If the channel does not fit the question.
+        ParameterError: If the channel does not fit the workload.
     """
     return _errors(channel, _estimator(channel, workload), workload)
 
@@ -110,7 +110,7 @@ def accuracy(channel: Channel, workload: Workload) -> Accuracy:
     """Return the exact errors of a channel of K inputs, and what one report weighs.
 
     Raises:
-        ParameterError: If the channel does not fit the question.
+        ParameterError: If the channel does not fit the workload.
     """
     estimator = _estimator(channel, workload)
     return Accuracy(

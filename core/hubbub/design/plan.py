@@ -29,7 +29,7 @@ class AccuracyPlan:
     """The accuracy of a workload over epsilon and devices.
 
     Args:
-        workload: The question; its own epsilon and devices do not matter.
+        workload: Its own epsilon and devices do not matter.
 
     Raises:
         ParameterError: If its objective does not fall with the number of devices ("hit" is about one report).
@@ -58,7 +58,7 @@ class AccuracyPlan:
         return found if shape else replace(found, cost=found.cost * asked / devices)
 
     def error(self, epsilon: float, devices: int) -> float:
-        """Return half a 95 % interval, in shares of 1 or in the unit of the mean; inf if nothing shows it."""
+        """Return half a 95 % interval, in shares of 1 or the mean's unit; inf if no mechanism has one."""
         return INTERVAL_95 * math.sqrt(self.best(epsilon, devices).cost)
 
     def least_epsilon(self, devices: int, wanted: float) -> float | None:

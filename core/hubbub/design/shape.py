@@ -36,7 +36,7 @@ def shape_error(channel: Channel, workload: Workload) -> float:
     """Return the root mean square error of the cumulative frequencies; inf where it has none.
 
     Args:
-        channel: Over the question's inputs.
+        channel: Over the workload's inputs.
         workload: About numbers, equally spaced, missing last.
     """
     inputs = workload.inputs

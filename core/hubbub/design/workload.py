@@ -127,7 +127,7 @@ class Workload:
         objective: Objective | None,
         participation: float = 1.0,
     ) -> Workload:
-        """Return the question under a prior that is uniform over the values, nobody missing.
+        """Return the workload under a prior that is uniform over the values, nobody missing.
 
         Without an objective: the mean for numbers on a grid; values and categories alike where there are
         categories of several values; else values.
@@ -143,7 +143,7 @@ class Workload:
     def of_survey(
         cls, survey: Survey, *, objective: Objective | None = None, participation: float = 1.0
     ) -> Workload:
-        """Return the question that a survey asks, whatever mechanism it has chosen; see `uniform`."""
+        """Return the workload of a survey, whatever mechanism it has chosen; see `uniform`."""
         category_of, points = survey.category_of, survey.points
         if survey.mapping is not None and len(survey.mapping) > survey.channel.inputs:
             # Read by category: the question's inputs are the values that the survey has joined.

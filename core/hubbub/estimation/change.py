@@ -62,7 +62,7 @@ def shared_devices(before: int, after: int, *, asked: int | None) -> int:
     """Return how many devices are in both rounds, at least.
 
     A device is counted once a round, so of `asked` devices no fewer than these are in both. Where nobody
-    states how many were asked, none may be: to reckon with too few is to be wider than need be.
+    states how many were asked, there may be none; too low a number only makes intervals wider.
 
     Args:
         before: Reports of the one round, >= 1.

@@ -1,4 +1,4 @@
-"""From counts per symbol to an estimate: the channel's own integers, inverted once and applied often."""
+"""The estimator of counts per symbol: the channel's own integers, inverted once and applied often."""
 
 from __future__ import annotations
 

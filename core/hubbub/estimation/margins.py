@@ -26,7 +26,7 @@ class MarginsEstimator:
             from where row j - 1 ended.
 
     Raises:
-        ParameterError: A row is no grouping, or the channel takes only some.
+        ParameterError: A row is no grouping, or not one that the channel allows.
     """
 
     def __init__(self, channel: Channel, *, margins: NDArray[np.integer[Any]]) -> None:

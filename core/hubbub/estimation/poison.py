@@ -45,8 +45,8 @@ class Reach:
 class PoisonMargin:
     """The least number of forged reports that moves an estimate to an end of its interval or beyond.
 
-    It is a property of the channel and of n: the smaller it is, the less an attacker needs. Against fewer
-    forged reports than this the stated interval is wider than what they did.
+    It is a property of the channel and of n: the smaller it is, the less an attacker needs. Fewer forged
+    reports move the estimate by less than its stated interval.
 
     Attributes:
         level: The coverage of the intervals.

@@ -23,7 +23,7 @@ class TwoAnswers(Protocol):
 
     @property
     def inputs(self) -> int:
-        """K."""
+        """K, the number of inputs."""
 
     @property
     def t(self) -> int:
@@ -76,7 +76,7 @@ class ScoreEstimator:
         return self._estimate(float(tallies[1]) / n, n)
 
     def expected_estimate(self, frequencies: Floats, n: int) -> Estimate:
-        """Return what to expect of n devices, those shares of which are at either end of the output.
+        """Return what to expect of n devices, given the shares of them at the two ends of the output.
 
         Raises:
             ParameterError: Shares or n break their rule.

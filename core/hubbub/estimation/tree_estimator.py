@@ -1,4 +1,4 @@
-"""From support counts, or from reports that are each about one level of a tree, to an estimate."""
+"""The estimator of support counts, and of reports that are each about one level of a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Bayesian filter: it keeps what a record has lost within a budget."""
+"""The Bayesian filter, which keeps the privacy loss of a record within a budget."""
 
 from typing import TYPE_CHECKING
 

@@ -11,9 +11,9 @@ mechanisms). For two records x and x' the loss, less half the squares, is a supe
 at most epsilon_i either way, so the chance under x that it ever passes epsilon is at most delta.
 
 *Pure.* At its first refusal the first phase is over for good, whatever smaller query may follow. Once all
-that was pending is recorded, the realised loss is looked at. Is it above epsilon, nothing is accepted any
-more. Else the pure Bayesian filter goes on with everything recorded so far, and keeps the loss of every pair
-within epsilon.
+that was pending is recorded, the realised loss is looked at. If it is above epsilon, nothing is accepted any
+more. Otherwise the pure Bayesian filter goes on with everything recorded so far, and keeps the loss of every
+pair within epsilon.
 
 *The guarantee.* Transcripts whose ratio for x and x' exceeds e^epsilon are among those whose ratio did so at
 the end of the first phase, since the second either stops there or never lets it. They have probability at
@@ -52,7 +52,7 @@ Phase = Literal["advanced", "waiting", "pure", "stopped"]
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """A schedule was accepted.
+    """A step: a schedule was accepted.
 
     Attributes:
         queries: The schedule.
@@ -65,7 +65,7 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An answer was taken in.
+    """A step: an answer was recorded.
 
     Attributes:
         ticket: Of the query that it answers.
@@ -78,7 +78,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """A query was cancelled that nobody will ever answer.
+    """A step: a query was cancelled that nobody will ever answer.
 
     Attributes:
         ticket: Of the query.
@@ -89,7 +89,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A coordinate was settled.
+    """A step: a coordinate was closed.
 
     Attributes:
         coordinate: Which.
@@ -100,11 +100,11 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A schedule did not fit the first phase, and so ended it."""
+    """A step: a schedule did not fit the first phase, and so ended it."""
 
 
 Step = Reserved | Recorded | Cancelled | Closed | Ended
-"""A change of state; what was refused besides changes nothing."""
+"""A change of state. Any refusal but that of `Ended` changes nothing."""
 
 
 def _no_journal(step: Step) -> None:
@@ -126,13 +126,13 @@ class ApproximateFilter:
     def __init__(
         self, epsilon: float, *, delta: float, journal: Callable[[Step], object] = _no_journal
     ) -> None:
-        """Open an account.
+        """Start without queries.
 
         Args:
             epsilon: Nats, above 0 and at most MAX_BUDGET.
             delta: In 0 < delta < 1.
-            journal: Called with every step right after it was taken; what stores it should do so before
-                anything that depends on it leaves the device.
+            journal: Called with every step right after it was taken; a step should be stored before anything
+                that depends on it leaves the device.
 
         Raises:
             ParameterError: Epsilon or delta is not such a number.
@@ -182,7 +182,7 @@ class ApproximateFilter:
 
     @property
     def delta(self) -> float:
-        """The probability with which it may not."""
+        """The probability with which that epsilon may not hold."""
         return self._delta
 
     @property

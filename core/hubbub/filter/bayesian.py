@@ -83,7 +83,7 @@ class BayesianFilter:
     _detail: ClassVar[Detail] = "pairs"
 
     def __init__(self, budget: float) -> None:
-        """Open an account.
+        """Start without queries.
 
         Args:
             budget: The lifetime epsilon of the record, nats, above 0 and at most MAX_BUDGET.
@@ -176,13 +176,13 @@ class BayesianFilter:
         return self._reserve(queries, "decide")
 
     def reapply_all(self, queries: Sequence[Query]) -> tuple[int, ...] | None:
-        """Set aside again what `reserve_all` granted at this point of the account's life, for its ledger.
+        """Set aside again what `reserve_all` granted at this point of the filter's life, for its ledger.
 
         Bounds of regressions come from floats: on another machine, or without the refusals in between, a
-        search may end a little higher. What was granted was proved then, so once regressions take part it is
-        not decided anew and nothing is searched: `committed` may exceed the budget until `tighten`, and
-        after it by what a bound is higher, and nothing more is granted while it does. Without regressions
-        the decision is exact, and is made again.
+        search may end a little higher. What was granted was proved then. So once regressions take part,
+        nothing is decided anew and nothing is searched: `committed` may exceed the budget until `tighten`,
+        and after it by the difference of the bounds. Nothing more is granted while it does. Without
+        regressions the decision is exact, and is made again.
 
         Args:
             queries: As they were granted together.
@@ -273,7 +273,7 @@ class BayesianFilter:
         self._record(ticket, symbol, "decide")
 
     def reapply(self, ticket: int, symbol: Symbol) -> None:
-        """Record an answer again, for a ledger: those of regressions count their epsilon until `tighten`.
+        """Record an answer again, for a ledger; a regression's answer counts its epsilon until `tighten`.
 
         Args:
             ticket: See `record`.
@@ -315,8 +315,8 @@ class BayesianFilter:
         """Release what was set aside for a query that nobody will ever answer; its ticket is void.
 
         Sound only if no answer was drawn and none will be: the caller keeps a record that outlives clocks,
-        restarts and this object. Who chooses what to cancel may look at every answer so far; what remains
-        reserved and recorded is within the budget, whatever is taken out.
+        restarts and this object. The choice of what to cancel may depend on every answer so far: the rest is
+        within the budget, whatever is taken out.
 
         Args:
             ticket: From `reserve` or `reserve_all`; not recorded.
@@ -356,12 +356,12 @@ class BayesianFilter:
         return True
 
     def close(self, coordinate: Hashable) -> None:
-        """Settle a coordinate that no later query will read; `loss` and `committed` stay what they are.
+        """Close a coordinate that no later query will read; `loss` and `committed` stay as they are.
 
-        A round that is over needs no likelihood any more. If it was joined with coordinates that go on, the
-        best and the worst that it could contribute are kept over those; else only its numbers are. A pending
-        query of a coordinate of its own is forfeited: it counts at its worst for good, its ticket is void,
-        and its own unit is in `loss` from then on.
+        A round that is over needs no likelihood any more. If it was joined with coordinates that stay open,
+        the best and the worst that it could contribute are kept over those; otherwise only its loss is kept.
+        A pending query of a coordinate of its own is forfeited: it counts at its worst for good, its ticket
+        is void, and its own unit is in `loss` from then on.
 
         Args:
             coordinate: One that was reserved for and is not closed.
@@ -396,7 +396,7 @@ class BayesianFilter:
         self._grouping.closed.add(coordinate)
 
     def close_joined(self, coordinate: Hashable) -> bool:
-        """Close a coordinate that was joined with others, if nothing is given up by it.
+        """Close a coordinate that was joined with others, if no pending query is forfeited by that.
 
         Args:
             coordinate: One that no later query will read.

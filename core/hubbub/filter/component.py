@@ -1,8 +1,8 @@
 """One component of a record: coordinates that queries have joined, and what was asked and answered on them.
 
 Its likelihood lives on the cells of the product of its coordinates' domains. Coordinates that no later query
-will read can be closed: what they add at best, max over them of l, and at worst, min over them, is kept over
-the cells that remain, so two scores take the place of one.
+will read can be closed: the most that they add, max over them of l, and the least, min over them, are kept
+over the cells that remain, so two sums take the place of one.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Component:
 
     @classmethod
     def fresh(cls, keys: Sequence[Hashable], shape: Sequence[int]) -> Component:
-        """Return coordinates of which nothing is asked yet."""
+        """Return a component of coordinates on which nothing was asked yet."""
         return cls(tuple(keys), tuple(shape), {})
 
     @classmethod

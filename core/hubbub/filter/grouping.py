@@ -38,7 +38,7 @@ class Group:
         sizes: The coordinates of that component, with the sizes of their domains.
         members: Positions of the queries in the schedule.
         queries: The coordinates that each of them reads, and its model over them.
-        before: What the components that it takes the place of have committed, units.
+        before: The units committed by the components that it replaces.
     """
 
     sizes: dict[Hashable, int]
@@ -151,7 +151,7 @@ class Grouping:
         """Find the component of a group, a new one where several are joined; those stay as they are.
 
         Args:
-            group: From `sorted`; told what is committed so far.
+            group: From `sorted`; its `before` is set here.
             limit: See `Component.propose`.
 
         Returns:

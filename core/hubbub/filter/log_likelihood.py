@@ -13,7 +13,8 @@ from hubbub.channels.symbols import Symbol
 from hubbub.filter.query import FEW, Model, Places
 
 TOP: Final = 1 << 60
-"""Scores are to be shifted down before they reach it: only differences mean anything, and those are small."""
+"""A bound that sums are shifted down from before they reach it: only their differences matter, which are
+small."""
 
 
 class LogLikelihoodSum:
@@ -25,8 +26,8 @@ class LogLikelihoodSum:
 
     Attributes:
         partition: The blocks.
-        high: The largest score of each block, shape (B,), int64.
-        low: The smallest, shape (B,), int64.
+        high: The largest cell of each block, shape (B,), int64.
+        low: The smallest cell of each block, shape (B,), int64.
         top: The largest of all.
         bottom: The smallest of all.
     """
@@ -69,7 +70,7 @@ class LogLikelihoodSum:
         return made
 
     def values(self) -> NDArray[np.int64]:
-        """Return every score, shape (K,), int64; a new array."""
+        """Return the sum of every cell, shape (K,), int64; a new array."""
         values = np.empty_like(self._within)
         values[self.partition.order] = self._within + np.repeat(self._offsets, self.partition.sizes)
         return values
@@ -175,7 +176,7 @@ class LogLikelihoodSum:
         self._add_all(values)
 
     def shift(self, amount: int) -> None:
-        """Add one number to every cell; scores that are compared must be shifted alike."""
+        """Add one number to every cell; sums that are compared must be shifted alike."""
         self._offsets += amount
         self.high += amount
         self.low += amount
@@ -183,11 +184,11 @@ class LogLikelihoodSum:
         self.bottom += amount
 
     def worst_with(self, total: BlockDivergence, lower: LogLikelihoodSum) -> int:
-        """Return the largest score of x less the lower one of x' with total(x, x') on top, in units.
+        """Return the largest of this(x) - lower(x') + total(x, x') over all pairs of cells, units.
 
         Args:
             total: Over the same cells.
-            lower: Nowhere above this one; itself where nothing is closed.
+            lower: A sum that is nowhere above this one; this one itself where nothing is closed.
         """
         if lower is not self:
             return total.worst_between(self.values(), lower.values())
@@ -201,7 +202,7 @@ class LogLikelihoodSum:
         return total.worst_of(self.high, self.low, self._best, self._least)
 
     def extremes_on(self, partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the largest and the smallest score of every block of a partition, each of shape (B,)."""
+        """Return the largest and the smallest cell of every block of a partition, each of shape (B,)."""
         if partition is self.partition:
             return self.high, self.low
         if partition.sizes.size == 1:

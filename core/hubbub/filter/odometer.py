@@ -1,8 +1,8 @@
 """The Bayesian odometer: what has been learnt of a record so far, whoever decided on the queries.
 
 Pan, definition 4.5: the logarithm of the largest ratio of the likelihoods of two records under all answers so
-far. It may fall again: opposite answers take back what the other said. It is a reading, not a guarantee; what
-bounds it in advance is a filter.
+far. It may fall again, when an answer contradicts an earlier one. It is a measurement, not a guarantee; only
+a filter bounds it in advance.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Odometer:
 
         Raises:
             ParameterError: As for `BayesianFilter.reserve_all` and `BayesianFilter.record`.
-            BudgetError: The loss could pass MAX_BUDGET, beyond which nothing is left to read.
+            BudgetError: The loss could exceed MAX_BUDGET, beyond which nothing can be measured.
         """
         ticket = self._account.reserve(coordinate, channel, mapping=mapping)
         if ticket is None:

@@ -28,7 +28,8 @@ _SHORT: Final = 64
 """A run of so few cells is changed cell by cell where it is not made of whole blocks."""
 
 FEW: Final = 4
-"""Up to so many blocks or cells are listed and changed one by one, quicker than an array operation."""
+"""The most blocks or cells that are listed and changed one by one, which is quicker than an array
+operation."""
 
 Places = list[int] | NDArray[np.intp]
 """Numbers of blocks or cells: a list of up to FEW, an array of more."""
@@ -127,7 +128,7 @@ class Model:
         mapping: Input of every cell of the domain, shape (D,), read-only; None for the channel's inputs.
         shape: The sizes of the coordinates that it reads, of product D.
         divergence: Max-divergence over the D cells, at most MAX_BLOCKS blocks.
-        sparse: Whether the channel is one of which `steps` may know more.
+        sparse: Whether the channel has sparse columns, of which `steps` makes increments.
     """
 
     def __init__(
@@ -186,7 +187,7 @@ class Model:
         return Model(self.channel, self.mapping, detail=self._detail)
 
     def broadcast(self, axes: tuple[int, ...], shape: tuple[int, ...]) -> Model:
-        """Return the channel over the cells of a larger domain, whose other axes it does not read.
+        """Return the model over the cells of a larger domain, whose other axes it does not read.
 
         Args:
             axes: Where each of this model's axes is among those of the larger domain.
@@ -218,11 +219,11 @@ class Model:
         return mapped
 
     def steps(self, symbol: Symbol, partition: Partition) -> tuple[LikelihoodIncrements, Places] | None:
-        """Return the log-likelihood of a symbol less its value at most cells, as what it adds to the others.
+        """Return a symbol's likelihood increments: its log-likelihood less the value of most cells.
 
         Returns:
-            Steps, and the cells of the symbol's own input; None if the channel is not sparse, or its run is
-            long and not made of whole blocks.
+            The increments, and the cells of the symbol's own input; None if the channel is not sparse, or its
+            run is long and not made of whole blocks.
         """
         if self._sparse is None:
             return None

@@ -1,4 +1,4 @@
-"""Privacy-boosted randomised response at its end, where a report says the value's category and no more."""
+"""Privacy-boosted randomised response at boost epsilon 0, where a report says the value's category alone."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def grr(inputs: int, *, epsilon: float) -> GRR:
 
 
 def checked_inputs(inputs: int) -> int:
-    """Return back a number of inputs, if a channel can have it.
+    """Return a number of inputs unchanged, if a channel can have it.
 
     Raises:
         ParameterError: If it is not an integer in 2 to MAX_INPUTS.

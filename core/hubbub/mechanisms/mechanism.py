@@ -51,7 +51,7 @@ class Key:
         """Return whether a file gives the key.
 
         Raises:
-            SurveyError: If it does not, and has to.
+            SurveyError: If the key is required and absent.
         """
         if self.name in request.keys:
             return True
@@ -112,12 +112,12 @@ READING: Final = ChoiceKey(
     '`reading = "category"` makes every category one input; otherwise every value is one',
     choices=("value", "category"),
 )
-"""For mechanisms that may be told categories in the place of values; the compiler reads it."""
+"""The key of mechanisms that may be asked about categories in place of values; the compiler reads it."""
 
 POINTS: Final = IntegerKey(
     "points", "`points` of the grid, for numbers", required="must be given", low=2, high=MAX_INPUTS - 1
 )
-"""For mechanisms of numbers; the compiler reads it."""
+"""The key of mechanisms of numbers; the compiler reads it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,8 @@ class Trial:
         build: Compiles it; a ParameterError of it is the reason why it does not fit.
         simplicity: Of equally good trials the one of the least number is taken.
         by_category: True if its inputs are the workload's categories, and values are hidden.
-        told: The keys, once the channel tells those that were searched for; None: `parameters` are all.
+        told: Return all keys of a built channel, with those that were searched for; None: `parameters` are
+            all.
     """
 
     parameters: Parameters

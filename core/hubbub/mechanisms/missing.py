@@ -1,4 +1,4 @@
-"""A missing value as an input of its own: a null must not be a silence."""
+"""A missing value as an input of its own, so that a device without a value answers like any other."""
 
 from __future__ import annotations
 

@@ -5,12 +5,12 @@ What leaves the device is a draw of
 
     M'(y|x) = p M(y|x) + (1 - p) C(y).
 
-C draws evenly from all M_ symbols; from all sets of d cells, where sets have d (about a level that is drawn
-as ever); and a set of any size has each cell as often as it has one that is not the value's. So M' is of M's
-own kind in every case. It is what is sampled, certified, reserved, recorded and estimated. Coin, dummy and
-symbol are one draw: there is no coin to keep, to leak or to toss again on a retry, and a device that memoises
-the symbol memoises the coin. The epsilon of M' is below that of M; a device that "does not take part" this
-round is not told apart from one that does.
+C draws evenly from all M_ symbols. Where sets have d cells, it draws evenly from all sets of d cells (of a
+level, which is drawn as usual). Where sets have any size, each cell is in it with the probability q of a cell
+that is not the value's. So M' is of M's own kind in every case. It is what is sampled, certified, reserved,
+recorded and estimated. Coin, dummy and symbol are one draw: there is no coin to keep, to leak or to toss
+again on a retry, and a device that memoises the symbol memoises the coin. The epsilon of M' is below that of
+M; a device that "does not take part" this round is not told apart from one that does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def with_dummy_reports(channel: Channel, *, participation: Fraction) -> Channel:
 
     With p = a/b, M_ symbols and total T, the weights are w' = a M_ w + (b - a) T out of b M_ T, divided by
     what they have in common: p M + (1 - p) C to the last integer. Where that total would not fit, M is first
-    told in a lower total, at no more than its own epsilon. Structured channels keep their structure.
+    expressed with a lower total, at no more than its own epsilon. Structured channels keep their structure.
     Sets are drawn by coins of 32 bits (31 for single bits), so that p is met from below, to within what one
     step of the coin is worth; the mixture with that p is exact.
 

@@ -15,10 +15,12 @@ from typing import Final
 from hubbub.errors import ParameterError
 
 MIN_EPSILON: Final = 1e-6
-"""Below it even 10^12 devices would learn nothing, and the headroom would no longer be negligible."""
+"""The least epsilon: below it even 10^12 answers would show nothing, and HEADROOM would no longer be
+negligible."""
 
 MAX_EPSILON: Final = 40.0
-"""e^40 is the last round epsilon whose weights still fit a total below 2^63; it protects nobody anyway."""
+"""The largest epsilon: 40 is the last round number whose weights fit a total below 2^63, and protects
+nobody."""
 
 HEADROOM: Final = 2.0**-36
 """The part of its declared epsilon that a compiled channel leaves, so that rounded sums still fit."""

@@ -72,7 +72,7 @@ SYSTEM: Final = SystemSource()
 
 
 class UniformInteger:
-    """A uniform law on the integers 0 to total - 1, with what drawing from it needs worked out once.
+    """A uniform law on the integers 0 to total - 1, prepared once for many draws.
 
     Attributes:
         total: How many integers, 1 <= total < 2^63.

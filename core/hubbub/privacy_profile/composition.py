@@ -4,7 +4,7 @@ Losses of reports add, so their distributions convolve; and whatever dominates e
 adaptive composition of them. The parts come from `loss_grid`, which only ever makes a loss worse, and
 `loss_sum` convolves them.
 
-`loss_distribution` hands the same grid to `dp_accounting`: an independent check, and all else it can do.
+`loss_distribution` hands the same grid to `dp_accounting`, for an independent check and all else it can do.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Composition:
         values: "any" lets the two values differ from report to report (a changing attribute, another reading
             of it), and every part is taken at its worst. "same" keeps one pair of values for all reports, and
             the worst such pair is looked for among those that are worst for a part; all parts must then be
-            profiles. No difference where every law is a translation of one density.
+            profiles. It makes no difference where every law is a translation of one density.
 
     Raises:
         ParameterError: No part, or a number of reports outside 1..MAX_TIMES in total.

@@ -140,7 +140,7 @@ def grid_of(known: Extent, interval: float) -> LossGrid:
     """Return `loss_grid` of a part whose extent is known.
 
     Args:
-        known: What `extent` gave.
+        known: The result of `extent`.
         interval: Grid step in nats, > 0.
 
     Raises:

@@ -102,7 +102,7 @@ class LossSum:
 
         Args:
             delta: In (0, 1).
-            like: The same sum on other grids, of which the epsilon has been found: where to look.
+            like: The same sum on other grids, whose epsilon is known; the search begins there.
         """
         if self.infinite >= delta:
             return math.inf

@@ -254,8 +254,9 @@ def largest_boost(
 ) -> float | None:
     """Return the largest boost at which one report stays (epsilon, delta)-private, exactly, from below.
 
-    What budget-recycling-dp's Algorithm 1 looks for. delta(epsilon) need not grow with the boost: a little
-    boost takes mass from the kernel's tails. So -ln(1 - q) is scanned from above before it is bisected.
+    It is the boost that budget-recycling-dp's Algorithm 1 looks for. delta(epsilon) need not grow with the
+    boost: a little boost takes mass from the kernel's tails. So -ln(1 - q) is scanned from above before it is
+    bisected.
 
     Args:
         kernel: Of the noise.

@@ -1,4 +1,4 @@
-"""A kernel of another width: the noise f * N for noise N and a factor f."""
+"""Kernels of another width: the noise f N for noise N and a factor f."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Scaled(NoiseKernel):
         return self.kernel.log_ratio(w / self.factor, shift / self.factor)
 
     def crossing(self, target: float, low: float, high: float, shift: float) -> float:
-        """Return the kernel's, multiplied."""
+        """Return the kernel's crossing, multiplied by the factor."""
         f = self.factor
         return min(max(f * self.kernel.crossing(target, low / f, high / f, shift / f), low), high)
 
@@ -78,5 +78,5 @@ class Scaled(NoiseKernel):
         return np.clip(f * self.kernel.crossings(targets, low / f, high / f, shift / f), low, high)
 
     def panels(self, shift: float, order: float) -> list[float]:
-        """Return the kernel's, multiplied."""
+        """Return the kernel's panels, multiplied by the factor."""
         return [self.factor * end for end in self.kernel.panels(shift / self.factor, order)]

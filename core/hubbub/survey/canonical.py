@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 # The first element keeps these bytes, and hence their digest, apart from anything else that is ever signed.
 MAGIC: Final = "hubbub-survey"
 SINGLE_LAYOUT: Final = 1
-"""Of a survey that asks for one attribute."""
+"""The layout of a survey that asks for one attribute."""
 
 FORM_LAYOUT: Final = 2
-"""Of any other: its form is a field, in the place of mapping and categories."""
+"""The layout of any other survey: its form is a field, in the place of mapping and categories."""
 
 MAX_ELEMENTS: Final = 10 * MAX_INPUTS
-"""Elements of one survey, nested ones included: of a label for every input, its place, its category with its
-name and size, and four weights, with room to spare. Built, they take 64 bytes each, 80 MiB in all."""
+"""The most elements of one survey, nested ones included: with room to spare for a label for every input, its
+place, its category with name and size, and four weights. Built, they take 64 bytes each, 80 MiB in all."""
 
 _SMALL: Final = 2**16
 """Bytes that are built without a look at them first: 4 MiB at worst."""

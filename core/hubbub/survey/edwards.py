@@ -1,4 +1,4 @@
-"""Points of Ed25519 that are no key: those of small order, for which anybody can sign, and what is no point.
+"""The check that bytes are an Ed25519 key: a point, and not of small order, for which anybody can sign.
 
 Source: RFC 8032, sections 5.1 and 5.1.3. A signature (R, S) is good if [S]B = R + [k]A: with A of order 8 or
 less, S = 0 and a fitting R of small order sign one message in eight at least.

@@ -190,10 +190,11 @@ class FormRequest:
 
 
 Compile: TypeAlias = Callable[[FormRequest], tuple[Form, Channel]]
-"""Makes form and channel of a request; raises SurveyError for a part of the file that breaks a rule."""
+"""A function that makes form and channel of a request; it raises SurveyError for what breaks a rule."""
 
 ReadForm: TypeAlias = Callable[[tuple[Attribute, ...], list[object], float], Form]
-"""Makes the form of attributes, what `Form.to_spec` gave, and epsilon; raises WireError where it cannot."""
+"""A function that makes a form of attributes, the result of `Form.to_spec`, and epsilon; or raises
+WireError."""
 
 
 @dataclass(frozen=True, eq=False)

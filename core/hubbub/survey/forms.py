@@ -45,7 +45,7 @@ FORMS: Final = (
 def form_from_spec(attributes: tuple[Attribute, ...], fields: list[object], epsilon: float) -> Form:
     """Return the form of a description; the inverse of `Form.to_spec`.
 
-    `Form.check` says whether it makes sense.
+    `Form.check` then checks its parts.
 
     Args:
         attributes: The attributes of the survey.

@@ -98,7 +98,7 @@ class Rules:
         planned_devices: object,
         quota: object,
     ) -> None:
-        """Refuse terms that are not within their limits, by the key that a survey file gives them."""
+        """Refuse terms beyond their limits; errors name them by their keys in a survey file."""
         self.identifier("id", survey_id)
         self.integer("version", version, 1, MAX_VERSION)
         self.text("title", title, MAX_TITLE_CHARACTERS)
@@ -124,7 +124,7 @@ def check_names(rules: Rules, key: str, names: Sequence[str]) -> None:
 
 
 def check_attributes(rules: Rules, attributes: Sequence[Attribute], least: int, most: int) -> None:
-    """Refuse attributes of one survey that are too few or too many, or of one name."""
+    """Refuse attributes of one survey that are too few, too many, or of equal names."""
     if not least <= len(attributes) <= most:
         rules.refuse("attribute", f"must be {least} to {most} [[attribute]] tables", len(attributes))
     for i, attribute in enumerate(attributes):

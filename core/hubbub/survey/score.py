@@ -1,9 +1,9 @@
 """The form of a survey that asks for a score of several numbers: a linear, truncated or logistic regression.
 
-The device works the score out; with its place g between the two ends of the output it moves to the upper end
-with probability g, by an exact coin, and says by randomised response at which end it is (Pan, eq. 8). So the
-channel has two inputs, the ends, and its integers certify epsilon whatever the score. Nothing but the mean of
-the score can be told from the answers.
+The device computes the score, and its place g, 0 to 1, between the two ends of the output. An exact coin
+moves it to the upper end with probability g, and randomised response says at which end it is (Pan, eq. 8). So
+the channel has two inputs, the ends, and its integers certify epsilon whatever the score. Nothing but the
+mean of the score can be told from the answers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KINDS: Final[tuple[Kind, ...]] = ("linear", "truncated", "logistic")
 
 @dataclass(frozen=True, eq=False)
 class Score(BaseForm):
-    """A score, and what a missing number counts as.
+    """A score, and the defaults that take the place of missing numbers.
 
     Attributes:
         attributes: The numbers that it reads, in the order of their ids; integers count as the numbers that

@@ -34,7 +34,7 @@ SIGNATURE_BYTES: Final = 64
 
 MAX_SEQUENCE: Final = 2**53 - 1
 MAX_LIFE_S: Final = 366 * 86_400
-"""From issue to expiry: who holds back newer lists, cancellations among them, can do it so long."""
+"""The most seconds from issue to expiry: for so long newer lists, and cancellations, can be held back."""
 
 MAX_TIME_S: Final = 2**40
 """Some 35,000 years after 1970; every time and number in a list is exact in a float64 as well."""

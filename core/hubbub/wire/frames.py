@@ -1,4 +1,4 @@
-"""MessagePack of a known shape, read header by header: nothing is built but what is asked for.
+"""MessagePack of a known shape, read header by header, so that only what is asked for is built.
 
 A list of surveys comes from anybody, and its signature is inside it. Its arrays and binaries are therefore
 found by their headers alone; an element of another type is refused at its first byte, whatever it holds.
@@ -25,7 +25,7 @@ _EMPTY: Final = (0xC0, 0xC2, 0xC3)
 
 
 class Frame:
-    """A place in bytes that nobody vouches for; every read moves it on.
+    """A cursor over untrusted bytes; every read moves it past what it read.
 
     Args:
         data: The bytes; a memoryview is not copied.
@@ -77,7 +77,7 @@ class Frame:
         return value
 
     def finish(self) -> None:
-        """Refuse bytes that nothing announced."""
+        """Refuse bytes after the end of what was announced."""
         if self._at != len(self._data):
             raise WireError(f"{self._subject} must end where its array ends, got bytes after it")
 
@@ -130,8 +130,8 @@ _SHAPES: Final = tuple(map(_shape, range(256)))
 def check_elements(data: bytes, subject: str, limit: int) -> None:
     """Refuse bytes that are not exactly one value of at most `limit` elements, nested ones included.
 
-    One byte can announce or be an element that takes 64 bytes once it is built. The walk builds nothing, and
-    ends at the header that announces too much.
+    An element of one byte may take 64 bytes once it is built. The walk builds nothing, and ends at the header
+    that announces too much.
 
     Raises:
         WireError: The bytes are cut short, go on after the value, hold an extension, or announce too much.

@@ -1,4 +1,4 @@
-"""MessagePack that nobody vouches for: read within the memory of its own length, then checked type by type.
+"""Untrusted MessagePack: read in memory proportional to its length, then checked type by type.
 
 A decoder that trusts announced lengths can be made to reserve gigabytes by a hundred bytes of nested
 array headers. Here arrays of a few elements are built at once: no nesting of them reserves much. Where more
@@ -95,7 +95,7 @@ class Cursor:
         return self._data[start : self._unpacker.tell()]
 
     def finish(self) -> None:
-        """Refuse bytes that nothing announced."""
+        """Refuse bytes after the end of what was announced."""
         if self._unpacker.tell() != len(self._data):
             raise WireError(f"{self._subject} must end where its array ends, got bytes after it")
 

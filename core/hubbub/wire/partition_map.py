@@ -1,9 +1,9 @@
 """The partition map: where reports belong as partitions grow, in a list that is only appended to.
 
-A **span** is a topic with a fixed number of partitions, in force for rounds that start at or after a moment.
-A round's reports all go where the span in force at its start says, however late they come: two copies of one
-report always meet in one partition, and are counted once. Partitions are numbered through all spans, so that
-a number means the same for ever.
+A **topic period** is a topic with a fixed number of partitions, in force for rounds that start at or after a
+moment. All reports of a round go into the topic in force at its start, however late they come: two copies of
+one report always meet in one partition, and are counted once. Partitions are numbered through all periods, so
+that a number means the same for ever.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ class TopicPeriod:
     """A topic, and the rounds whose reports lie in it.
 
     Attributes:
-        from_s: Rounds that start then or later, seconds since 1970, until the next span's.
+        from_s: The earliest start of a round that lies here, seconds since 1970; the next period's is the
+            end.
         topic: The topic's name.
         partitions: How many of it are used; it never changes, whatever is added to the topic later.
-        identity: What tells the topic from another of its name.
+        identity: The topic's id, which tells it from another of its name.
     """
 
     from_s: int

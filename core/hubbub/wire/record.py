@@ -98,7 +98,7 @@ class Segment:
 
 @dataclass(slots=True)
 class ReportsRecord:
-    """One batch: the gateway's minute, its segments, and how many reports named a survey nobody knows.
+    """One batch: the gateway's minute, its segments, and how many reports named an unknown survey.
 
     Never changed, and not frozen, like its segments.
 
@@ -183,8 +183,8 @@ def decode_record(data: bytes, *, broken: list[int] | None = None) -> Record:
 
     Args:
         data: The bytes.
-        broken: Takes the places of segments that are not well-formed; the record then comes without them. If
-            there is no such list, one of them condemns the record.
+        broken: A list that receives the positions of segments that are not well-formed; the record then comes
+            without them. Without such a list, one of them makes the whole record a WireError.
 
     Raises:
         WireError: If `data` is anything but one well-formed record, but for segments as above.

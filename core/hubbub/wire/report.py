@@ -205,7 +205,7 @@ def decode_upload(data: bytes, *, max_reports: int) -> list[Report | Malformed]:
 def short_reports(data: bytes, *, max_reports: int) -> bytes | None:
     """Return the reports of an upload side by side, if they are 1 to 15 and all SHORT_REPORT.
 
-    Gives None for any other upload; whether it is one at all, `decode_upload` says.
+    It is None for any other upload; `decode_upload` says whether the bytes are an upload at all.
     """
     if not _SHORT_UPLOAD.fullmatch(data):
         return None

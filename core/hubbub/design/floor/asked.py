@@ -38,7 +38,7 @@ class Floors:
     behind that coin: the information of a report is at most the coin's share of what its answer holds.
 
     Attributes:
-        workload: The question.
+        workload: The workload.
     """
 
     workload: Workload

@@ -1,4 +1,4 @@
-"""Parts that all listings of columns need: a basis, an exponential, a start, a pricing that looks at all."""
+"""The parts that all listings of columns share: basis, exponential, start, and a pricing of every column."""
 
 from __future__ import annotations
 

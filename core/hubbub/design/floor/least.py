@@ -38,12 +38,12 @@ class Floor:
 
     @property
     def reaches(self) -> bool:
-        """True where the optimum is met, but for the search's end (0.15 % for the mean at epsilon 6)."""
+        """True where the floor is the optimum, up to the search's end (0.15 % for the mean at epsilon 6)."""
         return self.proof in ("orbits", "patterns", "pricing")
 
 
 def shares_floor(sizes: Sequence[int], *, epsilon: float, weights: Weights, missing: bool = True) -> Floor:
-    """Return the floor of value times the mean error of values plus category times that of categories.
+    """Return the floor of a weighted sum of the mean error of values and that of categories.
 
     Args:
         sizes: Values per category, missing left out; the prior is uniform over values.

@@ -19,12 +19,12 @@ So with R' the centred columns of W^(1/2), any matrix Y and any vector nu (a mul
     error >= constant + 2 <R', Y> - max_S h_S,     h_S = |Y^T r_S|^2 - nu . r_S,
 
 and by the best multiple of Y, error >= constant + <R', Y>^2 / max_S h_S. This holds for *every* Y and nu: the
-floor rests on the largest h_S alone, not on how Y was found. Symmetric questions have besides scalar parts
-c_i / (sum_S mu_S g_iS), treated the same: 1/t >= 2 u - u^2 t for any u, so A = sum c_i u_i + <R', Y> and h_S
-gains sum c_i u_i^2 g_iS.
+floor rests on the largest h_S alone, not on how Y was found. Symmetric questions also have scalar parts c_i /
+(sum_S mu_S g_iS), which are bounded in the same way: 1/t >= 2 u - u^2 t for any u, so A = sum c_i u_i + <R',
+Y> and h_S gains sum c_i u_i^2 g_iS.
 
-The point is found by an interior point method over a list of columns; the columns that are not on the
-list are priced by whoever knows them all, and join it while some h_S is above the rest.
+The point is found by an interior point method over a list of columns; the columns that are not on the list
+are priced by a function that knows them all, and join it while some h_S is above the rest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The best channel for one linear functional, as a linear programme over outputs and what each reads as.
+"""The best channel for one linear functional, as a linear programme over outputs and their decoded values.
 
-Let every output t be a number, its reading: the estimate is the mean of the readings that were sent. Columns
-of an extremal channel are between theta_t and e^epsilon theta_t, so with M = theta + d
+Let every output t be a number, its decoded value, here its *reading*: the estimate is the mean of the
+readings of what was sent. Columns of an extremal channel are between theta_t and e^epsilon theta_t, so with M
+= theta + d
 
     minimise   sum_t t^2 sum_x p_x M[x, t]
     subject to sum_t M[x, t] = 1,  sum_t t M[x, t] = l_x,  0 <= d[x, t] <= (e^epsilon - 1) theta_t

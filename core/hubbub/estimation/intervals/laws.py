@@ -1,6 +1,6 @@
 """The law of a cell's score: variance and third moment of the sum under any candidate share.
 
-What a mechanism has to give for its intervals is this and no more. For a device in the cell the score has
+These laws are all that a mechanism has to give for its intervals. For a device in the cell the score has
 mean 1, for any other mean 0; a `MixedLaw` holds its second and third central moments for a device in the
 cell (*own*), for one in the same category (*near*), and for all others (*far*).
 """
@@ -57,12 +57,12 @@ class MixedLaw:
     Attributes:
         n: Devices.
         own: Second and third central moments of one score of a device in the cell, shape (2, c).
-        far: Of a device elsewhere, shape (2, c).
+        far: The same of a device elsewhere, shape (2, c).
         step: Lattice step of the sum, shape (c,).
-        near: Of a device in the cell's category but not in the cell, shape (2, c); None: as `far`.
+        near: The same of a device in the cell's category but not in the cell, shape (2, c); None: as `far`.
         around: The estimated share of the cell's category, shape (c,); with `near` only.
         observed: The mean of b^2 over the reports, shape (c,): the variance is then at least what the
-            counts say of it, n (mean b^2 - f). For scores whose variance depends on where the rest is.
+            counts say of it, n (mean b^2 - f). It is for scores whose variance depends on where the rest is.
     """
 
     n: float
@@ -157,7 +157,7 @@ def moments_of(scores: ArrayLike, odds: ArrayLike) -> Floats:
 def two_valued(high: ArrayLike, low: ArrayLike) -> tuple[Floats, Floats]:
     """Return the moments, own and far, of an unbiased score that takes two values, shape (2, c) each.
 
-    That its mean is 1 for a device in the cell and 0 for others says how often it takes which.
+    The probabilities of its two values follow from its means: 1 for a device in the cell, 0 for others.
 
     Args:
         high: The larger value, shape (c,), >= 1.

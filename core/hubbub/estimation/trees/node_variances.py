@@ -1,10 +1,10 @@
 """The variances of all nodes of a tree whose total is known, in O(K) for levels that grow geometrically.
 
-What reports about level k say of a node u is a vector h over the level's cells (see `tree`).
-Below level k it is r_u times that of the parent, so its variance is r_u^2 times the parent's. At level k and
-above it, with a_v the vector of z_v, kappa_p = mu_p (1 - w_p) and mu_u = 1 - r_u (1 - kappa_p), it is mu_u
-times a_u below u, (kappa_p - 1) r_u a_v below its siblings v, and r_u h(p) elsewhere. For sums of h^e g with
-a weight g per cell, X of parents and Y of the vectors a,
+The estimate of a node u from the reports about level k is given by a vector h over the level's cells (see
+`tree`). Below level k it is r_u times that of the parent, so its variance is r_u^2 times the parent's. At
+level k and above it, with a_v the vector of z_v, kappa_p = mu_p (1 - w_p) and mu_u = 1 - r_u (1 - kappa_p),
+it is mu_u times a_u below u, (kappa_p - 1) r_u a_v below its siblings v, and r_u h(p) elsewhere. For sums of
+h^e g with a weight g per cell, X of parents and Y of the vectors a,
 
     X_u = r_u^e (X_p + ((kappa_p - 1)^e - kappa_p^e) Y_p) + (mu_u^e - (r_u (kappa_p - 1))^e) Y_u,
 

@@ -86,10 +86,10 @@ class Tree:
     """The unbiased linear estimator of all nodes of nested groupings.
 
     Args:
-        levels: What reports are about, coarsest first; the last has one cell per input. A level of share 0 is
-            one that no report is about: its nodes are only added up.
+        levels: The levels that reports are about, coarsest first; the last has one cell per input. A level of
+            share 0 is one that no report is about: its nodes are only added up.
         total: "known" where the first level is one cell of share 0: all levels are then fitted to its share,
-            which is 1, and weighted by what tells cells apart. "free": neither.
+            which is 1, and weighted by what tells cells apart. "free": neither fitted nor weighted so.
 
     Raises:
         ParameterError: If a level is not a grouping of the next one's cells, or no report is about the last.
@@ -157,7 +157,7 @@ class Tree:
     def direct(self, sizes: Sequence[float], counts: Sequence[NDArray[Any]]) -> list[Floats]:
         """Return y per level, shape (cells,): shares by its own reports alone.
 
-        Zeros where it has share 0; and 1 for a total that is known.
+        It is zero for a level of share 0, and 1 for a known total.
 
         Args:
             sizes: n_k, how many reports are about each level.
@@ -210,7 +210,7 @@ class Tree:
     def variances(self, frequencies: Sequence[Floats], sizes: Sequence[float], n: float) -> list[Floats]:
         """Return the variance of s per level, shape (cells,), for given shares; O(K) per pair of levels.
 
-        Of a tree whose total is known in O(K) altogether, see `node_variances`.
+        For a tree whose total is known it takes O(K) altogether, see `node_variances`.
 
         Args:
             frequencies: f per level, shape (cells,): the truth, or its estimate.

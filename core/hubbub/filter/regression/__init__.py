@@ -1,4 +1,4 @@
-"""The part of the filter that answers about scores of several numbers."""
+"""The part of the filter that bounds the loss of answers about scores of several numbers."""
 
 from typing import TYPE_CHECKING
 

@@ -1,14 +1,14 @@
-"""Branch and bound: the largest sum of curves of scores over a box, between a point and a proof.
+"""Branch and bound: the largest sum of curves of scores over a box, enclosed by a point and a proof.
 
 A node is the box with an interval for every score. Its bound is Lagrange's: for any prices m,
 
     max_x sum_i f_i(a_i.x + k_i)
         <= sum_i max_{t in interval i} [f_i(t) - m_i t] + max_{x in box} sum_i m_i (a_i.x + k_i),
 
-in closed form on both sides. So whatever found the prices need not be trusted; only this formula is, with a
-margin for its own rounding. Good prices are the slopes, at its best point, of the concave problem in
-which every curve is replaced by the least concave one above it (Pan, section 5.4, relaxes likewise). To split
-the score whose curve is farthest below that replacement makes the two agree in the end.
+in closed form on both sides. So the search for the prices need not be trusted; only this formula is, with a
+margin for its own rounding. Good prices are the slopes, at its best point, of the concave problem in which
+every curve is replaced by the least concave one above it (Pan, section 5.4, relaxes likewise). To split the
+score whose curve is farthest below that replacement makes the two agree in the end.
 """
 
 from __future__ import annotations

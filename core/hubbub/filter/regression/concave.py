@@ -1,4 +1,4 @@
-"""The extremes of a sum of logarithms of affine functions over a box: what linear regressions add up to."""
+"""The extremes, over a box, of a sum of logarithms of affine functions: the sum for linear regressions."""
 
 from __future__ import annotations
 

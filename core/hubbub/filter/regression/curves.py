@@ -1,4 +1,4 @@
-"""Log-likelihoods of binary answers about scores: what branch and bound needs of each, in one form.
+"""Log-likelihoods of binary answers about scores, in the one form that branch and bound needs.
 
 An answer is seen with probability p = low + rise * phi(t), where t = a.x + k is linear in the record x and
 phi is either the ramp min(1, max(0, t)) or the logistic function. To search for the largest log-likelihood
@@ -59,7 +59,7 @@ class Curves:
         return self.sign * np.log(p), slope, bend
 
     def values(self, t: Floats) -> Floats:
-        """Return F of every curve, for t of shape (..., n)."""
+        """Return f of every curve, for t of shape (..., n)."""
         s = self.sign * t
         sharp = np.where(self.logistic, sigmoid(s), np.clip(s, 0.0, 1.0))
         values: Floats = self.sign * np.log(self.low + self.rise * sharp)
@@ -123,10 +123,10 @@ class Curves:
         return self.sign * math.log(p), rise * first / p
 
     def conjugate(self, multipliers: Floats, start: Floats, stop: Floats) -> Floats:
-        """Return the largest f(t) - price * t on [start, stop] of every curve, shape (n,).
+        """Return the largest f(t) - m t on [start, stop] of every curve with multiplier m, shape (n,).
 
-        It is at an end, at a kink of a ramp, or where f' equals the price, which is a quadratic equation in
-        the logistic function and a linear one on the ramp.
+        It is at an end, at a kink of a ramp, or where f' equals m, which is a quadratic equation in the
+        logistic function and a linear one on the ramp.
         """
         rise, low, sign = self.rise, self.low, self.sign
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -124,7 +124,7 @@ class Regression:
 
     @property
     def outputs(self) -> int:
-        """Two."""
+        """The number of answers: two."""
         return 2
 
     @cached_property
@@ -163,11 +163,11 @@ class Regression:
         return self.least + (numerator * (TOTAL - 2 * self.least) + denominator // 2) // denominator
 
     def loss_of(self, symbol: int) -> int:
-        """Return an upper bound of what one answer alone can tell two records apart by, units.
+        """Return an upper bound of how far one answer alone can tell two records apart, units.
 
-        The output never falls with the score, which is largest and least at a corner of the box each. Every
-        likelihood is within `slack` of that of exact arithmetic: twice for the pair that is told apart, and
-        twice for the two corners.
+        The output never falls as the score grows, and the score is largest at one corner of the box and least
+        at another. Every likelihood is within `slack` of that of exact arithmetic; this counts twice for the
+        pair of records, and twice for the two corners.
         """
         ends = list(zip(self.coefficients, self.box.low, self.box.high, strict=True))
         most = self.weight([high if a > 0.0 else low for a, low, high in ends])

@@ -37,7 +37,7 @@ from hubbub.numeric.exact import checked_epsilon
 __all__ = ["Absolute", "Boosted", "BoostedDesign", "Fixed", "GridKernel", "Relative", "boosted", "brdp"]
 
 SEARCHED: Final = Absolute()
-"""An absolute region whose half width is left open."""
+"""An absolute region whose half width is searched."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,9 @@ def boosted(
     as epsilon allows; give neither, and the split (with an open half_width, that too) is the one that lets
     the mean of a uniform population be estimated with the least variance; give both, and they are only
     checked.
-    That mean is no judge of a fixed region: boosting one brings outputs into the region and always costs
-    the mean, so state how much boost is wanted. About the middle of the grid any boost costs no epsilon.
+    That variance cannot judge a fixed region: boosting one brings outputs into the region and always makes
+    the mean less accurate, so state how much boost is wanted. About the middle of the grid any boost costs no
+    epsilon.
 
     Args:
         inputs: Grid points K, >= 2, without the missing input.

@@ -18,7 +18,7 @@ MIN_RATE: Final = 1e-9
 """The least rate or shape that is not 0."""
 
 MAX_RATE: Final = 1e9
-"""The largest rate or shape: what lies further apart than this, no grid tells apart."""
+"""The largest rate or shape: no grid tells laws apart whose rates differ by more."""
 
 _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "two_point": ("slow", "fast", "share"),

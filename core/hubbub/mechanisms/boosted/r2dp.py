@@ -10,8 +10,8 @@ For noise N with inverse scale u of moment generating function M (r2dp, Table I)
 Table I prints the entropy without ln 2 - ln E[u]: for plain Laplace noise that gives 1 whatever its scale,
 where 1 + ln(2 b) is the truth.
 
-What can be reached is mixtures of Laplace densities, not every density; the optimum to compare with is the
-staircase (Geng and Viswanath 2016).
+Only mixtures of Laplace densities can be reached; the optimum over all densities is the staircase (Geng and
+Viswanath 2016).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Mechanisms for the mean of a number in [-1, 1], on a grid: Duchi's one bit, Piecewise, Hybrid, Square Wave.
 
 They are here to be compared with (Duchi et al. 2018; Wang et al. 2019; Li et al. 2020). Each symbol has a
-reading, a number whose expectation is the device's value, so that the mean of the readings is unbiased.
+decoded value, a number whose expectation is the device's value, so that the mean of the decoded values is
+unbiased.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ def piecewise(inputs: int, *, epsilon: float, missing: Missing = "none") -> Scal
 
     The window has the share (C - 1)/(2 C) of all outputs, C = (e^(eps/2) + 1)/(e^(eps/2) - 1), and inside it
     an output is e^eps times as likely. On a grid it holds a whole number of outputs, the one of the two next
-    to that share which has the smaller worst variance; the readings then follow exactly. The worst variance
-    of the continuous original is 4 e^(eps/2) / (3 (e^(eps/2) - 1)^2), at x = +-1.
+    to that share which has the smaller worst variance; the decoded values then follow exactly. The worst
+    variance of the continuous original is 4 e^(eps/2) / (3 (e^(eps/2) - 1)^2), at x = +-1.
 
     Args:
         inputs: Grid points K over [-1, 1], without the missing input, >= 2.
@@ -89,7 +90,7 @@ def piecewise(inputs: int, *, epsilon: float, missing: Missing = "none") -> Scal
 def hybrid(inputs: int, *, epsilon: float, missing: Missing = "none") -> ScalarChannel:
     """Return the Hybrid mechanism: a coin between Piecewise and Duchi's, above epsilon 0.61.
 
-    Which of the two was drawn can be seen from the symbol: that is free, both have the same epsilon.
+    The symbol shows which of the two was drawn. That costs nothing, because both have the same epsilon.
 
     Args:
         inputs: Grid points K over [-1, 1], without the missing input, >= 2.

@@ -1,4 +1,4 @@
-"""Finds what a boosted design leaves open: the split between kernel and boost, and the half width.
+"""The search for what a boosted design leaves open: the split between kernel and boost, and the half width.
 
 Two numbers are traded: spread, which sets the kernel's epsilon over the grid, and push = ln(1/(1-q)).
 Both are found by bisection on the epsilon of the rows; what is free beyond that, by the variance of the mean.
@@ -24,7 +24,8 @@ MAX_BOOST_LOG: Final = 20.0
 """Largest ln(1/(1-q)) searched where boosting is free: outputs outside the region are then 2e-9 as likely."""
 
 SEARCH_POINTS: Final = 65
-"""Larger grids are searched on this many points, then solved on their own: the optimum scales along."""
+"""The points of the smaller grid that larger ones are first searched on, since the optimum scales with
+them."""
 
 ROUNDING: Final = 1e-9
 """A float design may exceed epsilon by this share, so that kernel_epsilon = epsilon is not refused for its
@@ -190,11 +191,11 @@ class ParameterSearch:
 
 
 def largest(over: Callable[[float], float], start: float, limit: float) -> float:
-    """Return the largest number up to the limit of which `over` is at most 0; 0 is taken to be such a one.
+    """Return the largest number up to the limit at which `over` is at most 0, as it is taken to be at 0.
 
     By doubling, then by the chord (its kept end's value halved, as the Illinois rule has it) with a bisection
-    every third time. Where what is allowed is not one interval from 0, the result is still allowed, though
-    not the largest.
+    every third time. Where the allowed numbers are not one interval from 0, the result is allowed but may not
+    be the largest.
     """
     low, high, at_low = 0.0, start, over(0.0)
     while (at_high := over(high)) <= 0.0:

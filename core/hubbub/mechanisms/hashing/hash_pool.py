@@ -2,20 +2,20 @@
 
 Points x of the affine space F^d over the field F of q elements are the numbers below q^d, by their digits in
 base q. Input i is the point i m mod q^d, for a stride m of about 0.618 q^d without a factor of q: so that
-inputs that follow each other, as those of one category do, are scattered over all cells. A seed is a
-direction a in F^d whose first digit that is not 0, from the highest place, is 1; its hash is the cell
+inputs that follow each other, as those of one category do, are scattered over all buckets. A seed is a
+direction a in F^d whose first digit that is not 0, from the highest place, is 1; its hash is the bucket
 
     h_a(x) = a . x = sum over the digits of a_i x_i,     computed in F.
 
 There are S = (q^d - 1)/(q - 1) such directions, and for x != x' exactly (q^(d-1) - 1)/(q - 1) of them have
 a . (x - x') = 0: no pair is luckier than another, so that estimates over the whole pool are unbiased with no
-appeal to a random hash. The cells of all seeds are the hyperplanes of the space, each seed's parallel to
-each other (a resolvable block design). When K = q^d no pool is smaller: a seed tells its q cells apart, which
-is q - 1 numbers beside the total, so that K shares need (K - 1)/(q - 1) seeds.
+appeal to a random hash. The buckets of all seeds are the hyperplanes of the space, each seed's parallel to
+each other (a resolvable block design). When K = q^d no pool is smaller: a seed tells its q buckets apart,
+which is q - 1 numbers beside the total, so that K shares need (K - 1)/(q - 1) seeds.
 
-Sums over cells and over cells that hold an input are discrete Radon transforms. The characters of one seed's
-cells are the multiples of one direction among the characters of the space, each but 0 met once, so that two
-Fourier transforms replace S K hashes.
+Sums over buckets and over buckets that hold an input are discrete Radon transforms. The characters of one
+seed's buckets are the multiples of one direction among the characters of the space, each but 0 met once, so
+that two Fourier transforms replace S K hashes.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class HashPool:
 
     Attributes:
         inputs: K.
-        buckets: q, the cells of a hash: a prime, or a power of two.
+        buckets: q, the buckets of a hash: a prime, or a power of two.
         dimensions: d, the least with q^d >= K.
         points: q^d.
         stride: m.
         seeds: S.
-        together: Under how many seeds any two different inputs share a cell.
+        together: Under how many seeds any two different inputs share a bucket.
     """
 
     def __init__(self, inputs: int, buckets: int) -> None:
@@ -100,7 +100,7 @@ class HashPool:
         return self.seeds * self.buckets
 
     def bucket(self, seeds: Any, values: Any) -> Integers:  # noqa: ANN401 - whatever broadcasts as integers
-        """Return the cell of values under seeds, both broadcast against each other, int64.
+        """Return the bucket of values under seeds, both broadcast against each other, int64.
 
         Args:
             seeds: 0..S-1, in the order of their directions read as numbers in base q.
@@ -109,7 +109,7 @@ class HashPool:
         return self._hashed(seeds, np.asarray(values, dtype=np.int64) * self.stride % self.points)
 
     def _hashed(self, seeds: Any, point: Any) -> Integers:  # noqa: ANN401 - the same
-        """Return the cell of points under seeds."""
+        """Return the bucket of points under seeds."""
         q, direction = self.buckets, self._directions[np.asarray(seeds)]
         point = np.asarray(point, dtype=np.int64)
         found = np.zeros(np.broadcast_shapes(direction.shape, point.shape), dtype=np.int64)
@@ -120,7 +120,7 @@ class HashPool:
         return found
 
     def sums_by_bucket(self, numbers: Floats) -> Floats:
-        """Return the sum of numbers over the inputs of every cell, shape (S q,), from shape (K,)."""
+        """Return the sum of numbers over the inputs of every bucket, shape (S q,), from shape (K,)."""
         space = np.zeros(self.points)
         space[self._places] = numbers
         spectrum = np.fft.fftn(space.reshape(self._shape(self.points))).ravel()[self._characters]
@@ -128,7 +128,7 @@ class HashPool:
         return np.ascontiguousarray(cells.real).reshape(self.symbols)
 
     def members(self, inputs: Integers) -> Integers:
-        """Return how many of a few inputs every cell holds, shape (S q,), by their hashes one by one.
+        """Return how many of a few inputs every bucket holds, shape (S q,), by their hashes one by one.
 
         Args:
             inputs: 0..K - 1, each once, shape (n,).
@@ -144,7 +144,7 @@ class HashPool:
         return found
 
     def supports(self, counts: Floats) -> Floats:
-        """Return the sum of counts over the cells that hold every input, shape (K,), from shape (S q,)."""
+        """Return the sum of counts over the buckets that hold every input, shape (K,), from shape (S q,)."""
         cells = np.asarray(counts, dtype=np.float64).reshape(self.seeds, *self._shape(self.buckets))
         spectrum = np.fft.fftn(cells, axes=self._axes).reshape(self.seeds, self.buckets)
         space = np.zeros(self.points, dtype=np.complex128)
@@ -155,7 +155,7 @@ class HashPool:
 
     @cached_property
     def _firsts(self) -> Integers:
-        """The first cell of every seed."""
+        """The first bucket of every seed."""
         return np.arange(self.seeds, dtype=np.int64) * self.buckets
 
     @cached_property

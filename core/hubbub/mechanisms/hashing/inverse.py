@@ -30,7 +30,7 @@ _FEW: Final = 16
 """Inputs of a category up to which their hashes take less time than a transform."""
 
 _KEPT: Final = 2**22
-"""Entries of the table of categories by cells that is kept between rounds, 32 MiB."""
+"""Entries of the table of categories by buckets that is kept between rounds, 32 MiB."""
 
 
 class HashInverse:
@@ -165,7 +165,7 @@ class HashInverse:
         return hits
 
     def _members(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Return each category of several inputs, and how many of them every cell holds, shape (M,)."""
+        """Return each category of several inputs, and how many of them every bucket holds, shape (M,)."""
         if self._table is None and len(self._several) * self.outputs <= _KEPT:
             self._table = np.array([self._held(category) for category in self._several.tolist()])
         for row, category in enumerate(self._several.tolist()):

@@ -1,14 +1,13 @@
-"""Local hashing: a report is a public seed and the value's cell under that seed, by randomised response.
+"""Local hashing: a report is a public seed and the value's bucket under that seed, by randomised response.
 
-The seed is drawn evenly from a small pool that the survey fixes (`hubbub.mechanisms.hashing.hash_pool`), and
-it is
-part of the symbol. So there is one channel over (seed, cell): with q cells, S seeds and true cell h_s(x)
+The seed is drawn evenly from a small pool that the survey fixes (`hash_pool`), and it is part of the symbol.
+So there is one channel over (seed, bucket): with q buckets, S seeds and true bucket h_s(x)
 
     w(x, (s, y)) = t if y = h_s(x), else u,     T = S (t + (q - 1) u),
 
 whose epsilon is ln(t/u), whatever the seed. Two inputs are that far apart, since some seed separates them. An
-input x is supported by the reports whose cell holds it. With p = t/(t + (q-1) u), r = u/(t + (q-1) u) and the
-share c of seeds under which two inputs collide, the same for every pair, a report of x supports x with
+input x is supported by the reports whose bucket holds it. With p = t/(t + (q-1) u), r = u/(t + (q-1) u) and
+the share c of seeds under which two inputs collide, the same for every pair, a report of x supports x with
 probability p and any other input with r + c (p - r): estimates are unbiased to the last integer.
 
 This is optimised local hashing (Wang et al. 2017) without its random hash. There every device picks a seed of
@@ -56,16 +55,16 @@ if TYPE_CHECKING:
     from hubbub.design.workload import Workload
 
 MAX_COMPARED: Final = 2**23
-"""Cells of the pool, times categories of several values, for which a designer weighs it: what a category adds
-up to is summed over every cell, some 10 s for so many. Whoever names the mechanism gets it at any size."""
+"""The most buckets of all seeds, times categories of several values, at which the designer tries it: every
+category is summed over every bucket, some 10 s for so many. An author who names it gets it at any size."""
 
 
 class LocalHashing(FiniteChannel):
-    """A channel that sends a seed and a cell: symbol s q + y.
+    """A channel that sends a seed and a bucket: symbol s q + y.
 
     Attributes:
         pool: The seeds and their hashes, which follow from K and q alone.
-        t: Weight of the true cell under each seed, t > u.
+        t: Weight of the true bucket under each seed, t > u.
         u: Weight of every other, u >= 1; S (t + (q - 1) u) = T.
     """
 
@@ -107,7 +106,7 @@ class LocalHashing(FiniteChannel):
         return np.where(own, np.int64(self.t), np.int64(self.u))
 
     def select(self, value: int, draw: int) -> int:
-        """Return the draw's seed, and within it what randomised response over the cells would."""
+        """Return the draw's seed, and within it what randomised response over the buckets would."""
         seed, rest = divmod(draw, self.seed_total)
         cell = rest // self.u
         if cell >= self.pool.buckets:
@@ -130,7 +129,7 @@ class LocalHashing(FiniteChannel):
         return self._constant_divergence(self.t, self.u)
 
     def blocks(self) -> BlockDivergence:
-        """Return one block: under some seed any two inputs have cells of their own."""
+        """Return one block: under some seed any two inputs have buckets of their own."""
         return BlockDivergence.constant(self.inputs, fixed_up(self.t, self.u))
 
     def mixed(self, scale: int, dummy: int) -> LocalHashing:  # noqa: D102 - inherited
@@ -163,7 +162,7 @@ class LocalHashing(FiniteChannel):
 
 
 def local_hashing(inputs: int, *, epsilon: float, buckets: int | None = None) -> LocalHashing:
-    """Return local hashing of K inputs with the public pool of its number of cells.
+    """Return local hashing of K inputs with the public pool of its number of buckets.
 
     Args:
         inputs: K, 2 to MAX_INPUTS.

@@ -5,7 +5,7 @@ for so many cells, instead of everybody telling both at once. The level is part 
 channel's row for an input joins the levels' rows, each times the level's share; its epsilon is the largest of
 theirs, and D(x, x') the largest over the levels at which x and x' differ. The coin knows no value.
 
-Level and symbol are one draw: who memoises an answer memoises both.
+Level and symbol are one draw: a device that memoises an answer memoises both.
 """
 
 from __future__ import annotations
