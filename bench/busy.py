@@ -3,8 +3,8 @@
     python bench/busy.py                                     five times, beside eight busy processes
     python bench/busy.py --times 1 --busy 2 tests/integration/test_gateway.py
 
-Stops at nothing: each run is a line with what passed and failed and how long it took, and the names of what
-failed follow. Exits with 1 if any run was not green, or ran no test.
+It goes on after failures: each run is a line with what passed and failed and how long it took, and the names
+of what failed follow. It exits with 1 if any run was not green, or ran no test.
 """
 
 from __future__ import annotations

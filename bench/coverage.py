@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/coverage.py CSV SURVEY [RUNS]
 
-The column is the attribute's id. Run r draws from seed r: the figures can be had again. Prints the share
+The column is the attribute's id. Run r draws from seed r: the figures can be had again. It prints the share
 of hits and the mean and spread of (estimate - truth) / standard error, which should be 0 and 1; cells of one
 run depend on each other, so there is no tolerance here: the test suite has that.
 """

@@ -8,10 +8,10 @@
     python bench/faults.py --keep FILE           goes on where it stopped: what FILE has is not run again
 
 Each command exits with 0 only if nothing was lost or counted twice and no release was false, as far as the
-cell goes: it recounts on its own. A command that several cells name runs once. Exits with 1 if one failed, or
-a cell that can occur has none. What was said is taken from the run: warnings and errors that were logged in a
-test's own process, and of a chaos run why the page stood still and what workers wrote. Slow disks are made by
-strace, small ones by root. FILE is of one commit: whoever changes the code begins another.
+cell goes: it recounts on its own. A command that several cells name runs once. It exits with 1 if one failed,
+or a cell that can occur has none. What was said is taken from the run: warnings and errors that were logged
+in a test's own process, and of a chaos run why the page stood still and what workers wrote. Slow disks are
+made by strace, small ones by root. FILE is of one commit: whoever changes the code begins another.
 
 Clusters of Kafka and Redis are real; what they need stands in docs/kafka.md.
 """

@@ -8,12 +8,12 @@ trailers; pipelined uploads whose answers are not read; a list of 2 MB asked for
 Whoever is cut off comes back a second later. Honest senders, in a process of their own, each upload a report
 on a new connection, and again with the same bytes until it is answered: a device without its pauses.
 
-Needs a hard limit of open files of connections + 256: at less it says so on stderr, measures nothing, and
+It needs a hard limit of open files of connections + 256: at less it says so on stderr, measures nothing, and
 exits with 77. It exits with 1 if an acknowledged report was not counted, or something was counted twice.
-Attackers, node and senders share the machine: on few or busy cores it measures the scheduler. So it says
-what the node got and needed: its processor time as a part of the time that passed, and how long the event
-loop was away at most and in the median, by the clock and in the node's own processor time. A node that gets a
-fifth of a core and is away for a second was not at fault; one that gets a whole core and is, was.
+Attackers, node and senders share the machine: on few or busy cores it measures the scheduler. So it says what
+the node got and needed: its processor time as a part of the time that passed, and how long the event loop was
+away at most and in the median, by the clock and in the node's own processor time. A node that gets a fifth of
+a core and is away for a second was not at fault; one that gets a whole core and is, was.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python bench/install.py
 
-Builds the wheel, installs it once without extras and once with each that README's table names, each time in a
-virtual environment of its own, prints packages and sizes, and runs README's way to a first release with the
-`node` extra. Needs a package index; without one it ends with 77, skipped.
+It builds the wheel, installs it once without extras and once with each that README's table names, each time
+in a virtual environment of its own, prints packages and sizes, and runs README's way to a first release with
+the `node` extra. It needs a package index; without one it ends with 77, skipped.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@
 
 The log takes APPEND_S longer for every append, and a batch has BATCH reports: BATCH / APPEND_S reports a
 second are the capacity. Uploads are sent when they are due, on a new connection each, whatever has become of
-those before them; who gets no answer in GIVE_UP_S hangs up. When it is over, honest senders upload a report
-each, again with the same bytes after the Retry-After they are told, until it is accepted.
+those before them; a sender that gets no answer in GIVE_UP_S hangs up. When it is over, honest senders upload
+a report each, again with the same bytes after the Retry-After they are told, until it is accepted.
 
-Exits with 1 if a report that was acknowledged is not in the log, the page's count is another than the log's,
-or an honest sender was not served within RECOVERY_S of the end.
+It exits with 1 if a report that was acknowledged is not in the log, the page's count is another than the
+log's, or an honest sender was not served within RECOVERY_S of the end.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 
 
 def workload(points: int, epsilon: float, quantity: str) -> Workload:
-    """Return the question of a number on [-1, 1], for one device; of a shape for all of them."""
+    """Return the workload of a number on [-1, 1], for one device; of a shape for all of them."""
     objective = {"cdf": Objective("cdf"), "quantiles": Objective("quantiles"), "shape": Objective("shape")}
     return Workload.uniform(
         kind="grid",

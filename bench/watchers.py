@@ -4,9 +4,9 @@
     python bench/watchers.py --watchers 500 --streams 256 --changes 60
 
 A server in a process of its own shows a view that changes every half a second and says when in the document.
-Watchers in another process ask as the page does: first for a stream; who is refused one polls, with an entity
-tag and by gzip. A delay is from a change to the first document of a page that holds it or a later one; of a
-page that polls it holds the pause between two requests.
+Watchers in another process ask as the page does: first for a stream; a page that is refused one polls, with
+an entity tag and by gzip. A delay is from a change to the first document of a page that holds it or a later
+one; of a page that polls it holds the pause between two requests.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     with 1
 
 Two surveys of four rounds; each round is sealed and released while the next one is sent. A tenth of the
-reports comes twice (over HTTP: thrice in `thrice`, else what devices repeat), and a fiftieth each
-is invalid, early and late besides. Exit code 1 where any number differs.
+reports comes twice (over HTTP: thrice in `thrice`, else as often as devices repeat them), and a fiftieth each
+is invalid, early and late besides. It exits with 1 where any number differs.
 
 What is compared:
 
@@ -208,7 +208,7 @@ def run(name: str, reports: int, *, sabotage: bool) -> dict[str, object]:
 def play(  # noqa: PLR0912 - two ways into the log, stage after stage
     scenario: Scenario, crowd: Crowd, world: World, *, sabotage: bool
 ) -> dict[str, int]:
-    """Send everything, let happen what must, wait until all is released, and return what was sent."""
+    """Send everything, cause the scenario's events, wait until all is released, and return what was sent."""
     sent = dict.fromkeys(VERDICTS, 0)
     for _ in range(scenario.workers):
         world.add_worker()

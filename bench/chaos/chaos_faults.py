@@ -1,8 +1,8 @@
 """The surroundings of a cluster of `chaos_world` for faults that kill nobody.
 
 Cuts, slow and full disks, slots that move. A cut is made by a proxy between every part and the servers: while
-a way is shut, its bytes wait, as they do where packets are lost and TCP sends them again; nobody hears of the
-cut but by time that passes. A slow disk of Redis is strace's: every fsync of the process is held up before it
+a way is shut, its bytes wait, as they do where packets are lost and TCP sends them again; nothing but the
+time tells of the cut. A slow disk of Redis is strace's: every fsync of the process is held up before it
 begins. A full disk is a small file system of its own, mounted as root in a namespace of the bench.
 """
 

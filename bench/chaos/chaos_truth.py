@@ -1,8 +1,8 @@
 """Reports that are known before they are sent, and what a log of them must be counted to.
 
-Two truths that know nothing of each other's way: the seed says which reports there are, and the log, read
-again record by record, says in which order they lie and how often. Neither looks at an id's 64-bit key
-or at a store: a report is a number here.
+Two truths that are found independently: the seed says which reports there are, and the log, read again record
+by record, says in which order they lie and how often. Neither looks at an id's 64-bit key or at a store: a
+report is a number here.
 """
 
 from __future__ import annotations
@@ -227,11 +227,11 @@ class PartitionInLog:
 
 
 class Audit:
-    """A reader of a log that has nothing but the crowd in hand: a verdict for each report in turn.
+    """A reader of a log that knows the crowd alone, and gives a verdict for each report in turn.
 
     Attributes:
         partitions: What each holds.
-        faults: What lies there and should not, or does not and should.
+        faults: Reports that lie there and should not, and those that should and do not.
     """
 
     def __init__(self, crowd: Crowd, log: Any) -> None:

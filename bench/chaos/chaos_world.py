@@ -1,6 +1,6 @@
 """A cluster of real processes that are killed: broker, Redis, workers, collectors, and a watching dashboard.
 
-Workers are `hubbub aggregator` as an operator runs it. The dashboard is its own watching loop in a thread,
+Workers are `hubbub aggregator` as an operator runs it. The dashboard is its own publishing loop in a thread,
 with a clock that the run moves on, a view that keeps every snapshot, and a hook where counts are let go of.
 """
 

@@ -2,7 +2,7 @@
 
     python bench/chaos/slow_ledger.py
 
-An agent answers and uploads thirty rounds. Exits with 1 if a report was sent that is not written, one is
+An agent answers and uploads thirty rounds. It exits with 1 if a report was sent that is not written, one is
 written that was not sent, an id came with two symbols, a symbol is not the one in the transcript, or no fsync
 was held up.
 """

@@ -5,7 +5,7 @@
 Ages 10 to 100 of the column `age`, in tens and in fives (the last category is the single age 100), epsilon 5.
 The mean squared errors of the shares of categories and of values come twice: from the exact variance at the
 data's own shares, and from RUNS (200) simulated collections, every report drawn by the channel, each
-boost_epsilon from seeds of its own. Prints the optima; the plot is out/boosting.png.
+boost_epsilon from seeds of its own. It prints the optima; the plot is out/boosting.png.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
     .venv/bin/python bench/papers/numeric.py
 
 The first table is the variance that one report adds to an estimated sum of numbers: the worst over the grid's
-points, and their average. For channels it is exact, computed from the compiled integers; the readings are the
-ones the estimator uses, the best linear unbiased ones for a uniform crowd, which are not those that make the
-worst point best; "own readings" are those of the mechanism's authors. Lines marked "formula" are continuous
-mechanisms whose noise is simply added, with no end.
+points, and their average. For channels it is exact, computed from the compiled integers; the decoded values
+are those of the estimator, the best linear unbiased ones for a uniform population, which are not those that
+make the worst point best; "own readings" are the decoded values of the mechanism's authors. Lines marked
+"formula" are continuous mechanisms whose noise is simply added, with no end.
 
 The second table is the Wasserstein distance, in units of the number, between the true distribution and the
-one estimated from DEVICES reports, of a crowd whose numbers follow Beta(5, 2) stretched to [-1, 1]:
+one estimated from DEVICES reports, of a population whose numbers follow Beta(5, 2) stretched to [-1, 1]:
 
 - unbiased: from the exact covariance of the linear estimates, E|Z| = sqrt(2/pi) sigma at every point of the
   curve. "-" where a mechanism hides the distribution;
@@ -103,7 +103,7 @@ def channels(epsilon: float, missing: Missing = "none") -> Iterator[tuple[str, C
 
 
 def variances(channel: Channel) -> Floats:
-    """Return the variance of a report's reading, per point, shape (K,)."""
+    """Return the variance of a report's decoded value, per point, shape (K,)."""
     if not isinstance(channel, FiniteChannel) or isinstance(channel, mechanisms.LocalHashing):
         # Their estimates are unbiased for every share, so that one mean of them is.
         alone = [estimator_for(channel).expected_estimate(crowd, 1).covariance() for crowd in np.eye(POINTS)]
