@@ -129,8 +129,13 @@ def _two_valued(laws: ScoreLaws) -> set[tuple[float, float, float]]:
         steps = law.step
         some = (steps > 0) & (law.own[0] > 0) & (law.far[0] > 0)
         # A score of two values h apart has moments h^2 p (1 - p) and h^3 p (1 - p)(1 - 2p).
-        odds = [(1.0 - kind[1, some] / (kind[0, some] * steps[some])) / 2.0 for kind in (law.own, law.far)]
-        table = np.unique(np.stack([*(part.round(9) for part in odds), steps[some].round(6)]), axis=1)
+        own, far, step = law.own[:, some], law.far[:, some], steps[some]
+        odds = [(1.0 - kind[1] / (kind[0] * step)) / 2.0 for kind in (own, far)]
+        spread = [
+            np.isclose(kind[0], step**2 * p * (1 - p)) for kind, p in zip((own, far), odds, strict=True)
+        ]
+        two = spread[0] & spread[1] & np.isclose((odds[0] - odds[1]) * step, 1.0)
+        table = np.unique(np.stack([*(part.round(9) for part in odds), step.round(6)])[:, two], axis=1)
         found |= {(float(p), float(q), float(h)) for p, q, h in table.T}
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any
@@ -120,6 +120,10 @@ class Estimate:
     def has_laws(self) -> bool:
         """True if the estimator gives the laws of its scores."""
         return self._laws is not None
+
+    def without_laws(self) -> Estimate:
+        """Return the estimate with `normal_intervals` throughout, as old releases of some channels."""
+        return replace(self, _laws=None)
 
     @cached_property
     def laws(self) -> ScoreLaws | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from surveys import DISEASES, LABELS, VISITS
 
 from hubbub.errors import ParameterError
 from hubbub.survey.survey import Survey
+from hubbub.testing import seeded
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
@@ -91,7 +93,7 @@ def test_release_gives_the_estimators_own_numbers(text: str) -> None:
     found = document(survey, 400)
     assert [cell["label"] for cell in found["values"]] == list(survey.input_labels)
     assert [cell["estimate"] for cell in found["values"]] == estimate.values.tolist()
-    assert found["method"] == 2
+    assert found["method"] == METHOD
     assert [cell["error"] for cell in found["values"]] == estimate.printed_errors[0].tolist()
     assert [cell["simultaneous_low"] for cell in found["values"]] == band.values_low.tolist()
     assert [cell["simultaneous_high"] for cell in found["categories"]] == band.categories_high.tolist()
@@ -123,7 +125,7 @@ def test_release_of_method_1_has_the_numbers_of_old_releases() -> None:
     old, new = made.document(method=1), made.document()
     assert "method" not in old
     assert method_of(old) == 1
-    assert method_of(new) == METHOD == 2
+    assert method_of(new) == METHOD == 3
     assert set(old["values"][0]) == {"label", "estimate", "error", "low", "high", "category"}
     for cell in old["values"]:
         assert cell["high"] - cell["estimate"] == pytest.approx(1.959963984540054 * cell["error"])
@@ -131,9 +133,35 @@ def test_release_of_method_1_has_the_numbers_of_old_releases() -> None:
     assert same_facts(old, new)
 
 
+def test_release_of_method_2_about_orbits_has_the_intervals_of_the_normal_law() -> None:
+    """So it was before orbits had laws; releases of other mechanisms differ by the number alone."""
+    text = LABELS.replace('"grr"', '"orbits"')
+    survey = Survey.parse(text)
+    assert survey.channel.kind == "orbits"
+    source = np.random.default_rng(2)
+    drawn = survey.channel.perturb(source.integers(0, survey.channel.inputs, 300), source=seeded(4))
+    tally = AcceptedCounts({0: 1}, survey.channel.tally(drawn), 300)
+    made = Release(survey, 0, "sealed", tally, VerdictCounts(attempts=300, accepted=300))
+    old, new = made.document(method=2), made.document()
+    estimate = survey.estimator()(tally.counts, 300)
+    assert [cell["error"] for cell in old["values"]] == estimate.value_errors.tolist()
+    for cells, kind in ((old["values"], "value"), (old["categories"], "category")):
+        errors = getattr(estimate, f"{kind}_errors")
+        together = NormalDist().inv_cdf(1.0 - 0.05 / (2 * len(cells)))
+        for cell, error in zip(cells, errors, strict=True):
+            for ends, z in (("", 1.959963984540054), ("simultaneous_", together)):
+                assert cell[f"{ends}high"] - cell["estimate"] == pytest.approx(z * error)
+                assert cell["estimate"] - cell[f"{ends}low"] == pytest.approx(z * error)
+    assert min(cell["low"] for cell in new["values"]) >= 0.0 > min(cell["low"] for cell in old["values"])
+    assert same_facts(old, new)
+    other = release(HEALTH, 0, states(HEALTH, 400))
+    assert other is not None
+    assert other.document(method=2) | {"method": 3} == other.document(method=3)
+
+
 def test_release_of_a_later_version_is_refused() -> None:
-    with pytest.raises(ParameterError, match="method must be one of 1, 2, got 3"):
-        method_of({"method": 3})
+    with pytest.raises(ParameterError, match="method must be one of 1, 2, 3, got 4"):
+        method_of({"method": 4})
 
 
 def test_small_round_has_no_cell_without_error_or_width() -> None:

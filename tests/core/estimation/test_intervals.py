@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from hubbub.channels.channel import Channel
+from hubbub.design.floor.orbit_entry import orbits
 from hubbub.estimation import estimator_for
 from hubbub.estimation.intervals import MixedLaw, score_interval, skew_quantile, two_valued
 from hubbub.estimation.inverses.block import BlockInverse
@@ -130,6 +131,7 @@ def test_three_laws_of_a_category_channel_are_those_of_its_rows() -> None:
         levels([9] * 10 + [1], epsilon=1.0),
         levels([[9] * 10, [1]], epsilon=1.0),
         local_hashing(91, epsilon=1.0),
+        orbits([9] * 10, epsilon=1.0),
         boosted(30, epsilon=1.0, missing="input"),
     ],
     ids=lambda channel: type(channel).__name__,

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate
 from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_frequencies
+from hubbub.mechanisms.orbits.laws import orbit_laws
 from hubbub.mechanisms.orbits.moments import Inclusion, OrbitMoments
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class OrbitEstimator:
         if category_of is not None and not np.array_equal(own, category_of):
             raise ParameterError("category_of must be the channel's own categories, got another grouping")
         self.category_of = own
-        self._numbers = InputNumbers.of(channel.inputs, points=points, missing=missing, rounding=rounding)
+        self.numbers = InputNumbers.of(channel.inputs, points=points, missing=missing, rounding=rounding)
         self._design()
 
     def _design(self) -> None:
@@ -112,7 +114,7 @@ class OrbitEstimator:
         if np.linalg.matrix_rank(chances, tol=1e-9) < names:
             raise ParameterError("orbits must tell apart categories of different sizes and missing")
         weighed = chances / mu[:, None]
-        self._totals = np.linalg.solve(chances.T @ weighed, weighed.T)  # C, shape (names, orbits)
+        self.totals = np.linalg.solve(chances.T @ weighed, weighed.T)  # C, shape (names, orbits)
         parts = []
         for kind in range(2):
             weights = np.where(noise[kind] > 0.0, power[kind] / np.where(noise[kind] > 0, noise[kind], 1), 0)
@@ -121,7 +123,7 @@ class OrbitEstimator:
             if (needed[:, None] & (told <= 0.0)).any():
                 raise ParameterError("an orbit channel must tell all values apart to be estimated from")
             parts.append(np.where(told > 0.0, weights / np.where(told > 0.0, told, 1.0), 0.0))
-        self._between, self._within = parts  # B and W, shape (classes, orbits)
+        self.between, self.within = parts  # B and W, shape (classes, orbits)
 
     def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
         """Estimate frequencies from one round's counts.
@@ -159,13 +161,13 @@ class OrbitEstimator:
         """Return the unbiased shares alone."""
         layout, channel = self.layout, self.channel
         table = np.asarray(counts, dtype=np.float64).reshape(len(channel.orbits), -1)
-        totals = self._totals @ table[:, 0] / n
+        totals = self.totals @ table[:, 0] / n
         values, categories = [], []
         for g, members in enumerate(layout.members):
             hits = table[:, 1:][:, members]
             size, many = layout.class_sizes[g], layout.many[g]
-            between = np.tensordot(self._between[g], hits, axes=1).sum(axis=1) / n
-            within = np.tensordot(self._within[g], hits, axes=1) / n
+            between = np.tensordot(self.between[g], hits, axes=1).sum(axis=1) / n
+            within = np.tensordot(self.within[g], hits, axes=1) / n
             group = totals[g] / many + between - between.mean()
             categories.append(group)
             values.append(group[:, None] / size + within - within.mean(axis=1, keepdims=True))
@@ -177,7 +179,7 @@ class OrbitEstimator:
         gone = [found.missing] if self.channel.missing else []
         values, categories = np.append(found.values, gone), np.append(found.categories, gone)
         value_errors, category_errors = self._errors(values, categories, n)
-        mean, mean_error = (None, None) if self._numbers is None else self._mean(values, n)
+        mean, mean_error = (None, None) if self.numbers is None else self._mean(values, n)
         return Estimate(
             n=n,
             values=values,
@@ -189,6 +191,7 @@ class OrbitEstimator:
             _category_of=self.category_of,
             _covariance=lambda: self._covariance(values, n),
             _reach=self.reach,
+            _laws=lambda: orbit_laws(self, values, n),
         )
 
     def _errors(self, values: Floats, categories: Floats, n: int) -> tuple[Floats, Floats]:
@@ -199,20 +202,21 @@ class OrbitEstimator:
         gone = float(values[-1]) if self.channel.missing else 0.0
         value, category = np.empty(len(values)), np.empty(len(categories))
         for g, members in enumerate(layout.members):
-            own_v, own_c = self._second_moments(g, np.append(groups, gone))
+            own_v, own_c = self.power_means(g, np.append(groups, gone), 2)
             f, of = values[members], categories[:m][layout.class_of == g]
             rest = groups[g] - of
             mixed = own_v[0] * f + own_v[1] * (of[:, None] - f) + own_v[2] * rest[:, None] + own_v[3]
             value[members] = mixed - f
             category[np.flatnonzero(layout.class_of == g)] = own_c[0] * of + own_c[1] * rest + own_c[2] - of
         if self.channel.missing:
-            squares = self._chances() * self._totals[-1][:, None] ** 2
+            squares = self.chances * self.totals[-1][:, None] ** 2
             spread = float(squares.sum(axis=0) @ np.append(groups, gone)) - gone
             value[-1] = category[-1] = spread
         return np.sqrt(np.maximum(value, 0.0) / n), np.sqrt(np.maximum(category, 0.0) / n)
 
-    def _chances(self) -> Floats:
-        """Return the probability of every orbit given a class, or missing; shape (orbits, names)."""
+    @cached_property
+    def chances(self) -> Floats:
+        """The probability of every orbit given a class, or missing, shape (orbits, classes + 1)."""
         layout, total = self.layout, self.channel.total
         rows = []
         for orbit in self.channel.orbits:
@@ -220,28 +224,33 @@ class OrbitEstimator:
             rows.append([*row, orbit.absent / total] if self.channel.missing else [*row, 0.0])
         return np.array(rows)
 
-    def _second_moments(self, g: int, groups: Floats) -> tuple[list[float], list[float]]:
-        """Return E[score^2] of a value and of a category of a class, by the relation of the device's value.
+    def power_means(self, g: int, groups: Floats, power: int) -> tuple[list[float], list[float]]:
+        """Return E[score^power] of a value and of a category, by the relation of the device's value.
 
         Of a value: for a device that holds it, one of its category, one of another category, and the sum over
         all others at their shares. Of a category: for its own values, other categories, and the rest.
+
+        Args:
+            g: The class.
+            groups: The share of every class, and of missing or 0, shape (classes + 1,).
+            power: 2 or 3.
         """
-        layout, chances = self.layout, self._chances()
+        layout, chances = self.layout, self.chances
         size, many, held = layout.class_sizes[g], layout.many[g], layout.held[g]
         value, category = [0.0] * 4, [0.0] * 3
         foreign = np.delete(np.arange(len(groups)), g)
         for t, orbit in enumerate(self.channel.orbits):
             kinds, k, total = orbit.kinds[g], orbit.held[g], self.channel.total
-            base = self._totals[g, t]
+            base = self.totals[g, t]
             inside, outside = orbit.inside[g] / (held * total), orbit.outside[g] / (held * total)
             elsewhere = float(chances[t, foreign] @ groups[foreign])
 
             def scored(n: int, found: float) -> tuple[float, float]:
-                """Return the square of a value's score with probability `found` of it, of its category's."""
-                group = base / many + self._between[g, t] * (n - k / many)  # noqa: B023 - called at once
-                step = self._within[g, t]  # noqa: B023 - the same
+                """Return the power of a value's score with probability `found` of it, of its category's."""
+                group = base / many + self.between[g, t] * (n - k / many)  # noqa: B023 - called at once
+                step = self.within[g, t]  # noqa: B023 - the same
                 here, away = group / size + step * (1.0 - n / size), group / size - step * n / size
-                return found * here**2 + (1.0 - found) * away**2, group**2
+                return found * here**power + (1.0 - found) * away**power, group**power
 
             for n, times in kinds:
                 # k h/(N T) is the chance of "in", and n of its k places are in a category of this count.
@@ -276,17 +285,17 @@ class OrbitEstimator:
         base = np.zeros((len(orbits), functional.shape[1]))
         found: list[list[Floats]] = [[] for _ in orbits]
         if self.channel.missing:
-            base += self._totals[-1][:, None] * functional[-1]
+            base += self.totals[-1][:, None] * functional[-1]
         for g, u in enumerate(parts):
             sums = u.sum(axis=1, keepdims=True) / layout.class_sizes[g]
             mean = sums.mean(axis=0)[0]
             for t, orbit in enumerate(orbits):
-                b = self._between[g, t]
-                base[t] += mean * (self._totals[g, t] - b * orbit.held[g])
-                found[t].append(b * sums + self._within[g, t] * (u - sums))
+                b = self.between[g, t]
+                base[t] += mean * (self.totals[g, t] - b * orbit.held[g])
+                found[t].append(b * sums + self.within[g, t] * (u - sums))
         return base, found
 
-    def _second(self, functional: Floats, values: Floats) -> Floats:
+    def second(self, functional: Floats, values: Floats) -> Floats:
         """Return the covariance of functionals times n, shape (c, c), at given shares."""
         layout = self.layout
         base, pulled = self.pulled(functional)
@@ -308,18 +317,18 @@ class OrbitEstimator:
             raise ParameterError(
                 f"a covariance must be of at most {MAX_COVARIANCE} inputs, got {self.channel.inputs}"
             )
-        return self._second(np.eye(self.channel.inputs), values) / n
+        return self.second(np.eye(self.channel.inputs), values) / n
 
     def _mean(self, values: Floats, n: int) -> tuple[float, float]:
         """Return the mean over devices with a value, a ratio, and its error by the delta method."""
-        numbers = self._numbers
+        numbers = self.numbers
         assert numbers is not None  # noqa: S101 - the caller asked
         answered = float((numbers.answered * values).sum())
         if answered <= 0:
             return math.nan, math.inf
         mean = float((numbers.unit * values).sum()) / answered
         influence = (numbers.unit - mean * numbers.answered) / answered
-        variance = max(float(self._second(influence[:, None], values)[0, 0]) / n, 0.0)
+        variance = max(float(self.second(influence[:, None], values)[0, 0]) / n, 0.0)
         return numbers.scaled(mean, variance + numbers.rounding_variance / (answered * n))
 
     def reach(self) -> Reach:
@@ -331,9 +340,9 @@ class OrbitEstimator:
             values, groups = [], []
             for t, orbit in enumerate(self.channel.orbits):
                 for n, _ in orbit.kinds[g]:
-                    step = self._between[g, t] * (n - orbit.held[g] / layout.many[g])
-                    group = self._totals[g, t] / layout.many[g] + step
-                    size, within = layout.class_sizes[g], self._within[g, t]
+                    step = self.between[g, t] * (n - orbit.held[g] / layout.many[g])
+                    group = self.totals[g, t] / layout.many[g] + step
+                    size, within = layout.class_sizes[g], self.within[g, t]
                     groups.append(group)
                     values += [(group + within * (size - n)) / size] * (n > 0)
                     values += [(group - within * n) / size] * (n < size)
@@ -341,7 +350,7 @@ class OrbitEstimator:
             own = layout.class_of == g
             least[own], most[own] = min(groups), max(groups)
         if self.channel.missing:
-            gone = self._totals[-1]
+            gone = self.totals[-1]
             low[-1], high[-1] = gone.min(), gone.max()
             least, most = np.append(least, gone.min()), np.append(most, gone.max())
         return Reach(low, high, least, most)
