@@ -142,15 +142,22 @@ class SurveyResults:
         rows = [row for label in labels for row in found.where(label=label)]
         return Table(rows, found.title)
 
-    def compare(self, before: int, after: int) -> Comparison:
+    def compare(self, before: int, after: int, *, earlier: SurveyResults | None = None) -> Comparison:
         """Return the change from one round to another, with intervals that hold; see `Comparison`.
+
+        Args:
+            before: The earlier round.
+            after: The later one, of this survey.
+            earlier: The survey of the earlier round, if it is another one that reads the same attributes.
 
         Raises:
             NotFound: If there is no such round.
             NotComparable: If the difference would mean nothing, such as where one has no estimates.
         """
-        document = self._transport.get("surveys", self.digest, "change", before=before, after=after)
-        return comparison_of(document, f"{self.title}: round {before + 1} to {after + 1}")
+        origin = {} if earlier is None else {"from": earlier.digest}
+        document = self._transport.get("surveys", self.digest, "change", before=before, after=after, **origin)
+        since = "" if earlier is None else f" of {earlier.title}"
+        return comparison_of(document, f"{self.title}: round {before + 1}{since} to {after + 1}")
 
     def __repr__(self) -> str:
         return f"<Survey {self.id} version {self.version}: {self.title!r}>"

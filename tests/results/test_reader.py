@@ -108,6 +108,18 @@ def test_a_change_is_the_servers_with_its_intervals() -> None:
         assert row["low"] < row["change"] < row["high"]
 
 
+def test_a_change_may_reach_back_to_another_survey_of_the_same_attributes() -> None:
+    old, new, other = (survey_of(name, released(0), digest=name[0] * 32) for name in ("a", "b", "c"))
+    new["attributes"] = old["attributes"]
+    with served(ShownView(snapshot_of(old, new, other))) as (url, _):
+        reader = connect(url)
+        later = reader.survey("b")
+        found = later.compare(0, 0, earlier=reader.survey("a"))
+        assert found.document["before"] == {"digest": "a" * 32, "round": 0}
+        with pytest.raises(hubbub_results.NotComparable, match="same attributes, got c and a"):
+            later.compare(0, 0, earlier=reader.survey("c"))
+
+
 def test_rounds_that_cannot_be_compared_say_why() -> None:
     hidden = survey_of("visits", released(0), released(1, suppressed=True))
     with (

@@ -24,7 +24,14 @@ class IncomparableError(ParameterError):
     """Two rounds whose difference would mean nothing; the message says why."""
 
 
-def change(before: Document, after: Document, *, kind: Kind, asked: int | None = None) -> dict[str, Any]:
+def change(
+    before: Document,
+    after: Document,
+    *,
+    kind: Kind,
+    asked: int | None = None,
+    attributes: tuple[Sequence[str], Sequence[str]] | None = None,
+) -> dict[str, Any]:
     """Return the change from one round to another, of one survey or of two that ask the same.
 
     Args:
@@ -33,6 +40,8 @@ def change(before: Document, after: Document, *, kind: Kind, asked: int | None =
         kind: "static" where devices send their first answer of a survey again in every round of it.
         asked: Devices that the survey was offered to; it says how many are in both rounds at least, which
             narrows the change of memoised answers.
+        attributes: Ids of the attributes that the earlier round's survey reads, and of those that the later
+            one's reads, which a release does not say; None for two rounds of one survey.
 
     Returns:
         "before", "after" (digest and round of each), "devices", "answers" ("fresh" or "memoised"), "shared",
@@ -40,9 +49,11 @@ def change(before: Document, after: Document, *, kind: Kind, asked: int | None =
         simultaneous_high, and differs: the simultaneous interval leaves out 0) and "mean".
 
     Raises:
-        IncomparableError: If a round is suppressed, or the two have other cells, units or levels.
+        IncomparableError: If a round is suppressed, or the two have other attributes, cells, units or levels.
     """
     _check(before, after)
+    if attributes is not None:
+        _check_attributes(*attributes)
     same = before["survey"]["digest"] == after["survey"]["digest"]
     answers: Literal["fresh", "memoised"] = "memoised" if same and kind == "static" else "fresh"
     devices = before["devices"], after["devices"]
@@ -74,8 +85,9 @@ def history(rounds: Sequence[Document], *, kind: Kind) -> dict[str, Any]:
 
     Returns:
         "rounds" (numbers in order), "devices", "smoothed" (why the trend is a view, or why there is none),
-        and "values" and "categories": per cell label, estimate, low, high, and trend, lists over the rounds;
-        trend is None where there is none.
+        and "values" and "categories": per cell label, estimate, low, high, and trend, lists over the rounds,
+        and bandwidth, the rounds that a level of the trend averages; "mean" is such a line, too, or None.
+        Trend and bandwidth are None where there is no trend.
 
     Raises:
         IncomparableError: If the releases are of several surveys.
@@ -94,7 +106,17 @@ def history(rounds: Sequence[Document], *, kind: Kind) -> dict[str, Any]:
             name: [_line(cells, kind) for cells in zip(*(each[name] for each in shown), strict=True)]
             for name in ("values", "categories")
         },
+        "mean": _line([each["mean"] for each in shown], kind)
+        if any(each["mean"] for each in shown)
+        else None,
     }
+
+
+def _check_attributes(before: Sequence[str], after: Sequence[str]) -> None:
+    if list(before) != list(after):
+        raise IncomparableError(
+            f"surveys must ask for the same attributes, got {' x '.join(before)} and {' x '.join(after)}"
+        )
 
 
 def _check(before: Document, after: Document) -> None:
@@ -116,7 +138,7 @@ def _check(before: Document, after: Document) -> None:
         raise IncomparableError(
             f"surveys must both have a mean, got one in {one['id']!r} and {other['id']!r}"
         )
-    if one["id"] != other["id"] and not before["values"]:
+    if one["digest"] != other["digest"] and not before["values"]:
         raise IncomparableError("scores of two surveys must be of one formula, got two surveys")
 
 
@@ -165,11 +187,17 @@ def _numbers(array: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]
     return [value if np.isfinite(value) else None for value in array.tolist()]
 
 
-def _line(cells: Sequence[Document], kind: Kind) -> dict[str, Any]:
-    """Return one cell over the rounds."""
-    columns = {name: [cell[name] for cell in cells] for name in ("estimate", "low", "high")}
-    errors = [cell["error"] for cell in cells]
-    trend = None
+def _line(cells: Sequence[Document | None], kind: Kind) -> dict[str, Any]:
+    """Return one cell over the rounds; None stands for a round that has no such cell."""
+    known: list[Document] = [cell or {} for cell in cells]
+    names = ("estimate", "low", "high")
+    columns: dict[str, list[Any]] = {name: [cell.get(name) for cell in known] for name in names}
+    errors: list[Any] = [cell.get("error") for cell in known]
+    trend = bandwidth = None
     if kind == "evolving" and len(cells) > 1 and all(errors) and None not in columns["estimate"]:
-        trend = smoothed_trend(columns["estimate"], errors).level.tolist()
-    return {"label": cells[0]["label"], **columns, "trend": trend}
+        found = smoothed_trend(columns["estimate"], errors)
+        trend = found.level.tolist()
+        # A round's own weight in its level is the level's variance over that of the round's error.
+        bandwidth = float(np.mean(np.square(errors) / np.square(found.error)))
+    name = {"label": known[0]["label"]} if "label" in known[0] else {}
+    return {**name, **columns, "trend": trend, "bandwidth": bandwidth}

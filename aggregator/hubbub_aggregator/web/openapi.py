@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hubbub_aggregator.export import COLUMNS, VIEWS
 
-API_VERSION: Final = "1.0.0"
+API_VERSION: Final = "1.1.0"
 """Grows in the middle with every addition; what breaks readers would get a path of its own, /api/v2."""
 
 Schema = dict[str, Any]
@@ -73,7 +73,7 @@ def _paths() -> Schema:
     }
     changed = _get(
         "change",
-        "The change between two releases, with intervals.",
+        "The change between two rounds, of one survey or of two, with intervals.",
         json,
         _ref("schemas", "Change"),
         asked=[
@@ -85,6 +85,15 @@ def _paths() -> Schema:
                 "schema": after_round["schema"],
             }
             for name, text in (("before", "The earlier round."), ("after", "The later round."))
+        ]
+        + [
+            {
+                "name": "from",
+                "in": "query",
+                "description": "The earlier round's survey, digest or id, where it is another one.",
+                "schema": {"type": "string", "minLength": 1},
+            },
+            stage,
         ],
     )
     changed["get"]["responses"]["409"] = _problem("The two cannot be compared; why is said.")
@@ -283,7 +292,10 @@ def _schemas() -> Schema:
                 "mean": _or_null(_ref("schemas", "Changed")),
             }
         ),
-        "Line": _object({"label": _TEXT, "estimate": numbers, "low": numbers, "high": numbers}),
+        "Line": _object(
+            {"estimate": numbers, "low": numbers, "high": numbers},
+            {"label": _TEXT, "trend": _or_null(numbers), "bandwidth": _NUMBER_OR_NULL},
+        ),
         "History": _object(
             {
                 "rounds": _list(_COUNT),
@@ -291,7 +303,8 @@ def _schemas() -> Schema:
                 "smoothed": _TEXT,
                 "values": _list(_ref("schemas", "Line")),
                 "categories": _list(_ref("schemas", "Line")),
-            }
+            },
+            {"mean": _or_null(_ref("schemas", "Line"))},
         ),
         "Estimate": _object(
             {

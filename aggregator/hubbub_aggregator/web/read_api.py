@@ -164,25 +164,27 @@ class ReadApi:
         )
 
     async def change(self, request: Request) -> Response:
-        """Answer with the change between two releases; 409 with the reason where it would mean nothing."""
-        _only(request, "before", "after")
+        """Answer with the change between two rounds; 409 with the reason where it would mean nothing.
+
+        The earlier round may be of another survey, `from`, that reads the same attributes.
+        """
+        _only(request, "before", "after", "from", "stage")
         edition = await self._cache.current()
         digest = _digest(request, edition)
-        numbers = [_number(request, name, default=-1) for name in ("before", "after")]
-        for name, number in zip(("before", "after"), numbers, strict=True):
-            if name not in request.query_params:
-                raise _Problem(problem(400, name, "must be the number of a round", ""))
-            if not edition.rounds.get((digest, number), {}).get("sealed"):
-                rule = "must be the number of a sealed round of this survey"
-                raise _Problem(problem(404, name, rule, number))
-        before, after = (edition.rounds[digest, number] for number in numbers)
+        earlier = request.query_params.get("from")
+        origin = digest if earlier is None else _named(earlier, edition, subject="from")
+        stage = _choice(request, "stage", ("sealed", "all")) or "sealed"
+        before = _compared(request, edition, "before", origin, stage)
+        after = _compared(request, edition, "after", digest, stage)
+        numbers = before["round"], after["round"]
         kind, asked = _kind(edition, digest), (after.get("enrolment") or {}).get("asked")
+        attributes = _attributes(edition, origin), _attributes(edition, digest)
         try:
             return await rendered(
                 request,
                 edition,
-                ("v1 change", digest, *numbers),
-                lambda: to_json(change(before, after, kind=kind, asked=asked)),
+                ("v1 change", origin, digest, *numbers),
+                lambda: to_json(change(before, after, kind=kind, asked=asked, attributes=attributes)),
             )
         except IncomparableError as error:
             raise _Problem(problem(409, "rounds", str(error), ", ".join(map(str, numbers)))) from error
@@ -380,8 +382,12 @@ def _views(request: Request) -> Sequence[str]:
 
 
 def _digest(request: Request, edition: RenderedSnapshot) -> str:
-    """Return the digest of the survey that is asked for: by its digest, or the newest version of an id."""
-    name: str = request.path_params["survey"]
+    """Return the digest of the survey that the path names."""
+    return _named(request.path_params["survey"], edition, subject="survey")
+
+
+def _named(name: str, edition: RenderedSnapshot, *, subject: str) -> str:
+    """Return a survey's digest, found by the digest or by an id, which means its newest version."""
     if name.lower() in edition.digests:
         return name.lower()
     versions = [
@@ -389,8 +395,24 @@ def _digest(request: Request, edition: RenderedSnapshot) -> str:
     ]
     if not versions:
         rule = "must be the digest (32 hexadecimal digits) or the id of a survey listed at api/v1/surveys"
-        raise _Problem(problem(404, "survey", rule, name))
+        raise _Problem(problem(404, subject, rule, name))
     return max(versions)[1]
+
+
+def _compared(request: Request, edition: RenderedSnapshot, name: str, digest: str, stage: str) -> Found:
+    """Return one of the two rounds of a comparison."""
+    number = _number(request, name, default=-1)
+    if name not in request.query_params:
+        raise _Problem(problem(400, name, "must be the number of a round", ""))
+    found = edition.rounds.get((digest, number))
+    if found is None or not (found["sealed"] or stage == "all"):
+        what = "a round" if stage == "all" else "a sealed round"
+        raise _Problem(problem(404, name, f"must be the number of {what} of survey {digest}", number))
+    return found
+
+
+def _attributes(edition: RenderedSnapshot, digest: str) -> list[str]:
+    return [attribute["id"] for attribute in edition.digests[digest]["attributes"]]
 
 
 def _kind(edition: RenderedSnapshot, digest: str) -> Literal["static", "evolving"]:

@@ -80,3 +80,45 @@ def test_history_has_every_round_and_a_trend_of_fresh_answers_alone() -> None:
     assert "memoised" in static["smoothed"]
     with pytest.raises(IncomparableError, match="one survey"):
         history([rounds[0], document(LATER, 0, 1)], kind="static")
+
+
+def test_two_surveys_are_compared_where_they_ask_for_the_same_attributes() -> None:
+    before, after = document(HEALTH, 0, 1), document(LATER, 0, 2)
+    same = change(before, after, kind="evolving", attributes=(["health"], ["health"]))
+    assert same["values"] == change(before, after, kind="evolving")["values"]
+    with pytest.raises(IncomparableError, match="the same attributes, got health and vaccinated"):
+        change(before, after, kind="evolving", attributes=(["health"], ["vaccinated"]))
+    # A score's formula may differ from version to version, and no release says it.
+    scores = [{**each, "values": [], "categories": [], "mean": each["values"][0]} for each in (before, after)]
+    with pytest.raises(IncomparableError, match="one formula"):
+        change(*scores, kind="evolving")
+    own = {**scores[0], "round": 1}
+    assert change(scores[0], own, kind="evolving")["mean"]["estimate"] == 0.0
+
+
+def test_a_trend_says_over_how_many_rounds_it_smooths() -> None:
+    """Equal errors without drift make every level the mean of all rounds: the bandwidth is all four."""
+    flat = [document(HEALTH, number, 7) for number in range(4)]
+    found = history(flat, kind="evolving")
+    for line in (*found["values"], *found["categories"]):
+        assert line["bandwidth"] == pytest.approx(4.0)
+        assert line["trend"] == pytest.approx([line["estimate"][0]] * 4)
+    jumps = [{**each, "values": [dict(cell) for cell in each["values"]]} for each in flat]
+    for number, each in enumerate(jumps):
+        each["values"][0]["estimate"] = 0.5 * (-1) ** number + 0.1 * number
+        each["values"][0]["error"] = 0.001
+    wild = history(jumps, kind="evolving")["values"][0]
+    assert 1.0 <= wild["bandwidth"] < 1.2
+    assert history(flat, kind="static")["values"][0]["bandwidth"] is None
+
+
+def test_history_follows_the_mean() -> None:
+    means = [
+        document(HEALTH, k, k) | {"mean": {"estimate": 2.0 + k, "error": 0.5, "low": 1 + k, "high": 3 + k}}
+        for k in range(3)
+    ]
+    line = history(means, kind="evolving")["mean"]
+    assert line["estimate"] == [2.0, 3.0, 4.0]
+    assert (line["low"][0], line["high"][2]) == (1.0, 5.0)
+    assert 2.0 < line["trend"][0] < line["trend"][1] < line["trend"][2] < 4.0
+    assert history([document(HEALTH, 0, 0)], kind="evolving")["mean"] is None

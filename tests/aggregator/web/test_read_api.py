@@ -129,12 +129,36 @@ def test_a_change_is_served_and_refused_with_its_reason() -> None:
     assert "too few devices" in get(app, f"{BASE}/visits/change?before=0&after=2").json["rule"]
 
 
+def test_a_change_reaches_over_two_surveys_of_the_same_attributes_and_no_others() -> None:
+    names = ("visits", "later", "smoking")
+    old, new, other = (survey_of(name, released(0), digest=f"{k}" * 32) for k, name in enumerate(names, 1))
+    new["attributes"] = old["attributes"]
+    app = create_app(ShownView(snapshot_of(old, new, other)))
+    found = get(app, f"{BASE}/later/change?before=0&after=0&from=visits").json
+    assert [found[name]["digest"] for name in ("before", "after")] == ["1" * 32, "2" * 32]
+    assert found["answers"] == "fresh"
+    refused = get(app, f"{BASE}/later/change?before=0&after=0&from=smoking")
+    assert (refused.status, refused.json["value"]) == (409, "0, 0")
+    assert "must ask for the same attributes, got smoking and visits" in refused.json["rule"]
+    assert get(app, f"{BASE}/later/change?before=0&after=0&from=none").status == 404
+    assert get(app, f"{BASE}/later/change?before=0&after=0").status == 409  # one round, named twice
+
+
+def test_a_change_reads_open_rounds_where_asked() -> None:
+    app = create_app(view_of(2))
+    assert get(app, f"{BASE}/visits/change?before=1&after=2").status == 404
+    found = get(app, f"{BASE}/visits/change?before=1&after=2&stage=all")
+    assert (found.status, found.json["after"]["round"]) == (200, 2)
+    assert get(app, f"{BASE}/visits/change?before=1&after=7&stage=all").status == 404
+
+
 def test_a_history_has_every_release_with_estimates() -> None:
     rounds = [released(0), released(1), released(2, suppressed=True), round_of(3)]
     app = create_app(ShownView(snapshot_of(survey_of("visits", *rounds))))
     found = get(app, f"{BASE}/visits/history").json
     assert found["rounds"] == [0, 1]
     assert found["values"][0]["estimate"] == [each["values"][0]["estimate"] for each in rounds[:2]]
+    assert found["mean"]["low"] == [each["mean"]["low"] for each in rounds[:2]]
 
 
 def test_json_lines_hold_the_same_rows_typed() -> None:
