@@ -35,6 +35,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hubbub_aggregator.web.comparison_api import ComparisonApi
 from hubbub_aggregator.web.documents import csv_name, etag, to_csv, to_json
 from hubbub_aggregator.web.events import (
     HEARTBEAT_S,
@@ -182,6 +183,7 @@ def create_app(
         routes=[
             Route("/", page),
             Route("/page/{name}", page),
+            *ComparisonApi(desk).routes(),
             *ReadApi(desk).routes(),
             Route("/api/surveys", surveys),
             Route("/api/surveys/{digest}", survey),

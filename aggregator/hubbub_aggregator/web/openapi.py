@@ -110,7 +110,23 @@ def _paths() -> Schema:
         | _get("survey", "The facts of one survey.", json, _ref("schemas", "Survey")),
         "/surveys/{survey}/change": {"parameters": survey} | changed,
         "/surveys/{survey}/history": {"parameters": survey}
-        | _get("history", "Every cell over the releases.", json, _ref("schemas", "History")),
+        | _get(
+            "history", "Every cell over the releases, or one of them.", json, _ref("schemas", "History"),
+            asked=[
+                {
+                    "name": "kind",
+                    "in": "query",
+                    "description": "Values, categories or the mean alone.",
+                    "schema": {"type": "string", "enum": ["value", "category", "mean"]},
+                },
+                {
+                    "name": "label",
+                    "in": "query",
+                    "description": "The value or category of this label alone; needs `kind`.",
+                    "schema": {"type": "string"},
+                },
+            ],
+        ),
         "/surveys/{survey}/rounds": {"parameters": survey}
         | _get(
             "rounds", "A page of a survey's rounds, the oldest first.", json, _ref("schemas", "Rounds"),

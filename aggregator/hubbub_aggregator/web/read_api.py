@@ -7,11 +7,10 @@ entries and `next`, a reference relative to the list's own address, null at the 
 from __future__ import annotations
 
 import hashlib
-import re
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
@@ -19,7 +18,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from hubbub_aggregator.export import VIEWS, csv_pieces, json_lines, tidy_rows, write_parquet
-from hubbub_aggregator.release import IncomparableError, change, history
 from hubbub_aggregator.web.documents import (
     RenderedSnapshot,
     csv_name,
@@ -28,6 +26,19 @@ from hubbub_aggregator.web.documents import (
     with_standard_errors,
 )
 from hubbub_aggregator.web.openapi import API_VERSION, openapi_document
+from hubbub_aggregator.web.parameters import (
+    Endpoint,
+    Found,
+    ProblemError,
+    answering,
+    digest_of,
+    is_digest,
+    is_number,
+    read_choice,
+    read_limit,
+    read_number,
+    refuse_others,
+)
 from hubbub_aggregator.web.responses import (
     CSV,
     accepts_gzip,
@@ -38,31 +49,16 @@ from hubbub_aggregator.web.responses import (
 )
 from hubbub_aggregator.web.snapshot_cache import SnapshotCache
 
-PAGE_ROUNDS: Final = 100
-"""Entries of a page unless `limit` says otherwise."""
-MOST_ENTRIES: Final = 1000
-"""Most entries of a page: some 300 kB."""
 _PARQUET: Final = "application/vnd.apache.parquet"
 _PIECE_BYTES: Final = 64 * 2**10
 _KEPT_TABLES: Final = 4
-_LONGEST_NUMBER: Final = 18
 
-Found: TypeAlias = dict[str, Any]
-Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 Pieces: TypeAlias = Callable[[Iterable[Mapping[str, Any]]], Iterator[bytes]]
 
 _FORMS: Final[Mapping[str, tuple[str, Pieces]]] = {
     "csv": (CSV, csv_pieces),
     "ndjson": ("application/x-ndjson", json_lines),
 }
-
-
-class _Problem(Exception):  # noqa: N818 - stays within this module
-    """A request that is answered by a problem."""
-
-    def __init__(self, response: Response) -> None:
-        super().__init__()
-        self.response = response
 
 
 class ReadApi:
@@ -86,8 +82,6 @@ class ReadApi:
             "/openapi.json": self.description,
             "/surveys": self.surveys,
             "/surveys/{survey}": self.survey,
-            "/surveys/{survey}/change": self.change,
-            "/surveys/{survey}/history": self.history,
             "/surveys/{survey}/rounds": self.rounds,
             "/surveys/{survey}/rounds/{round}.csv": self._round_as("csv"),
             "/surveys/{survey}/rounds/{round}.ndjson": self._round_as("ndjson"),
@@ -96,28 +90,28 @@ class ReadApi:
             "/surveys/{survey}/releases.ndjson": self._releases_as("ndjson"),
             "/surveys/{survey}/releases.parquet": self.releases_parquet,
         }
-        return [Route("/api/v1" + path, _answering(endpoint)) for path, endpoint in paths.items()]
+        return [Route("/api/v1" + path, answering(endpoint)) for path, endpoint in paths.items()]
 
     async def description(self, request: Request) -> Response:
         """Answer with the description of this API, OpenAPI 3.1."""
-        _only(request)
+        refuse_others(request)
         edition = await self._cache.current()
         return await rendered(request, edition, "openapi", lambda: self._description)
 
     async def surveys(self, request: Request) -> Response:
         """Answer with a page of surveys, by id, version and digest."""
-        _only(request, "limit", "after")
+        refuse_others(request, "limit", "after")
         edition = await self._cache.current()
         after = request.query_params.get("after")
         digests = list(edition.digests)
         start = 0
         if after is not None:
-            if not _is_digest(after):
-                raise _Problem(problem(400, "after", "must be a digest, 32 hexadecimal digits", after))
+            if not is_digest(after):
+                raise ProblemError(problem(400, "after", "must be a digest, 32 hexadecimal digits", after))
             if after.lower() not in digests:
-                raise _Problem(problem(404, "after", "must be the digest of a listed survey", after))
+                raise ProblemError(problem(404, "after", "must be the digest of a listed survey", after))
             start = digests.index(after.lower()) + 1
-        limit = _limit(request)
+        limit = read_limit(request)
         page = [survey_summary(edition.digests[digest]) for digest in digests[start : start + limit]]
         more = start + limit < len(digests)
         following = f"?limit={limit}&after={page[-1]['digest']}" if more else None
@@ -126,25 +120,25 @@ class ReadApi:
 
     async def survey(self, request: Request) -> Response:
         """Answer with the facts of one survey."""
-        _only(request)
+        refuse_others(request)
         edition = await self._cache.current()
-        digest = _digest(request, edition)
+        digest = digest_of(request, edition)
         found = survey_summary(edition.digests[digest])
         return await rendered(request, edition, ("v1", digest), lambda: to_json(found))
 
     async def rounds(self, request: Request) -> Response:
         """Answer with a page of a survey's rounds, a line each, the oldest first."""
-        _only(request, "limit", "after", "sealed")
+        refuse_others(request, "limit", "after", "sealed")
         edition = await self._cache.current()
-        digest = _digest(request, edition)
-        after = _number(request, "after", default=-1)
-        sealed = _choice(request, "sealed", ("true", "false"))
+        digest = digest_of(request, edition)
+        after = read_number(request, "after", default=-1)
+        sealed = read_choice(request, "sealed", ("true", "false"))
         lines = [
             {key: value for key, value in line.items() if key not in ("json", "csv")}
             for line in edition.digests[digest]["rounds"]
             if line["round"] > after and (sealed is None or line["sealed"] == (sealed == "true"))
         ]
-        limit = _limit(request)
+        limit = read_limit(request)
         page = lines[:limit]
         following = None
         if len(lines) > limit:
@@ -156,55 +150,18 @@ class ReadApi:
 
     async def round(self, request: Request) -> Response:
         """Answer with one round: its release, or provisional estimates."""
-        _only(request)
+        refuse_others(request)
         edition = await self._cache.current()
         digest, number, found = self._round(request, edition)
         return await rendered(
             request, edition, ("v1", digest, number), lambda: to_json(with_standard_errors(found))
         )
 
-    async def change(self, request: Request) -> Response:
-        """Answer with the change between two rounds; 409 with the reason where it would mean nothing.
-
-        The earlier round may be of another survey, `from`, that reads the same attributes.
-        """
-        _only(request, "before", "after", "from", "stage")
-        edition = await self._cache.current()
-        digest = _digest(request, edition)
-        earlier = request.query_params.get("from")
-        origin = digest if earlier is None else _named(earlier, edition, subject="from")
-        stage = _choice(request, "stage", ("sealed", "all")) or "sealed"
-        before = _compared(request, edition, "before", origin, stage)
-        after = _compared(request, edition, "after", digest, stage)
-        numbers = before["round"], after["round"]
-        kind, asked = _kind(edition, digest), (after.get("enrolment") or {}).get("asked")
-        attributes = _attributes(edition, origin), _attributes(edition, digest)
-        try:
-            return await rendered(
-                request,
-                edition,
-                ("v1 change", origin, digest, *numbers),
-                lambda: to_json(change(before, after, kind=kind, asked=asked, attributes=attributes)),
-            )
-        except IncomparableError as error:
-            raise _Problem(problem(409, "rounds", str(error), ", ".join(map(str, numbers)))) from error
-
-    async def history(self, request: Request) -> Response:
-        """Answer with every cell over the releases, with a trend where it means something."""
-        _only(request)
-        edition = await self._cache.current()
-        digest = _digest(request, edition)
-        rounds = [found for (each, _), found in edition.rounds.items() if each == digest and found["sealed"]]
-        kind = _kind(edition, digest)
-        return await rendered(
-            request, edition, ("v1 history", digest), lambda: to_json(history(rounds, kind=kind))
-        )
-
     def _round_as(self, form: str) -> Endpoint:
         media_type, pieces_of = _FORMS[form]
 
         async def answer(request: Request) -> Response:
-            _only(request, "view")
+            refuse_others(request, "view")
             edition = await self._cache.current()
             digest, number, found = self._round(request, edition)
             views = _views(request)
@@ -252,10 +209,10 @@ class ReadApi:
         return StreamingResponse(_slices(made), headers=headers, media_type=_PARQUET)
 
     async def _table(self, request: Request, form: str) -> _Table:
-        _only(request, "view", "stage")
+        refuse_others(request, "view", "stage")
         edition = await self._cache.current()
-        digest = _digest(request, edition)
-        views, stage = _views(request), _choice(request, "stage", ("sealed", "all")) or "sealed"
+        digest = digest_of(request, edition)
+        views, stage = _views(request), read_choice(request, "stage", ("sealed", "all")) or "sealed"
         rounds = [
             found
             for (each, _), found in sorted(edition.rounds.items())
@@ -264,10 +221,10 @@ class ReadApi:
         return _Table(request, edition, rounds, views, form)
 
     def _round(self, request: Request, edition: RenderedSnapshot) -> tuple[str, int, Found]:
-        digest = _digest(request, edition)
+        digest = digest_of(request, edition)
         name = request.path_params["round"]
         known = [number for each, number in edition.rounds if each == digest]
-        number = int(name) if _is_number(name) else -1
+        number = int(name) if is_number(name) else -1
         if name == "latest" and known:
             # The newest release; before there is one, the newest round.
             sealed = [each for each in known if edition.rounds[digest, each]["sealed"]]
@@ -277,7 +234,7 @@ class ReadApi:
             period = (
                 f"from {min(known)} to {max(known)}, or latest" if known else "that has reports; none has"
             )
-            raise _Problem(problem(404, f"round of survey {digest}", f"must be one {period}", name))
+            raise ProblemError(problem(404, f"round of survey {digest}", f"must be one {period}", name))
         return digest, number, found
 
 
@@ -325,100 +282,9 @@ class _Table:
         return tidy_rows(self._rounds, views=self._views)
 
 
-def _answering(endpoint: Endpoint) -> Endpoint:
-    async def answer(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except _Problem as found:
-            return found.response
-
-    return answer
-
-
-def _only(request: Request, *names: str) -> None:
-    """Refuse a parameter that nobody knows: a typing error would else be a silent default."""
-    for name in request.query_params:
-        if name not in names:
-            rule = "must be one of " + ", ".join(names) if names else "must not be given here"
-            raise _Problem(problem(400, "query parameter", rule, name))
-        if len(request.query_params.getlist(name)) > 1:
-            raise _Problem(problem(400, name, "must be given once", request.url.query))
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
-
-
-def _is_digest(text: str) -> bool:
-    return re.fullmatch("[0-9a-fA-F]{32}", text) is not None
-
-
-def _number(request: Request, name: str, *, default: int) -> int:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not _is_number(text):
-        raise _Problem(problem(400, name, "must be a whole number of at most 18 digits", text))
-    return int(text)
-
-
-def _limit(request: Request) -> int:
-    limit = _number(request, "limit", default=PAGE_ROUNDS)
-    if not 1 <= limit <= MOST_ENTRIES:
-        raise _Problem(problem(400, "limit", f"must be from 1 to {MOST_ENTRIES}", limit))
-    return limit
-
-
-def _choice(request: Request, name: str, choices: Sequence[str]) -> str | None:
-    text = request.query_params.get(name)
-    if text is not None and text not in choices:
-        raise _Problem(problem(400, name, "must be one of " + ", ".join(choices), text))
-    return text
-
-
 def _views(request: Request) -> Sequence[str]:
-    chosen = _choice(request, "view", (*VIEWS, "all")) or "all"
+    chosen = read_choice(request, "view", (*VIEWS, "all")) or "all"
     return VIEWS if chosen == "all" else (chosen,)
-
-
-def _digest(request: Request, edition: RenderedSnapshot) -> str:
-    """Return the digest of the survey that the path names."""
-    return _named(request.path_params["survey"], edition, subject="survey")
-
-
-def _named(name: str, edition: RenderedSnapshot, *, subject: str) -> str:
-    """Return a survey's digest, found by the digest or by an id, which means its newest version."""
-    if name.lower() in edition.digests:
-        return name.lower()
-    versions = [
-        (found["version"], digest) for digest, found in edition.digests.items() if found["id"] == name
-    ]
-    if not versions:
-        rule = "must be the digest (32 hexadecimal digits) or the id of a survey listed at api/v1/surveys"
-        raise _Problem(problem(404, subject, rule, name))
-    return max(versions)[1]
-
-
-def _compared(request: Request, edition: RenderedSnapshot, name: str, digest: str, stage: str) -> Found:
-    """Return one of the two rounds of a comparison."""
-    number = _number(request, name, default=-1)
-    if name not in request.query_params:
-        raise _Problem(problem(400, name, "must be the number of a round", ""))
-    found = edition.rounds.get((digest, number))
-    if found is None or not (found["sealed"] or stage == "all"):
-        what = "a round" if stage == "all" else "a sealed round"
-        raise _Problem(problem(404, name, f"must be the number of {what} of survey {digest}", number))
-    return found
-
-
-def _attributes(edition: RenderedSnapshot, digest: str) -> list[str]:
-    return [attribute["id"] for attribute in edition.digests[digest]["attributes"]]
-
-
-def _kind(edition: RenderedSnapshot, digest: str) -> Literal["static", "evolving"]:
-    """Return "static" where devices send their first answer again: all that the survey reads is static."""
-    kinds = {attribute["kind"] for attribute in edition.digests[digest]["attributes"]}
-    return "static" if kinds == {"static"} else "evolving"
 
 
 def _name_of(edition: RenderedSnapshot, digest: str) -> Found:

@@ -161,6 +161,27 @@ def test_a_history_has_every_release_with_estimates() -> None:
     assert found["mean"]["low"] == [each["mean"]["low"] for each in rounds[:2]]
 
 
+def test_a_history_of_one_cell_is_the_same_line_alone() -> None:
+    app = create_app(view_of(4))
+    whole = get(app, f"{BASE}/visits/history").json
+    for query, name, line in (
+        ("kind=value&label=1", "values", whole["values"][1]),
+        ("kind=category&label=some", "categories", whole["categories"][1]),
+    ):
+        found = get(app, f"{BASE}/visits/history?{query}").json
+        parts = {"values": [], "categories": [], "mean": None} | {name: [line]}
+        assert found == {**whole, **parts}
+    assert get(app, f"{BASE}/visits/history?kind=mean").json == {**whole, "values": [], "categories": []}
+    for query, status, subject in (
+        ("kind=value&label=9", 404, "label"),
+        ("label=1", 400, "label"),
+        ("kind=mean&label=1", 400, "label"),
+        ("kind=x", 400, "kind"),
+    ):
+        answer = get(app, f"{BASE}/visits/history?{query}")
+        assert (answer.status, answer.json["subject"]) == (status, subject), query
+
+
 def test_json_lines_hold_the_same_rows_typed() -> None:
     app = create_app(view_of(3))
     for path in ("rounds/1", "releases"):

@@ -1,0 +1,122 @@
+"""Two rounds compared, and a survey's history: the parts of the read API that look at several rounds."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hubbub_aggregator.release import IncomparableError, change, history
+from hubbub_aggregator.web.documents import RenderedSnapshot, to_json
+from hubbub_aggregator.web.parameters import (
+    Endpoint,
+    Found,
+    ProblemError,
+    answering,
+    digest_named,
+    digest_of,
+    read_choice,
+    read_number,
+    refuse_others,
+)
+from hubbub_aggregator.web.responses import problem, rendered
+from hubbub_aggregator.web.snapshot_cache import SnapshotCache
+
+_CELLS: Final = {"value": "values", "category": "categories", "mean": "mean"}
+"""Kinds of cells, and where a round has them."""
+
+
+class ComparisonApi:
+    """The routes that compare rounds of the newest snapshot.
+
+    Args:
+        cache: Where the newest snapshot is.
+    """
+
+    def __init__(self, cache: SnapshotCache) -> None:
+        self._cache = cache
+
+    def routes(self) -> list[Route]:
+        """Return the routes, below `/api/v1`."""
+        paths: dict[str, Endpoint] = {
+            "/surveys/{survey}/change": self.change,
+            "/surveys/{survey}/history": self.history,
+        }
+        return [Route("/api/v1" + path, answering(endpoint)) for path, endpoint in paths.items()]
+
+    async def change(self, request: Request) -> Response:
+        """Answer with the change between two rounds; 409 with the reason where it would mean nothing.
+
+        The earlier round may be of another survey, `from`, that reads the same attributes.
+        """
+        refuse_others(request, "before", "after", "from", "stage")
+        edition = await self._cache.current()
+        digest = digest_of(request, edition)
+        earlier = request.query_params.get("from")
+        origin = digest if earlier is None else digest_named(earlier, edition, subject="from")
+        stage = read_choice(request, "stage", ("sealed", "all")) or "sealed"
+        before = _compared(request, edition, "before", origin, stage)
+        after = _compared(request, edition, "after", digest, stage)
+        numbers = before["round"], after["round"]
+        kind, asked = _kind(edition, digest), (after.get("enrolment") or {}).get("asked")
+        attributes = _attributes(edition, origin), _attributes(edition, digest)
+        try:
+            return await rendered(
+                request,
+                edition,
+                ("v1 change", origin, digest, *numbers),
+                lambda: to_json(change(before, after, kind=kind, asked=asked, attributes=attributes)),
+            )
+        except IncomparableError as error:
+            raise ProblemError(problem(409, "rounds", str(error), ", ".join(map(str, numbers)))) from error
+
+    async def history(self, request: Request) -> Response:
+        """Answer with every cell over the releases, or one of them, with a trend where it means something."""
+        refuse_others(request, "kind", "label")
+        edition = await self._cache.current()
+        digest = digest_of(request, edition)
+        kind, label = read_choice(request, "kind", tuple(_CELLS)), request.query_params.get("label")
+        if label is not None and kind not in ("value", "category"):
+            raise ProblemError(problem(400, "label", "must be given with kind=value or kind=category", label))
+        rounds = [
+            found if kind is None else _alone(found, kind, label)
+            for (each, _), found in edition.rounds.items()
+            if each == digest and found["sealed"]
+        ]
+        if label is not None and not any(found[_CELLS[kind or "value"]] for found in rounds):
+            raise ProblemError(problem(404, "label", f"must be that of a released {kind}", label))
+        answers = _kind(edition, digest)
+        key = ("v1 history", digest, kind, label)
+        return await rendered(request, edition, key, lambda: to_json(history(rounds, kind=answers)))
+
+
+def _compared(request: Request, edition: RenderedSnapshot, name: str, digest: str, stage: str) -> Found:
+    """Return one of the two rounds of a comparison."""
+    number = read_number(request, name, default=-1)
+    if name not in request.query_params:
+        raise ProblemError(problem(400, name, "must be the number of a round", ""))
+    found = edition.rounds.get((digest, number))
+    if found is None or not (found["sealed"] or stage == "all"):
+        what = "a round" if stage == "all" else "a sealed round"
+        raise ProblemError(problem(404, name, f"must be the number of {what} of survey {digest}", number))
+    return found
+
+
+def _alone(found: Found, kind: str, label: str | None) -> Found:
+    """Return a round with the cells of one kind, or the one of a label, alone."""
+    cells = found[_CELLS[kind]]
+    if label is not None:
+        cells = [cell for cell in cells if cell["label"] == label]
+    return {**found, "values": [], "categories": [], "mean": None, _CELLS[kind]: cells}
+
+
+def _attributes(edition: RenderedSnapshot, digest: str) -> list[str]:
+    return [attribute["id"] for attribute in edition.digests[digest]["attributes"]]
+
+
+def _kind(edition: RenderedSnapshot, digest: str) -> Literal["static", "evolving"]:
+    """Return "static" where devices send their first answer again: all that the survey reads is static."""
+    kinds = {attribute["kind"] for attribute in edition.digests[digest]["attributes"]}
+    return "static" if kinds == {"static"} else "evolving"
