@@ -19,7 +19,7 @@ from hubbub_aggregator.release import AcceptedCounts, Release
 
 DAY_S = 86400
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-VISITS, HEALTH, SOON, OPEN, SILENT, HELD, AGE, SCORE, TABLE = (f"{k:x}" * 32 for k in range(1, 10))
+VISITS, HEALTH, SOON, OPEN, SILENT, HELD, AGE, SCORE, TABLE, PANEL = (f"{k:x}" * 32 for k in range(1, 11))
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,20 @@ PLACES = {
     "table": Place(on(HEALTH), ".values .bar", (".values .toggle",), "the values as a table"),
     "cross-table": Place(on(TABLE), ".categories .bar", says="several attributes, a margin each"),
     "score": Place(on(SCORE), ".facts .main", says="a score: a mean and no shares"),
-    "history": Place(on(HEALTH, view="history"), ".history .bar", says="one number over rounds"),
+    "history": Place(
+        on(HEALTH, view="history"),
+        ".history .legend:not([hidden])",
+        says="one number over rounds, smoothed too",
+    ),
     "comparison": Place(on(HEALTH, view="comparison"), ".comparison .bar", says="two rounds compared"),
+    "two-surveys": Place(
+        on(PANEL, view="comparison", **{"from": HEALTH}), ".comparison .bar", says="two surveys compared"
+    ),
+    "refused": Place(
+        on(HEALTH, view="comparison", **{"from": VISITS}),
+        ".verdict-words",
+        says="a comparison that is refused",
+    ),
     "begins": Place(on(SOON), ".moment", says="a survey that has not begun"),
     "waiting": Place(on(OPEN), ".moment", says="a survey that waits for its first devices"),
     "nobody": Place(on(SILENT), ".moment", says="a survey that nobody answered"),
@@ -70,6 +82,7 @@ def gallery() -> dict[str, Any]:
     return snapshot_of(
         _survey("visits", "Visits to a doctor", VISITS, now - DAY_S / 2, [_visits()], of=1),
         _survey("health", "Self-rated health", HEALTH, now - 4.5 * DAY_S, _health(), of=7),
+        _survey("panel", "Self-rated health, of another panel", PANEL, now - 9 * DAY_S, _panel(), of=1),
         _survey("sleep", "Hours of sleep", SOON, now + 3 * 3600 + 60, [], of=7),
         _survey("steps", "Steps per day", OPEN, now - 600, [], of=7),
         _survey("commute", "Way to work", SILENT, now - 20 * DAY_S, [], of=3),
@@ -101,7 +114,8 @@ def _survey(
         document.update(start=stamp(begin), end=stamp(begin + DAY_S))
     survey = survey_of(name, *rounds, title=title, digest=digest)
     survey["schedule"] = {"start": stamp(start_s), "round_s": DAY_S, "rounds": of, "lateness_s": 3600}
-    survey["attributes"] = [{"id": each, "kind": "evolving"} for each in attributes or (name,)]
+    read = attributes or ("health" if name == "panel" else name,)
+    survey["attributes"] = [{"id": each, "kind": "evolving"} for each in read]
     return survey
 
 
@@ -132,6 +146,15 @@ def _health() -> list[dict[str, Any]]:
             )
         )
     return rounds
+
+
+def _panel() -> list[dict[str, Any]]:
+    names = ("excellent", "good", "fair", "poor", "missing")
+    told = [
+        (name, "missing" if name == "missing" else "answered", share)
+        for name, share in zip(names, (0.15, 0.38, 0.34, 0.09, 0.04), strict=True)
+    ]
+    return [round_of(shares=told, devices=6000, sealed=True, seed=11, noise=0.6)]
 
 
 def _withheld() -> dict[str, Any]:

@@ -51,9 +51,9 @@ def change(
     Raises:
         IncomparableError: If a round is suppressed, or the two have other attributes, cells, units or levels.
     """
-    _check(before, after)
     if attributes is not None:
         _check_attributes(*attributes)
+    _check(before, after)
     same = before["survey"]["digest"] == after["survey"]["digest"]
     answers: Literal["fresh", "memoised"] = "memoised" if same and kind == "static" else "fresh"
     devices = before["devices"], after["devices"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from browser import Browser
 from page_site import A, B, Site, complaints, exactly, health, on, opened, plain, text, until, visits
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 from shown_view import snapshot_of, survey_of
 
@@ -129,7 +131,7 @@ def test_a_margin_of_a_cross_table_opens_into_its_cells(
 def test_two_rounds_are_compared_with_an_interval_of_the_change(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site]
 ) -> None:
-    """Errors are 0.5 points: 1.96 times the root of their squares where noise is fresh, their sum else."""
+    """Half widths are 0.98 points in each round: 0.98 times the root of 2 where noise is fresh."""
     site = open_site(rounds("evolving"))
     opened(browser, site, on(A, view="comparison"))
     fresh = [["good", "−7.0 ± 1.4 points"], ["poor", "7.0 ± 1.4 points"]]
@@ -137,9 +139,9 @@ def test_two_rounds_are_compared_with_an_interval_of_the_change(
     Select(browser.find_element(By.ID, "compare-first")).select_by_visible_text("1")
     until(browser, ["good", "4.0 ± 1.4 points"], lambda: rows(browser, ".change-of-values")[0])
     assert where(browser) == f"?survey={A}&view=comparison&round=3&against=1"
-    site.view.publish(rounds("static"))
-    until(browser, ["good", "4.0 ± 2.0 points"], lambda: rows(browser, ".change-of-values")[0])
-    assert "memoised" in text(browser, ".comparison")
+    said = text(browser, ".comparison")
+    assert "2 of 2 cells changed by more than noise, each taken by itself" in said
+    assert "the errors of the two are independent" in said
     Select(browser.find_element(By.ID, "compare-first")).select_by_visible_text("3")
     until(
         browser, "A round is compared with another one: choose two.", lambda: text(browser, ".verdict-words")
@@ -154,6 +156,88 @@ def test_a_number_is_followed_over_all_rounds(
     until(browser, wanted, lambda: rows(browser, ".history"))
     Select(browser.find_element(By.ID, "history-cell")).select_by_visible_text("Value poor")
     until(browser, ["1", "69.00 ± 0.98 %"], lambda: rows(browser, ".history")[0])
+
+
+def test_memoised_answers_are_compared_by_how_many_devices_are_in_both(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    """Of 902 asked, at least 900 of 900 and 902 are in both: r = 900 / sqrt(900 * 902), 0.98 sqrt(2 - 2r)."""
+    snapshot = rounds("static")
+    opened(browser, open_site(snapshot), on(A, view="comparison", against=1))
+    until(browser, ["good", "4.0 ± 1.4 points"], lambda: rows(browser, ".change-of-values")[0])
+    assert "How many are in both is not known" in text(browser, ".comparison")
+    snapshot = rounds("static")
+    snapshot["surveys"][0]["rounds"][2]["enrolment"] = {"asked": 902}
+    opened(browser, open_site(snapshot), on(A, view="comparison", against=1))
+    half = 0.98 * math.sqrt(2 - 2 * 900 / math.sqrt(900 * 902))
+    until(browser, ["good", f"4.000 ± {half:.3f} points"], lambda: rows(browser, ".change-of-values")[0])
+    assert "At least 900 devices are in both" in text(browser, ".comparison")
+
+
+def test_rounds_of_two_surveys_are_compared_or_refused_with_the_reason(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    old = survey_of("health", health(0.31, sealed=True), digest=A, title="Health")
+    new = survey_of("health-again", health(0.42, sealed=True), digest=B, title="Health again")
+    other = survey_of("counts", exactly(*GROUPED, sealed=True), digest="c" * 32, title="Counts")
+    new["attributes"] = old["attributes"]
+    opened(browser, open_site(snapshot_of(old, new, other)), on(B))
+    follow(browser, "Two rounds compared")
+    until(browser, True, lambda: "choose a round of another survey" in text(browser, ".verdict-words"))
+    origin = Select(browser.find_element(By.ID, "compare-origin"))
+    assert [option.text for option in origin.options] == ["this survey", "Health", "Counts"]
+    origin.select_by_visible_text("Health")
+    wanted = [["good", "11.0 ± 1.4 points"], ["poor", "−11.0 ± 1.4 points"]]
+    until(browser, wanted, lambda: rows(browser, ".change-of-values"))
+    assert where(browser) == f"?survey={B}&view=comparison&from={A}"
+    assert "Two surveys draw noise of their own" in text(browser, ".comparison")
+    Select(browser.find_element(By.ID, "compare-origin")).select_by_visible_text("Counts")
+    rule = "surveys must ask for the same attributes, got counts and health"
+    until(browser, f"These two rounds cannot be compared: {rule}.", lambda: text(browser, ".verdict-words"))
+    assert not browser.find_element(By.CSS_SELECTOR, ".comparison .figures").is_displayed()
+    browser.back()
+    until(browser, wanted, lambda: rows(browser, ".change-of-values"))
+
+
+def test_a_smoothed_trend_stands_beside_the_raw_rounds_and_says_its_bandwidth(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    """Three releases with equal errors and no drift in sight: every level is their mean, of three rounds."""
+    many = [health(good, sealed=True) | {"round": k} for k, good in enumerate((0.410, 0.411, 0.409))]
+    survey = survey_of("health", *many, health(0.6) | {"round": 3}, digest=A, title="Health")
+    survey["attributes"][0]["kind"] = "evolving"
+    site = open_site(snapshot_of(survey))
+    opened(browser, site, on(A, view="history"))
+    until(browser, 4, lambda: len(rows(browser, ".history")))
+    until(browser, True, lambda: "averaging about 3.0 rounds" in text(browser, ".history .legend"))
+    shown = """return [...document.querySelectorAll(".history .row .trend")]
+        .filter((mark) => mark.getAttribute("visibility") === "visible").length;"""
+    assert browser.execute_script(shown) == 3  # the open round is not smoothed
+    browser.find_element(By.CSS_SELECTOR, ".history .toggle").click()
+    cells = [plain(row.text) for row in browser.find_elements(By.CSS_SELECTOR, ".history tbody tr")]
+    assert cells[0] == "1 41.00 % 0.98 % 40.02 to 41.98 % 41.00 %"
+    assert cells[1] == "2 41.10 % 0.98 % 40.12 to 42.08 % 41.00 %"
+    assert cells[3] == "4, provisional 60.00 % 0.98 % 59.02 to 60.98 % –"
+    survey["attributes"][0]["kind"] = "static"
+    opened(browser, open_site(snapshot_of(survey)), on(A, view="history"))
+    until(browser, True, lambda: "No trend: answers are memoised" in text(browser, ".history"))
+    assert not browser.find_element(By.CSS_SELECTOR, ".history .legend").is_displayed()
+
+
+def test_a_history_of_many_rounds_is_one_request_and_a_line(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    many = [health(0.4 + 0.001 * k, sealed=True) | {"round": k} for k in range(40)]
+    survey = survey_of("health", *many, digest=A)
+    survey["attributes"][0]["kind"] = "evolving"
+    opened(browser, open_site(snapshot_of(survey)), on(A, view="history"))
+    line = """return document.querySelector(".history .trendline").getAttribute("d").split("L").length;"""
+    until(browser, 40, lambda: browser.execute_script(line))
+    asked = """return performance.getEntriesByType("resource").map(({ name }) => name)
+        .filter((name) => name.includes("/api/") && !/live|events/.test(name)).length;"""
+    assert browser.execute_script(asked) <= 2  # the history, and the shown round's poison margin
+    browser.find_element(By.CSS_SELECTOR, ".history .profile").send_keys(Keys.HOME)
+    assert ", smoothed 40." in text(browser, ".history .readout")
 
 
 def test_a_long_number_is_cumulative_first_and_raw_by_a_link(

@@ -61,6 +61,11 @@ export function spelled(row, { scale, sign }) {
   };
 }
 
+// A row's smoothed level, with the digits that its raw estimate has.
+export function smooth(row, { scale, sign }) {
+  return `${fixed(scale * row.trend, decimals(scale * halfWidth(row)))}${sign}`;
+}
+
 export function share(row) {
   return spelled(row, PERCENT);
 }

@@ -1,11 +1,13 @@
-// One number over the rounds of a survey: the mean, a category or a value, with its interval in every round.
+// One number over the rounds of a survey: the mean, a category or a value, raw with its interval in every round, and a smoothed
+// trend beside it, never alone.
 
 import { el, setText, show } from "./dom.js";
 import { isGrouped } from "./facts.js";
 import { ShareFigure } from "./figure.js";
-import { PERCENT, PLAIN, count, isKnown } from "./format.js";
+import { PERCENT, PLAIN, count, fixed, isKnown } from "./format.js";
 
-const MOST_ROUNDS = 60; // fetched and drawn, the newest; the API has the others
+const MOST_ROUNDS = 60; // drawn, the newest; the API has the others
+const NUMBERS = ["estimate", "low", "high", "trend"];
 
 export class History {
   constructor(go) {
@@ -16,33 +18,51 @@ export class History {
     setText(label, "What to follow");
     this.said = el("p", { class: "small" });
     this.figure = new ShareFigure("Round", "Rounds");
-    this.element = el("div", { class: "history" }, el("p", { class: "pick" }, label, " ", this.choice), this.figure.element, this.said);
+    this.legendText = el("span");
+    this.legend = el("p", { class: "legend small" }, el("span", { class: "trend-key", "aria-hidden": "true" }), this.legendText);
+    this.element = el("div", { class: "history" }, el("p", { class: "pick" }, label, " ", this.choice), this.figure.element, this.legend, this.said);
   }
 
-  update({ survey, round, route, rounds }) {
+  update({ survey, round, route, rounds, answers }) {
     this.route = { ...route, survey: survey.digest };
     const cells = cellsOf(round);
     show(this.choice.parentElement, cells.length > 0);
     this.#offer(cells);
     const key = cells.some((cell) => cell.key === route.cell) ? route.cell : cells[0]?.key;
     if (key && this.choice.value !== key) this.choice.value = key;
-    const lines = survey.rounds.filter((line) => !line.suppressed).slice(-MOST_ROUNDS);
-    const found = lines.map((line) => {
-      const known = line.round === round.round && round.values ? round : rounds.get(line);
-      return { line, row: known && key ? cellOf(known, key) : null };
-    });
-    const items = found.filter(({ row }) => row).map(({ line, row }) => ({
-      ...row, category: null, label: `${line.round + 1}${line.sealed ? "" : ", provisional"}`,
-    }));
+    const listed = survey.rounds.filter((line) => !line.suppressed);
+    const lines = listed.slice(-MOST_ROUNDS);
+    const { items, past } = key ? this.#items(survey, round, key, lines, { rounds, answers }) : { items: [] };
     show(this.figure.element, items.length > 0);
     const mean = key === "mean";
     if (items.length) this.figure.update(items, { unit: mean ? PLAIN : PERCENT, zero: !mean, title: cells.find((cell) => cell.key === key).name });
-    const withheld = survey.rounds.filter((line) => line.suppressed).length;
-    const parts = [items.length ? "Each round by itself, raw and unbiased, with its 95 % interval; no smoothing." : "No round has estimates yet."];
+    const smoothed = items.some((item) => Number.isFinite(item.trend));
+    show(this.legend, smoothed);
+    if (smoothed) setText(this.legendText, `Smoothed: a local level, each averaging about ${fixed(past.line.bandwidth, 1)} rounds. A view for the eye beside the raw numbers: biased where the truth jumps, and not for tests.`);
+    const withheld = survey.rounds.length - listed.length;
+    const parts = [items.length ? "Each round by itself, raw and unbiased, with its 95 % interval." : "No round has estimates yet."];
+    if (past && !smoothed && past.line.estimate.length > 1) parts.push(`${past.smoothed[0].toUpperCase()}${past.smoothed.slice(1)}.`);
     if (withheld) parts.push(`${count(withheld)} of the rounds listed ${withheld === 1 ? "has" : "have"} too few devices for estimates.`);
-    const older = survey.rounds.filter((line) => !line.suppressed).length - lines.length + (survey.rounds_omitted ?? 0);
+    const older = listed.length - lines.length + (survey.rounds_omitted ?? 0);
     if (older) parts.push(`${count(older)} older rounds are in the API.`);
     setText(this.said, parts.join(" "));
+  }
+
+  // The cell in every round: of releases by the API's history, with its trend; of open rounds from their own documents.
+  #items(survey, round, key, lines, { rounds, answers }) {
+    const sealed = lines.filter((line) => line.sealed).length;
+    const at = key.indexOf(":");
+    const named = at < 0 ? `kind=${key}` : `kind=${key.slice(0, at)}&label=${encodeURIComponent(key.slice(at + 1))}`;
+    const found = sealed ? answers.get(`api/v1/surveys/${survey.digest}/history?${named}`, String(survey.rounds.filter((line) => line.sealed).length)) : null;
+    const document_ = found?.document;
+    const past = document_ ? { ...document_, line: document_.mean ?? document_.values[0] ?? document_.categories[0] } : null;
+    const items = lines.flatMap((line) => {
+      const place = past?.line && line.sealed ? past.rounds.indexOf(line.round) : -1;
+      const whole = line.round === round.round && round.values ? round : line.sealed ? null : rounds.get(line);
+      const row = place >= 0 ? Object.fromEntries(NUMBERS.map((name) => [name, past.line[name]?.[place] ?? null])) : whole && cellOf(whole, key);
+      return row ? [{ ...row, category: null, label: `${line.round + 1}${line.sealed ? "" : ", provisional"}` }] : [];
+    });
+    return { items, past: past?.line ? past : null };
   }
 
   #offer(cells) {

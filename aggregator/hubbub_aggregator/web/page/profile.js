@@ -4,7 +4,7 @@
 
 import { el, svg, setText } from "./dom.js";
 import { domain, position } from "./scale.js";
-import { PERCENT, count, fixed, isKnown, quantity, spelled } from "./format.js";
+import { PERCENT, count, fixed, isKnown, quantity, smooth, spelled } from "./format.js";
 
 const HEIGHT = 268;
 const TOP = 26;
@@ -22,12 +22,13 @@ export class ProfileChart {
     this.bars = svg("path", { class: "bars" });
     this.whiskers = svg("path", { class: "whiskers" });
     this.dots = svg("path", { class: "dots" });
+    this.trend = svg("path", { class: "trendline" });
     this.labels = svg("g", { class: "ticks" });
     this.meanMark = svg("g", { class: "mean" });
     this.cursor = svg("rect", { class: "cursor", y: TOP, height: HEIGHT - TOP - BOTTOM, visibility: "hidden" });
     this.zero = svg("rect", { class: "zero", x: LEFT, height: 1 });
     this.plot = svg("svg", { class: "profile", height: HEIGHT, tabindex: 0, role: "slider", "aria-orientation": "horizontal" },
-      this.bands, this.grid, this.cursor, this.bars, this.zero, this.whiskers, this.dots, this.meanMark, this.labels);
+      this.bands, this.grid, this.cursor, this.bars, this.zero, this.whiskers, this.trend, this.dots, this.meanMark, this.labels);
     this.readout = el("p", { class: "readout", "aria-hidden": "true" });
     this.element = el("div", { class: "profilechart" }, this.plot, this.readout);
     this.plot.addEventListener("pointermove", (event) => this.#point(event));
@@ -97,6 +98,8 @@ export class ProfileChart {
       }
       dots.push(each === 1 ? `M${x} ${y(least).toFixed(1)}h0` : `M${x} ${y(least).toFixed(1)}V${y(most).toFixed(1)}`);
     }
+    const smoothed = items.map((item, i) => [LEFT + pitch * (i + 0.5), item.trend]).filter(([, level]) => Number.isFinite(level));
+    this.trend.setAttribute("d", smoothed.map(([x, level], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y(level).toFixed(1)}`).join(""));
     const column = pitch * each;
     this.bars.setAttribute("d", bars.join(""));
     this.bars.setAttribute("class", curve ? "curve" : "bars");
@@ -213,8 +216,9 @@ export class ProfileChart {
     this.cursor.setAttribute("x", (LEFT + pitch * (this.at + 0.5) - width / 2).toFixed(1));
     this.cursor.setAttribute("width", width.toFixed(1));
     const where = item.category && item.category !== item.label ? `${item.label} (${item.category})` : item.label;
+    const smoothed = Number.isFinite(item.trend) ? `, smoothed ${smooth(item, this.unit)}` : "";
     const text = isKnown(item)
-      ? `${where}: ${spelled(item, this.unit).text}${item.plain ? "" : `, 95 % interval ${spelled(item, this.unit).interval}`}`
+      ? `${where}: ${spelled(item, this.unit).text}${item.plain ? "" : `, 95 % interval ${spelled(item, this.unit).interval}`}${smoothed}`
       : `${where}: not identifiable`;
     setText(this.readout, text);
     this.plot.setAttribute("aria-valuenow", this.at + 1);

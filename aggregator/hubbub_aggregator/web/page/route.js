@@ -3,14 +3,14 @@
 //   ./                                          all surveys
 //   ?survey=DIGEST                              one survey, its newest round with estimates
 //   ?survey=DIGEST&round=2&view=history         rounds count from 1 here, as everywhere that people read
-//   ?survey=DIGEST&view=comparison&round=3&against=2
+//   ?survey=DIGEST&view=comparison&round=3&against=2, &from=DIGEST where round 2 is another survey's
 //   ?page=operations, ?page=person
 //
-// A route is {page, survey, round, view, show, category, cell, against}; rounds in it count from 0, as in the API.
+// A route is {page, survey, round, view, show, category, cell, against, from}; rounds in it count from 0, as in the API.
 
 export const VIEWS = ["distribution", "history", "comparison"];
 const PAGES = ["surveys", "operations", "person"];
-const TEXTS = ["show", "category", "cell"];
+const TEXTS = ["show", "category", "cell", "from"];
 
 export function read(search, hash = "") {
   const asked = new URLSearchParams(search);

@@ -53,11 +53,12 @@ class Row {
     this.low = svg("rect", { class: "whisker", y: 7, width: 1.5, height: 8 });
     this.high = svg("rect", { class: "whisker", y: 7, width: 1.5, height: 8 });
     this.dot = svg("circle", { class: "dot", cy: 11, r: 4 });
+    this.trend = svg("rect", { class: "trend", y: 1, width: 4, height: 20, rx: 1.5, visibility: "hidden" });
     this.name = el("span");
     this.label = el("span", { class: "label" }, this.name);
     this.number = el("span", { class: "number" });
     this.element = el("div", { class: "row" }, this.label,
-      svg("svg", { class: "plot", height: 22, "aria-hidden": "true" }, this.grid, this.bar, this.zero, this.whisker, this.low, this.high, this.dot),
+      svg("svg", { class: "plot", height: 22, "aria-hidden": "true" }, this.grid, this.bar, this.zero, this.whisker, this.low, this.high, this.trend, this.dot),
       this.number);
   }
 
@@ -69,6 +70,9 @@ class Row {
       this.zero.setAttribute("x", percent(position(range.base, range)));
     }
     const hidden = !isKnown(item);
+    const smoothed = !hidden && Number.isFinite(item.trend);
+    this.trend.setAttribute("visibility", smoothed ? "visible" : "hidden");
+    if (smoothed) this.trend.setAttribute("x", percent(position(item.trend, range)));
     this.element.classList.toggle("unknown", hidden);
     this.element.classList.toggle("plain", Boolean(item.plain));
     setText(this.number, hidden ? "not identifiable" : spelled(item, unit).text);

@@ -18,6 +18,7 @@ export function domain(rows, previous, { most = 6, zero = true, scale = 100 } = 
   for (const row of rows) {
     low = Math.min(low, row.estimate, row.plain ? Infinity : row.low);
     high = Math.max(high, row.estimate, row.plain ? -Infinity : row.high);
+    if (Number.isFinite(row.trend)) [low, high] = [Math.min(low, row.trend), Math.max(high, row.trend)];
   }
   if (!(high > low)) high = low + (zero ? 0.01 : Math.abs(low) / 10 || 1);
   if (previous && low >= previous.low && high <= previous.high

@@ -1,5 +1,6 @@
 // One survey: its state, the round that is shown, its facts, and the views of it.
 
+import { Answers } from "./answers.js";
 import { now } from "./clock.js";
 import { Comparison } from "./comparison.js";
 import { Distribution } from "./distribution.js";
@@ -19,7 +20,8 @@ const NAMES = { distribution: "Distribution", history: "Over rounds", comparison
 export class SurveyPage {
   constructor(digest, go) {
     this.go = go;
-    this.rounds = new Rounds(() => this.#draw());
+    this.answers = new Answers(() => this.#draw());
+    this.rounds = new Rounds(this.answers);
     this.heading = el("h2", { id: `title-${digest}`, tabindex: -1 });
     this.origin = el("p", { class: "origin" });
     this.badge = el("span", { class: "badge" });
@@ -57,6 +59,7 @@ export class SurveyPage {
   }
 
   update(live, route) {
+    this.surveys = live.surveys;
     this.survey = live.surveys.find((survey) => survey.digest === this.element.id.slice(7));
     this.route = route;
     this.#draw();
@@ -86,10 +89,10 @@ export class SurveyPage {
       for (const node of [this.strength, this.absence, this.news, this.tabs]) show(node, false);
       return;
     }
-    const name = this.views[route.view] && survey.rounds.length > 1 ? route.view : VIEWS[0];
+    const name = this.#offered().includes(route.view) ? route.view : VIEWS[0];
     const view = this.views[name];
     if (this.panel.firstChild !== view.element) this.panel.replaceChildren(view.element);
-    view.update({ survey, round, line, route, rounds: this.rounds });
+    view.update({ survey, round, line, route, rounds: this.rounds, answers: this.answers, surveys: this.surveys });
     this.#drawUnder(round, line);
   }
 
@@ -107,9 +110,9 @@ export class SurveyPage {
   }
 
   #choose() {
-    const { view, show: form, category, cell, against } = this.route;
+    const { view, show: form, category, cell, against, from } = this.route;
     const round = this.choice.value === NEWEST ? undefined : Number(this.choice.value);
-    this.go({ survey: this.survey.digest, view, show: form, category, cell, against, round });
+    this.go({ survey: this.survey.digest, view, show: form, category, cell, against, from, round });
   }
 
   #offerRounds() {
@@ -144,16 +147,25 @@ export class SurveyPage {
     setText(this.state, round ? roundWords(survey, round) + lostIn(round) : line ? `Fetching round ${line.round + 1}.` : "");
   }
 
+  // The views that this survey has: a history of several rounds, a comparison with them or with a survey of the same attributes.
+  #offered() {
+    const { survey, surveys, route } = this;
+    const ids = ({ attributes }) => attributes.map(({ id }) => id).join("\n");
+    const several = survey.rounds.length > 1;
+    const related = surveys.some((each) => each !== survey && each.rounds.length && (each.digest === route.from || ids(each) === ids(survey)));
+    return VIEWS.filter((view) => view === VIEWS[0] || several || (view === "comparison" && related));
+  }
+
   #drawTabs() {
     const { survey, route } = this;
-    const several = survey.rounds.length > 1;
-    show(this.tabs, several);
-    if (!several) return;
-    VIEWS.forEach((view, i) => {
+    const offered = this.#offered();
+    show(this.tabs, offered.length > 1);
+    while (this.tabs.children.length > offered.length) this.tabs.lastChild.remove();
+    offered.forEach((view, i) => {
       const link = this.tabs.children[i] ?? this.tabs.appendChild(el("a"));
       setText(link, NAMES[view]);
-      const { round, against, cell } = route;
-      const href = address({ survey: survey.digest, view, round, ...(view === "comparison" ? { against } : {}), ...(view === "history" ? { cell } : {}) });
+      const { round, against, from, cell } = route;
+      const href = address({ survey: survey.digest, view, round, ...(view === "comparison" ? { against, from } : {}), ...(view === "history" ? { cell } : {}) });
       if (link.getAttribute("href") !== href) link.setAttribute("href", href);
       if ((route.view ?? VIEWS[0]) === view) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");

@@ -1,7 +1,7 @@
 // The same numbers as a table: for readers of screens, for copying, and for who prefers digits. A column's head sorts it.
 
 import { el, setText } from "./dom.js";
-import { PERCENT, aligned, count, isKnown, spelled } from "./format.js";
+import { PERCENT, aligned, count, isKnown, smooth, spelled } from "./format.js";
 
 const MOST_ROWS = 1000; // what a browser lays out without a pause; the CSV has all
 
@@ -21,7 +21,8 @@ export class ShareTable {
   update(kind, items, unit = PERCENT) {
     this.latest = [kind, items, unit];
     const withCategory = items.some((item) => item.category !== undefined && item.category !== null && item.category !== item.label);
-    this.#drawHeads([kind, ...(withCategory ? ["Category"] : []), "Estimate", "± half width", "95 % interval"]);
+    const withTrend = items.some((item) => Number.isFinite(item.trend));
+    this.#drawHeads([kind, ...(withCategory ? ["Category"] : []), "Estimate", "± half width", "95 % interval", ...(withTrend ? ["Smoothed"] : [])]);
     const shown = this.#sorted(items, withCategory).slice(0, MOST_ROWS);
     while (this.body.rows.length > shown.length) this.body.deleteRow(-1);
     while (this.body.rows.length < shown.length) {
@@ -34,7 +35,8 @@ export class ShareTable {
     const signed = (text, sign) => (/\d/.test(text) ? text + (sign.startsWith("\u202f") ? " %" : "") : text);
     shown.forEach((item, i) => {
       const cells = [item.label, ...(withCategory ? [item.category ?? ""] : []),
-        signed(estimates[i], unit.sign), signed(halves[i], unit.sign), texts[i].interval];
+        signed(estimates[i], unit.sign), signed(halves[i], unit.sign), texts[i].interval,
+        ...(withTrend ? [Number.isFinite(item.trend) ? smooth(item, unit) : "–"] : [])];
       [...this.body.rows[i].cells].forEach((cell, j) => setText(cell, cells[j]));
     });
     this.note.hidden = items.length <= MOST_ROWS;
@@ -71,7 +73,7 @@ export class ShareTable {
   #sorted(items, withCategory) {
     if (!this.sort) return items;
     const keys = [(item) => item.label, ...(withCategory ? [(item) => item.category ?? ""] : []),
-      (item) => item.estimate ?? -Infinity, (item) => (item.low === null ? -Infinity : item.high - item.low), (item) => item.low ?? -Infinity];
+      (item) => item.estimate ?? -Infinity, (item) => (item.low === null ? -Infinity : item.high - item.low), (item) => item.low ?? -Infinity, (item) => item.trend ?? -Infinity];
     const key = keys[this.sort.column];
     const order = (a, b) => (typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b);
     const turned = this.sort.down ? -1 : 1;
