@@ -63,6 +63,7 @@ def chosen_mechanism(
                 rules.refuse("mechanism.within", "must be given for the objective hit", "nothing")
             within = rules.real("mechanism.within", keys["within"], 0.0)
         objective = Objective(OBJECTIVES[quantity], weight, "totals" if of == "totals" else "means", within)
+    most = rules.real("mechanism.max_gain", keys["max_gain"], 1.0) if "max_gain" in keys else None
     question = Workload.uniform(
         kind="grid" if numbers else "labels",
         epsilon=epsilon,
@@ -71,6 +72,7 @@ def chosen_mechanism(
         points=_points(attribute, owners),
         objective=objective,
         participation=participation,
+        max_gain=most,
     )
     return _chosen(question, answered(question, compare(question)))
 

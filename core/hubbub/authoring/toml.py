@@ -78,7 +78,7 @@ _TOP: Final = (
     "category",
 )
 _ENDS: Final = {"integer": ("low", "high"), "number": ("low", "high"), "label": ("labels",)}
-_AUTO_KEYS: Final = ("objective", "category_weight", "of", "within", "points")
+_AUTO_KEYS: Final = ("objective", "category_weight", "of", "within", "points", "max_gain")
 
 
 def read(path: str | Path) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         compare,
         measured,
         measured_by_category,
+        within_gain,
     )
     from hubbub.design.direction import (
         Target,
@@ -26,12 +27,15 @@ if TYPE_CHECKING:
     )
     from hubbub.design.expected_error import Accuracy, Errors, accuracy, expected_error, report_bytes
     from hubbub.design.floor.asked import ASKED, Floors, frontier
+    from hubbub.design.guess import Guess, best_guess
+    from hubbub.design.leverage import FORGED
     from hubbub.design.noise_direction import NoiseDesign, NoiseTarget
     from hubbub.design.plan import MOST_EPSILON, AccuracyPlan
     from hubbub.design.workload import OBJECTIVES, QUANTITIES, Objective, Quantity, Workload
 
 __all__ = [
     "ASKED",
+    "FORGED",
     "MOST_EPSILON",
     "OBJECTIVES",
     "QUANTITIES",
@@ -41,6 +45,7 @@ __all__ = [
     "Cohort",
     "Errors",
     "Floors",
+    "Guess",
     "NoiseDesign",
     "NoiseTarget",
     "Objective",
@@ -49,6 +54,7 @@ __all__ = [
     "Workload",
     "accuracy",
     "answered",
+    "best_guess",
     "boost_curve",
     "category_confidence",
     "choose",
@@ -65,6 +71,7 @@ __all__ = [
     "most_confidence",
     "narrowest_region",
     "report_bytes",
+    "within_gain",
 ]
 
 attach(
@@ -83,6 +90,7 @@ attach(
             "compare",
             "measured",
             "measured_by_category",
+            "within_gain",
         ),
         "hubbub.design.direction": (
             "Target",
@@ -101,6 +109,8 @@ attach(
             "report_bytes",
         ),
         "hubbub.design.floor.asked": ("ASKED", "Floors", "frontier"),
+        "hubbub.design.guess": ("Guess", "best_guess"),
+        "hubbub.design.leverage": ("FORGED",),
         "hubbub.design.noise_direction": (
             "NoiseDesign",
             "NoiseTarget",

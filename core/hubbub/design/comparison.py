@@ -37,7 +37,7 @@ class Candidate:
         channel: Over the workload's inputs, or over its categories where these are asked for; None where it
             does not fit.
         accuracy: What it makes known; None where it does not fit.
-        cost: The objective's value; inf where the mechanism cannot answer it.
+        cost: The objective's value; inf where the mechanism cannot answer it, or is refused.
         refusal: Why it does not fit, or "".
     """
 
@@ -59,9 +59,9 @@ def compare(workload: Workload) -> list[Candidate]:
     """Return every mechanism that fits, least cost first, then those that do not answer or fit.
 
     Costs that differ by less than 0.1 % keep the order of simplicity: randomised response before what needs
-    more explaining.
+    more explaining. One whose estimates forged reports can move farther than the workload allows is refused.
     """
-    found = [_tried(workload, name, trial) for name, trial in _trials(workload)]
+    found = [within_gain(workload, _tried(workload, name, trial)) for name, trial in _trials(workload)]
     best = min((candidate.cost for candidate in found), default=math.inf)
     ties = [candidate for candidate in found if candidate.cost <= best * (1.0 + TIE)]
     rest = sorted(
@@ -88,6 +88,13 @@ def answered(workload: Workload, found: list[Candidate]) -> list[Candidate]:
     """
     first = found[0]
     if not math.isfinite(first.cost):
+        movable = [one for one in found if one.accuracy is not None and one.refusal]
+        if movable and workload.max_gain is not None:
+            least = min(movable, key=_gain)
+            raise ParameterError(
+                f"max_gain must be at least {_up(_gain(least))} for this question, which {least.label} has, "
+                f"got {workload.max_gain:g}"
+            )
         why = f": {first.refusal}" if first.refusal else ""
         raise ParameterError(f"no mechanism can show the {workload.objective.quantity} of this question{why}")
     return found
@@ -154,6 +161,25 @@ def _tried(workload: Workload, mechanism: str, trial: Trial) -> Candidate:
         return measure(mechanism, dict(parameters), workload, channel)
     except ParameterError as error:
         return Candidate(mechanism, dict(trial.parameters), None, None, math.inf, str(error))
+
+
+def within_gain(workload: Workload, found: Candidate) -> Candidate:
+    """Return the candidate, refused if forged reports can move its estimates too far."""
+    most = workload.max_gain
+    if most is None or not math.isfinite(found.cost) or _gain(found) <= most:
+        return found
+    rule = f"1 % of forged reports must move a share by at most {most:g} points, got {_up(_gain(found))}"
+    return replace(found, cost=math.inf, refusal=rule)
+
+
+def _gain(found: Candidate) -> float:
+    return math.inf if found.accuracy is None else found.accuracy.gain
+
+
+def _up(number: float) -> str:
+    """Return a number with four digits, rounded up."""
+    scale = 10.0 ** (3 - math.floor(math.log10(number)))
+    return f"{math.ceil(number * scale) / scale:g}"
 
 
 def _with_participation(workload: Workload, channel: Channel) -> Channel:

@@ -11,13 +11,17 @@ that computes the errors of a release, applied to the expected counts. Nothing i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
+from hubbub.design.guess import Guess, best_guess
+from hubbub.design.leverage import representatives, worst_gain
 from hubbub.design.shape import shape_error
 from hubbub.design.tolerance import tolerance_miss_rate
 from hubbub.design.workload import Objective, Workload
@@ -95,6 +99,21 @@ class Accuracy:
     errors: Errors
     leverage: float
     bytes_per_report: int
+    _gain: Callable[[], float]
+    _guess: Callable[[], Guess]
+
+    @cached_property
+    def gain(self) -> float:
+        """The most that forged reports move a cell's share, per share forged; see `worst_gain`."""
+        return self._gain()
+
+    @cached_property
+    def guess(self) -> Guess | None:
+        """The chance of guessing the input from a report; None of a channel that is too large to look at."""
+        try:
+            return self._guess()
+        except ParameterError:
+            return None
 
 
 def expected_error(channel: Channel, workload: Workload) -> Errors:
@@ -119,6 +138,8 @@ def accuracy(channel: Channel, workload: Workload) -> Accuracy:
         if isinstance(estimator, TreeEstimator)
         else _of_reach(estimator.inverse.reach() if isinstance(estimator, Estimator) else estimator.reach()),
         bytes_per_report=report_bytes(channel),
+        _gain=lambda: worst_gain(estimator, workload.prior),
+        _guess=lambda: best_guess(channel),
     )
 
 
@@ -192,8 +213,7 @@ def _of_set(estimator: TreeEstimator, workload: Workload) -> float:
     the cells of the set, less q/(p - q) for all: so what is largest is a sum over the largest (or least) h.
     """
     found = 0.0
-    firsts = np.unique(workload.sizes, return_index=True)[1]
-    for x in (np.cumsum(workload.sizes) - workload.sizes)[firsts].tolist():
+    for x in representatives(estimator.tree, np.zeros(workload.inputs)).tolist():
         unit = np.zeros(workload.inputs)
         unit[x] = 1.0
         for level, h in zip(estimator.tree.levels, estimator.tree.coefficients(unit), strict=True):

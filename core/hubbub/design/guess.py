@@ -23,6 +23,7 @@ from hubbub.channels.channel import Channel
 from hubbub.channels.finite import FiniteChannel
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.grr import GRR
+from hubbub.mechanisms.hashing.local_hashing import LocalHashing
 from hubbub.mechanisms.levels.set_levels import SetLevels
 from hubbub.mechanisms.orbits.channel import OrbitChannel
 from hubbub.mechanisms.subset import SubsetSelection
@@ -30,6 +31,9 @@ from hubbub.mechanisms.unary import Unary
 
 MAX_TABLE: Final = 2**26
 """Weights of a finite channel that are looked at, row by row: half a second."""
+
+_NEAR: Final = 64
+"""Reports within rounding of the one that tells most, whose shares are told exactly: more would be alike."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +93,28 @@ def _(channel: FiniteChannel) -> tuple[float, float]:
         raise ParameterError(
             f"a guess must be of at most {MAX_TABLE} weights, got {channel.inputs} x {channel.outputs}"
         )
-    most, total = np.zeros(channel.outputs), np.zeros(channel.outputs)
+    most = np.zeros(channel.outputs, dtype=np.int64)
+    total = np.zeros(channel.outputs)
     for x in range(channel.inputs):
-        row = channel.row(x) / channel.total
+        row = channel.row(x)
         np.maximum(most, row, out=most)
         total += row
-    return float(most.sum()) / channel.inputs, float((most / total).max())
+    average = Fraction(sum(most.tolist()), channel.inputs * channel.total)
+    ratios = most / total
+    near = np.flatnonzero(ratios >= ratios.max() * (1.0 - 1e-9))[:_NEAR]
+    columns = [channel.column(int(y)).tolist() for y in near]
+    worst = max(Fraction(max(column), sum(column)) for column in columns)
+    return float(average), float(worst)
+
+
+@_of.register
+def _(channel: LocalHashing) -> tuple[float, float]:
+    held = np.rint(channel.pool.sums_by_bucket(np.ones(channel.inputs))).astype(np.int64)
+    # A cell that no input has is sent by all of them alike.
+    some, (t, u) = int(np.count_nonzero(held)), (channel.t, channel.u)
+    average = Fraction(some * t + (len(held) - some) * u, channel.inputs * channel.total)
+    fewest = int(held[held > 0].min())
+    return float(average), float(Fraction(t, t * fewest + u * (channel.inputs - fewest)))
 
 
 @_of.register

@@ -15,15 +15,87 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, singledispatch
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError
-from hubbub.estimation import Estimator, TreeEstimator, estimator_for
+from hubbub.estimation import AnyEstimator, Estimator, TreeEstimator, estimator_for
+from hubbub.estimation.trees.tree import Tree
 from hubbub.mechanisms.orbits.channel import OrbitChannel
 from hubbub.mechanisms.orbits.estimator import OrbitEstimator
+
+FORGED: Final = 0.01
+"""The share of forged reports that a design names."""
+
+_AT_ONCE: Final = 64
+"""Functionals of a tree that are weighed together: a few hundred megabytes at the most inputs there are."""
+
+
+def worst_gain(estimator: AnyEstimator, prior: NDArray[np.float64]) -> float:
+    """Return the most that a share of forged reports moves a cell's estimate, up or down, per share forged.
+
+    Cells are the inputs, missing among them, or the categories where the channel hides inputs. A share beta
+    of forged reports among those counted moves the estimate of any cell by at most beta times this: a forger
+    who spreads them over the levels of a tree gains no more than on the best of them (Jensen).
+
+    Args:
+        estimator: The survey's.
+        prior: The true share of every input, shape (K,), >= 0, summing to one.
+    """
+    if isinstance(estimator, TreeEstimator):
+        return _worst_of_tree(estimator.tree, prior)
+    reach = estimator.inverse.reach() if isinstance(estimator, Estimator) else estimator.reach()
+    low, high, true = reach.values_low, reach.values_high, prior
+    if np.isnan(low).any():
+        low, high = reach.categories_low, reach.categories_high
+        true = _summed(estimator.category_of, prior)
+    return float(np.nanmax(np.maximum(high - true, true - low)))
+
+
+def _summed(labels: NDArray[np.intp], prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.bincount(labels, weights=prior), dtype=np.float64)
+
+
+def _worst_of_tree(tree: Tree, prior: NDArray[np.float64]) -> float:
+    """Return the worst gain over values, one of each class that renumbering the tree's nodes can exchange."""
+    crowd = [_summed(level.labels, prior) for level in tree.levels]
+    chosen = representatives(tree, prior)
+    sizes, found = [float(level.share) for level in tree.levels], 0.0
+    for at in range(0, len(chosen), _AT_ONCE):
+        part = chosen[at : at + _AT_ONCE]
+        units = np.zeros((len(prior), len(part)))
+        units[part, np.arange(len(part))] = 1.0
+        low, high = tree.extremes(units, crowd, sizes, 1.0)
+        found = max(found, float(high.max()), float(-low.min()))
+    return found
+
+
+def representatives(tree: Tree, marks: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return one input of each class whose inputs some symmetry of the tree exchanges.
+
+    Args:
+        tree: The tree.
+        marks: Per input a number that symmetries must keep, shape (K,).
+    """
+    last = tree.levels[-1]
+    shape = np.zeros(last.bins, dtype=np.intp)
+    shape[last.labels] = np.unique(marks, return_inverse=True)[1]
+    shapes = [shape]
+    for parent in reversed(tree.parents):
+        # Two nodes have one shape if their children have the same shapes, in any order.
+        below = shapes[0]
+        known: dict[tuple[int, ...], int] = {}
+        order = np.lexsort((below, parent))
+        groups = np.split(below[order], np.flatnonzero(np.diff(parent[order])) + 1)
+        shapes.insert(0, np.array([known.setdefault(tuple(group.tolist()), len(known)) for group in groups]))
+    path = np.zeros(len(shapes[0]), dtype=np.intp)
+    for k, own in enumerate(shapes):
+        above = path if k == 0 else path[tree.parents[k - 1]]
+        path = np.unique(np.stack([above, own]), axis=1, return_inverse=True)[1].ravel()
+    return np.asarray(np.unique(path[last.labels], return_index=True)[1])
 
 
 def gain(channel: Channel, targets: Sequence[int]) -> float:

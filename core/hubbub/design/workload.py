@@ -73,6 +73,7 @@ class Workload:
         points: The number of each input, shape (K,), nan at missing; None for labels without numbers.
         objective: What a design is judged by.
         participation: The share of devices that answer; the others send dummy reports.
+        max_gain: The most by which forged reports may move a cell's share, per share forged; None: any.
     """
 
     kind: Literal["labels", "grid"]
@@ -83,6 +84,7 @@ class Workload:
     points: NDArray[np.float64] | None
     objective: Objective
     participation: float = 1.0
+    max_gain: float | None = None
 
     def __post_init__(self) -> None:
         checked_epsilon(self.epsilon)
@@ -98,6 +100,8 @@ class Workload:
             raise ParameterError(f"prior must be {shape[0]} shares >= 0 that sum to one")
         if self.points is not None and self.points.shape != shape:
             raise ParameterError(f"points must have shape {shape}, got {self.points.shape}")
+        if self.max_gain is not None and not 1.0 <= self.max_gain < math.inf:
+            raise ParameterError(f"max_gain must be at least 1 and finite, got {self.max_gain!r}")
         quantity = self.objective.quantity
         if self.points is None and quantity in ("mean", "quantiles", "shape", "hit"):
             raise ParameterError(f"objective {quantity} must be asked of numbers, got labels without points")
@@ -126,6 +130,7 @@ class Workload:
         points: NDArray[np.float64] | None,
         objective: Objective | None,
         participation: float = 1.0,
+        max_gain: float | None = None,
     ) -> Workload:
         """Return the workload under a prior that is uniform over the values, nobody missing.
 
@@ -137,11 +142,16 @@ class Workload:
         if objective is None:
             several = 1 < category_of[-1] < len(category_of) - 1
             objective = Objective("mean" if kind == "grid" else "both" if several else "value")
-        return cls(kind, epsilon, category_of, devices, prior, points, objective, participation)
+        return cls(kind, epsilon, category_of, devices, prior, points, objective, participation, max_gain)
 
     @classmethod
     def of_survey(
-        cls, survey: Survey, *, objective: Objective | None = None, participation: float = 1.0
+        cls,
+        survey: Survey,
+        *,
+        objective: Objective | None = None,
+        participation: float = 1.0,
+        max_gain: float | None = None,
     ) -> Workload:
         """Return the workload of a survey, whatever mechanism it has chosen; see `uniform`."""
         category_of, points = survey.category_of, survey.points
@@ -156,4 +166,5 @@ class Workload:
             points=points if points is None or len(points) == len(category_of) else None,
             objective=objective,
             participation=participation,
+            max_gain=max_gain,
         )

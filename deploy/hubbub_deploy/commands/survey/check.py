@@ -49,6 +49,12 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "least epsilon and the fewest devices for it",
     )
     design.add_argument("--budget", type=float, help="lifetime epsilon of the devices, to see if it fits")
+    design.add_argument(
+        "--max-gain",
+        type=float,
+        metavar="POINTS",
+        help="choose only mechanisms whose shares 1 %% of forged reports move by at most this many points",
+    )
     design.add_argument("--json", action="store_true", help="print the design as JSON")
     design.set_defaults(run=_design)
     compiled = verbs.add_parser("compile", help="write the canonical bytes that devices and servers agree on")
@@ -160,6 +166,7 @@ def _design(options: argparse.Namespace) -> int:
             devices=options.devices,
             want=options.want,
             budget=options.budget,
+            max_gain=options.max_gain,
         )
     )
 

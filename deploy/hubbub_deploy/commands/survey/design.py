@@ -29,8 +29,10 @@ from hubbub.design import (
     compare,
     measured,
     measured_by_category,
+    within_gain,
 )
 from hubbub.estimation import MAX_CURVE
+from hubbub_deploy.commands.survey import risks
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.commands.survey.given_up import given_up, warnings
 from hubbub_deploy.commands.survey.plan import PlanTable
@@ -53,6 +55,7 @@ class DesignSettings:
         devices: Numbers of devices to show it for; None for the planned one.
         want: Half a 95 % interval that is wanted, and its unit; None for none.
         budget: Lifetime epsilon of the devices; None if it is not known.
+        max_gain: The most points by which 1 % of forged reports may move a share; None: as the survey says.
         plot: Where to draw the trade-offs (.png, .svg, .pdf or .html); None: nowhere.
         write: Where to write the survey with the best mechanism in place of its own; None: nowhere.
         output: A table for people or JSON for programs.
@@ -68,6 +71,7 @@ class DesignSettings:
     devices: list[int] | None = None
     want: tuple[float, str] | None = None
     budget: float | None = None
+    max_gain: float | None = None
 
     @property
     def plans(self) -> bool:
@@ -87,7 +91,12 @@ class SurveyDesign:
 
     @classmethod
     def of(
-        cls, survey: Survey, file: Path, objective: Quantity | None, within: float | None = None
+        cls,
+        survey: Survey,
+        file: Path,
+        objective: Quantity | None,
+        within: float | None = None,
+        max_gain: float | None = None,
     ) -> SurveyDesign:
         """Return the design of a survey that was loaded from a file.
 
@@ -103,10 +112,12 @@ class SurveyDesign:
         if survey.choice is not None:
             # The survey's own mechanism, seen through the objective asked for now.
             asked = asked or _objective(parameters)
+            max_gain = parameters.get("max_gain") if max_gain is None else max_gain
             name, parameters = survey.choice.mechanism, dict(survey.choice.parameters)
-        workload = Workload.of_survey(survey, objective=asked, participation=coin)
+        workload = Workload.of_survey(survey, objective=asked, participation=coin, max_gain=max_gain)
         measure = measured if survey.channel.inputs == workload.inputs else measured_by_category
-        own, found = measure(name, parameters, workload, survey.channel), compare(workload)
+        own = within_gain(workload, measure(name, parameters, workload, survey.channel))
+        found = compare(workload)
         others = tuple(other for other in found if not _same(other, own))
         return cls(survey, workload, own, others)
 
@@ -174,11 +185,18 @@ class SurveyDesign:
         median = curve.quantile(0.5)
         return median.high - median.low
 
+    def risks(self) -> str:
+        """Return what forged reports can move and what a report gives away, in two sentences."""
+        by_category = self.survey.channel.inputs < self.workload.inputs
+        return risks.sentence(cast(Accuracy, self.own.accuracy), "category" if by_category else "value")
+
     def advice(self) -> str:
         """Return whether another mechanism would do better, or ""."""
         best = self.others[0] if self.others else None
         if best is None or not best.cost < self.own.cost * (1.0 - TIE):
             return f"No other mechanism compared does better for the objective ({self.objective})."
+        if self.own.refusal:
+            return f"This survey's mechanism is over its limit ({self.own.refusal}): take {best.label}."
         if not math.isfinite(self.own.cost):
             return f"The objective ({self.objective}) cannot be answered as it stands: take {best.label}."
         hits = self.workload.objective.quantity == "hit"
@@ -250,15 +268,21 @@ class SurveyDesign:
             "given_up": given_up(survey),
             "warnings": warnings(survey, _known(self.own), budget=self.budget),
             "least": self.least(),
+            "risks": self.risks(),
+            "max_gain": self.workload.max_gain,
             "floor": {quantity: self.floors.cost(quantity) for quantity in ASKED},
             "floor_proof": None if self.floors.objective is None else self.floors.objective.proof,
+            "median_width": self.median_width(),
             "alternatives": [_facts(other, self) for other in self.others],
         }
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the table's rows under their headings; the survey's own mechanism first."""
         found: list[tuple[str, ...]] = [
-            ("", "mechanism", "±value", "±category", "±mean", "above floor", "leverage", "bytes", "epsilon")
+            (
+                *("", "mechanism", "±value", "±category", "±mean", "above floor"),
+                *("leverage", "1 % moves", "guess", "bytes", "epsilon"),
+            )
         ]
         for mark, candidate in (("*", self.own), *((" ", other) for other in self.others)):
             if candidate.accuracy is None or candidate.channel is None:
@@ -274,6 +298,8 @@ class SurveyDesign:
                     "-" if known.mean is None else _number(INTERVAL_95 * known.mean),
                     _above(self.floors.above(candidate.cost)),
                     _number(weighed.leverage),
+                    risks.moved(weighed),
+                    risks.guessed(weighed),
                     str(weighed.bytes_per_report),
                     f"{candidate.channel.epsilon:.6g}",
                 )
@@ -305,7 +331,8 @@ def run(settings: DesignSettings) -> int:
         show(survey, float(mechanism.get("participation", 1.0)), settings.output)
         return 0
     design = replace(
-        SurveyDesign.of(survey, settings.file, settings.objective, settings.within), budget=settings.budget
+        SurveyDesign.of(survey, settings.file, settings.objective, settings.within, settings.max_gain),
+        budget=settings.budget,
     )
     if settings.plans:
         return _run_plan(design, settings)
@@ -330,12 +357,14 @@ def run(settings: DesignSettings) -> int:
     print(
         "above floor is how much more variance than the least that any mechanism can have (docs/frontier.md);"
     )
-    print("leverage is how many devices one forged report can pretend to be.")
+    print("leverage is how many devices one forged report can pretend to be; 1 % moves is by how many points")
+    print("1 % of forged reports can move a share; guess is how often the best guess from a report is right.")
     print()
     print(design.sentence())
     if design.least():
         print(design.least())
     print(design.advice())
+    print(design.risks())
     print(given_up(survey))
     for warning in warnings(survey, _known(design.own), budget=settings.budget):
         print(f"Warning: {warning}.")
@@ -407,6 +436,7 @@ def _facts(candidate: Candidate, design: SurveyDesign) -> dict[str, Any]:
             "mean": None if known.mean is None else _finite(known.mean),
         },
         "leverage": _finite(weighed.leverage),
+        **risks.facts(weighed),
     }
 
 
