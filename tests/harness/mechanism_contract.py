@@ -132,6 +132,7 @@ def chi_square_rejects(counts: np.ndarray, row: np.ndarray) -> bool:
 
 def expanded(channel: FiniteChannel) -> np.ndarray:
     blocks = channel.blocks()
+    assert blocks.blocks <= channel.most_blocks  # what a device reckons with before it makes them
     matrix = blocks.across[np.ix_(blocks.labels, blocks.labels)].copy()
     np.fill_diagonal(matrix, 0)
     return matrix

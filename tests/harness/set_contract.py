@@ -215,6 +215,7 @@ class SetContract:
 
     def test_blocks_reach_the_certified_epsilon(self, channel):
         assert channel.blocks().inputs == channel.inputs
+        assert channel.blocks().blocks <= channel.most_blocks
         quanta = channel.blocks().largest
         assert quanta - channel.epsilon * QUANTA_PER_NAT + 0.05 >= 0
         assert quanta - channel.epsilon * QUANTA_PER_NAT < 2.05

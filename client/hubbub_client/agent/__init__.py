@@ -8,12 +8,21 @@ if TYPE_CHECKING:
     from hubbub_client.agent.agent import Agent
     from hubbub_client.agent.async_agent import AsyncAgent
     from hubbub_client.agent.encoded_value import EncodedValues, channel_inputs, encode_many
-    from hubbub_client.agent.policy import MAX_LEDGER_BYTES, MAX_LEDGER_SLOTS, MAX_SLOTS, Policy
+    from hubbub_client.agent.policy import (
+        MAX_LEDGER_BYTES,
+        MAX_LEDGER_MEMORY,
+        MAX_LEDGER_SLOTS,
+        MAX_LEDGER_WORK,
+        MAX_SLOTS,
+        Policy,
+    )
     from hubbub_client.agent.rounds import rounds_fit
 
 __all__ = [
     "MAX_LEDGER_BYTES",
+    "MAX_LEDGER_MEMORY",
     "MAX_LEDGER_SLOTS",
+    "MAX_LEDGER_WORK",
     "MAX_SLOTS",
     "Agent",
     "AsyncAgent",
@@ -36,7 +45,9 @@ attach(
         ),
         "hubbub_client.agent.policy": (
             "MAX_LEDGER_BYTES",
+            "MAX_LEDGER_MEMORY",
             "MAX_LEDGER_SLOTS",
+            "MAX_LEDGER_WORK",
             "MAX_SLOTS",
             "Policy",
         ),

@@ -92,6 +92,7 @@ class Enrolments:
             before + len(wanted),
             ledger_slots=state.filter_state.slots + len(wanted),
             ledger_bytes=sum(canonicals.values()),
+            ledger_load=state.filter_state.load_with(survey, len(wanted)),
         ):
             return "too_large"
         if not wanted or is_static(survey):

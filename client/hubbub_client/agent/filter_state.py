@@ -21,6 +21,7 @@ from hubbub.survey import Survey
 from hubbub_client.errors import LedgerCorrupt
 from hubbub_client.ledger.stored import SpentBudget
 from hubbub_client.ledger.transcript import TranscriptEntry
+from hubbub_client.surveys.load import SurveyLoad, answer_work, survey_load
 from hubbub_client.surveys.schedule import MEMOISED, memoised_by, memoised_coordinate, scheduled_query
 
 ScheduledAnswer: TypeAlias = tuple[bytes, int]
@@ -45,6 +46,8 @@ class FilterState:
             one, may have granted too much.
         void: Slots whose reservation was given back, each with its pin version: never reserved again.
         slots: Reservations ever made here, corrections and what was given back included: each is a row.
+        load: The work and the memory of all of them.
+        loaded: Digests of their surveys.
 
     Coordinates that are over are closed in the filter: what they cost stays, what they said goes. A round's
     is over once it is answered, because no other query reads it. A corrected value's is over with the first
@@ -62,6 +65,8 @@ class FilterState:
     regrouped: bool = False
     void: set[tuple[bytes, int, int]] = field(default_factory=set)
     slots: int = 0
+    load: SurveyLoad = field(default_factory=lambda: SurveyLoad(0, 0))
+    loaded: set[bytes] = field(default_factory=set)
 
     @property
     def loss(self) -> float:
@@ -88,6 +93,8 @@ class FilterState:
         for entry in entries:
             slot = (entry.digest, entry.slot)
             self.slots += 1
+            self.load = self.load_with(surveys[entry.digest], 1)
+            self.loaded.add(entry.digest)
             self.open[slot] = (entry.ticket, entry.pin_version)
             self.pin_versions[slot] = entry.pin_version
             self.recorded.pop(slot, None)
@@ -99,6 +106,15 @@ class FilterState:
                 if pin_version > known:
                     self.filter.close_joined(memoised_coordinate(attribute_id, known))
                     self.pins[attribute_id] = pin_version
+
+    def load_with(self, survey: Survey, slots: int) -> SurveyLoad:
+        """Return what the load would be with so many more reservations for a survey."""
+        if not slots:
+            return self.load
+        if survey.digest in self.loaded:
+            return SurveyLoad(self.load.work + slots * answer_work(survey), self.load.held)
+        own = survey_load(survey, slots)
+        return SurveyLoad(self.load.work + own.work, self.load.held + own.held)
 
     def _read_defaults(self, row: TranscriptEntry, survey: Survey) -> None:
         defaults = survey.form.shared_point

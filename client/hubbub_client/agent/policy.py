@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from hubbub.survey import Survey
 from hubbub_client.errors import ClientError
+from hubbub_client.surveys.load import SurveyLoad
 from hubbub_client.surveys.schedule import Refusal
 
 MAX_SLOTS: Final = 10_000
@@ -23,6 +24,13 @@ MAX_LEDGER_SLOTS: Final = 50_000
 MAX_LEDGER_BYTES: Final = 2**26
 """Canonical bytes of all surveys ever joined, which are read at every opening: tens of thousands of ordinary
 ones, four of the largest."""
+
+MAX_LEDGER_WORK: Final = 2**33
+"""Comparisons of two weights that opening makes, see `SurveyLoad`: some five seconds. A grid of 1,000 points
+takes a sixth of it, one of 100 points a four-hundredth."""
+
+MAX_LEDGER_MEMORY: Final = 2**29
+"""Bytes that what surveys say takes in memory once the ledger is open: 512 MiB, sixty of the largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,9 @@ class Policy:
         max_ledger_slots: Most answers that cost budget of all surveys that were joined since the last
             `forget`.
         max_ledger_bytes: Most canonical bytes of all surveys ever joined.
+        max_ledger_work: Most comparisons of weights, half a nanosecond each, that opening the ledger makes.
+        max_ledger_memory: Most bytes that it then holds of surveys and their divergences. Both count the
+            answers that were reserved since the last `forget`.
 
     Raises:
         ClientError: If the largest epsilon is not above 0, or another limit is below 1.
@@ -50,27 +61,35 @@ class Policy:
     max_slots: int = MAX_SLOTS
     max_ledger_slots: int = MAX_LEDGER_SLOTS
     max_ledger_bytes: int = MAX_LEDGER_BYTES
+    max_ledger_work: int = MAX_LEDGER_WORK
+    max_ledger_memory: int = MAX_LEDGER_MEMORY
 
     def __post_init__(self) -> None:
         if self.max_epsilon is not None and not self.max_epsilon > 0:
             raise ClientError(f"max_epsilon must be above 0, got {self.max_epsilon!r}")
-        for name in ("max_slots", "max_ledger_slots", "max_ledger_bytes"):
+        for name in _COUNTS:
             if not getattr(self, name) >= 1:
                 raise ClientError(f"{name} must be at least 1, got {getattr(self, name)!r}")
 
-    def holds(self, slots: int, *, ledger_slots: int, ledger_bytes: int) -> bool:
-        """Return whether a survey keeps within the limits on slots and bytes.
+    def holds(self, slots: int, *, ledger_slots: int, ledger_bytes: int, ledger_load: SurveyLoad) -> bool:
+        """Return whether a survey keeps within the limits.
 
         Args:
             slots: Slots of the survey, with those that were reserved before.
             ledger_slots: Slots of the whole ledger, the survey's included.
             ledger_bytes: Canonical bytes of all surveys in the ledger, this one's included.
+            ledger_load: Work and memory of the whole ledger, the survey's included.
         """
         return (
             slots <= self.max_slots
             and ledger_slots <= self.max_ledger_slots
             and ledger_bytes <= self.max_ledger_bytes
+            and ledger_load.work <= self.max_ledger_work
+            and ledger_load.held <= self.max_ledger_memory
         )
+
+
+_COUNTS: Final = ("max_slots", "max_ledger_slots", "max_ledger_bytes", "max_ledger_work", "max_ledger_memory")
 
 
 def subject_of(asked: Survey | str) -> str:

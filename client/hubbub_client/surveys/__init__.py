@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
+    from hubbub_client.surveys.load import SurveyLoad, answer_work, survey_load
     from hubbub_client.surveys.schedule import (
         MEMOISED,
         Enrolment,
@@ -40,6 +41,8 @@ __all__ = [
     "ListRefusal",
     "Refusal",
     "StoredList",
+    "SurveyLoad",
+    "answer_work",
     "asks_for",
     "check_eligibility",
     "decode_listed_surveys",
@@ -57,6 +60,7 @@ __all__ = [
     "scheduled_answer_of",
     "scheduled_answers",
     "scheduled_query",
+    "survey_load",
     "trusted",
     "unverified",
 ]
@@ -83,6 +87,7 @@ attach(
             "scheduled_answers",
             "trusted",
         ),
+        "hubbub_client.surveys.load": ("SurveyLoad", "answer_work", "survey_load"),
         "hubbub_client.surveys.stored_list": ("StoredList",),
         "hubbub_client.surveys.survey_lists": (
             "ListRefusal",

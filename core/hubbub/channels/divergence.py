@@ -40,6 +40,12 @@ _MANY_BLOCKS: Final = 24
 _LOG_ERROR: Final = 2.0**-44
 """Generous bound on the error of float64 ln(w), w < 2^63: the result is below 44, where one ulp is 2^-47."""
 
+_LONG_BITS: Final = 63
+"""Bits of a long float's fraction that hold every weight: x86 has so many, some machines 52 only."""
+
+_LONG_ERROR: Final = 2.0**-52
+"""Bound on the error of ln(w) in a long float, whose ulp is 2^-58 there."""
+
 
 def fixed_up(numerator: int, denominator: int) -> int:
     """Return the least whole number of units that is not below ln(numerator / denominator).
@@ -67,9 +73,10 @@ def fixed_up(numerator: int, denominator: int) -> int:
 def log_floor(weights: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return floor(2^40 ln w) of every weight, exactly.
 
-    A float64 logarithm decides wherever its error cannot matter; the few weights whose logarithm is within
-    2^-44 nats of a whole unit are decided in decimal. The result is therefore a function of the integers
-    alone, and a ledger that is replayed on another machine rebuilds the same state.
+    A float64 logarithm decides wherever its error cannot matter; the weights whose logarithm is within 2^-44
+    nats of a whole unit, an eighth, by a longer float, and what is too close for that one in decimal. The
+    result is therefore a function of the integers alone, and a ledger that is replayed on another machine
+    rebuilds the same state.
 
     Args:
         weights: Any shape, int64, >= 1.
@@ -89,9 +96,24 @@ def log_floor(weights: NDArray[np.int64]) -> NDArray[np.int64]:
         doubtful = scaled >= 0.5 - margin
         # a structured column repeats a few weights, a hostile one none
         differing, which = np.unique(weights[doubtful], return_inverse=True)
-        decided = [_log_units(weight, 1, ROUND_FLOOR) for weight in differing.tolist()]
-        floors[doubtful] = np.array(decided, dtype=np.int64)[which]
+        floors[doubtful] = _decided(differing)[which]
     return floors
+
+
+def _decided(weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return `log_floor` of weights that float64 leaves open, a hundredth of them by decimal at most.
+
+    A longer float, where the machine has one, decides nearly all: a hostile grid has a million of them.
+    """
+    if np.finfo(np.longdouble).nmant < _LONG_BITS:
+        return np.array([_log_units(weight, 1, ROUND_FLOOR) for weight in weights.tolist()], dtype=np.int64)
+    scaled = np.log(weights.astype(np.longdouble)) * UNITS_PER_NAT
+    floors = np.floor(scaled)
+    apart = np.abs(scaled - floors - 0.5) < 0.5 - _LONG_ERROR * UNITS_PER_NAT
+    decided: NDArray[np.int64] = floors.astype(np.int64)
+    for place in np.flatnonzero(~apart).tolist():
+        decided[place] = _log_units(int(weights[place]), 1, ROUND_FLOOR)
+    return decided
 
 
 @lru_cache(maxsize=1 << 12)
@@ -217,8 +239,10 @@ class BlockDivergence:
         Args:
             weights: Shape (K, M), int64, >= 1, every row with the same total.
         """
-        rows, labels = np.unique(np.asarray(weights, dtype=np.int64), axis=0, return_inverse=True)
-        logs = log_floor(rows)
+        matrix = np.ascontiguousarray(weights, dtype=np.int64)
+        numbers: dict[bytes, int] = {}  # sorting rows would look at every symbol as a field of its own
+        labels = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in matrix], dtype=np.intp)
+        logs = log_floor(matrix[np.unique(labels, return_index=True)[1]])
         if len(logs) > MAX_BLOCKS:
             spread = logs.max(axis=0) - logs.min(axis=0)
             return cls.constant(labels.size, int(spread.max()) + 1)
@@ -228,7 +252,7 @@ class BlockDivergence:
             apart = np.subtract(logs[row + 1 :], logs[row], out=spare[row + 1 :])
             across[row + 1 :, row] += apart.max(axis=1)
             across[row, row + 1 :] -= apart.min(axis=1)
-        return cls(labels.ravel(), across, np.zeros(len(logs), dtype=np.int64))
+        return cls(labels, across, np.zeros(len(logs), dtype=np.int64))
 
     @property
     def inputs(self) -> int:

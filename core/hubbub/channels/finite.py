@@ -31,6 +31,12 @@ Symbols = NDArray[np.unsignedinteger[Any]]
 _CHUNK: Final = 1 << 15
 """Reports drawn at a time: the words and their quotients stay within a core's cache."""
 
+_ROW: Final = 64
+"""The comparisons of two weights that beginning with a pair of rows takes as long as."""
+
+_WEIGHT: Final = 256
+"""The comparisons of two weights that the logarithm of one and its place among equal rows take as long as."""
+
 
 class FiniteChannel(Channel):
     """A randomised map from inputs 0..K-1 to symbols 0..M-1, given by integers.
@@ -323,11 +329,21 @@ class DenseChannel(FiniteChannel):
         logs = np.log(self._weights)
         return np.stack([(logs[x] - logs).max(axis=1) for x in range(self.inputs)])
 
+    @property
+    def block_work(self) -> int:
+        """The work of comparing every two rows, and of the logarithms of all weights."""
+        rows = self.most_blocks
+        return rows * rows * (self.outputs + _ROW) + _WEIGHT * self.inputs * self.outputs
+
     def blocks(self) -> BlockDivergence:
         """Return one block per distinct row, or one in all where there are many, in units rounded up.
 
         From the integers only, hence the same on every machine; see `BlockDivergence.from_weights`.
         """
+        return self._blocks
+
+    @cached_property
+    def _blocks(self) -> BlockDivergence:
         return BlockDivergence.from_weights(self._weights)
 
     def to_spec(self) -> dict[str, SpecValue]:  # noqa: D102 - inherited

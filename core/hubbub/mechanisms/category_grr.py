@@ -87,6 +87,10 @@ class CategoryGRR(PBGRR):
         np.copyto(out, symbols, casting="unsafe")
         np.copyto(out, self.category_of[values], where=symbols >= self.outputs, casting="unsafe")
 
+    @property
+    def most_blocks(self) -> int:  # noqa: D102 - inherited
+        return min(len(self.sizes), MAX_BLOCKS)
+
     def blocks(self) -> BlockDivergence:
         """Return nothing within a category, ln(t/o) across."""
         if len(self.sizes) > MAX_BLOCKS:

@@ -111,6 +111,10 @@ class GRR(FiniteChannel):
         np.fill_diagonal(matrix, 0.0)
         return matrix
 
+    @property
+    def most_blocks(self) -> int:  # noqa: D102 - inherited
+        return 1
+
     def blocks(self) -> BlockDivergence:
         """Return one block: any two inputs are ln(t/u) apart."""
         return BlockDivergence(

@@ -18,12 +18,13 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 from math import gcd
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import estimation
+from hubbub.channels.channel import LOGARITHM
 from hubbub.channels.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
 from hubbub.channels.finite import FiniteChannel, Symbols
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_ints
@@ -34,6 +35,10 @@ from hubbub.numeric.exact import log_above
 from hubbub.numeric.randomness import Words
 
 Entry = TypeVar("Entry", bound=np.generic)
+
+
+_CATEGORY: Final = 2**11
+"""The comparisons of two weights that a category takes beside its logarithms."""
 
 
 class PBGRR(FiniteChannel):
@@ -195,6 +200,16 @@ class PBGRR(FiniteChannel):
         )
         np.fill_diagonal(matrix, 0.0)
         return matrix
+
+    @property
+    def most_blocks(self) -> int:  # noqa: D102 - inherited
+        return min(len(self.sizes), MAX_BLOCKS)
+
+    @property
+    def block_work(self) -> int:  # noqa: D102 - inherited
+        differing = set(zip(self.t.tolist(), self.u.tolist(), self.o.tolist(), strict=True))
+        own = _CATEGORY * len(self.sizes) + 2 * LOGARITHM * len(differing)
+        return 8 * self.inputs + self.most_blocks**2 + own
 
     def blocks(self) -> BlockDivergence:
         """Return ln(t_c/u_c) within category c and ln(t_c/o_c) from c to any other, in units rounded up.

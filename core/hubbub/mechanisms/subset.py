@@ -104,6 +104,10 @@ class SubsetSelection(SetChannel):
     def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
         return self._constant_divergence(*self.odds)
 
+    @property
+    def most_blocks(self) -> int:  # noqa: D102 - inherited
+        return 1
+
     def blocks(self) -> BlockDivergence:
         """Return one block: some set holds the one and not the other of any two inputs."""
         return BlockDivergence.constant(self.inputs, fixed_up(*self.odds))

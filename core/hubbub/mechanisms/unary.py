@@ -96,6 +96,10 @@ class Unary(SetChannel):
     def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
         return self._constant_divergence(*self._odds)
 
+    @property
+    def most_blocks(self) -> int:  # noqa: D102 - inherited
+        return 1
+
     def blocks(self) -> BlockDivergence:
         """Return one block: some set holds the one and not the other of any two inputs."""
         return BlockDivergence.constant(self.inputs, fixed_up(*self._odds))

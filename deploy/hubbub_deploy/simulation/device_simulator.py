@@ -22,7 +22,9 @@ from hubbub.survey import Attribute, Survey
 from hubbub_client import AttributeRefused
 from hubbub_client.agent import (
     MAX_LEDGER_BYTES,
+    MAX_LEDGER_MEMORY,
     MAX_LEDGER_SLOTS,
+    MAX_LEDGER_WORK,
     MAX_SLOTS,
     EncodedValues,
     channel_inputs,
@@ -38,6 +40,7 @@ from hubbub_client.surveys import (
     scheduled_answer_of,
     scheduled_answers,
     scheduled_query,
+    survey_load,
 )
 from hubbub_client.upload import Limits, Pending, Upload
 from hubbub_deploy.simulation.upload import FLEET_LIMITS, Job, UploadCounts, send
@@ -134,8 +137,8 @@ class DeviceSimulator:
         self._pinned: set[str] = set()
         self._enrolled: dict[bytes, _Enrolled] = {}
         self._outbox: list[Column] = []
-        # Of each device's surveys: answers that cost budget, and canonical bytes.
-        self._slots, self._bytes = np.zeros(devices, dtype=np.int64), np.zeros(devices, dtype=np.int64)
+        # Of each device's surveys: answers that cost budget, canonical bytes, and their load.
+        self._slots, self._bytes, self._work, self._held = np.zeros((4, devices), dtype=np.int64)
 
     @property
     def loss(self) -> NDArray[np.float64]:
@@ -200,6 +203,8 @@ class DeviceSimulator:
         asked = scheduled_answers(survey, last_closed)
         asking = self._slots + len(asked) <= MAX_LEDGER_SLOTS
         asking &= self._bytes + len(survey.canonical) <= MAX_LEDGER_BYTES
+        load = survey_load(survey, len(asked))
+        asking &= (self._work + load.work <= MAX_LEDGER_WORK) & (self._held + load.held <= MAX_LEDGER_MEMORY)
         if len(asked) > MAX_SLOTS or not asking.any():
             return SimulatedEnrolment(accepted, "too_large")
         if asked[0] != MEMOISED:
@@ -210,6 +215,8 @@ class DeviceSimulator:
         accepted = self._accounts.reserve_all(queries, asking)
         self._slots[accepted] += len(asked)
         self._bytes[accepted] += len(survey.canonical)
+        self._work[accepted] += load.work
+        self._held[accepted] += load.held
         members = np.flatnonzero(accepted)
         self._enrolled[survey.digest] = _Enrolled(survey, members, last_closed)
         return SimulatedEnrolment(accepted, None if accepted.all() else "over_budget")

@@ -7,17 +7,19 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from devices import HEALTH, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, changed, opener
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from surveys import LABELS, START_S, VISITS
 
-from hubbub.channels import UNITS_PER_NAT
+from hubbub.channels import UNITS_PER_NAT, BlockDivergence
 from hubbub.filter import BayesianFilter
 from hubbub.survey.survey import Survey
 from hubbub_client import Agent, ClientError, Policy
 from hubbub_client.agent.rounds import rounds_fit
+from hubbub_client.surveys.load import survey_load
 from hubbub_client.surveys.schedule import scheduled_answers, scheduled_query
 from hubbub_deploy.simulation import device_simulator
 from hubbub_deploy.simulation.device_simulator import DeviceSimulator
@@ -96,7 +98,10 @@ def test_rounds_that_do_not_fit_are_refused_before_anything_of_them_is_built(
     assert peak < 12 * 2**20  # 100,000 queries alone took 60 MiB
 
 
-@pytest.mark.parametrize("limit", ["max_slots", "max_ledger_slots", "max_ledger_bytes"])
+@pytest.mark.parametrize(
+    "limit",
+    ["max_slots", "max_ledger_slots", "max_ledger_bytes", "max_ledger_work", "max_ledger_memory"],
+)
 def test_a_limit_below_one_is_no_limit(limit: str) -> None:
     with pytest.raises(ClientError, match=f"{limit} must be at least 1, got 0"):
         Policy(**{limit: 0})
@@ -172,3 +177,102 @@ def test_a_fleet_takes_surveys_of_as_many_bytes_as_its_agents_do(
         assert decided.reason == told.reason
         assert decided.accepted.tolist() == [told.accepted] * 3
     assert told.reason == (None if room == 0 else "too_large")
+
+
+def grids(count: int, points: int, epsilon: str = "0.001") -> list[Survey]:
+    """Surveys of one number by noise on a grid: a dense channel each."""
+    text = (
+        LABELS.replace('id = "health"', 'id = "weight"')
+        .replace('type = "label"', 'type = "number"')
+        .replace('name = "grr"', 'name = "square_wave"')
+    )
+    text = "\n".join(
+        "low = 0.0\nhigh = 1.0" if line.startswith("labels") else line for line in text.splitlines()
+    )
+    text = text.replace('name = "square_wave"', f'name = "square_wave"\npoints = {points}')
+    return [changed(text, epsilon=epsilon, version=str(version)) for version in range(1, count + 1)]
+
+
+class Comparisons:
+    """A count of the comparisons of weights that dense divergences take: pairs of rows by symbols."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made = 0
+        plain = BlockDivergence.from_weights
+
+        def counted(weights: np.ndarray) -> BlockDivergence:
+            self.made += weights.shape[0] * (weights.shape[0] - 1) * weights.shape[1]
+            return plain(weights)
+
+        monkeypatch.setattr(BlockDivergence, "from_weights", counted)
+
+
+def test_a_list_of_dense_grids_makes_no_opening_long(
+    open_agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve grids at epsilon 0.001 cost a thousandth of the budget each, and K^2 M at every opening."""
+    surveys = grids(12, 40)
+    limit = 4 * survey_load(surveys[0], surveys[0].rounds).work
+    count = Comparisons(monkeypatch)
+    policy = Policy(require_opt_in="no", max_ledger_work=limit)
+    agent = open_agent(budget=10.0, policy=policy)
+    agent.register(surveys[0].attributes[0])
+    fleet = DeviceSimulator(3, budget=10.0)
+    fleet.register(surveys[0].attributes[0])
+    monkeypatch.setattr(device_simulator, "MAX_LEDGER_WORK", limit)
+    decided = []
+    for survey in surveys:
+        told, twin = agent.enrol(survey), fleet.enrol(survey, now_s=START_S + 10.0)
+        assert (told.reason, [told.accepted] * 3) == (twin.reason, twin.accepted.tolist())
+        decided.append(told.reason)
+    assert decided == [None] * 4 + ["too_large"] * 8
+    assert 0 < count.made <= 2 * limit  # the agent's and the fleet's
+    agent.close()
+    count.made = 0
+    agent = open_agent(budget=10.0, policy=policy)
+    assert 0 < count.made <= limit  # each survey once, however many rounds it has
+    assert agent.enrol(surveys[4]).reason == "too_large"  # counted from the ledger, not by the process
+    agent.forget()
+    assert agent.enrol(surveys[4]).accepted
+
+
+def test_a_refusal_for_its_work_builds_nothing(
+    open_agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    survey = grids(1, 40)[0]
+    count = Comparisons(monkeypatch)
+    agent = open_agent(policy=Policy(require_opt_in="no", max_ledger_work=survey_load(survey, 1).work - 1))
+    agent.register(survey.attributes[0])
+    assert agent.enrol(survey).reason == "too_large"
+    assert count.made == 0
+
+
+def test_a_ledger_holds_so_many_divergences_in_memory(
+    open_agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    surveys = grids(3, 40)
+    limit = 3 * survey_load(surveys[0], surveys[0].rounds).held - 1
+    agent = open_agent(budget=10.0, policy=Policy(require_opt_in="no", max_ledger_memory=limit))
+    agent.register(surveys[0].attributes[0])
+    fleet = DeviceSimulator(3, budget=10.0)
+    fleet.register(surveys[0].attributes[0])
+    monkeypatch.setattr(device_simulator, "MAX_LEDGER_MEMORY", limit)
+    for survey, reason in zip(surveys, (None, None, "too_large"), strict=True):
+        assert agent.enrol(survey).reason == fleet.enrol(survey, now_s=START_S + 10.0).reason == reason
+
+
+@pytest.mark.parametrize(
+    "survey", [HEALTH_SURVEY, VISITS_SURVEY, *grids(1, 200)], ids=["labels", "pbgrr", "grid"]
+)
+def test_a_survey_holds_no_more_memory_than_it_is_counted_for(survey: Survey) -> None:
+    canonical = survey.canonical
+    tracemalloc.start()
+    try:
+        read = Survey.from_canonical(canonical)
+        divergence = read.channel.blocks()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    small = 2**16  # objects of Python, whatever the size
+    assert divergence.blocks <= read.channel.most_blocks
+    assert held <= survey_load(survey, 1).held + small

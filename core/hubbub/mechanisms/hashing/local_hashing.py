@@ -128,6 +128,10 @@ class LocalHashing(FiniteChannel):
     def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
         return self._constant_divergence(self.t, self.u)
 
+    @property
+    def most_blocks(self) -> int:  # noqa: D102 - inherited
+        return 1
+
     def blocks(self) -> BlockDivergence:
         """Return one block: under some seed any two inputs have buckets of their own."""
         return BlockDivergence.constant(self.inputs, fixed_up(self.t, self.u))

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.channel import MAX_INPUTS
+from hubbub.channels.channel import LOGARITHM, MAX_INPUTS
 from hubbub.channels.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
 from hubbub.errors import ParameterError
 
@@ -120,6 +120,17 @@ class Hierarchy:
         """
         ratios = [Fraction(*pair) for pair in odds]
         return [max(ratios[k:]) for k in range(len(ratios))]
+
+    @property
+    def most_blocks(self) -> int:
+        """An upper bound of the number of blocks of `blocks`."""
+        return min(self.sizes[-1].size, MAX_BLOCKS)
+
+    @property
+    def block_work(self) -> int:
+        """The work that `blocks` takes at most; see `Channel.block_work`."""
+        levels = len(self.sizes) + 1
+        return 8 * self.inputs + levels * self.most_blocks**2 + LOGARITHM * levels
 
     def blocks(self, odds: Sequence[tuple[int, int]]) -> BlockDivergence:
         """Return the max-divergence in units: the largest over the levels at which two inputs differ."""

@@ -96,6 +96,14 @@ class SetLevels(SetChannel):
         self._refuse_above(self.inputs, "divergence")
         return self.hierarchy.divergence(self._odds)
 
+    @property
+    def most_blocks(self) -> int:  # noqa: D102 - inherited
+        return self.hierarchy.most_blocks
+
+    @property
+    def block_work(self) -> int:  # noqa: D102 - inherited
+        return self.hierarchy.block_work
+
     def blocks(self) -> BlockDivergence:  # noqa: D102 - inherited
         return self.hierarchy.blocks(self._odds)
 

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.divergence import BlockDivergence, fixed_up
+from hubbub.channels.channel import LOGARITHM
+from hubbub.channels.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
 from hubbub.channels.sets import Attempts, Level, SetChannel, Sets
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 from hubbub.errors import ParameterError, WireError
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 MAX_ORBITS: Final = 64
 """Orbits of a channel: the best mixtures have four where categories are equal, some twenty of four sizes."""
+
+_RATIO: Final = 2**13
+"""The comparisons of two weights that one of two fractions takes as long as."""
 
 MAX_UNIT: Final = 1000
 """Thousandths of a participation coin: what rows sum to is as many times a power of two."""
@@ -119,10 +123,7 @@ class OrbitChannel(SetChannel):
 
     @cached_property
     def epsilon(self) -> float:  # noqa: D102 - inherited
-        ratios = []
-        for orbit in self.orbits:
-            used = sum(self._used(orbit), [orbit.absent] * self.missing)
-            ratios.append(Fraction(max(used), min(used)))
+        ratios = [self._farthest(orbit) for orbit in self.orbits]
         worst = max(ratios)
         return log_above(worst.numerator, worst.denominator)
 
@@ -150,6 +151,11 @@ class OrbitChannel(SetChannel):
             for n, times in kinds:
                 found += times * _log_choices(size, n) - math.lgamma(times + 1)
         return found
+
+    def _farthest(self, orbit: Orbit) -> Fraction:
+        """Return the largest ratio of two weights that some set of an orbit gives."""
+        used = sum(self._used(orbit), [orbit.absent] * self.missing)
+        return Fraction(max(used), min(used))
 
     def _ratios(self) -> tuple[list[Fraction], list[list[Fraction]]]:
         """Return the largest ratios of two values of a category, and of two that share none, or missing.
@@ -188,8 +194,25 @@ class OrbitChannel(SetChannel):
             labels, classes = np.append(labels, len(classes)), np.append(classes, self.layout.classes)
         return labels, classes
 
+    @property
+    def most_blocks(self) -> int:  # noqa: D102 - inherited
+        return min(len(self.layout.sizes) + self.missing, MAX_BLOCKS)
+
+    @property
+    def block_work(self) -> int:
+        """The work of one ratio per orbit and pair of classes, and of their logarithms."""
+        pairs = (self.layout.classes + 1) ** 2
+        ratios = pairs * (_RATIO * len(self.orbits) + LOGARITHM)
+        return 8 * self.inputs + self.most_blocks**2 + ratios
+
     def blocks(self) -> BlockDivergence:
-        """Return one block per category, and one for missing."""
+        """Return one block per category, and one for missing.
+
+        Where there are more than MAX_BLOCKS, all inputs are taken to be as far apart as the farthest two.
+        """
+        if len(self.layout.sizes) + self.missing > MAX_BLOCKS:
+            farthest = max(self._farthest(orbit) for orbit in self.orbits)
+            return BlockDivergence.constant(self.inputs, fixed_up(farthest.numerator, farthest.denominator))
         near, across = self._ratios()
         labels, classes = self._labels
         table = np.array([[fixed_up(r.numerator, r.denominator) for r in row] for row in across])

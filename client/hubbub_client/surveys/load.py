@@ -1,0 +1,53 @@
+"""The load that a survey puts on its device for as long as the ledger is kept: time to open it, and memory.
+
+A list of a hundred kilobytes can announce surveys whose divergences take hours, and every opening works them
+out anew. So both are bounded from a survey's public facts, before anything of it is built.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from hubbub.channels import MAX_BLOCKS
+from hubbub.survey import Survey
+from hubbub_client.surveys.schedule import is_static
+
+_STEP: Final = 8
+"""Passes over every pair of blocks that a reservation and its answer make where values are shared."""
+
+
+class SurveyLoad(NamedTuple):
+    """A number of operations and of bytes, both upper bounds.
+
+    Attributes:
+        work: Comparisons of two weights, half a nanosecond each, that reserving and recording take.
+        held: Bytes that the survey and its divergence take in memory.
+    """
+
+    work: int
+    held: int
+
+
+def survey_load(survey: Survey, slots: int) -> SurveyLoad:
+    """Return the load of a survey with so many answers reserved, the first of them included.
+
+    Args:
+        survey: The survey.
+        slots: Answers that cost budget, >= 1.
+    """
+    channel = survey.channel
+    domain = channel.inputs if survey.mapping is None else survey.mapping.size
+    return SurveyLoad(
+        channel.block_work + slots * answer_work(survey),
+        8 * (8 * (channel.inputs + domain) + channel.most_blocks**2) + 2 * len(survey.canonical),
+    )
+
+
+def answer_work(survey: Survey) -> int:
+    """Return the comparisons that one answer of a survey takes: its reservation and its record.
+
+    Those of a memoised value go over all that is known of it, whose blocks are at most its values.
+    """
+    if survey.mapping is None or not is_static(survey):
+        return _STEP * survey.channel.inputs
+    return _STEP * (survey.mapping.size + min(survey.mapping.size, MAX_BLOCKS) ** 2)
