@@ -113,7 +113,7 @@ def test_a_restarted_collector_places_reports_as_those_before_it(
         # Two processes would say it once each.
         assert len(warned) == 2
         assert all("has 4 partitions, and 2 of them are used" in said for said in warned)
-        assert "hubbub grow" in warned[0]
+        assert "`hubbub add-partitions` is the way to more" in warned[0]
     assert counted(kafka, topic) == (2 * REPORTS, 7 * REPORTS, 0)
 
 

@@ -161,7 +161,10 @@ class BaseForm:
         return channel
 
     def inputs_of(self, columns: Sequence[NDArray[np.float64]], source: Source) -> NDArray[np.intp]:
-        """Raise: this form's inputs are found by `mapping`."""
+        """Raise NotImplementedError: callers look for `mapping` first, and a form that has it needs no more.
+
+        Not abstract, so that a form with `mapping` need not write it; one without must.
+        """
         raise NotImplementedError("a form without a mapping must work its inputs out of numbers")
 
     def number_of(self, values: Sequence[object]) -> float | None:

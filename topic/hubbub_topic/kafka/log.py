@@ -121,7 +121,7 @@ class KafkaLog:
             self._ignored = found
             _LOG.warning(
                 "topic %s has %d partitions, and %d of them are used, as it was noted when it began: "
-                "`hubbub grow` is the way to more, the others stay empty",
+                "`hubbub add-partitions` is the way to more, the others stay empty",
                 self._topic,
                 found,
                 self._partitions,

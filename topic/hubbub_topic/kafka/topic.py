@@ -201,7 +201,8 @@ def check_topic(bootstrap: str, name: str, *, rebuild_s: int) -> Topic:
     client = _client(bootstrap)
 
     def settings(timeout_s: float) -> Mapping[str, Any]:
-        return client.describe_configs([resource], request_timeout=timeout_s)[resource].result(timeout_s + 1)  # type: ignore[no-any-return]  # see _ADMIN
+        asked = client.describe_configs([resource], request_timeout=timeout_s)
+        return asked[resource].result(timeout_s + 1)  # type: ignore[no-any-return]  # see _ADMIN
 
     entries = ask(f"the settings of topic {name} could not be read", settings)
     check_settings(name, {key: str(entry.value) for key, entry in entries.items()}, topic, rebuild_s)
