@@ -1,4 +1,4 @@
-"""Writing to a connection: what belongs together is sent at once, what is large is not copied."""
+"""A transport that sends the head and the body of an answer at once, and does not copy large bodies."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ WHOLE_BYTES: Final = 64 * 2**10
 class CoalescingTransport:
     """A transport that sends at once what is written to it in one turn of the event loop.
 
-    uvicorn writes the head of an answer, then its body. As two system calls, and two packets, they cost some
-    2 to 6 % of a gateway's time (docs/evaluation.md has the figures). Large parts are not joined: they would
-    be copied for every reader.
+    uvicorn writes the head of an answer, then its body: two system calls, and two packets. As one they cost a
+    gateway a few per cent less of its time (docs/evaluation.md has the figures). Large parts are not joined:
+    they would be copied for every reader.
 
     Args:
         transport: The connection; all but writing and closing is left to it.
