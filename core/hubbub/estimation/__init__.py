@@ -5,6 +5,14 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
+    from hubbub.estimation.alerts import (
+        Alert,
+        AlertRules,
+        RoundShares,
+        impossible_alerts,
+        jump_alerts,
+        margin_alerts,
+    )
     from hubbub.estimation.change import (
         Difference,
         Ends,
@@ -24,12 +32,15 @@ if TYPE_CHECKING:
     from hubbub.estimation.margins import MarginsEstimator
     from hubbub.estimation.poison import PoisonMargin, Reach
     from hubbub.estimation.score import ScoreEstimator
+    from hubbub.estimation.score_noise import ScoreNoise, SurveyNoise, survey_noise
     from hubbub.estimation.selection import selection_bound
     from hubbub.estimation.tree_estimator import TreeEstimator
     from hubbub.estimation.trend import Trend, smoothed_trend
 
 __all__ = [
     "MAX_CURVE",
+    "Alert",
+    "AlertRules",
     "AnyEstimator",
     "Arithmetic",
     "BlockInverse",
@@ -47,9 +58,12 @@ __all__ = [
     "PoisonMargin",
     "Quantile",
     "Reach",
+    "RoundShares",
     "ScoreEstimator",
+    "ScoreNoise",
     "Smoothed",
     "Solution",
+    "SurveyNoise",
     "TreeEstimator",
     "Trend",
     "correlation",
@@ -57,15 +71,27 @@ __all__ = [
     "effective_sample_size",
     "estimator_for",
     "excess",
+    "impossible_alerts",
+    "jump_alerts",
+    "margin_alerts",
     "quotients",
     "selection_bound",
     "shared_devices",
     "smoothed_trend",
+    "survey_noise",
 ]
 
 attach(
     __name__,
     {
+        "hubbub.estimation.alerts": (
+            "Alert",
+            "AlertRules",
+            "RoundShares",
+            "impossible_alerts",
+            "jump_alerts",
+            "margin_alerts",
+        ),
         "hubbub.estimation.change": (
             "Difference",
             "Ends",
@@ -112,6 +138,11 @@ attach(
             "Reach",
         ),
         "hubbub.estimation.score": ("ScoreEstimator",),
+        "hubbub.estimation.score_noise": (
+            "ScoreNoise",
+            "SurveyNoise",
+            "survey_noise",
+        ),
         "hubbub.estimation.selection": ("selection_bound",),
         "hubbub.estimation.tree_estimator": ("TreeEstimator",),
     },

@@ -1,0 +1,227 @@
+"""Alerts on releases: estimates of no population, jumps beyond noise, and small poisoning margins.
+
+Forged reports leave two traces in estimates. A share may move to where no population puts it, since one
+forged report can add more than a device to a cell; and it may move from one round to the next by more than
+noise does. Both are tests of raw estimates, whose false alarms are bounded at every number of reports and for
+every population, by the noise of the channel's own rows (`score_noise`). A forged share that stays within
+what is possible, in a survey's first round, is not seen by anything that looks at one release. The third
+alert is no test: it says how few forged reports move the largest share out of its interval.
+
+The rate of false alarms is that of a whole round: half of it goes to impossible estimates and half to jumps,
+shared evenly among cells and sides (Bonferroni), so it holds whatever the dependence between cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import ParameterError
+from hubbub.estimation.estimate import Floats
+from hubbub.estimation.score_noise import (
+    ScoreNoise,
+    SurveyNoise,
+    change_deviation,
+    deviation,
+    largest_share,
+    least_share,
+)
+
+AlertKind = Literal["impossible", "jump", "margin"]
+Family = Literal["values", "categories", "total", "mean"]
+
+ROUND_RATE: Final = 1e-3
+"""The probability that an honest round raises any alert: one false alarm in a thousand rounds."""
+
+MARGIN_SHARE: Final = 1e-3
+"""The share of forged reports below which a margin is small: one sender in a thousand."""
+
+_FOR_BOUND: Final = 1.0 / 8.0
+"""The part of a jump's rate for each of two bounds on the true share; the rest goes to the two sides."""
+
+
+@dataclass(frozen=True)
+class AlertRules:
+    """The thresholds of alerts.
+
+    Attributes:
+        rate: The probability of a false alarm in one round, all cells and kinds together.
+        margin_share: The share of forged reports below which a poisoning margin raises an alert; 0 for none.
+
+    Raises:
+        ParameterError: If a number is out of range.
+    """
+
+    rate: float = ROUND_RATE
+    margin_share: float = MARGIN_SHARE
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.rate) and 0.0 < self.rate < 1.0):
+            raise ParameterError(f"alert rate must lie strictly between 0 and 1, got {self.rate!r}")
+        if not (math.isfinite(self.margin_share) and 0.0 <= self.margin_share < 1.0):
+            raise ParameterError(f"margin share must be at least 0 and below 1, got {self.margin_share!r}")
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One finding about one release.
+
+    Attributes:
+        kind: The test.
+        family: The kind of estimate.
+        cell: Its index in the family; 0 for the total and the mean.
+        statistic: The estimate, the change, or the share of forged reports.
+        threshold: The bound that it is beyond.
+        rate: The probability that any alert of this kind is false in one round; 0 for a margin, which is a
+            fact and no test.
+    """
+
+    kind: AlertKind
+    family: Family
+    cell: int
+    statistic: float
+    threshold: float
+    rate: float
+
+    @property
+    def excess(self) -> float:
+        """The distance of the statistic from its threshold, >= 0."""
+        return abs(self.statistic - self.threshold)
+
+
+@dataclass(frozen=True, eq=False)
+class RoundShares:
+    """The raw estimates of one round.
+
+    Attributes:
+        n: Reports behind them, >= 1.
+        values: Shape (K,), nan where hidden; empty for a score.
+        categories: Shape (m,).
+        place: Of a score: the mean as its place between the ends, else None.
+    """
+
+    n: int
+    values: Floats
+    categories: Floats
+    place: float | None = None
+
+
+def impossible_alerts(noise: SurveyNoise, shares: RoundShares, *, rate: float) -> list[Alert]:
+    """Return the estimates that no population gives but with a small probability.
+
+    Args:
+        noise: Of the survey.
+        shares: The round's raw estimates.
+        rate: The probability that any is returned for an honest round, at most.
+    """
+    families = list(_families(noise, shares))
+    sides = 2 * sum(int(np.isfinite(estimates).sum()) for _, _, estimates in families)
+    found = []
+    for family, part, estimates in families:
+        each = rate / max(sides, 1)
+        if family == "total":  # its truth is 1, neither more nor less
+            whole = np.ones(1)
+            low = 1.0 - deviation(part, shares.n, sign=-1, most=whole, rate=each)
+            high = 1.0 + deviation(part, shares.n, sign=1, most=whole, rate=each)
+        else:
+            low = least_share(part, shares.n, rate=each)
+            high = largest_share(part, shares.n, rate=each)
+        for bound, beyond in ((low, estimates < low), (high, estimates > high)):
+            found += [
+                Alert("impossible", family, cell, float(estimates[cell]), float(bound[cell]), rate)
+                for cell in np.flatnonzero(beyond).tolist()
+            ]
+    return found
+
+
+def jump_alerts(
+    noise: SurveyNoise, before: RoundShares, after: RoundShares, *, shared: int = 0, rate: float
+) -> list[Alert]:
+    """Return the estimates that changed between two rounds by more than the noise of both together.
+
+    The hypothesis is that every share is the same in both. A true change is found as well: the alert says
+    that something moved, not who moved it.
+
+    Args:
+        noise: Of the survey.
+        before: The earlier round's raw estimates.
+        after: The later one's.
+        shared: Devices that sent one memoised answer to both, at least; see `shared_devices`.
+        rate: The probability that any is returned where no share changed, at most.
+
+    Raises:
+        ParameterError: If more devices are shared than are in either round.
+    """
+    if not 0 <= shared <= min(before.n, after.n):
+        raise ParameterError(f"shared must be within 0 to the devices of either round, got {shared}")
+    most = before if before.n >= after.n else after
+    pairs = [
+        (family, part, earlier, later)
+        for (family, part, earlier), (_, _, later) in zip(
+            _families(noise, before), _families(noise, after), strict=True
+        )
+        if family != "total"
+    ]
+    cells = sum(int(np.isfinite(earlier + later).sum()) for _, _, earlier, later in pairs)
+    found = []
+    for family, part, earlier, later in pairs:
+        each = rate / max(cells, 1)
+        best = earlier if most is before else later
+        bound = np.ones(len(best))
+        for _ in range(2):  # the second bound has the variance of shares below the first
+            s = deviation(part, most.n, sign=-1, most=bound, rate=_FOR_BOUND * each)
+            bound = np.clip(best + s, 0.0, bound)
+        limit = change_deviation(
+            part,
+            before.n,
+            after.n,
+            shared=shared,
+            most=bound,
+            rate=(1.0 - 2.0 * _FOR_BOUND) * each / 2.0,
+        )
+        change = later - earlier
+        found += [
+            Alert("jump", family, cell, float(change[cell]), math.copysign(limit[cell], change[cell]), rate)
+            for cell in np.flatnonzero(np.abs(change) > limit).tolist()
+        ]
+    return found
+
+
+def margin_alerts(
+    shares: RoundShares, margins: NDArray[np.float64], *, below: float
+) -> tuple[float | None, list[Alert]]:
+    """Return the poisoning margin of the largest value as a share of forged reports, and an alert if small.
+
+    Args:
+        shares: The round's raw estimates.
+        margins: The forged reports that move each value by its margin of error, shape (K,); inf where none
+            are enough, nan where hidden (`PoisonMargin`).
+        below: The share under which it is an alert.
+
+    Returns:
+        The share of forged reports among all, None where no number is enough or nothing is told.
+    """
+    known = np.isfinite(shares.values) & ~np.isnan(margins)
+    if not known.any():
+        return None, []
+    cell = int(np.argmax(np.where(known, shares.values, -np.inf)))
+    if not math.isfinite(margins[cell]):
+        return None, []
+    share = float(margins[cell] / (shares.n + margins[cell]))
+    return share, [Alert("margin", "values", cell, share, below, 0.0)] if share < below else []
+
+
+def _families(noise: SurveyNoise, shares: RoundShares) -> Iterator[tuple[Family, ScoreNoise, Floats]]:
+    if noise.values is not None:
+        yield "values", noise.values, shares.values
+    if noise.categories is not None:
+        yield "categories", noise.categories, shares.categories
+    if noise.total is not None:
+        yield "total", noise.total, shares.values.sum(keepdims=True)
+    if noise.place is not None and shares.place is not None:
+        yield "mean", noise.place, np.array([shares.place])

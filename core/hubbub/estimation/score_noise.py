@@ -1,0 +1,346 @@
+"""Bounds on the noise of unbiased scores that hold for every population and every number of reports.
+
+A cell's estimate f^ is the mean of n independent scores, one per report, each within [low, high], with mean 1
+for a device in the cell (*own*) and 0 for any other (*rest*). Of a centred variable X <= R of variance v,
+
+    E exp(t X) <= (R^2 exp(-t v / R) + v exp(t R)) / (R^2 + v),    t >= 0   (Bennett 1962, Hoeffding 1963)
+
+with equality for two values; where v is unknown, (high - mean)(mean - low) is never too small. By Markov's
+inequality, for every t chosen without looking at the reports,
+
+    P( f^ >= (L + n max(own(t), rest(t))) / (n t) ) <= exp(-L)
+
+whatever the devices hold, own and rest being the logarithms of the bounds with the means put back. So the
+thresholds here are conservative at every n: nothing in them is asymptotic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels.channel import Channel
+from hubbub.estimation.choice import AnyEstimator
+from hubbub.estimation.estimate import Estimate, Floats
+from hubbub.estimation.intervals.laws import CellLaw, JoinedLaw, MixedLaw
+from hubbub.estimation.inverses.inverse import Inverse
+
+_GRID: Final = np.geomspace(1.0 / 32.0, 2.0, 56)
+"""Candidates of t, as multiples of the best one for a normal law; the next one costs under 1 %."""
+
+_CHUNK: Final = 2048
+"""Cells whose grids are evaluated at a time: a few MiB."""
+
+_MOST_PRODUCTS: Final = 2**31
+"""Multiplications up to which the variances of a channel's matrix are computed, about a second."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreNoise:
+    """The facts about one report's score for c cells that bound its noise, shape (c,) each.
+
+    Attributes:
+        low: The least score.
+        high: The largest.
+        own: The variance for a device in the cell, at most.
+        rest: The largest variance for any other device.
+        extra: How many further independent scores of a device elsewhere are added: a category of sets is the
+            sum of its values' scores, and bits of one set are independent or negatively associated.
+    """
+
+    low: Floats
+    high: Floats
+    own: Floats
+    rest: Floats
+    extra: Floats
+
+    @classmethod
+    def within(
+        cls,
+        low: Floats,
+        high: Floats,
+        *,
+        own: Floats | None = None,
+        rest: Floats | None = None,
+        extra: Floats | None = None,
+    ) -> ScoreNoise:
+        """Return the noise of scores within two ends, of the largest variance that is possible there.
+
+        Args:
+            low: The least score, <= 0, shape (c,); nan for cells that the channel hides.
+            high: The largest, >= 1.
+            own: A smaller variance of a device in the cell, where it is known.
+            rest: The same of all other devices.
+            extra: Further scores that are added; None: none.
+        """
+        widest_own = np.maximum((high - 1.0) * (1.0 - low), 0.0)
+        widest_rest = np.maximum(-high * low, 0.0)
+        return cls(
+            low,
+            high,
+            widest_own if own is None else np.minimum(own, widest_own),
+            widest_rest if rest is None else np.minimum(rest, widest_rest),
+            np.zeros(len(low)) if extra is None else extra,
+        )
+
+    def picked(self, cells: NDArray[np.intp] | slice) -> ScoreNoise:
+        """Return the noise of some cells."""
+        columns = (self.low, self.high, self.own, self.rest, self.extra)
+        return ScoreNoise(*(column[cells] for column in columns))
+
+    def joined(self, other: ScoreNoise) -> ScoreNoise:
+        """Return the noise of these cells, then of others."""
+        mine = (self.low, self.high, self.own, self.rest, self.extra)
+        its = (other.low, other.high, other.own, other.rest, other.extra)
+        return ScoreNoise(*map(np.concatenate, zip(mine, its, strict=True)))
+
+    def logs(self, t: Floats) -> tuple[Floats, Floats]:
+        """Return the logarithms of the bounds on E exp(t (b - mean)), own and rest, of the shape of t.
+
+        Args:
+            t: Of either sign, shape (..., c).
+        """
+        up = t >= 0.0
+        size = np.abs(t)
+        rest = _two_point(size, np.where(up, self.high, -self.low), self.rest)
+        own = _two_point(size, np.where(up, self.high - 1.0, 1.0 - self.low), self.own)
+        return own + self.extra * rest, rest * (1.0 + self.extra)
+
+    def grid(self, n: float, log_rate: float) -> Floats:
+        """Return candidates of t for sums over n reports, shape (len(grid), c), by design alone."""
+        spread = np.maximum(self.own, self.rest) + self.extra * self.rest
+        return np.asarray(_GRID[:, None] * np.sqrt(2.0 * log_rate * n / np.maximum(spread, 1e-12)))
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyNoise:
+    """The noise of all that a survey's releases estimate.
+
+    Attributes:
+        values: Of the values; None where the survey has no shares, or none that can be bounded.
+        categories: Of the categories.
+        total: Of the sum over all values, where it is not 1 by construction; its truth is 1.
+        place: Of a score's mean, as its place between the two ends; None but for scores.
+    """
+
+    values: ScoreNoise | None
+    categories: ScoreNoise | None
+    total: ScoreNoise | None = None
+    place: ScoreNoise | None = None
+
+
+def survey_noise(channel: Channel, estimator: AnyEstimator) -> SurveyNoise:
+    """Return the noise of a survey's estimates, from its design alone.
+
+    Where reports are each about one of several levels, estimates weigh them by how many there happen to be
+    about each, and are no sum of independent scores: such values and categories are None.
+
+    Args:
+        channel: The survey's channel.
+        estimator: Its estimator.
+    """
+    levels = getattr(channel, "levels", None)
+    if levels is not None and sum(1 for level in levels if level.share > 0) > 1:
+        return SurveyNoise(None, None)
+    even = np.full(channel.inputs, 1.0 / channel.inputs)
+    estimate = estimator.expected_estimate(even, channel.inputs)
+    if not estimate.values.size:  # a score: yes or no about one of its ends
+        odds = channel.expected(np.array([1.0, 0.0]))[1], channel.expected(np.array([0.0, 1.0]))[1]
+        gap = odds[1] - odds[0]
+        ends = np.array([-odds[0] / gap]), np.array([(1.0 - odds[0]) / gap])
+        return SurveyNoise(None, None, place=ScoreNoise.within(*ends))
+    values = _narrowed(channel, estimator, estimate, "values")
+    if levels is None:
+        categories = _narrowed(channel, estimator, estimate, "categories")
+        return SurveyNoise(values, categories)
+    sizes = np.array([members.sum() for members in _groups(estimator.category_of)])
+    first = np.zeros(len(sizes), dtype=np.intp)
+    categories = replace(values.picked(first), extra=sizes - 1.0)
+    one = values.picked(slice(0, 1))
+    total = None
+    if levels[0].support.size is None:
+        total = replace(one, extra=np.array([channel.inputs - 1.0]))
+    return SurveyNoise(values, categories, total)
+
+
+def least_share(noise: ScoreNoise, n: int, *, rate: float) -> Floats:
+    """Return the estimates that a population gives with probability `rate` at most, or less, shape (c,).
+
+    Args:
+        noise: Of the cells.
+        n: Reports, >= 1.
+        rate: Above 0, below 1.
+    """
+    found = np.empty(len(noise.low))
+    for part, here in _parts(noise):
+        log_rate = -math.log(rate)
+        t = part.grid(1.0 / n, log_rate)
+        own, rest = part.logs(-t)
+        found[here] = (-(log_rate / n + np.maximum(own - t, rest)) / t).max(axis=0)
+    return found
+
+
+def largest_share(noise: ScoreNoise, n: int, *, rate: float) -> Floats:
+    """Return the estimates that a population gives with probability `rate` at most, or more, shape (c,).
+
+    Args:
+        noise: Of the cells.
+        n: Reports, >= 1.
+        rate: Above 0, below 1.
+    """
+    found = np.empty(len(noise.low))
+    for part, here in _parts(noise):
+        log_rate = -math.log(rate)
+        t = part.grid(1.0 / n, log_rate)
+        own, rest = part.logs(t)
+        found[here] = ((log_rate / n + np.maximum(own + t, rest)) / t).min(axis=0)
+    return found
+
+
+def deviation(noise: ScoreNoise, n: int, *, sign: int, most: Floats, rate: float) -> Floats:
+    """Return by how much estimates miss their truth with probability `rate` at most, shape (c,).
+
+    Args:
+        noise: Of the cells.
+        n: Reports, >= 1.
+        sign: 1 for estimates above the truth, -1 for those below.
+        most: The largest true share, shape (c,).
+        rate: Above 0, below 1.
+    """
+    found = np.empty(len(noise.low))
+    for part, here in _parts(noise):
+        log_rate = -math.log(rate)
+        t = part.grid(1.0 / n, log_rate)
+        own, rest = part.logs(sign * t)
+        held = np.clip(most[here], 0.0, 1.0)
+        log = rest + held * np.maximum(own - rest, 0.0)
+        found[here] = ((log_rate / n + log) / t).min(axis=0)
+    return found
+
+
+def change_deviation(
+    noise: ScoreNoise, before: int, after: int, *, shared: int, most: Floats, rate: float
+) -> Floats:
+    """Return by how much an estimate changes, one way, with probability `rate` at most where no truth did.
+
+    A device that sends its first answer again has one score in both rounds, whose noise goes out but for the
+    difference of 1/n.
+
+    Args:
+        noise: Of the cells.
+        before: Reports of the earlier round, >= 1.
+        after: Reports of the later one, >= 1.
+        shared: Devices that sent one answer to both, at least; 0 is wider and always right.
+        most: The largest true share, shape (c,).
+        rate: Above 0, below 1.
+
+    Returns:
+        Shape (c,), for either sign.
+    """
+    kinds = (
+        (before - shared, before, -1.0 / before),
+        (after - shared, after, 1.0 / after),
+        (shared, min(before, after), 1.0 / after - 1.0 / before),
+    )
+    found = np.empty(len(noise.low))
+    for part, here in _parts(noise):
+        log_rate = -math.log(rate)
+        held = np.clip(most[here], 0.0, 1.0)
+        t = part.grid(1.0 / (1.0 / before + 1.0 / after), log_rate)
+        worst = np.full(len(held), -np.inf)
+        for sign in (1.0, -1.0):
+            log = np.zeros_like(t)
+            for reports, round_reports, weight in kinds:
+                if reports:
+                    own, rest = part.logs(sign * weight * t)
+                    members = np.minimum(held * round_reports, reports)
+                    log += reports * rest + members * np.maximum(own - rest, 0.0)
+            worst = np.maximum(worst, ((log_rate + log) / t).min(axis=0))
+        found[here] = worst
+    return found
+
+
+def _two_point(t: Floats, span: Floats, variance: Floats) -> Floats:
+    """Return log((R^2 exp(-t v/R) + v exp(t R)) / (R^2 + v)) with R = span."""
+    far = np.maximum(span, 1e-12)
+    odds = variance / (far * far + variance)
+    up = t * far
+    return np.asarray(up + np.log(odds + (1.0 - odds) * np.exp(-(t * variance / far + up))))
+
+
+def _parts(noise: ScoreNoise) -> Iterator[tuple[ScoreNoise, slice]]:
+    for start in range(0, len(noise.low), _CHUNK):
+        here = slice(start, start + _CHUNK)
+        yield noise.picked(here), here
+
+
+def _groups(category_of: NDArray[np.intp]) -> Iterator[NDArray[np.bool_]]:
+    for row in np.atleast_2d(category_of):
+        for category in range(int(row.min()), int(row.max()) + 1):
+            yield row == category
+
+
+def _narrowed(
+    channel: Channel, estimator: AnyEstimator, estimate: Estimate, family: Literal["values", "categories"]
+) -> ScoreNoise:
+    """Return the noise between the ends of scores, of smaller variances where the design has them exactly."""
+    reach = estimate.reach()
+    low, high = getattr(reach, f"{family}_low"), getattr(reach, f"{family}_high")
+    widest = ScoreNoise.within(low, high)
+    laws = estimate.laws
+    law: CellLaw | None = None if laws is None else getattr(laws, family)
+    parts = law.parts if isinstance(law, JoinedLaw) else (law,)
+    mixed = [part for part in parts if isinstance(part, MixedLaw)]
+    if len(mixed) == len(parts):
+        own = np.concatenate([part.own[0] for part in mixed])
+        rest = np.concatenate([_larger(part) for part in mixed])
+        exact = np.concatenate([_is_exact(part) for part in mixed])
+        widest = ScoreNoise.within(
+            low, high, own=np.where(exact, own, np.inf), rest=np.where(exact, rest, np.inf)
+        )
+        if exact.all():
+            return widest
+    inverse: Inverse | None = getattr(estimator, "inverse", None)
+    inputs, symbols = channel.inputs, channel.bins
+    if inverse is None or inputs * inputs * symbols > _MOST_PRODUCTS:
+        return widest
+    held = np.eye(inputs)
+    if family == "categories":
+        held = np.stack(list(_groups(estimator.category_of))).astype(np.float64)
+    found = _variances(held @ inverse.matrix(), held, channel)
+    return ScoreNoise.within(low, high, own=found[0], rest=found[1])
+
+
+def _larger(law: MixedLaw) -> Floats:
+    near = law.far if law.near is None else law.near
+    return np.asarray(np.maximum(law.far[0], near[0]))
+
+
+def _is_exact(law: MixedLaw) -> NDArray[np.bool_]:
+    """Return the cells whose moments are those of every device of a kind, not of a plausible population."""
+    if law.observed is None:
+        return np.ones(law.own.shape[1], np.bool_)
+    return np.asarray(np.isneginf(law.observed))
+
+
+def _variances(scores: Floats, held: Floats, channel: Channel) -> tuple[Floats, Floats]:
+    """Return the largest variance of every cell's score, of members and of others, shape (c,) each.
+
+    Args:
+        scores: Shape (c, M); nan where the channel hides a cell.
+        held: 1 where a cell holds an input, shape (c, K).
+        channel: Whose rows reports are drawn from.
+    """
+    rows = channel.probabilities()
+    if rows is None:
+        return np.full(len(scores), np.inf), np.full(len(scores), np.inf)
+    each = (scores * scores) @ rows.T - held
+    inside = held > 0.0
+    own = np.where(inside, each, 0.0).max(axis=1)
+    rest = np.where(inside, 0.0, each).max(axis=1)
+    return np.where(np.isnan(own), np.inf, own), np.where(np.isnan(rest), np.inf, rest)
