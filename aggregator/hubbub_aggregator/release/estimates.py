@@ -4,7 +4,7 @@ Method 1, before releases had a `method`: standard errors read off the counts, i
 estimates by the normal law, neither simultaneous nor cut. They covered too little in small rounds, and are
 made only to recompute what was released with them. Method 2: score intervals, per cell and simultaneous,
 within what is possible; errors by the law at the estimate, never 0; but those of method 1 still where reports
-are of orbits. Method 3: score intervals for every mechanism.
+are of orbits, and a mean too narrow where the channel hides squares (`duchi`). Method 3: neither of these.
 """
 
 from __future__ import annotations
@@ -31,9 +31,6 @@ METHOD: Final[Method] = 3
 METHODS: Final[tuple[Method, ...]] = (1, 2, 3)
 """Every method that releases were made with."""
 
-_LAWLESS: Final = frozenset({"orbits"})
-"""Kinds of channels whose intervals were of the normal law in releases of method 2."""
-
 
 _KEYS: Final[dict[str, tuple[Method, Any]]] = {
     "values": (1, []),
@@ -54,8 +51,8 @@ def estimates(survey: Survey, estimate: Estimate, *, level: float, method: Metho
         level: The coverage of the intervals.
         method: How intervals and errors are made.
     """
-    if method == 2 and survey.channel.kind in _LAWLESS:
-        estimate = estimate.without_laws()
+    if method == 2:
+        estimate = estimate.with_former_laws()
     names = survey.category_names
     # A score has a mean alone: what its two inputs stand for is nobody's value.
     labels = survey.input_labels if estimate.values.size else ()

@@ -85,6 +85,7 @@ class Estimate:
     _smoothed: Callable[[], Smoothed] | None = field(default=None, repr=False)
     _laws: Callable[[], ScoreLaws] | None = field(default=None, repr=False)
     _functionals: Functionals | None = field(default=None, repr=False)
+    _former_laws: Callable[[], ScoreLaws | None] | None = field(default=None, repr=False)
 
     def intervals(self, level: float = 0.95) -> Intervals:
         """Return an interval per cell that covers the truth with the stated probability, cell by cell.
@@ -121,9 +122,12 @@ class Estimate:
         """True if the estimator gives the laws of its scores."""
         return self._laws is not None
 
-    def without_laws(self) -> Estimate:
-        """Return the estimate with `normal_intervals` throughout, as old releases of some channels."""
-        return replace(self, _laws=None)
+    def with_former_laws(self) -> Estimate:
+        """Return the estimate with the laws, or none, that releases of method 2 had: to recompute them."""
+        if self._former_laws is None:
+            return self
+        laws = self._former_laws()
+        return replace(self, _laws=None if laws is None else lambda: laws)
 
     @cached_property
     def laws(self) -> ScoreLaws | None:

@@ -117,11 +117,12 @@ class Estimator:
             _reach=self.inverse.reach,
             _smoothed=lambda: self._smoothed(reports),
             _laws=lambda: self._laws(reports, solution),
+            _former_laws=lambda: self._laws(reports, solution, spread=1.0 - LEAST),
         )
 
-    def _laws(self, reports: Floats, solution: Solution) -> ScoreLaws:
+    def _laws(self, reports: Floats, solution: Solution, *, spread: float = 0.0) -> ScoreLaws:
         laws = self.inverse.laws(reports, solution)
-        return laws if self._mean is None else replace(laws, mean=self._mean.law(reports))
+        return laws if self._mean is None else replace(laws, mean=self._mean.law(reports, spread))
 
     def _smoothed(self, reports: Floats) -> Smoothed:
         order, cells = neighbours(self._points, self._missing), self.channel.inputs * self.channel.outputs
@@ -152,17 +153,22 @@ class _Mean:
         self._first = inverse.pull_back(numbers.unit)
         self._second = inverse.pull_back(numbers.unit * numbers.unit)
 
-    def law(self, reports: Floats) -> RatioMean | None:
-        """Return the law of the mean from counts of shape (M,), float64; None where it is hidden.
+    def law(self, reports: Floats, spread: float) -> RatioMean | None:
+        """Return the law of the mean; None where it is hidden.
 
         With S the sum of squared scores, S less the sum of squared numbers is the variance over the
         randomisation; at least LEAST of S is left, as the second sum is itself estimated.
+
+        Args:
+            reports: Counts of shape (M,), float64.
+            spread: The second sum, as a share of S, where the channel hides it. 0 makes no interval too
+                narrow; method 2 of releases took all but LEAST of S, and held .75.
         """
         if self._answered is None or self._first is None:
             return None
         total, answered = _dot(self._first, reports), _dot(self._answered, reports)
         square = _dot(self._first * self._first, reports)
-        second = square * (1.0 - LEAST) if self._second is None else _dot(self._second, reports)
+        second = square * spread if self._second is None else _dot(self._second, reports)
         both, counted = _dot(self._first * self._answered, reports), _dot(self._answered**2, reports)
         everyone = bool((self._numbers.answered == 1.0).all())
         return RatioMean(

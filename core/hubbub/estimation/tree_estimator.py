@@ -192,12 +192,16 @@ class TreeEstimator:
             return None
         values = shares[-1][self._inputs]
 
-        def variance(functional: Floats) -> float:
-            return n * n * tree.variance(functional, shares, sizes, n)
+        def variance(functional: Floats, at: Sequence[Floats] = shares) -> float:
+            return n * n * tree.variance(functional, at, sizes, n)
 
         def at_least(found: float, functional: Floats) -> float:
             # The devices' own spread adds the mean square of the scores to the variance.
-            return max(found, LEAST * (found + n * float((functional**2 * values).sum())))
+            most = max(found, LEAST * (found + n * float((functional**2 * values).sum())))
+            if most > 0.0:
+                return most
+            # Where few have been asked about very many values, both may be estimated below nothing.
+            return variance(functional, [np.bincount(each.labels) / len(values) for each in tree.levels])
 
         total, answered = (float(n * (part * values).sum()) for part in (numbers.unit, numbers.answered))
         everyone = bool((numbers.answered == 1.0).all())

@@ -138,19 +138,20 @@ def _mean_law(estimator: OrbitEstimator, values: Floats, n: int) -> RatioMean | 
         return None
     both = np.stack([numbers.unit, numbers.answered], axis=1)
     covariance = n * estimator.second(both, values)
-    # The devices' own spread adds the mean square of the scores to the variance.
-    least = [
-        max(covariance[i, i], LEAST * (covariance[i, i] + n * float(both[:, i] ** 2 @ values)))
-        for i in (0, 1)
-    ]
+    even = n * estimator.second(both, np.full(len(values), 1.0 / len(values)))
+    # The devices' own spread adds the mean square of the scores to the variance; where few have been asked
+    # about very many values, both may be estimated below nothing.
+    spread = covariance.diagonal() + n * values @ both**2
+    least = np.maximum(covariance.diagonal(), LEAST * spread)
+    least = np.where(least > 0.0, least, even.diagonal())
     total, answered = (n * float(both[:, i] @ values) for i in (0, 1))
     everyone = bool((numbers.answered == 1.0).all())
     return RatioMean(
         total,
         answered,
-        max(least[0], 0.0) + numbers.rounding_variance * max(answered, 0.0),
+        float(least[0]) + numbers.rounding_variance * max(answered, 0.0),
         0.0 if everyone else float(covariance[0, 1]),
-        0.0 if everyone else max(least[1], 0.0),
+        0.0 if everyone else float(least[1]),
         numbers.centre,
         numbers.scale,
     )
