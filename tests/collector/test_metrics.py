@@ -122,6 +122,29 @@ def test_dashboard_shows_what_the_snapshot_holds() -> None:
     assert (found["hubbub_sealing", ()], found["hubbub_following", ()]) == (0.0, 0.0)
 
 
+def test_the_last_save_of_a_partition_is_when_its_offset_was_last_seen_to_move() -> None:
+    now_s = [100.0]
+    view = LiveView(clock=lambda: now_s[0])
+
+    def publish(*offsets: int) -> dict[str, float]:
+        snapshot = snapshot_of() | {
+            "partitions": [
+                {"partition": p, "offset": at, "end": 9, "lag": 9 - at} for p, at in enumerate(offsets)
+            ]
+        }
+        view.publish(snapshot)
+        name = "hubbub_partition_saved_timestamp_seconds"
+        found = read(ViewCollector(view))[0]
+        return {dict(labels)["partition"]: value for (each, labels), value in found.items() if each == name}
+
+    assert publish(3, 4) == {}  # a process that has just begun does not know when they were reached
+    now_s[0] = 107.0
+    assert publish(3, 5) == {"1": 107.0}
+    now_s[0] = 109.0
+    assert publish(3, 5) == {"1": 107.0}
+    assert publish(4, 5) == {"0": 109.0, "1": 107.0}
+
+
 def test_no_files_of_a_multiprocess_mode_are_kept() -> None:
     code = (
         "import hubbub_collector.gateway, hubbub_aggregator.web.api, sys\n"

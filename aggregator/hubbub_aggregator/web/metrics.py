@@ -24,9 +24,19 @@ class ViewCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield every family with its numbers as of now."""
-        for family in _families(self._view.snapshot()):
+        for family in (*_families(self._view.snapshot()), *_saves(self._view.saved())):
             if family.name not in self._without:
                 yield family
+
+
+def _saves(saved: Mapping[int, float]) -> Iterator[Metric]:
+    if saved:
+        text = "Time at which a save of the partition was last seen, seconds since 1970."
+        name = "hubbub_partition_saved_timestamp_seconds"
+        family = GaugeMetricFamily(name, text, labels=["partition"])
+        for partition, at_s in sorted(saved.items()):
+            family.add_metric([str(partition)], at_s)
+        yield family
 
 
 def _families(snapshot: Mapping[str, Any]) -> Iterator[Metric]:

@@ -281,7 +281,8 @@ def _schemas() -> Schema:
                 "planned_devices": {"type": ["integer", "null"]},
                 "schedule": _object(schedule),
                 "rounds": _object({"answered": _COUNT, "sealed": _COUNT, "newest": _or_null(_COUNT)}),
-            }
+            },
+            {"quota": {"type": ["integer", "null"]}},
         ),
         "Surveys": _object({"surveys": _list(_ref("schemas", "Survey")), "next": _NEXT}),
         "Rounds": _object(

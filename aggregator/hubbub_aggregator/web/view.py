@@ -11,6 +11,7 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
           "attributes": [{"id": "visits", "kind": "static"}],    several: a cross table or a score of them
           "epsilon": {"declared": 2.0, "certified": 1.9999999999},
           "minimum_cohort": 100, "planned_devices": 20000,
+          "quota": 60000,                            the most reports that a round takes; null: no limit
           "schedule": {"start": "2026-01-01T00:00:00Z", "round_s": 86400, "rounds": 1,
                        "lateness_s": 3600},      how long after its end reports of a round are taken
           "rounds": [ROUND, ...]                 ascending; rounds that anything was accepted of
@@ -92,7 +93,8 @@ least that far from the last step shown, so no two views of one round differ by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from hubbub.survey import Survey
@@ -115,11 +117,21 @@ class View(Protocol):
         """Return a number that grows whenever the snapshot changes, and only then."""
         ...
 
+    def saved(self) -> Mapping[int, float]:
+        """Return the time at which a save was last seen, by partition, seconds since 1970."""
+        ...
+
 
 class LiveView:
-    """The view that a worker or a publisher publishes to: the snapshot now, and its version."""
+    """The view that a worker or a publisher publishes to: the snapshot now, and its version.
 
-    def __init__(self) -> None:
+    Args:
+        clock: Seconds since 1970, for the times at which saves were seen.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._saved: dict[int, float] = {}
         self._published: tuple[int, dict[str, Any]] = (
             0,
             {
@@ -152,6 +164,10 @@ class LiveView:
         """Return a number that grows whenever the snapshot changes, and only then."""
         return self._published[0]
 
+    def saved(self) -> Mapping[int, float]:
+        """Return the time at which a save was last seen, by partition, seconds since 1970."""
+        return self._saved
+
     def stand_still(self, *, since: str, why: str) -> None:
         """Mark the numbers as stale until something is published again.
 
@@ -167,7 +183,18 @@ class LiveView:
         if self._unsealed is not None:
             snapshot = snapshot | {"unsealed": self._unsealed}
         if snapshot != known:
+            self._saved = self._saved | dict.fromkeys(_moved(known, snapshot), self._clock())
             self._published = (version + 1, snapshot)
+
+
+def _moved(before: dict[str, Any], after: dict[str, Any]) -> list[int]:
+    """Return the partitions whose offset is another one than before; new ones were not seen to move."""
+    offsets = {each["partition"]: each["offset"] for each in before.get("partitions", ())}
+    return [
+        each["partition"]
+        for each in after.get("partitions", ())
+        if offsets.get(each["partition"], each["offset"]) != each["offset"]
+    ]
 
 
 def total_of(states: Iterable[PartitionState]) -> VerdictCounts:
@@ -229,6 +256,7 @@ def _describe(survey: Survey, rounds: list[Document]) -> dict[str, Any]:
         "epsilon": {"declared": survey.epsilon, "certified": survey.channel.epsilon},
         "minimum_cohort": survey.minimum_cohort,
         "planned_devices": survey.planned_devices,
+        "quota": survey.quota,
         "schedule": {
             "start": timestamp(survey.start_s),
             "round_s": survey.round_s,

@@ -1,9 +1,14 @@
 // For the operator: is every report accounted for, does counting keep up, what is refused and why.
 
 import { el, setText, show } from "./dom.js";
+import { now } from "./clock.js";
 import { count, plural } from "./format.js";
+import { Gateway } from "./gateway.js";
 import { Identity } from "./identity.js";
+import { Metrics } from "./metrics.js";
 import { address } from "./route.js";
+import { span } from "./states.js";
+import { TextTable } from "./texttable.js";
 
 const REASONS = [
   ["duplicate", "Duplicate", "A report that came before: a device that had no answer sends the same bytes again."],
@@ -20,23 +25,32 @@ export class OperationsPage {
     this.trouble = el("p", { class: "trouble" });
     this.identity = new Identity();
     this.lag = el("p", { class: "small", id: "log-state" });
-    this.reasons = new Table("Refusals by reason", ["Reason", "Reports", "Share of received", "Meaning"], [0, 3]);
-    this.surveys = new Table("By survey, the round that is shown", ["Survey", "Round", "Received", "Accepted", "Refused"], [0]);
-    this.partitions = new Table("Batches in the log, by partition", ["Partition", "Counted up to", "End of the log", "Waiting"], []);
+    this.reasons = new TextTable("Refusals by reason", ["Reason", "Reports", "Share of received", "Meaning"], [0, 3]);
+    this.surveys = new TextTable("By survey, the round that is shown", ["Survey", "Round", "Received", "Accepted", "Refused", "Quota of a round", "Used"], [0]);
+    this.partitions = new TextTable("Workers: batches in the log, by partition", ["Partition", "Counted up to", "End of the log", "Waiting", "Last save"], []);
+    this.gateway = new Gateway();
+    this.metrics = new Metrics(() => this.#drawMetrics());
     const total = el("h3");
     setText(total, "Every report, accounted for");
     const accounted = el("section", { class: "totals", id: "totals", "aria-labelledby": "totals-title" }, total, this.identity.element, this.lag);
     total.id = "totals-title";
     this.element = el("div", { class: "page operations" }, this.heading, this.trouble, accounted,
-      this.reasons.element, this.surveys.element, this.partitions.element);
+      this.reasons.element, this.surveys.element, this.partitions.element, this.gateway.element);
   }
 
   get title() {
     return "Operations";
   }
 
+  tick() {
+    this.metrics.refresh();
+    this.#drawMetrics();
+  }
+
   update(live) {
     const { accounting } = live;
+    this.live = live;
+    this.metrics.refresh();
     this.identity.update(accounting);
     const trouble = troubles(live);
     show(this.trouble, trouble.length > 0);
@@ -50,10 +64,23 @@ export class OperationsPage {
     ]);
     this.surveys.update(live.surveys.filter((survey) => survey.shown).map((survey) => {
       const { attempts, accepted } = survey.shown.accounting;
+      const { quota } = survey;
       const href = address({ survey: survey.digest });
-      return [{ text: survey.title || survey.id, href }, String(survey.shown.round + 1), count(attempts), count(accepted), count(attempts - accepted)];
+      return [{ text: survey.title || survey.id, href }, String(survey.shown.round + 1), count(attempts), count(accepted), count(attempts - accepted),
+        quota ? count(quota) : "none", quota ? of(accepted, quota) : "–"];
     }));
-    this.partitions.update((live.partitions ?? []).map((each) => [String(each.partition), count(each.offset), count(each.end), count(each.lag)]));
+    this.#drawMetrics();
+  }
+
+  // What moves with the clock, or comes from the metrics.
+  #drawMetrics() {
+    if (!this.live) return;
+    const saved = this.metrics.by("hubbub_partition_saved_timestamp_seconds", "partition");
+    this.partitions.update((this.live.partitions ?? []).map((each) => {
+      const at = saved.get(String(each.partition));
+      return [String(each.partition), count(each.offset), count(each.end), count(each.lag), at ? `${span(Math.max(0, now() - at))} ago` : "–"];
+    }));
+    this.gateway.update(this.metrics);
   }
 }
 
@@ -78,46 +105,4 @@ export function logState(live) {
   if (live.unknown) parts.push(`${plural(live.unknown, "report", "reports")} of unknown surveys, outside this sum`);
   if (live.dead) parts.push(`${plural(live.dead, "unreadable record", "unreadable records")} skipped`);
   return parts.join(" · ");
-}
-
-// A small table of texts; the columns named in `words` hold words, the others numbers.
-class Table {
-  constructor(caption, heads, words) {
-    this.words = words;
-    const title = el("caption");
-    setText(title, caption);
-    this.body = el("tbody");
-    const head = el("tr", {}, ...heads.map((text, i) => {
-      const cell = el("th", { scope: "col", class: words.includes(i) ? "text" : false });
-      setText(cell, text);
-      return cell;
-    }));
-    this.element = el("div", { class: "tablebox", tabindex: 0, role: "region", "aria-label": caption },
-      el("table", {}, title, el("thead", {}, head), this.body));
-  }
-
-  update(rows) {
-    show(this.element, rows.length > 0);
-    while (this.body.rows.length > rows.length) this.body.deleteRow(-1);
-    rows.forEach((row, i) => {
-      if (!this.body.rows[i]) {
-        this.body.append(el("tr", {}, ...row.map((_, j) => el(j ? "td" : "th", { scope: j ? false : "row", class: this.words.includes(j) ? "text" : false }))));
-      }
-      row.forEach((cell, j) => put(this.body.rows[i].cells[j], cell));
-    });
-  }
-}
-
-function put(node, cell) {
-  if (typeof cell === "string") {
-    setText(node, cell);
-    return;
-  }
-  let link = node.firstElementChild;
-  if (!link) {
-    link = el("a");
-    node.replaceChildren(link);
-  }
-  setText(link, cell.text);
-  if (link.getAttribute("href") !== cell.href) link.setAttribute("href", cell.href);
 }
