@@ -594,8 +594,10 @@ def main() -> int:
     if strange := [name for name in chosen.names if name not in FIGURES]:
         parser.error(f"figures are {', '.join(FIGURES)}, got {', '.join(strange)}")
     chosen.out.mkdir(parents=True, exist_ok=True)
-    for name in chosen.names or FIGURES:
+    names = chosen.names or list(FIGURES)
+    for number, name in enumerate(names, start=1):
         title, draw = FIGURES[name]
+        print(f"{number} of {len(names)}: {name}", file=sys.stderr, flush=True)
         start = time.perf_counter()
         figure = draw()
         figure.suptitle(title, fontsize=11)

@@ -158,6 +158,30 @@ def test_uploads_of_devices_reach_the_dashboard_counted_once(cluster: Cluster, t
     assert "\x1b" not in cluster.said + (cluster.folder / "log.txt").read_text()
 
 
+def test_simulated_devices_are_set_beside_a_release_of_the_cluster(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rounds follow each other: whichever is open once all processes run is answered."""
+    assert cluster.run("topic", "--partitions", "2").returncode == 0
+    with cluster.settings.open("a") as file:
+        file.write("grace_s = 10\n")
+    drink = tmp_path / "drink.toml"
+    new = ["--epsilon", "2", "--labels", "tea,coffee", "--start", "now", "--round", "20s", "--rounds", "30"]
+    assert cli.main(["survey", "new", "--id", "drink", *new, "--out", str(drink)]) == 0
+    people = tmp_path / "people.csv"
+    people.write_text("drink\n" + "tea\n" * 700 + "coffee\n" * 300)
+    gateway = cluster.start("collector", str(drink), "--port", "0")
+    watching = cluster.start("dashboard", "--data", str(tmp_path / "data"), "--port", "0")
+    cluster.start("aggregator")
+    urls = ["--collector", cluster.url(gateway), "--dashboard", cluster.url(watching)]
+    capsys.readouterr()
+    assert cli.main(["simulate", str(people), *urls, "--seed", "7", "--compare", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["evaluations"]
+    assert found["release"]["devices"] == found["release"]["accounting"]["accepted"] == 1000
+    truth = {row["label"]: row["truth"] for row in found["rows"] if row["kind"] == "value"}
+    assert truth == {"tea": 0.7, "coffee": 0.3, "missing": 0.0}
+
+
 def test_dashboard_outlives_redis_and_another_one_stands_by(cluster: Cluster, tmp_path: Path) -> None:
     assert cluster.run("topic", "--partitions", "1").returncode == 0
     pages = ("dashboard", "--data", str(tmp_path / "data"), "--port", "0")

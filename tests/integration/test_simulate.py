@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ import pytest
 from command import hubbub, node, one_line
 from node_fixture import DAY_S, HEALTH, LATENESS_S, World, in_round
 
+from hubbub import Survey
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.simulation import Session, Traffic, fetch_surveys, released
 
@@ -34,6 +36,29 @@ class Time:
         self.now_s += seconds
         self.world.turn(self.now_s)
         time.sleep(0.02)  # the node looks at its clock again; nothing is asserted of how long that takes
+
+
+def test_a_node_that_is_still_starting_is_waited_for(tmp_path: Path) -> None:
+    with World(tmp_path) as world, contextlib.ExitStack() as life:
+        said: list[str] = []
+        now_s = 0.0
+
+        def wait(seconds: float) -> None:
+            nonlocal now_s
+            now_s += seconds
+            if now_s == 3 * seconds:
+                life.enter_context(world.living())
+
+        def ask(patience_s: float) -> tuple[Survey, ...]:
+            return fetch_surveys(
+                world.url, patience_s=patience_s, clock=lambda: now_s, wait=wait, say=said.append
+            )
+
+        with pytest.raises(DeployError, match=f"^{world.url}: collector cannot be reached"):
+            ask(0.0)
+        assert (now_s, said) == (0.0, [])
+        assert HEALTH.digest in {survey.digest for survey in ask(30.0)}
+        assert len(said) == 1 and said[0].startswith(f"{world.url}: collector cannot be reached")
 
 
 def people() -> dict[str, np.ndarray]:
@@ -134,6 +159,7 @@ def test_the_command_sends_a_table_to_a_node_of_its_own(tmp_path: Path) -> None:
         assert "301 of 301 devices take part" in found.stderr
         wrong = hubbub("simulate", tmp_path / "people.csv", "--collector", url)
         assert (wrong.returncode, one_line(wrong.stderr)) == (1, True)
-        assert "columns must include 'drink', got cup" in wrong.stderr
-    gone = hubbub("simulate", tmp_path / "people.csv", "--collector", url, "--column", "drink=cup")
+        assert "must include 'drink', got cup (--column ATTRIBUTE=COLUMN takes another)" in wrong.stderr
+    gone = hubbub("simulate", *words, "--patience", 0)
     assert (gone.returncode, one_line(gone.stderr)) == (1, True)
+    assert url in gone.stderr

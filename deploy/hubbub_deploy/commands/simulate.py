@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hubbub_deploy.commands.arguments import positive, rate, share, whole
+from hubbub_deploy.commands.arguments import positive, rate, seconds, share, whole
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -63,6 +63,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     simulate.add_argument(
         "--budget", type=float, help="lifetime epsilon of each device (default: what the surveys need)"
     )
+    simulate.add_argument(
+        "--patience",
+        type=seconds,
+        default=30.0,
+        metavar="SECONDS",
+        help="how long a collector that is still starting is waited for (default: %(default)g)",
+    )
     simulate.add_argument("--seed", type=whole, help="make what the devices draw repeatable")
     simulate.add_argument(
         "--compare", action="store_true", help="wait for the releases, and set them beside the truth"
@@ -81,7 +88,10 @@ def run(options: argparse.Namespace) -> int:
 
     talk = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        surveys = _chosen(fetch_surveys(options.collector), options.survey)
+        served = fetch_surveys(
+            options.collector, patience_s=options.patience, say=lambda text: talk.print(text, markup=False)
+        )
+        surveys = _chosen(served, options.survey)
         session = _session(options, surveys, talk)
         _enrol(session, talk)
         sent, counts = _answer(session, options.rounds, talk)

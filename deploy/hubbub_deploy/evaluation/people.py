@@ -247,7 +247,10 @@ def _csv(
 def _check_header(path: Path, header: Sequence[str], names: Sequence[str]) -> None:
     for name in names:
         if name not in header:
-            raise DeployError(f"{path}: columns must include {name!r}, got {', '.join(header) or 'none'}")
+            hint = " (--column ATTRIBUTE=COLUMN takes another)" if header else ""
+            raise DeployError(
+                f"{path}: columns must include {name!r}, got {', '.join(header) or 'none'}{hint}"
+            )
     for name in header:
         if header.count(name) > 1 and name in names:
             raise DeployError(f"{path}: column {name!r} must be there once, got {header.count(name)} of it")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,24 +81,53 @@ class SentRound:
     truth: Truth
 
 
-def fetch_surveys(url: str) -> tuple[Survey, ...]:
+class _NotYetError(DeployError):
+    """A server that does not listen yet, or says that it cannot answer yet."""
+
+
+def fetch_surveys(
+    url: str,
+    *,
+    patience_s: float = 0.0,
+    clock: Callable[[], float] = time.monotonic,
+    wait: Callable[[float], None] = time.sleep,
+    say: Callable[[str], None] = lambda text: None,
+) -> tuple[Survey, ...]:
     """Return the surveys that a collector serves, signed or not.
 
+    Args:
+        url: The collector.
+        patience_s: Seconds that a collector that is still starting is waited for.
+        clock: Seconds, from any moment.
+        wait: Waits so many seconds.
+        say: Is told once that it waits.
+
     Raises:
-        DeployError: If it cannot be reached, or its answer is no list of surveys.
+        DeployError: If it cannot be reached in time, or its answer is no list of surveys.
     """
-    return decode_listed_surveys(unverified(_get(url, "/v1/surveys")))
+    until_s, told = clock() + patience_s, False
+    while True:
+        try:
+            return decode_listed_surveys(unverified(_get(url, "/v1/surveys")))
+        except _NotYetError as error:
+            if clock() >= until_s:
+                raise
+            if not told:
+                say(f"{error}; trying again for {patience_s:g} s")
+                told = True
+        wait(POLL_S)
 
 
 def _get(url: str, path: str) -> bytes:
+    http = HttpTransport(url)
     try:
-        http = HttpTransport(url)
-        try:
-            response = http.get(path)
-        finally:
-            http.close()
+        response = http.get(path)
     except TransportError as error:
-        raise DeployError(str(error)) from None
+        raise _NotYetError(f"{url}: {error}") from None
+    finally:
+        http.close()
+    if response.status in (502, 503, 504):
+        raise _NotYetError(f"{url}{path} must be answered with 200, got {response.status}")
     if response.status != 200:
         raise DeployError(f"{url}{path} must be answered with 200, got {response.status}")
     return response.body
@@ -270,9 +300,18 @@ def released(
     if (left := due_s - clock()) > 0:
         wait(left)
     while True:
-        release: dict[str, Any] = json.loads(_get(url, path))
-        if release["sealed"]:
+        release = _release(url, path)
+        if release is not None and release["sealed"]:
             return Evaluation(survey, release, sent.truth)
         if clock() > due_s + _GRACE_S + RELEASE_PATIENCE_S:
             raise DeployError(f"survey {survey.id!r}: round {sent.round + 1} must be sealed by now, got none")
         wait(POLL_S)
+
+
+def _release(url: str, path: str) -> dict[str, Any] | None:
+    """Return what the dashboard says of a round; None where it is restarting, or has not heard of it yet."""
+    try:
+        found: dict[str, Any] = json.loads(_get(url, path))
+    except _NotYetError:
+        return None
+    return found

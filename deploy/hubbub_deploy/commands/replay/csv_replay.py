@@ -35,6 +35,9 @@ PARTITIONS: Final = 4
 # The reports that a busy gateway writes into one partition in one linger.
 BATCH_REPORTS: Final = 1_000
 
+TOLD_REPORTS: Final = 100_000
+"""Reports between two words on how far the simulation is, as many as rows in reading."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySettings:
@@ -92,7 +95,7 @@ def run(settings: ReplaySettings) -> int:
             each.append(read.held)
         values = each[0].tolist() if len(each) == 1 else list(zip(*each, strict=True))
         began = time.perf_counter()
-        evaluations.append(replay(survey, values, source=source))
+        evaluations.append(replay(survey, values, source=source, progress=_progress(survey, talk)))
         seconds = time.perf_counter() - began
         talk.print(f"{survey.title}: {len(values):,} devices in {seconds:.2f} s", markup=False)
     if settings.out is not None:
@@ -104,13 +107,33 @@ def run(settings: ReplaySettings) -> int:
     return 0
 
 
-def replay(survey: Survey, values: Sequence[object], *, source: Source = SYSTEM) -> Evaluation:
+def _progress(survey: Survey, talk: Console) -> Callable[[int, int], None]:
+    """Return a listener that says every 100,000 devices how far a simulation is."""
+    told = 0
+
+    def tell(done: int, devices: int) -> None:
+        nonlocal told
+        if done // TOLD_REPORTS > told // TOLD_REPORTS:
+            talk.print(f"{survey.title}: {done:,} of {devices:,} reports counted", markup=False)
+            told = done
+
+    return tell
+
+
+def replay(
+    survey: Survey,
+    values: Sequence[object],
+    *,
+    source: Source = SYSTEM,
+    progress: Callable[[int, int], None] = lambda done, devices: None,
+) -> Evaluation:
     """Return a survey's sealed release and the truth, one device per value answering its first round.
 
     Args:
         survey: The survey.
         values: One per device, or a tuple of one per attribute; None is missing.
         source: Where the fleet's randomness comes from.
+        progress: Is told how many reports of how many are counted, once their devices have answered.
 
     Raises:
         DeployError: If there is no value.
@@ -127,10 +150,16 @@ def replay(survey: Survey, values: Sequence[object], *, source: Source = SYSTEM)
         fleet.set(attribute.id, held)
     fleet.enrol(survey, now_s=now_s)
     (column,) = fleet.answer(now_s=now_s)
-    states = {}
+    states, counted = {}, 0
+
+    def count(reports: int) -> None:
+        nonlocal counted
+        counted += reports
+        progress(counted, len(values))
+
     for partition in range(PARTITIONS):
         state = states[partition] = PartitionState(share=(partition, PARTITIONS))
-        state.commit(apply_many(state, enumerate(_log(column, partition))))
+        state.commit(apply_many(state, enumerate(_log(column, partition, count))))
     finished = release(survey, column.round, states)
     if finished is None:
         raise DeployError(
@@ -149,8 +178,11 @@ def _smoothed(finished: Release) -> Smoothed | None:
         return None
 
 
-def _log(column: Column, partition: int) -> Iterator[bytes]:
-    """Return the records of one partition: the survey, the reports routed here, the seal."""
+def _log(column: Column, partition: int, count: Callable[[int], None]) -> Iterator[bytes]:
+    """Return the records of one partition: the survey, the reports routed here, the seal.
+
+    `count` is told the reports of each record once it was taken.
+    """
     survey = column.survey
     yield encode_record(SurveyRecord(survey.canonical))
     # The route that a gateway takes: the id's last eight bytes, big-endian, modulo the partitions.
@@ -167,6 +199,7 @@ def _log(column: Column, partition: int) -> Iterator[bytes]:
         )
         minute = survey.round_start_s(column.round) // 60
         yield encode_record(ReportsRecord(minute, (segment,)))
+        count(len(chosen))
     yield encode_record(SealRecord(survey.digest, column.round))
 
 

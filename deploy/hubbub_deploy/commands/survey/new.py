@@ -88,9 +88,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     new.add_argument(
         "--minimum-cohort",
         type=positive,
-        default=100,
         metavar="DEVICES",
-        help="fewer accepted reports than this release nothing (default: %(default)s)",
+        help="fewer accepted reports than this release nothing (default: the least at which the survey's "
+        "intervals hold)",
     )
     new.add_argument("--out", type=Path, required=True, help="file to write, - for stdout; never overwritten")
     new.set_defaults(run=run, misuse=new.error)

@@ -58,7 +58,8 @@ class Draft:
         attributes: What it asks for; two or more make a table of their combinations.
         kind: "static" or "evolving".
         devices: How many are expected to answer.
-        minimum_cohort: How many must have answered before anything is released.
+        minimum_cohort: How many must have answered before anything is released; None for as many as its
+            intervals need.
         rounds: How many rounds.
         round_s: How long each lasts.
         start_s: When the first begins, seconds since 1970.
@@ -70,7 +71,7 @@ class Draft:
     attributes: tuple[DraftAttribute, ...]
     kind: str
     devices: int = 10_000
-    minimum_cohort: int = 100
+    minimum_cohort: int | None = None
     rounds: int = 1
     round_s: int = 86_400
     start_s: int
@@ -83,8 +84,14 @@ def template(draft: Draft) -> str:
         SurveyError: What was asked for is no valid survey; the message says which key and why.
     """
     start = datetime.fromtimestamp(draft.start_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    cohort = _line(
-        f"minimum_cohort = {draft.minimum_cohort}", "a round with fewer accepted reports releases nothing"
+    cohort = (
+        _line(
+            "# minimum_cohort = 100", "without it: the least at which intervals hold; `survey check` says it"
+        )
+        if draft.minimum_cohort is None
+        else _line(
+            f"minimum_cohort = {draft.minimum_cohort}", "a round with fewer accepted reports releases nothing"
+        )
     )
     lines = [
         "# Every key: docs/surveys.md. Whether it compiles: hubbub survey check FILE.",

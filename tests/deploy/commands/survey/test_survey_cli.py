@@ -72,6 +72,17 @@ def test_a_new_survey_compiles_as_it_is(files: Path, capsys, domain, size) -> No
     assert (files / "new.toml").read_text(encoding="utf-8") == text
 
 
+@pytest.mark.parametrize("domain", [["--labels", "tea,coffee"], ["--integer", "0", "300"]])
+def test_a_new_survey_releases_where_its_intervals_hold_unless_told_otherwise(files, capsys, domain) -> None:
+    out = str(files / "new.toml")
+    run(capsys, *NEW, out, *domain)
+    said = run(capsys, "check", out)
+    cohorts = {line.split()[0]: line.split()[1] for line in said.splitlines() if "_cohort" in line.split()[0]}
+    assert cohorts["minimum_cohort"] == cohorts["least_cohort"]
+    run(capsys, *NEW, str(files / "told.toml"), *domain, "--minimum-cohort", "777")
+    assert Survey.load(files / "told.toml").minimum_cohort == 777
+
+
 def test_categories_of_a_draft_are_those_that_were_named(files: Path, capsys) -> None:
     run(capsys, *NEW, "new.toml", "--integer", "0", "12", "--category", "none=0", "--category", "some=1..12")
     assert Survey.load("new.toml").category_names == ("none", "some", "missing")

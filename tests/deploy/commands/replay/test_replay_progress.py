@@ -1,0 +1,37 @@
+"""A long replay says how far it is, and every report is in what it says."""
+
+from __future__ import annotations
+
+import surveys
+
+from hubbub import Survey
+from hubbub.testing import seeded
+from hubbub_deploy.commands.replay import csv_replay
+
+
+def test_progress_grows_to_the_number_of_devices():
+    survey = Survey.parse(surveys.LABELS)
+    told: list[tuple[int, int]] = []
+    devices = 5_200
+    csv_replay.replay(
+        survey,
+        [survey.input_labels[0]] * devices,
+        source=seeded(3),
+        progress=lambda done, all_of_them: told.append((done, all_of_them)),
+    )
+    done = [each for each, _ in told]
+    assert done == sorted(set(done)) and len(done) >= 8  # a record holds 1,000 of some 1,300 in a partition
+    assert told[-1] == (devices, devices)
+
+
+def test_a_line_comes_every_so_many_reports(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(csv_replay, "TOLD_REPORTS", 1_500)
+    survey = Survey.parse(surveys.LABELS)
+    (tmp_path / "s.toml").write_text(surveys.LABELS)
+    name, label = survey.attributes[0].id, survey.input_labels[0]
+    (tmp_path / "p.csv").write_text("\n".join([name, *[label] * 4_000]) + "\n")
+    settings = csv_replay.ReplaySettings(csv=tmp_path / "p.csv", surveys=(tmp_path / "s.toml",), seed=1)
+    assert csv_replay.run(settings) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.endswith("reports counted")]
+    assert len(lines) == 2
+    assert all(line.startswith(f"{survey.title}: ") and "of 4,000" in line for line in lines)
