@@ -125,8 +125,8 @@ def gather(
             return None
         if not known.verdicts.holds or not state.counted(key):
             raise AccountingError(
-                f"survey {key[0].hex()}, round {key[1]}, partition {partition}: attempts must be the sum of "
-                f"the verdicts and accepted the number counted, got {known.verdicts}"
+                f"survey {key[0].hex()}, round {key[1] + 1}, partition {partition}: attempts must be the sum "
+                f"of the verdicts and accepted the number counted, got {known.verdicts}"
             )
         cut[partition] = known.sealed_at
         columns.append(known.counts)

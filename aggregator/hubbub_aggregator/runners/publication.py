@@ -119,7 +119,7 @@ class Publication:
             for (digest, number), known in state.rounds.items():
                 if known.is_archived and (digest, number) not in self._released:
                     raise ArchiveError(
-                        f"survey {digest.hex()}, round {number}, partition {partition}: its counts were "
+                        f"survey {digest.hex()}, round {number + 1}, partition {partition}: its counts were "
                         "let go of because an archive has its release; this one must be it, and is not"
                     )
         self._free_archived(self._released)
@@ -242,7 +242,9 @@ class Publication:
             # Counted anew, from a log whose store was lost: what was released stands as it was rendered, and
             # where records were lost since, it is of more.
             if not finished.lost and not same_facts(document, json.loads(archived)):
-                raise Diverged(f"survey {digest.hex()}, round {number}: another release is archived already")
+                raise Diverged(
+                    f"survey {digest.hex()}, round {number + 1}: another release is archived already"
+                )
             document = json.loads(archived)
         self._most[digest] = max(self._most.get(digest, 0), document["accounting"]["accepted"])
         return document

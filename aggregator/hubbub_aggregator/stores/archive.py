@@ -124,7 +124,7 @@ class SqliteArchive:
             )
         if self.get(key) != data:
             digest, number = key
-            raise Diverged(f"survey {digest.hex()}, round {number}: another release is archived already")
+            raise Diverged(f"survey {digest.hex()}, round {number + 1}: another release is archived already")
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -162,7 +162,7 @@ class SqliteArchive:
         if type(data) is not bytes or checksum != _checksum(key, data):
             digest, number = key
             raise ArchiveError(
-                f"archive {self._path}: survey {digest.hex()}, round {number} must be the bytes that "
+                f"archive {self._path}: survey {digest.hex()}, round {number + 1} must be the bytes that "
                 "were put, got others: the file is damaged or was edited"
             )
         return data

@@ -260,7 +260,7 @@ class RedisStore:
                 state.rounds[key] = known
                 continue
             if data is None:
-                raise ValueError(f"round {key[1]} of {key[0].hex()} must have its integers, got none")
+                raise ValueError(f"round {key[1] + 1} of {key[0].hex()} must have its integers, got none")
             known = redis_values.round_state(data, int(outputs))
             known.sealed_at = int(seals[field]) if field in seals else None
             if with_ids:
@@ -340,7 +340,7 @@ class RedisStore:
             done = self._forget(keys=keys, args=[redis_values.field_of(key), redis_values.TALLIES])
         if done < 0:
             raise CorruptStore(
-                f"partition {partition}: round {key[1]} of {key[0].hex()} must have its integers to let go of"
+                f"partition {partition}: round {key[1] + 1} of {key[0].hex()} must have integers to let go of"
             )
 
     def clocks(self) -> list[float]:

@@ -237,5 +237,5 @@ def test_archive_without_a_release_whose_counts_are_gone_is_refused(setting: Set
     setting.log.everywhere(encode_record(SealRecord(HEALTH.digest, 0)))
     setting.count(0, 1)
     setting.store._states[1].rounds[HEALTH.digest, 0] = RoundState(sealed_at=151, is_archived=True)
-    with pytest.raises(ArchiveError, match="round 0, partition 1: its counts were let go of"):
+    with pytest.raises(ArchiveError, match="round 1, partition 1: its counts were let go of"):
         setting.watcher()
