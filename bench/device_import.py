@@ -4,8 +4,8 @@
     python bench/device_import.py --than HEAD~50 --runs 31
 
 Both trees are taken out of git, compiled once, and imported in turn by new processes that have loaded the
-dependencies already; "with urllib3" counts urllib3 to what the import costs. Figures are medians: core modules,
-processor time, resident memory. Without the older commit in the history it ends with 77, skipped.
+dependencies already; "with urllib3" counts urllib3 to what the import costs. Figures are medians: core
+modules, processor time, resident memory. Without the older commit in the history it ends with 77, skipped.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def cost(paths: list[str], more: str) -> list[float]:
 
 def main() -> int:
     """Print a row for each tree and way of counting, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--than", default=BEFORE_ROOMS, help="the older commit")
     parser.add_argument("--runs", type=int, default=21)
     options = parser.parse_args()
@@ -74,7 +74,8 @@ def main() -> int:
         return 77
     with tempfile.TemporaryDirectory() as place:
         trees = {
-            name: tree(commit, Path(place, name)) for name, commit in (("before", options.than), ("now", "HEAD"))
+            name: tree(commit, Path(place, name))
+            for name, commit in (("before", options.than), ("now", "HEAD"))
         }
         print("| | core modules | processor time | memory |\n|---|---|---|---|")
         for said, more in (("dependencies loaded", ", urllib3"), ("with urllib3", "")):
