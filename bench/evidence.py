@@ -45,7 +45,7 @@ RUNS = {
     "composition": Run("bench/papers/composition.py", "a thousand laws composed, beside the exact value"),
     "coverage": Run("bench/interval_coverage.py", "how often intervals hold the truth", markdown=True),
     "coverage-file": Run("bench/coverage.py", "how often intervals hold for a file", "CSV SURVEY [RUNS]"),
-    "device-import": Run("bench/device_import.py", "the agent's import, before the rooms and now", markdown=True),
+    "device-import": Run("bench/device_import.py", "importing the agent, before and now", markdown=True),
     "device-year": Run("bench/device_year.py", "a year of one device: time, ledger size, restarts"),
     "faults": Run("bench/faults.py", "sixteen faults of six parts, and what a user saw", markdown=True),
     "filters": Run("bench/filters.py", "a step of the filter beside OpenDP's and dp_accounting's"),
