@@ -200,7 +200,7 @@ class TreeEstimator:
             most = max(found, LEAST * (found + n * float((functional**2 * values).sum())))
             if most > 0.0:
                 return most
-            # Where few have been asked about very many values, both may be estimated below nothing.
+            # With few devices and very many values, both may be estimated below nothing.
             return variance(functional, [np.bincount(each.labels) / len(values) for each in tree.levels])
 
         total, answered = (float(n * (part * values).sum()) for part in (numbers.unit, numbers.answered))
