@@ -4,7 +4,7 @@
     python bench/device_import.py --than HEAD~50 --runs 31
 
 Both trees are taken out of git, compiled once, and imported in turn by new processes that have loaded the
-dependencies already; "with urllib3" counts urllib3 to what the import costs. Figures are medians: core
+dependencies already; "with urllib3" counts urllib3 where the import loads it. Figures are medians: core
 modules, processor time, resident memory. Without the older commit in the history it ends with 77, skipped.
 """
 
