@@ -103,7 +103,7 @@ class Story:
 
     def start_watcher(self) -> Publisher:
         for store in self.opened:
-            store.release_lease() if store._holds else None
+            store.release_lease()
         return Publisher(self.log, self.store(), archive=self.archive, view=self.view, clock=lambda: 0.0)
 
     def count(self, *records: bytes) -> None:

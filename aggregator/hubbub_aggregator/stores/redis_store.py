@@ -14,7 +14,7 @@ one script may touch them together::
                                  seven after it, then the counts per symbol
     {..}:ids:<digest>:<round>    list of blocks of 8-byte keys; gone once the round is sealed
 
-Publication gates lie apart, under ``{<namespace>:steps}:<log>``, with the lease and their number beside them.
+Publication gates and the lease lie apart (`redis_gates`).
 
 A save is one script: it compares the stored offset, then adds. Redis does not undo a script that fails
 half-way; such a partition is marked broken, and never loaded again.
@@ -31,7 +31,6 @@ all of it is counted again.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -46,10 +45,11 @@ from hubbub.wire import PartitionMap
 from hubbub_aggregator.counting.dedup import IdTable
 from hubbub_aggregator.counting.lost_offsets import LostRange
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey
-from hubbub_aggregator.errors import CorruptStore, ForeignStore, LeaseLost, StoreConflict, StoreError
+from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict, StoreError
 from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.stores import redis_save, redis_scripts, redis_values
 from hubbub_aggregator.stores.redis_connection import as_store_error, clocks, connected, policies
+from hubbub_aggregator.stores.redis_gates import RedisGates
 from hubbub_aggregator.stores.store import check
 
 SCHEMA_VERSION: Final = 1
@@ -58,8 +58,6 @@ _ARCHIVED: Final = b"archived"
 _BLOCKS: Final = 256
 # A load that other writers keep overtaking gives up: there should be none.
 _LOAD_ATTEMPTS: Final = 3
-# A publisher looks four times a second; past this another one may take over.
-LEASE_S: Final = 10.0
 
 
 class RedisStore:
@@ -93,17 +91,11 @@ class RedisStore:
         self._redis = cast(Any, client)
         self._partitions, self._namespace = partitions, namespace
         self._partition_map = partition_map or PartitionMap.of(partitions, identity=log_identity)
-        self._steps = f"{{{namespace}:steps}}:{log_identity}"
-        self._steps_kept = f"{self._steps}:kept"
-        self._steps_known: int | None = None  # as many as this process read or wrote; none before it did
-        self._lease_key, self._token = f"{self._steps}:lease", secrets.token_hex(8)
-        self._holds = False
+        self._gates = RedisGates(client, log_identity=log_identity, namespace=namespace)
         self._compiled: dict[bytes, Survey] = {}
         self.verify()
         with as_store_error():
             self._save = self._redis.register_script(redis_scripts.SAVE)
-            self._lease = self._redis.register_script(redis_scripts.LEASE)
-            self._save_steps = self._redis.register_script(redis_scripts.SAVE_GATES)
             self._forget = self._redis.register_script(redis_scripts.FORGET)
             self._load = self._redis.register_script(redis_scripts.READ)
             self._set_totals = self._redis.register_script(redis_scripts.SET_TOTALS)
@@ -158,7 +150,7 @@ class RedisStore:
 
     def close(self) -> None:
         """Release the lease if it is held, and close the connections."""
-        if self._holds:
+        if self._gates.holds_lease:
             with suppress(StoreError):
                 self.release_lease()
         self._redis.close()
@@ -353,72 +345,20 @@ class RedisStore:
             return clocks(self._redis)
 
     def hold_lease(self) -> None:
-        """Take or keep the lease on sealing, releasing and showing for LEASE_S.
-
-        Raises:
-            LeaseLost: If another store object holds it.
-            StoreError: If Redis did not answer.
-        """
-        with as_store_error():
-            held = self._lease(keys=[self._lease_key], args=[self._token, int(1000 * LEASE_S)])
-        if not held:
-            raise LeaseLost("the lease on sealing and releasing must be free, another process holds it")
-        self._holds = True
+        """Take or keep the lease on sealing, releasing and showing; see `RedisGates.hold_lease`."""
+        self._gates.hold_lease()
 
     def release_lease(self) -> None:
         """Release the lease, so that another process can begin at once."""
-        with as_store_error():
-            self._lease(keys=[self._lease_key], args=[self._token, 0])
+        self._gates.release_lease()
 
     def load_gates(self) -> dict[RoundKey, PublicationGate]:
-        """Return the publication gates of all open rounds.
-
-        Raises:
-            CorruptStore: If what is kept there are no gates, or some of them have gone.
-        """
-        with as_store_error(), self._redis.pipeline() as together:
-            found, kept = together.hgetall(self._steps).get(self._steps_kept).execute()
-        if kept is not None and kept != b"%d" % len(found):
-            raise self._steps_are_gone()
-        self._steps_known = len(found)
-        try:
-            return {
-                redis_values.round_of(field): redis_values.unpack_gate(data) for field, data in found.items()
-            }
-        except (HubbubError, ValueError, TypeError) as error:
-            raise CorruptStore(f"{self._steps}: {error!r}") from error
+        """Return the publication gates of all open rounds; see `RedisGates.load`."""
+        return self._gates.load()
 
     def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
-        """Keep the gates of some rounds before anybody sees what they let through; None forgets a round's.
-
-        Raises:
-            LeaseLost: If another process holds the lease.
-            CorruptStore: If some of those kept before have gone.
-            StoreError: If Redis did not answer.
-        """
-        if not changed:
-            return
-        words: list[bytes] = []
-        for key, steps in changed.items():
-            data = b""
-            if steps is not None:
-                data = redis_values.pack_gate(steps)
-            words += redis_values.field_of(key), data
-        with as_store_error():
-            keys = [self._steps, self._lease_key, self._steps_kept]
-            known = "" if self._steps_known is None else self._steps_known
-            there = self._save_steps(keys=keys, args=[self._token, known, *words])
-        if there == -1:
-            raise LeaseLost("steps must be saved by who holds the lease, another process does")
-        if there < 0:
-            raise self._steps_are_gone()
-        self._steps_known = there
-
-    def _steps_are_gone(self) -> CorruptStore:
-        return CorruptStore(
-            f"{self._steps} must hold as many steps as {self._steps_kept} says: what open rounds showed is "
-            "not known any more; if both keys are deleted, they show themselves anew"
-        )
+        """Keep the gates of some rounds before anybody sees what they let through; see `RedisGates.save`."""
+        self._gates.save(changed)
 
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self._partitions:
