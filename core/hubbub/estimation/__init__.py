@@ -13,14 +13,6 @@ if TYPE_CHECKING:
         jump_alerts,
         margin_alerts,
     )
-    from hubbub.estimation.change import (
-        Difference,
-        Ends,
-        correlation,
-        difference,
-        effective_sample_size,
-        shared_devices,
-    )
     from hubbub.estimation.choice import AnyEstimator, estimator_for
     from hubbub.estimation.consistency import Consistent
     from hubbub.estimation.cumulative import MAX_CURVE, Cumulative, Quantile
@@ -31,11 +23,19 @@ if TYPE_CHECKING:
     from hubbub.estimation.inverses.inverse import Arithmetic, Inverse, Numbers, Solution, excess, quotients
     from hubbub.estimation.margins import MarginsEstimator
     from hubbub.estimation.poison import PoisonMargin, Reach
+    from hubbub.estimation.rounds.change import (
+        Difference,
+        Ends,
+        correlation,
+        difference,
+        effective_sample_size,
+        shared_devices,
+    )
+    from hubbub.estimation.rounds.trend import Trend, smoothed_trend
     from hubbub.estimation.score import ScoreEstimator
     from hubbub.estimation.score_noise import ScoreNoise, SurveyNoise, survey_noise
     from hubbub.estimation.selection import selection_bound
     from hubbub.estimation.tree_estimator import TreeEstimator
-    from hubbub.estimation.trend import Trend, smoothed_trend
 
 __all__ = [
     "MAX_CURVE",
@@ -92,7 +92,7 @@ attach(
             "jump_alerts",
             "margin_alerts",
         ),
-        "hubbub.estimation.change": (
+        "hubbub.estimation.rounds.change": (
             "Difference",
             "Ends",
             "correlation",
@@ -100,7 +100,7 @@ attach(
             "effective_sample_size",
             "shared_devices",
         ),
-        "hubbub.estimation.trend": (
+        "hubbub.estimation.rounds.trend": (
             "Trend",
             "smoothed_trend",
         ),
