@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from surveys import small
 
 from hubbub import wire
 from hubbub.errors import ParameterError
@@ -12,27 +13,14 @@ from hubbub.survey import Survey
 from hubbub_client import Agent, AttributeRefused, Limits, Policy
 from hubbub_client.testing import FakeClock, FakeCollector, rehearse
 
-TEXT = """
-id = "screen-time"
-version = 1
-title = "Hours at a screen"
-epsilon = 0.5
-minimum_cohort = 2
-planned_devices = 100
-[schedule]
-start = 2026-01-05T00:00:00Z
-round = "1d"
-rounds = 4
-lateness = "1h"
-skew = "5m"
-[attribute]
-id = "hours"
-kind = "evolving"
-type = "label"
-labels = ["none", "some", "many"]
-[mechanism]
-name = "grr"
-"""
+TEXT = small(
+    "screen-time",
+    'type = "label"\nlabels = ["none", "some", "many"]',
+    title="Hours at a screen",
+    epsilon=0.5,
+    attribute="hours",
+    rounds=4,
+)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Small surveys for tests: labels by GRR, an integer by PB-GRR (unequal categories), a boosted number.
 
-All start at 2026-01-01T00:00:00Z (START_S); build others from these texts with `str.replace`.
+All start at 2026-01-01T00:00:00Z (START_S); build others from these texts with `str.replace`, and small ones
+of one attribute by randomised response with `small`.
 """
 
 from __future__ import annotations
@@ -183,5 +184,53 @@ score = "logistic"
 intercept = 0.5
 """
 """A logistic score of two static numbers, not in the order of their ids."""
+
+
+def small(
+    survey_id: str,
+    domain: str,
+    *,
+    title: str = "A question",
+    epsilon: float = 1.0,
+    attribute: str = "",
+    kind: str = "evolving",
+    cohort: int = 2,
+    devices: int = 100,
+    rounds: int = 3,
+) -> str:
+    """Return the text of a survey about one attribute, of days, by randomised response.
+
+    Args:
+        survey_id: Its id.
+        domain: The attribute's type and domain, as TOML lines.
+        title: Its title.
+        epsilon: Of a report.
+        attribute: The attribute's id; the survey's if empty.
+        kind: The attribute's kind.
+        cohort: The minimum cohort.
+        devices: Planned devices.
+        rounds: How many rounds.
+    """
+    return f"""\
+id = "{survey_id}"
+version = 1
+title = "{title}"
+epsilon = {epsilon}
+minimum_cohort = {cohort}
+planned_devices = {devices}
+[schedule]
+start = 2026-01-01T00:00:00Z
+round = "1d"
+rounds = {rounds}
+lateness = "1h"
+skew = "5m"
+[attribute]
+id = "{attribute or survey_id}"
+kind = "{kind}"
+{domain}
+[mechanism]
+name = "grr"
+"""
+
 
 ALL: Final = {"labels": LABELS, "visits": VISITS, "diseases": DISEASES}

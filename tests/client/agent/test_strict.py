@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from surveys import small
 
 from hubbub.survey import Attribute, Survey
 from hubbub_client import Agent, AttributeRefused, ClientError, Policy
@@ -14,27 +15,7 @@ VISITS = Attribute.integer("visits", 0, 77, kind="static")
 TRAVEL = Attribute.labels("travel", ["car", "bike"], kind="evolving")
 HOURS = Attribute.number("hours", 0.0, 24.0, kind="evolving")
 
-SURVEY = """
-id = "travel"
-version = 1
-title = "Way to work"
-epsilon = 1.0
-minimum_cohort = 2
-planned_devices = 100
-[schedule]
-start = 2026-01-05T00:00:00Z
-round = "1d"
-rounds = 3
-lateness = "1h"
-skew = "5m"
-[attribute]
-id = "travel"
-kind = "evolving"
-type = "label"
-labels = ["car", "bike"]
-[mechanism]
-name = "grr"
-"""
+SURVEY = small("travel", 'type = "label"\nlabels = ["car", "bike"]')
 
 
 @pytest.fixture

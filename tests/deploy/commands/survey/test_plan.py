@@ -8,38 +8,21 @@ import re
 from pathlib import Path
 
 import pytest
+from surveys import small
 
 from hubbub_deploy.cli import main
 
-SURVEY = """
-id = "visits"
-version = 1
-title = "Visits to a doctor"
-epsilon = 1.0
-minimum_cohort = {cohort}
-planned_devices = {devices}
-[schedule]
-start = 2026-01-05T00:00:00Z
-round = "1d"
-rounds = {rounds}
-lateness = "1h"
-skew = "5m"
-[attribute]
-id = "visits"
-kind = "{kind}"
+TWELVE_VALUES = """\
 type = "integer"
 low = 0
-high = 11
-[mechanism]
-name = "grr"
-"""
+high = 11"""
 
 
 def written(
     tmp_path: Path, *, cohort: int = 200, devices: int = 20_000, rounds: int = 6, kind: str = "evolving"
 ) -> str:
     file = tmp_path / "visits.toml"
-    file.write_text(SURVEY.format(cohort=cohort, devices=devices, rounds=rounds, kind=kind))
+    file.write_text(small("visits", TWELVE_VALUES, kind=kind, cohort=cohort, devices=devices, rounds=rounds))
     return str(file)
 
 

@@ -5,31 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from surveys import small
 
 from hubbub_deploy.cli import main
 
-SURVEY = """
-id = "visits"
-version = 1
-title = "Visits to a doctor"
-epsilon = 1.0
-minimum_cohort = 2
-planned_devices = 100
-[schedule]
-start = 2026-01-05T00:00:00Z
-round = "1d"
-rounds = 3
-lateness = "1h"
-skew = "5m"
-[attribute]
-id = "visits"
-kind = "evolving"
-type = "integer"
-low = 0
-high = 5
-[mechanism]
-name = "grr"
-"""
+SURVEY = small("visits", 'type = "integer"\nlow = 0\nhigh = 5', title="Visits to a doctor")
 
 
 @pytest.fixture
