@@ -14,6 +14,7 @@ from pathlib import Path
 import hubbub_collector
 from hubbub import Survey
 from hubbub.errors import HubbubError
+from hubbub.estimation import AlertRules
 from hubbub_aggregator import AggregatorError, LeaseLost, counting, runners
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import AgreedClock, FleetStatement, SteadyClock
@@ -196,6 +197,7 @@ def dashboard(
     host: str,
     port: int,
     fleet: FleetStatement | None = None,
+    alerts: AlertRules | None = None,
     read_token: str | None = None,
     streams: StreamCaps | None = None,
 ) -> int:
@@ -207,6 +209,7 @@ def dashboard(
         host: Address to listen on.
         port: TCP port; 0 for any free one.
         fleet: What is stated in public about the devices asked.
+        alerts: The thresholds of alerts on releases; None for the usual ones.
         read_token: What readers of page and API must know; None where anyone may read.
         streams: Caps on the page's streams of changes; None for the usual ones.
 
@@ -239,6 +242,7 @@ def dashboard(
                     grace_s=settings.grace_s,
                     clock=AgreedClock(steady, store.clocks),
                     fleet=fleet,
+                    alerts=alerts,
                 )
 
         # A fault from the outset should be seen by the person who starts it.

@@ -18,6 +18,7 @@ from typing import Final, Literal
 
 import hubbub_collector
 from hubbub import Survey
+from hubbub.estimation import AlertRules
 from hubbub_aggregator import AggregatorError
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import FleetStatement, SteadyClock
@@ -59,6 +60,7 @@ class NodeSettings:
         survey_list: File of the signed list that devices are served, read anew when it is replaced; None to
             serve a plain one.
         fleet: What is stated in public about the devices asked.
+        alerts: The thresholds of alerts on releases.
         skip: Partition and offset of records to pass over for good.
         read_token: What readers of page and API must know; None where anyone may read. Devices need none.
         streams: Caps on the page's streams of changes.
@@ -76,6 +78,7 @@ class NodeSettings:
     boot_clock: Callable[[], float] = boot_s
     survey_list: Path | None = None
     fleet: FleetStatement = field(default_factory=FleetStatement)
+    alerts: AlertRules = field(default_factory=AlertRules)
     skip: Sequence[tuple[int, int]] = ()
     read_token: str | None = field(default=None, repr=False)
     streams: StreamCaps = field(default_factory=StreamCaps)
@@ -122,6 +125,7 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
                 grace_s=settings.grace_s,
                 clock=SteadyClock(settings.clock, settings.boot_clock, tolerance_s=settings.grace_s),
                 fleet=settings.fleet,
+                alerts=settings.alerts,
                 dead_letters=letters,
                 skips=skips,
             )

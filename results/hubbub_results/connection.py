@@ -142,6 +142,19 @@ class SurveyResults:
         rows = [row for label in labels for row in found.where(label=label)]
         return Table(rows, found.title)
 
+    def alerts(self) -> list[dict[str, Any]]:
+        """Return the alerts of the newest releases, a row each, the oldest first; see docs/poisoning.md.
+
+        A row has round, devices and since (the round compared with), and kind, family, label, statistic,
+        threshold and rate of the alert.
+        """
+        found = self._transport.get("surveys", self.digest, "alerts")
+        return [
+            {name: line[name] for name in ("round", "devices", "since")} | alert
+            for line in found["rounds"]
+            for alert in line["alerts"]
+        ]
+
     def compare(self, before: int, after: int, *, earlier: SurveyResults | None = None) -> Comparison:
         """Return the change from one round to another, with intervals that hold; see `Comparison`.
 

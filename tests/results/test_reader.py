@@ -93,6 +93,27 @@ def test_what_has_not_changed_is_fetched_once() -> None:
         assert survey.release(1).devices == 4000
 
 
+def test_alerts_are_rows_with_their_round() -> None:
+    alert = {
+        "kind": "jump",
+        "family": "values",
+        "label": "1",
+        "statistic": 0.4,
+        "threshold": 0.2,
+        "rate": 5e-4,
+    }
+    lines = [
+        {"round": number, "devices": 900, "since": number - 1, "judged": True, "margin": 0.01}
+        | {"alerts": [alert] * (number == 2), "omitted": {"impossible": 0, "jump": 0}}
+        for number in (1, 2)
+    ]
+    found = {"rate": 0.001, "margin_share": 0.001, "rounds": lines}
+    survey = survey_of("visits", *map(released, range(3))) | {"alerts": found}
+    with served(ShownView(snapshot_of(survey))) as (url, _):
+        rows = connect(url).survey("visits").alerts()
+    assert rows == [{"round": 2, "devices": 900, "since": 1} | alert]
+
+
 def test_a_change_is_the_servers_with_its_intervals() -> None:
     with served(view_of()) as (url, _):
         survey = connect(url).survey("visits")

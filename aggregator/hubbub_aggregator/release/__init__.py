@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from hubbub_aggregator.release.comparison import IncomparableError, change, history
     from hubbub_aggregator.release.enrolment import FleetStatement
     from hubbub_aggregator.release.estimates import METHOD, METHODS, Method, no_estimates
+    from hubbub_aggregator.release.judgement import KEPT_ROUNDS, MOST_ALERTS, ReleaseJudge, SurveyAlerts
     from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
     from hubbub_aggregator.release.round_release import (
         Document,
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_GRACE_S",
+    "KEPT_ROUNDS",
     "METHOD",
     "METHODS",
+    "MOST_ALERTS",
     "AcceptedCounts",
     "AgreedClock",
     "Document",
@@ -34,8 +37,10 @@ __all__ = [
     "Method",
     "PublicationGate",
     "Release",
+    "ReleaseJudge",
     "Sealer",
     "SteadyClock",
+    "SurveyAlerts",
     "advance",
     "canonical_bytes",
     "change",
@@ -63,6 +68,12 @@ attach(
             "METHODS",
             "Method",
             "no_estimates",
+        ),
+        "hubbub_aggregator.release.judgement": (
+            "KEPT_ROUNDS",
+            "MOST_ALERTS",
+            "ReleaseJudge",
+            "SurveyAlerts",
         ),
         "hubbub_aggregator.release.provisional": (
             "PublicationGate",

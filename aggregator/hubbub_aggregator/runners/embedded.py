@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from hubbub.estimation import AlertRules
 from hubbub_aggregator.counting.dead_letters import DeadLetters
 from hubbub_aggregator.counting.partition import RoundKey
 from hubbub_aggregator.counting.skipping import Skips
@@ -46,6 +47,7 @@ class Worker:
         dead_letters: Where letters about what cannot be counted go; None keeps none.
         fleet: What the operator states about the devices asked; None states nothing.
         method: The method of rounds that are released from now on; see `estimates`.
+        alerts: The thresholds of alerts on releases; None for the usual ones.
         skips: The records that an operator said to pass over; see `skipping`.
 
     Raises:
@@ -67,6 +69,7 @@ class Worker:
         dead_letters: DeadLetters | None = None,
         fleet: FleetStatement | None = None,
         method: Method = METHOD,
+        alerts: AlertRules | None = None,
         skips: Skips | None = None,
     ) -> None:
         self._counter = LogCounter(
@@ -82,6 +85,7 @@ class Worker:
             clock=clock,
             fleet=fleet,
             method=method,
+            alerts=alerts,
         )
 
     @property

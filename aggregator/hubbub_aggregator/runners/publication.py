@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from hubbub.estimation import AlertRules
 from hubbub.survey import AnyEstimator, Survey
 from hubbub_aggregator.counting.partition import RoundKey, RoundState
 from hubbub_aggregator.counting.skip_offsets import lost_of
@@ -19,6 +20,7 @@ from hubbub_aggregator.counting.verdict_counts import NOTHING
 from hubbub_aggregator.errors import ArchiveError, ClockDoubt, Diverged
 from hubbub_aggregator.release.enrolment import FleetStatement
 from hubbub_aggregator.release.estimates import METHOD, Method
+from hubbub_aggregator.release.judgement import ReleaseJudge, SurveyAlerts
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
 from hubbub_aggregator.release.round_release import (
     Document,
@@ -52,6 +54,7 @@ class Publication:
             ClockDoubt nothing is sealed, and the view says why.
         fleet: What the operator states about the devices asked; None states nothing.
         method: The method of rounds that are released from now on; see `estimates`.
+        alerts: The thresholds of alerts.
 
     Raises:
         ArchiveError: If the store let go of counts whose release is not in this archive.
@@ -70,6 +73,7 @@ class Publication:
         clock: Callable[[], float] = time.time,
         fleet: FleetStatement | None = None,
         method: Method = METHOD,
+        alerts: AlertRules | None = None,
     ) -> None:
         self._log, self._counter, self._gate_store = log, counter, gates
         self._archive, self._view = archive, view
@@ -80,6 +84,8 @@ class Publication:
         self._gates: dict[RoundKey, PublicationGate] = gates.load_gates()
         # Released rounds are looked at no more, however many there have been.
         self._released: dict[RoundKey, Document] = {}
+        self._judge = ReleaseJudge(alerts or AlertRules())
+        self._alerts: dict[bytes, SurveyAlerts] = {}
         # The most reports of any round released, by digest.
         self._most: dict[bytes, int] = {}
         self._open = {
@@ -113,6 +119,7 @@ class Publication:
                 self._released[key] = _shown(json.loads(data))
                 accepted = self._released[key]["accounting"]["accepted"]
                 self._most[key[0]] = max(self._most.get(key[0], 0), accepted)
+        self._judge_releases(self._released)
         self._sealing -= self._released.keys()
         self._open -= self._released.keys()
         for partition, state in self._counter.states.items():
@@ -217,7 +224,21 @@ class Publication:
             self._provisional.pop(key, None)
             self._released[key] = _shown(document)
             self._open.discard(key)
+        self._judge_releases(done)
         self._free_archived(done)
+
+    def _judge_releases(self, keys: Iterable[RoundKey]) -> None:
+        """Judge releases by their surveys; those of a survey that nobody announced are left out."""
+        new: dict[bytes, set[int]] = {}
+        for digest, number in keys:
+            new.setdefault(digest, set()).add(number)
+        surveys = self._surveys()
+        for digest in new.keys() & surveys.keys():
+            survey = surveys[digest]
+            if digest not in self._alerts:
+                self._alerts[digest] = SurveyAlerts(self._judge, survey, self._estimator(survey))
+            releases = {number: found for (each, number), found in self._released.items() if each == digest}
+            self._alerts[digest].update(releases, new[digest])
 
     def _archived(self, key: RoundKey, survey: Survey) -> Document | None:
         """Return a round's release as the archive keeps it, or None while a partition has no seal.
@@ -297,8 +318,17 @@ class Publication:
         self._gate_store.save_gates(changed)
         self._ends = {partition: self._log.end(partition) for partition in self._counter.states}
         rounds = self._released | self._provisional
+        alerts = dict.fromkeys(surveys, self._judge.document([]))
+        alerts |= {digest: found.document() for digest, found in self._alerts.items()}
         self._view.publish(
-            compose(self._log.identity, self._counter.states, self._ends, rounds, self._counter.total)
+            compose(
+                self._log.identity,
+                self._counter.states,
+                self._ends,
+                rounds,
+                self._counter.total,
+                alerts=alerts,
+            )
         )
 
     def _provisional_document(self, survey: Survey, number: int, steps: PublicationGate | None) -> Document:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from hubbub.estimation import AlertRules
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.errors import PartitionMapGrown
 from hubbub_aggregator.release.enrolment import FleetStatement
@@ -41,6 +42,7 @@ class Publisher:
         clock: Seconds since 1970, for seals; see `Publication`.
         fleet: What the operator states about the devices asked; None states nothing.
         method: The method of rounds that are released from now on; see `estimates`.
+        alerts: The thresholds of alerts on releases; None for the usual ones.
 
     Raises:
         LeaseLost: If another publisher is at work.
@@ -59,6 +61,7 @@ class Publisher:
         clock: Callable[[], float] = time.time,
         fleet: FleetStatement | None = None,
         method: Method = METHOD,
+        alerts: AlertRules | None = None,
     ) -> None:
         self._log, self._store, self._quiet = log, store, 0
         store.hold_lease()
@@ -73,6 +76,7 @@ class Publisher:
             clock=clock,
             fleet=fleet,
             method=method,
+            alerts=alerts,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Two rounds compared, and a survey's history: the parts of the read API that look at several rounds."""
+"""Two rounds compared, a survey's history and its alerts: what the read API says of several rounds."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from hubbub_aggregator.web.parameters import (
     answering,
     digest_named,
     digest_of,
+    name_of,
     read_choice,
     read_number,
     refuse_others,
@@ -43,6 +44,7 @@ class ComparisonApi:
         paths: dict[str, Endpoint] = {
             "/surveys/{survey}/change": self.change,
             "/surveys/{survey}/history": self.history,
+            "/surveys/{survey}/alerts": self.alerts,
         }
         return [Route("/api/v1" + path, answering(endpoint)) for path, endpoint in paths.items()]
 
@@ -90,6 +92,14 @@ class ComparisonApi:
         answers = _kind(edition, digest)
         key = ("v1 history", digest, kind, label)
         return await rendered(request, edition, key, lambda: to_json(history(rounds, kind=answers)))
+
+    async def alerts(self, request: Request) -> Response:
+        """Answer with what is found in the newest releases: jumps, impossible estimates, small margins."""
+        refuse_others(request)
+        edition = await self._cache.current()
+        digest = digest_of(request, edition)
+        found = {"survey": name_of(edition, digest), **edition.alerts[digest]}
+        return await rendered(request, edition, ("v1 alerts", digest), lambda: to_json(found))
 
 
 def _compared(request: Request, edition: RenderedSnapshot, name: str, digest: str, stage: str) -> Found:

@@ -28,6 +28,12 @@ LIVE_VALUES = 2000
 LIVE_ROUNDS = 100
 """Most rounds of one survey that the live document lists (about 30 kB), the newest; /api/surveys has all."""
 
+LIVE_ALERTS = 10
+"""Most rounds with alerts of one survey in the live document, the newest (about 30 kB at most)."""
+
+_NOT_JUDGED: Document = {"rate": None, "margin_share": None, "rounds": []}
+"""The findings in a snapshot of a process that judges nothing."""
+
 RENDERED = 64
 """Most rendered bodies that an edition keeps: those of the rounds that many readers look at."""
 
@@ -176,11 +182,19 @@ class RenderedSnapshot:
         """Every survey's facts with a line per round and where to fetch it."""
         return [
             {
-                **{key: value for key, value in survey.items() if key != "rounds"},
+                **{key: value for key, value in survey.items() if key not in ("rounds", "alerts")},
                 "rounds": [_line(survey, document) for document in survey.get("rounds", ())],
             }
             for survey in self.snapshot.get("surveys", ())
         ]
+
+    @cached_property
+    def alerts(self) -> dict[str, dict[str, Any]]:
+        """The findings about every survey's newest releases, by digest."""
+        return {
+            str(survey["digest"]).lower(): survey.get("alerts", _NOT_JUDGED)
+            for survey in self.snapshot.get("surveys", ())
+        }
 
     @cached_property
     def event(self) -> bytes:
@@ -214,9 +228,19 @@ class RenderedSnapshot:
                 if i >= 0 or line["round"] == number
             ]
             omitted = len(facts["rounds"]) - len(lines)
-            shown.append({**facts, "rounds": lines, "rounds_omitted": omitted, "shown": document})
+            alerts = _latest_alerts(self.alerts[digest])
+            shown.append(
+                {**facts, "rounds": lines, "rounds_omitted": omitted, "shown": document, "alerts": alerts}
+            )
         rest = {key: value for key, value in self.snapshot.items() if key != "surveys"}
         return to_json({**rest, "edition": self.token, "surveys": shown})
+
+
+def _latest_alerts(alerts: Document) -> dict[str, Any]:
+    """Return the newest findings: the last release's, and before it rounds that have alerts."""
+    last = alerts["rounds"][-1:]
+    raised = [found for found in alerts["rounds"][:-1] if found["alerts"]]
+    return {**alerts, "rounds": [*raised[1 - LIVE_ALERTS :], *last]}
 
 
 def _only_largest(document: dict[str, Any]) -> None:

@@ -74,3 +74,28 @@ def _families(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
             devices.add_metric(name, sealed[-1]["devices"])
     yield rounds
     yield devices
+    yield from _alerts(snapshot)
+
+
+def _alerts(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
+    text = "Alerts of the newest release, by survey and kind: impossible, jump, or margin."
+    alerts = GaugeMetricFamily("hubbub_alerts", text, labels=["survey", "version", "kind"])
+    text = "Share of forged reports that moves the largest value of the newest release out of its interval."
+    margin = GaugeMetricFamily("hubbub_poisoning_margin", text, labels=["survey", "version"])
+    text = "Probability of a false alert in one honest round."
+    rate = GaugeMetricFamily("hubbub_alert_false_alarm_rate", text, labels=["survey", "version"])
+    for survey in snapshot.get("surveys", ()):
+        name = [survey["id"], str(survey["version"])]
+        judged = survey.get("alerts", {}).get("rounds")
+        if not judged:
+            continue
+        newest = judged[-1]
+        kinds = [alert["kind"] for alert in newest["alerts"]]
+        for kind in ("impossible", "jump", "margin"):
+            alerts.add_metric([*name, kind], kinds.count(kind) + newest["omitted"].get(kind, 0))
+        if newest["margin"] is not None:
+            margin.add_metric(name, newest["margin"])
+        rate.add_metric(name, survey["alerts"]["rate"])
+    yield alerts
+    yield margin
+    yield rate

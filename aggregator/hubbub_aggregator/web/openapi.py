@@ -127,6 +127,8 @@ def _paths() -> Schema:
                 },
             ],
         ),
+        "/surveys/{survey}/alerts": {"parameters": survey}
+        | _get("alerts", "The alerts of the newest releases.", json, _ref("schemas", "Alerts")),
         "/surveys/{survey}/rounds": {"parameters": survey}
         | _get(
             "rounds", "A page of a survey's rounds, the oldest first.", json, _ref("schemas", "Rounds"),
@@ -322,6 +324,35 @@ def _schemas() -> Schema:
                 "categories": _list(_ref("schemas", "Line")),
             },
             {"mean": _or_null(_ref("schemas", "Line"))},
+        ),
+        "Alert": _object(
+            {
+                "kind": {"type": "string", "enum": ["impossible", "jump", "margin"]},
+                "family": {"type": "string", "enum": ["values", "categories", "total", "mean"]},
+                "label": {"type": ["string", "null"]},
+                "statistic": _NUMBER,
+                "threshold": _NUMBER,
+                "rate": _NUMBER,
+            }
+        ),
+        "Judged": _object(
+            {
+                "round": _COUNT,
+                "devices": _COUNT,
+                "since": _or_null(_COUNT),
+                "judged": _TRUTH,
+                "margin": _NUMBER_OR_NULL,
+                "alerts": _list(_ref("schemas", "Alert")),
+                "omitted": _object({"impossible": _COUNT, "jump": _COUNT}),
+            }
+        ),
+        "Alerts": _object(
+            {
+                "survey": _object(name),
+                "rate": _NUMBER_OR_NULL,
+                "margin_share": _NUMBER_OR_NULL,
+                "rounds": _list(_ref("schemas", "Judged")),
+            }
         ),
         "Estimate": _object(
             {

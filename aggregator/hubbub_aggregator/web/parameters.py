@@ -104,3 +104,9 @@ def digest_named(name: str, edition: RenderedSnapshot, *, subject: str) -> str:
         rule = "must be the digest (32 hexadecimal digits) or the id of a survey listed at api/v1/surveys"
         raise ProblemError(problem(404, subject, rule, name))
     return max(versions)[1]
+
+
+def name_of(edition: RenderedSnapshot, digest: str) -> Found:
+    """Return what names a survey: id, version, digest and title."""
+    found = edition.digests[digest]
+    return {key: found[key] for key in ("id", "version", "digest", "title")}

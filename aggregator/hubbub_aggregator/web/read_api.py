@@ -34,6 +34,7 @@ from hubbub_aggregator.web.parameters import (
     digest_of,
     is_digest,
     is_number,
+    name_of,
     read_choice,
     read_limit,
     read_number,
@@ -144,7 +145,7 @@ class ReadApi:
         if len(lines) > limit:
             rest = f"&sealed={sealed}" if sealed else ""
             following = f"?limit={limit}&after={page[-1]['round']}{rest}"
-        found = {"survey": _name_of(edition, digest), "rounds": page, "next": following}
+        found = {"survey": name_of(edition, digest), "rounds": page, "next": following}
         key = ("v1 rounds", digest, after, limit, sealed)
         return await rendered(request, edition, key, lambda: to_json(found))
 
@@ -285,11 +286,6 @@ class _Table:
 def _views(request: Request) -> Sequence[str]:
     chosen = read_choice(request, "view", (*VIEWS, "all")) or "all"
     return VIEWS if chosen == "all" else (chosen,)
-
-
-def _name_of(edition: RenderedSnapshot, digest: str) -> Found:
-    found = edition.digests[digest]
-    return {key: found[key] for key in ("id", "version", "digest", "title")}
 
 
 def _attachment(name: str) -> dict[str, str]:

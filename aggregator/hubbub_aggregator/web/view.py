@@ -14,7 +14,12 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
           "quota": 60000,                            the most reports that a round takes; null: no limit
           "schedule": {"start": "2026-01-01T00:00:00Z", "round_s": 86400, "rounds": 1,
                        "lateness_s": 3600},      how long after its end reports of a round are taken
-          "rounds": [ROUND, ...]                 ascending; rounds that anything was accepted of
+          "rounds": [ROUND, ...],                ascending; rounds that anything was accepted of
+          "alerts": {
+            "rate": 0.001,                       probability of a false alarm in one round, all cells together
+            "margin_share": 0.001,               a poisoning margin below it is an alert
+            "rounds": [JUDGED, ...]              ascending; the newest releases with estimates
+          }
         }, ...
       ],
       "accounting": ACCOUNTING,                  summed over everything, reports after a seal included
@@ -26,6 +31,9 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
       "partitions": [{"partition": 0, "offset": 17, "end": 17, "lag": 0}, ...]
                                                  next offset to apply, the log's end, end - offset
     }
+
+JUDGED is what `release/judgement.py` finds: ``{"round", "devices", "since", "judged", "margin", "alerts",
+"omitted"}``.
 
 ACCOUNTING is ``{"attempts", "accepted", "duplicate", "early", "late", "invalid", "over_quota"}``, integers;
 attempts is the sum of the other six.
@@ -213,6 +221,8 @@ def compose(
     ends: Mapping[int, int],
     rounds: Mapping[RoundKey, Document],
     total: VerdictCounts,
+    *,
+    alerts: Mapping[bytes, dict[str, Any]],
 ) -> dict[str, Any]:
     """Return the snapshot of some partitions' states.
 
@@ -222,6 +232,7 @@ def compose(
         ends: The log's end by partition.
         rounds: The ROUND documents to show.
         total: What `total_of` gives for the states.
+        alerts: Of every survey, by digest, as `SurveyAlerts` gives them.
     """
     shown: dict[bytes, list[Document]] = {}
     for digest, number in sorted(rounds):
@@ -230,7 +241,10 @@ def compose(
     ordered = sorted(surveys.values(), key=lambda survey: (survey.id, survey.version, survey.digest))
     return {
         "log": log_identity,
-        "surveys": [_describe(survey, shown.get(survey.digest, [])) for survey in ordered],
+        "surveys": [
+            _describe(survey, shown.get(survey.digest, [])) | {"alerts": alerts[survey.digest]}
+            for survey in ordered
+        ],
         "accounting": total.as_dict(),
         "unknown": sum(state.unknown for state in states.values()),
         "dead": sum(state.dead for state in states.values()),

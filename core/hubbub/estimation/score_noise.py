@@ -17,15 +17,14 @@ thresholds here are conservative at every n: nothing in them is asymptotic.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
-from hubbub.estimation.choice import AnyEstimator
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.intervals.laws import CellLaw, JoinedLaw, MixedLaw
 from hubbub.estimation.inverses.inverse import Inverse
@@ -36,8 +35,22 @@ _GRID: Final = np.geomspace(1.0 / 32.0, 2.0, 56)
 _CHUNK: Final = 2048
 """Cells whose grids are evaluated at a time: a few MiB."""
 
+_LEAST_SHARE: Final = 1e-9
+"""Smaller shares are read as this one."""
+
 _MOST_PRODUCTS: Final = 2**31
 """Multiplications up to which the variances of a channel's matrix are computed, about a second."""
+
+
+class Estimating(Protocol):
+    """The part of an estimator that is read here."""
+
+    @property
+    def category_of(self) -> NDArray[Any]:
+        """Category of every input, shape (K,), or a row for every grouping."""
+
+    def expected_estimate(self, frequencies: Floats, n: int) -> Estimate:
+        """Return what to expect of n devices of these shares."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +146,13 @@ class SurveyNoise:
     total: ScoreNoise | None = None
     place: ScoreNoise | None = None
 
+    @property
+    def is_bounded(self) -> bool:
+        """True if anything of the survey can be judged."""
+        return self.values is not None or self.place is not None
 
-def survey_noise(channel: Channel, estimator: AnyEstimator) -> SurveyNoise:
+
+def survey_noise(channel: Channel, estimator: Estimating) -> SurveyNoise:
     """Return the noise of a survey's estimates, from its design alone.
 
     Where reports are each about one of several levels, estimates weigh them by how many there happen to be
@@ -176,13 +194,14 @@ def least_share(noise: ScoreNoise, n: int, *, rate: float) -> Floats:
         n: Reports, >= 1.
         rate: Above 0, below 1.
     """
-    found = np.empty(len(noise.low))
-    for part, here in _parts(noise):
-        log_rate = -math.log(rate)
+    log_rate = -math.log(rate)
+
+    def least(part: ScoreNoise, _: Floats) -> Floats:
         t = part.grid(1.0 / n, log_rate)
         own, rest = part.logs(-t)
-        found[here] = (-(log_rate / n + np.maximum(own - t, rest)) / t).max(axis=0)
-    return found
+        return np.asarray((-(log_rate / n + np.maximum(own - t, rest)) / t).max(axis=0))
+
+    return _by_kind(least, noise, np.zeros(len(noise.low)))
 
 
 def largest_share(noise: ScoreNoise, n: int, *, rate: float) -> Floats:
@@ -193,13 +212,14 @@ def largest_share(noise: ScoreNoise, n: int, *, rate: float) -> Floats:
         n: Reports, >= 1.
         rate: Above 0, below 1.
     """
-    found = np.empty(len(noise.low))
-    for part, here in _parts(noise):
-        log_rate = -math.log(rate)
+    log_rate = -math.log(rate)
+
+    def largest(part: ScoreNoise, _: Floats) -> Floats:
         t = part.grid(1.0 / n, log_rate)
         own, rest = part.logs(t)
-        found[here] = ((log_rate / n + np.maximum(own + t, rest)) / t).min(axis=0)
-    return found
+        return np.asarray(((log_rate / n + np.maximum(own + t, rest)) / t).min(axis=0))
+
+    return _by_kind(largest, noise, np.zeros(len(noise.low)))
 
 
 def deviation(noise: ScoreNoise, n: int, *, sign: int, most: Floats, rate: float) -> Floats:
@@ -212,15 +232,15 @@ def deviation(noise: ScoreNoise, n: int, *, sign: int, most: Floats, rate: float
         most: The largest true share, shape (c,).
         rate: Above 0, below 1.
     """
-    found = np.empty(len(noise.low))
-    for part, here in _parts(noise):
-        log_rate = -math.log(rate)
+    log_rate = -math.log(rate)
+
+    def missed(part: ScoreNoise, held: Floats) -> Floats:
         t = part.grid(1.0 / n, log_rate)
         own, rest = part.logs(sign * t)
-        held = np.clip(most[here], 0.0, 1.0)
         log = rest + held * np.maximum(own - rest, 0.0)
-        found[here] = ((log_rate / n + log) / t).min(axis=0)
-    return found
+        return np.asarray(((log_rate / n + log) / t).min(axis=0))
+
+    return _by_kind(missed, noise, _rounded_up(most))
 
 
 def change_deviation(
@@ -247,10 +267,9 @@ def change_deviation(
         (after - shared, after, 1.0 / after),
         (shared, min(before, after), 1.0 / after - 1.0 / before),
     )
-    found = np.empty(len(noise.low))
-    for part, here in _parts(noise):
-        log_rate = -math.log(rate)
-        held = np.clip(most[here], 0.0, 1.0)
+    log_rate = -math.log(rate)
+
+    def changed(part: ScoreNoise, held: Floats) -> Floats:
         t = part.grid(1.0 / (1.0 / before + 1.0 / after), log_rate)
         worst = np.full(len(held), -np.inf)
         for sign in (1.0, -1.0):
@@ -261,8 +280,9 @@ def change_deviation(
                     members = np.minimum(held * round_reports, reports)
                     log += reports * rest + members * np.maximum(own - rest, 0.0)
             worst = np.maximum(worst, ((log_rate + log) / t).min(axis=0))
-        found[here] = worst
-    return found
+        return worst
+
+    return _by_kind(changed, noise, _rounded_up(most))
 
 
 def _two_point(t: Floats, span: Floats, variance: Floats) -> Floats:
@@ -273,10 +293,25 @@ def _two_point(t: Floats, span: Floats, variance: Floats) -> Floats:
     return np.asarray(up + np.log(odds + (1.0 - odds) * np.exp(-(t * variance / far + up))))
 
 
-def _parts(noise: ScoreNoise) -> Iterator[tuple[ScoreNoise, slice]]:
-    for start in range(0, len(noise.low), _CHUNK):
-        here = slice(start, start + _CHUNK)
-        yield noise.picked(here), here
+def _rounded_up(shares: Floats) -> Floats:
+    """Return shares within 0 to 1, rounded up to powers of 2^(1/8): few different ones, none too small."""
+    clipped = np.clip(shares, _LEAST_SHARE, 1.0)
+    return np.asarray(np.minimum(2.0 ** (np.ceil(8.0 * np.log2(clipped)) / 8.0), 1.0))
+
+
+def _by_kind(bound: Callable[[ScoreNoise, Floats], Floats], noise: ScoreNoise, most: Floats) -> Floats:
+    """Return a bound for every cell, reckoned once for cells that are alike."""
+    columns = np.stack([noise.low, noise.high, noise.own, noise.rest, noise.extra, most])
+    told = np.isfinite(columns).all(axis=0)
+    found = np.full(len(most), np.nan)
+    if told.any():
+        kinds, kind_of = np.unique(columns[:, told], axis=1, return_inverse=True)
+        each = [
+            bound(ScoreNoise(*kinds[:5, start : start + _CHUNK]), kinds[5, start : start + _CHUNK])
+            for start in range(0, kinds.shape[1], _CHUNK)
+        ]
+        found[told] = np.concatenate(each)[kind_of]
+    return found
 
 
 def _groups(category_of: NDArray[np.intp]) -> Iterator[NDArray[np.bool_]]:
@@ -286,7 +321,7 @@ def _groups(category_of: NDArray[np.intp]) -> Iterator[NDArray[np.bool_]]:
 
 
 def _narrowed(
-    channel: Channel, estimator: AnyEstimator, estimate: Estimate, family: Literal["values", "categories"]
+    channel: Channel, estimator: Estimating, estimate: Estimate, family: Literal["values", "categories"]
 ) -> ScoreNoise:
     """Return the noise between the ends of scores, of smaller variances where the design has them exactly."""
     reach = estimate.reach()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hubbub_deploy import fleet_options
+from hubbub_deploy import alert_options, fleet_options
 from hubbub_deploy.commands.arguments import (
     add_address,
     add_read_token,
@@ -25,6 +25,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add_settings(dashboard)
     dashboard.add_argument("--data", type=Path, required=True, help="folder of the archive")
     fleet_options.add_to(dashboard)
+    alert_options.add_to(dashboard)
     add_read_token(dashboard)
     add_streams(dashboard)
     add_address(dashboard, DASHBOARD_PORT)
@@ -39,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
         load_settings(options.settings),
         data_dir=options.data,
         fleet=fleet_options.fleet_statement(options),
+        alerts=alert_options.alert_rules(options),
         read_token=read_token(options),
         streams=stream_caps(options),
         host=options.host,

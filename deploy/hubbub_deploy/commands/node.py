@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hubbub_deploy import fleet_options
+from hubbub_deploy import alert_options, fleet_options
 from hubbub_deploy.commands.arguments import (
     add_read_token,
     add_skip,
@@ -28,6 +28,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     node.add_argument("--list", type=Path, help="signed list of surveys to serve, from `hubbub survey sign`")
     node.add_argument("--data", type=Path, required=True, help="folder of the log, the store and the archive")
     fleet_options.add_to(node)
+    alert_options.add_to(node)
     add_read_token(node)
     add_streams(node)
     node.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
@@ -66,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
             data_dir=options.data,
             survey_list=options.list,
             fleet=fleet,
+            alerts=alert_options.alert_rules(options),
             host=options.host,
             port=options.port,
             partitions=options.partitions,
