@@ -1,177 +1,109 @@
-"""The coverage of a release's intervals, by mechanism, population and number of devices.
+"""The coverage of a release's intervals, for every mechanism that a survey file can name.
 
-    python bench/interval_coverage.py [--runs 200] [--only pb-grr] [--devices 50,100] [--values 5,91]
+    python bench/interval_coverage.py                          all cases, by two processes
+    python bench/interval_coverage.py --only orbits,tree       some mechanisms
+    python bench/interval_coverage.py --part 1/4 --save a.jsonl    a quarter of the cases, to be merged later
+    python bench/interval_coverage.py --merge a.jsonl b.jsonl ...  the table of what parts saved
 
 Every case fixes the devices' inputs, perturbs them again and again through the channel itself, and asks how
-often the intervals hold the truth of these devices: the mean over cells and the worst cell, all cells at
-once, the mean of the numbers. Beside them stand the normal intervals of releases of method 1, which are the
-control, and the mean width over that of an oracle who knows every cell's variance, cut to 0 and 1 likewise.
+often the intervals hold the truth of these devices: each value and category, all at once, the mean of the
+numbers, and their change to a later round (of fresh answers, or with half of the devices repeating theirs).
+The intervals of a history are those of its rounds. Beside them stand the control, normal intervals of
+releases of method 1, and the mean width over that of an oracle who knows every cell's variance, cut to 0
+and 1 likewise.
 
-The worst cell's one-sided upper bound (Clopper and Pearson) has a false alarm probability of 1e-6 for the
-whole family of cells and cases; a case that lies below .94 with it is marked, and the exit status is 1.
+One-sided upper bounds of coverage (Clopper and Pearson) have a false alarm probability of 1e-6 for all of
+them together. They are taken of every cell, family and mean of every case, and, since rounds are independent,
+of families, means, changes of means and four marked cells over all cases of a row at once, which is far
+sharper. One below .94 is listed, and the exit status is 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import multiprocessing
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
+from interval_cases import LABELS, NUMBERS, Case, cases, exists
+from interval_rounds import Found, Hits, judge
 from scipy.stats import beta
-
-from hubbub.channels.channel import Channel
-from hubbub.estimation import Estimate, Intervals, estimator_for
-from hubbub.mechanisms import boosted, grr, levels, local_hashing, pbgrr, subset_selection, unary
-from hubbub.testing import seeded
-
-Floats = NDArray[np.float64]
 
 FALSE_ALARM = 1e-6
 LEAST = 0.94
-Z = 1.959963984540054
-WORK = 20_000_000
-"""Devices times values times runs of a case, beyond which it has fewer runs."""
-LEAST_RUNS = 50
+RUNS = 200
+FEW_RUNS = 100
+"""Rounds where there are several levels."""
+LEAST_RUNS = 60
+"""Rounds of 1,000 values."""
+
+DEVICES = [50, 100, 500, 5000]
+EPSILONS = [0.5, 1.0, 2.0, 4.0]
+LARGE = 1000
+DIAGONAL = [(50, 0.5), (100, 1.0), (500, 2.0), (5000, 4.0)]
+"""Devices and epsilons at 1,000 values, where every round takes long."""
+
+KINDS = ("values", "categories")
+CHANGES = ("change ", "memoised change ")
 
 
 @dataclass(frozen=True)
-class Case:
-    """A mechanism about a population."""
-
-    mechanism: str
-    values: int
-    devices: int
-    population: str
-    epsilon: float
-
-    @property
-    def sizes(self) -> list[int]:
-        """Categories of about sqrt(K) values, and missing."""
-        each = max(2, round((self.values - 1) ** 0.5))
-        rest = self.values - 1
-        found = [each] * (rest // each) + ([rest % each] if rest % each else [])
-        return [*found, 1]
-
-    def channel(self) -> Channel:
-        """Return the channel of K inputs, the last of them missing."""
-        makers: dict[str, Callable[[], Channel]] = {
-            "grr": lambda: grr(self.values, epsilon=self.epsilon),
-            "pb-grr": lambda: pbgrr(self.sizes, epsilon=self.epsilon, boost_epsilon=self.epsilon / 2),
-            "subset": lambda: subset_selection(self.values, epsilon=self.epsilon),
-            "unary": lambda: unary(self.values, epsilon=self.epsilon),
-            "hashing": lambda: local_hashing(self.values, epsilon=self.epsilon),
-            "levels": lambda: levels(self.sizes, epsilon=self.epsilon),
-            "levels-3": lambda: levels([self.sizes[:-1], [1]], epsilon=self.epsilon),
-            "boosted": lambda: boosted(self.values - 1, epsilon=self.epsilon, missing="input"),
-        }
-        return makers[self.mechanism]()
-
-    def shares(self) -> Floats:
-        """Return the population, a tenth of it missing."""
-        rank = np.arange(1.0, self.values)
-        some = {
-            "even": np.ones(self.values - 1),
-            "zipf": rank**-1.5,
-            "spike": np.where(rank == 3, 7.0, 3.0 / (self.values - 2)),
-        }[self.population]
-        return np.append(0.9 * some / some.sum(), 0.1)
-
-    def inputs(self) -> NDArray[np.int64]:
-        """Return the devices' inputs, shares rounded to whole devices by largest remainder."""
-        want = self.shares() * self.devices
-        held = np.floor(want).astype(np.int64)
-        short = self.devices - int(held.sum())
-        held[np.argsort(-(want - held), kind="stable")[:short]] += 1
-        return np.repeat(np.arange(self.values), held)
-
-
-@dataclass
-class Held:
-    """The hits of one kind of interval over the runs.
+class Tally:
+    """The hits of one quantity in one case.
 
     Attributes:
-        kind: "values" or "categories".
-        truth: The true shares, shape (c,).
-        true_mean: The true mean.
+        rounds: Rounds.
+        mean: Mean coverage over cells.
+        worst: Hits of the worst cell.
+        together: Rounds in which all hold at once.
+        marked: Hits of the first, third, middle and last cell.
     """
 
-    kind: str
-    truth: Floats
-    true_mean: float
+    rounds: int
+    mean: float
+    worst: int
+    together: int
+    marked: list[int]
 
-    def __post_init__(self) -> None:
-        self.cells = np.zeros(len(self.truth), dtype=np.int64)
-        self.together, self.mean, self.width = 0, 0, 0.0
-
-    def count(self, one: Intervals, family: Intervals) -> None:
-        """Count the hits of one round."""
-        hits = []
-        for spans in (one, family):
-            low, high = getattr(spans, f"{self.kind}_low"), getattr(spans, f"{self.kind}_high")
-            hits.append((low <= self.truth + 1e-9) & (self.truth - 1e-9 <= high))
-            if spans is one:
-                self.width += float(np.nanmean(high - low))
-        self.cells += hits[0]
-        self.together += bool(hits[1].all())
-        if one.mean_low is not None and one.mean_high is not None:
-            self.mean += one.mean_low <= self.true_mean <= one.mean_high
+    @classmethod
+    def of(cls, hits: Hits) -> Tally:
+        """Return the tally of counted hits."""
+        cells = len(hits.cells)
+        marked = [int(hits.cells[i]) for i in sorted({0, min(2, cells - 1), cells // 2, cells - 1})]
+        rounds = max(hits.rounds, 1)
+        return cls(
+            hits.rounds, float(hits.cells.mean()) / rounds, int(hits.cells.min()), hits.together, marked
+        )
 
 
-def tallies(channel: Channel, inputs: NDArray[np.int64], runs: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the counts of `runs` rounds of the same devices."""
-    source = seeded(seed)
-    for _ in range(runs):
-        symbols = channel.perturb(inputs, source=source)
-        yield channel.tally(symbols)
+@dataclass(frozen=True)
+class Result:
+    """A case with its tallies by name, the number of its cells, widths and rounds without estimates."""
 
+    case: Case
+    tallies: dict[str, Tally]
+    cells: int
+    width: tuple[float, float]
+    silent: int
 
-def judge(case: Case, runs: int, seed: int) -> tuple[dict[str, Held], float]:
-    """Return hits and widths of values, categories and mean, by score and by the normal law; the oracle's."""
-    channel, inputs = case.channel(), case.inputs()
-    several = case.mechanism != "boosted"
-    category_of = np.repeat(np.arange(len(case.sizes)), case.sizes) if several else None
-    points = np.append(np.linspace(-1.0, 1.0, case.values - 1), np.nan)
-    estimator = estimator_for(channel, category_of=category_of, points=points, missing=case.values - 1)
-    n = len(inputs)
-    truth = np.bincount(inputs, minlength=case.values) / n
-    groups = np.bincount(estimator.category_of[inputs], minlength=int(estimator.category_of.max()) + 1) / n
-    mean = float(points[inputs[inputs < case.values - 1]].mean())
-    oracle = estimator.expected_estimate(truth, n)
-    found = {
-        f"{word}{kind}": Held(kind, shares, mean)
-        for word in ("", "normal ")
-        for kind, shares in (("values", truth), ("categories", groups))
-    }
-    widths = 0.0
-    for counts in tallies(channel, inputs, runs, seed):
-        estimate: Estimate = estimator(counts, n)
-        for word, one, all_at_once in (
-            ("", estimate.intervals(), estimate.simultaneous()),
-            ("normal ", estimate.normal_intervals(), _normal_family(estimate)),
-        ):
-            for kind in ("values", "categories"):
-                found[f"{word}{kind}"].count(one, all_at_once)
-        half = Z * oracle.value_errors
-        low, high = (np.clip(estimate.values + side * half, 0.0, 1.0) for side in (-1, 1))
-        widths += float(np.nanmean(high - low))
-    return found, widths / runs
+    @classmethod
+    def of(cls, case: Case, found: Found) -> Result:
+        """Return the result of a judged case."""
+        cells = sum(len(found.hits[kind].cells) for kind in KINDS)
+        tallies = {name: Tally.of(hits) for name, hits in found.hits.items()}
+        return cls(case, tallies, cells, found.width, found.silent)
 
-
-def _normal_family(estimate: Estimate) -> Intervals:
-    values = estimate.normal_intervals(1.0 - 0.05 / len(estimate.values))
-    categories = estimate.normal_intervals(1.0 - 0.05 / len(estimate.categories))
-    return Intervals(
-        0.95,
-        values.values_low,
-        values.values_high,
-        categories.categories_low,
-        categories.categories_high,
-        values.mean_low,
-        values.mean_high,
-    )
+    @classmethod
+    def parse(cls, line: str) -> Result:
+        """Return a result from a saved line."""
+        found = json.loads(line)
+        tallies = {name: Tally(**tally) for name, tally in found["tallies"].items()}
+        width = (found["width"][0], found["width"][1])
+        return cls(Case(**found["case"]), tallies, found["cells"], width, found["silent"])
 
 
 def upper(hits: int, runs: int, family: int) -> float:
@@ -179,70 +111,192 @@ def upper(hits: int, runs: int, family: int) -> float:
     return 1.0 if hits == runs else float(beta.isf(FALSE_ALARM / family, hits + 1, runs - hits))
 
 
-def cases(only: str, devices: list[int], values: list[int], epsilons: list[float]) -> list[Case]:
-    """Return the cases; those whose mechanism has no such size are left out."""
-    names = ["grr", "pb-grr", "subset", "unary", "hashing", "levels", "levels-3", "boosted"]
+def every_case(only: str) -> list[Case]:
+    """Return the cases, those of a channel one after the other."""
+    names = only.split(",") if only else [*LABELS, *NUMBERS]
+    found = [
+        case
+        for case in cases(names, [5, 91], EPSILONS, DEVICES)
+        if case.population != "spike" or case.epsilon == 1.0
+    ]
+    found += [
+        case
+        for case in cases(names, [LARGE], EPSILONS, DEVICES)
+        if (case.devices, case.epsilon) in DIAGONAL and case.population != "spike"
+    ]
+    return found
+
+
+def runs_of(case: Case) -> int:
+    """Return the rounds of a case."""
+    if case.values == LARGE:
+        return LEAST_RUNS
+    return FEW_RUNS if case.mechanism.startswith(("levels", "tree")) else RUNS
+
+
+def measured(case: Case) -> Result | None:
+    """Return the result of a case; None where the mechanism has no channel of this size."""
+    if not exists(case.mechanism, case.values, case.epsilon):
+        return None
+    return Result.of(case, judge(case, runs_of(case), seed=_seed(case)))
+
+
+def _seed(case: Case) -> int:
+    return abs(hash((case.values, case.devices, round(8 * case.epsilon), len(case.mechanism)))) % 2**32
+
+
+def results(listed: list[Case], jobs: int) -> Iterator[Result]:
+    """Yield the results of the cases, as they come; what they say of progress goes to stderr."""
+    with multiprocessing.Pool(jobs) as pool:
+        for done, found in enumerate(pool.imap(measured, listed, chunksize=4)):
+            if done % 50 == 0:
+                print(f"{done} of {len(listed)} cases", file=sys.stderr, flush=True)
+            if found is not None:
+                yield found
+
+
+def tests_of(result: Result) -> Iterator[tuple[str, int, int]]:
+    """Yield the tests of one case: what, hits and rounds of the worst."""
+    for name in (*KINDS, "mean", *(f"{word}{kind}" for word in CHANGES for kind in (*KINDS, "mean"))):
+        tally = result.tallies[name]
+        yield name, tally.worst, tally.rounds
+        if name in KINDS:
+            yield f"{name} at once", tally.together, tally.rounds
+
+
+def pooled(rows: list[Result]) -> Iterator[tuple[str, int, int]]:
+    """Yield tests over all cases of a row: rounds are independent, whatever their coverage is."""
+    for name in (*KINDS, *(f"{word}{kind}" for word in CHANGES for kind in KINDS)):
+        tallies = [row.tallies[name] for row in rows]
+        for place in range(len(tallies[0].marked)):
+            hits = sum(tally.marked[place] for tally in tallies)
+            yield f"{name}, cell {place + 1} of those marked", hits, sum(t.rounds for t in tallies)
+        if name in KINDS:
+            hits = sum(tally.together for tally in tallies)
+            yield f"{name} at once", hits, sum(tally.rounds for tally in tallies)
+    for name in ("mean", *(f"{word}mean" for word in CHANGES)):
+        tallies = [row.tallies[name] for row in rows]
+        yield name, sum(t.worst for t in tallies), sum(t.rounds for t in tallies)
+
+
+def report(found: list[Result]) -> int:
+    """Print the table and what lies below; return the exit status."""
+    by_row: dict[tuple[str, int], list[Result]] = defaultdict(list)
+    for result in found:
+        by_row[result.case.mechanism, result.case.values].append(result)
+    family = sum(3 * result.cells + 8 for result in found) + 40 * len(by_row)
+    below = []
+    for result in found:
+        for what, hits, runs in tests_of(result):
+            if runs and upper(hits, runs, family) < LEAST:
+                below.append(f"{_named(result.case)}: {what} {hits / runs:.3f} of {runs}")
+    for (mechanism, values), rows in by_row.items():
+        for what, hits, runs in pooled(rows):
+            if runs and upper(hits, runs, family) < LEAST:
+                below.append(f"{mechanism}, K {values}, all cases: {what} {hits / runs:.3f} of {runs}")
+    print(
+        "Coverage over all cases of a row; in brackets that of the control, normal intervals. *Cell* is the\n"
+        "mean over cells, *least* the worst cell of any case, *at once* all cells together. *Change* is the\n"
+        "least mean over cells of fresh and half memoised rounds. *Width* is that of values over an\n"
+        "oracle's, at 50 and at 5,000 devices.\n"
+    )
+    heads = "mechanism,K,rounds,cell,least,at once,category,at once,mean,change,width"
+    print("| " + " | ".join(heads.split(",")) + " |\n" + "|---" * len(heads.split(",")) + "|")
+    for (mechanism, values), rows in by_row.items():
+        print("| " + " | ".join([mechanism, f"{values:,}", *_columns(rows)]) + " |")
+    controls = sum(
+        upper(tally.worst, tally.rounds, family) < LEAST
+        or upper(tally.together, tally.rounds, family) < LEAST
+        for result in found
+        for tally in (result.tallies["normal values"],)
+        if tally.rounds
+    )
+    rounds = sorted(runs_of(result.case) for result in found)
+    silent = sum(result.silent for result in found)
+    print(
+        f"\n{len(found)} cases of {rounds[0]} to {rounds[-1]} rounds, a quarter compared with a later one;\n"
+        f"{family:,} tests, false alarm {FALSE_ALARM:g} for all of them. Below {LEAST}: {len(below)}.\n"
+        f"Of the control's cases {controls} lie below."
+    )
+    print(f"{silent} rounds had no estimates, since nobody reported about a level that needs reports.")
+    for line in below:
+        print(f"- {line}")
+    return 1 if below or not controls else 0
+
+
+def _named(case: Case) -> str:
+    return f"{case.mechanism}, K {case.values}, epsilon {case.epsilon:g}, n {case.devices}, {case.population}"
+
+
+def _columns(rows: list[Result]) -> list[str]:
+    rows = [row for row in rows if row.tallies["values"].rounds]
+    total = sum(row.tallies["values"].rounds for row in rows)
+
+    def share(name: str, part: str) -> float:
+        tallies = [row.tallies[name] for row in rows]
+        if part == "mean":
+            return sum(t.mean * t.rounds for t in tallies) / total
+        if part == "least":
+            return min(t.worst / t.rounds for t in tallies)
+        return sum(t.together for t in tallies) / total
+
+    def both(name: str, part: str) -> str:
+        return f"{share(name, part):.3f} ({share(f'normal {name}', part):.3f})"
+
+    changes = [
+        sum(row.tallies[f"{word}{kind}"].mean for row in rows) / len(rows)
+        for word in CHANGES
+        for kind in KINDS
+    ]
+    widths = []
+    for devices in (DEVICES[0], DEVICES[-1]):
+        some = [r.width[0] / r.width[1] for r in rows if r.case.devices == devices and r.width[1] > 0]
+        widths.append(f"{sum(some) / len(some):.2f}" if some else "-")
     return [
-        Case(name, k, n, population, epsilon)
-        for name in (only.split(",") if only else names)
-        for k in values
-        for epsilon in epsilons
-        for n in devices
-        for population in ("even", "zipf", "spike")
-        if not (name.startswith("levels") and k < 6) and not (name == "boosted" and k > 200)
+        f"{total:,}",
+        both("values", "mean"),
+        both("values", "least"),
+        both("values", "at once"),
+        both("categories", "mean"),
+        both("categories", "at once"),
+        both("mean", "mean"),
+        f"{min(changes):.3f}",
+        ", ".join(widths),
     ]
 
 
 def main() -> int:
-    """Print a row per case; return 1 if a cell covers too little."""
+    """Judge the cases, or read what parts saved; print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--devices", default="50,100,500,5000")
-    parser.add_argument("--values", default="5,91,1000")
-    parser.add_argument("--epsilons", default="1")
+    parser.add_argument("--only", default="", help="mechanisms, with commas in between")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--part", default="1/1", help="i/n: every n-th channel, from the i-th on")
+    parser.add_argument("--save", type=Path, help="add a line per case that is not there, and print no table")
+    parser.add_argument("--merge", type=Path, nargs="+", help="read what parts saved")
     words = parser.parse_args()
-    listed = cases(
-        words.only,
-        [int(n) for n in words.devices.split(",")],
-        [int(k) for k in words.values.split(",")],
-        [float(e) for e in words.epsilons.split(",")],
-    )
-    family = sum(case.values + len(case.sizes) + 3 for case in listed)
-    below = 0
-    shown = "mechanism,K,eps,n,population,cell,worst,all,category,worst,all,mean,width"
-    print("| " + " | ".join(shown.split(",")) + " |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
-    for seed, case in enumerate(listed):
-        runs = max(LEAST_RUNS, min(words.runs, WORK // (case.devices * case.values)))
-        row, bad = _row(case, *judge(case, runs, seed), runs, family)
-        below += bad
-        print(row, flush=True)
-    print(
-        f"\n{below} of {len(listed)} cases have a cell, a family or a mean below {LEAST} "
-        f"(upper bound, {FALSE_ALARM:g} for all {family} tests; at most {words.runs} runs each)."
-    )
-    return 1 if below else 0
+    if words.merge:
+        lines = [line for path in words.merge for line in path.read_text().splitlines()]
+        every = [Result.parse(line) for line in lines]
+        return report(_in_order(list({result.case: result for result in every}.values())))
+    part, parts = (int(word) for word in words.part.split("/"))
+    listed = every_case(words.only)
+    channels = list(dict.fromkeys((case.mechanism, case.values, case.epsilon) for case in listed))
+    mine = set(channels[part - 1 :: parts])
+    listed = [case for case in listed if (case.mechanism, case.values, case.epsilon) in mine]
+    if words.save is None:
+        return report(list(results(listed, words.jobs)))
+    known = words.save.read_text().splitlines() if words.save.exists() else []
+    done = {Result.parse(line).case for line in known}
+    listed = [case for case in listed if case not in done]
+    with words.save.open("a") as out:
+        for result in results(listed, words.jobs):
+            print(json.dumps(asdict(result)), file=out, flush=True)
+    return 0
 
 
-def _row(case: Case, found: dict[str, Held], oracle: float, runs: int, family: int) -> tuple[str, bool]:
-    parts, bad = [], False
-    for kind in ("values", "categories"):
-        held, normal = found[kind], found[f"normal {kind}"]
-        worst = int(held.cells.min())
-        for hits in (worst, held.together, held.mean):
-            bad |= upper(hits, runs, family) < LEAST
-        for hits, old in (
-            (held.cells.mean(), normal.cells.mean()),
-            (worst, normal.cells.min()),
-            (held.together, normal.together),
-        ):
-            parts.append(f"{hits / runs:.3f} ({old / runs:.3f})")
-    values, normal = found["values"], found["normal values"]
-    parts.append(f"{values.mean / runs:.3f} ({normal.mean / runs:.3f})")
-    parts.append(f"{values.width / runs / oracle:.2f}")
-    head = f"| {case.mechanism} | {case.values} | {case.epsilon:g} | {case.devices} | {case.population} | "
-    return head + " | ".join(parts) + (" | below |" if bad else " |"), bad
+def _in_order(found: list[Result]) -> list[Result]:
+    names = [*LABELS, *NUMBERS]
+    return sorted(found, key=lambda result: (result.case.values == LARGE, names.index(result.case.mechanism)))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from hubbub.estimation.cumulative import Functionals
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
 from hubbub.estimation.intervals.laws import ReorderedLaw, ScoreLaws
-from hubbub.estimation.intervals.tree_law import node_law
+from hubbub.estimation.intervals.tree_law import Drawn, node_law
 from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, checked_frequencies
 from hubbub.estimation.trees.tree import Tree, added_up
@@ -172,15 +172,23 @@ class TreeEstimator:
             _functionals=self._functionals(tree, shares, sizes, n),
             _reach=lambda: self._reach(tree, shares, direct, sizes, n),
             _laws=lambda: self._laws(tree, shares, sizes, n),
+            _former_laws=lambda: self._laws(tree, shares, sizes, n, drawn="with replacement"),
         )
 
-    def _laws(self, tree: Tree, shares: Sequence[Floats], sizes: Sequence[float], n: int) -> ScoreLaws:
+    def _laws(
+        self,
+        tree: Tree,
+        shares: Sequence[Floats],
+        sizes: Sequence[float],
+        n: int,
+        *,
+        drawn: Drawn = "without replacement",
+    ) -> ScoreLaws:
         """Return the laws of the scores; with categories added up they are nodes without reports."""
         values, last = shares[-1][self._inputs], len(tree.levels) - 1
-        finest = node_law(tree, last, values, sizes, n)
-        categories = (
-            finest if self._categories == last else node_law(tree, self._categories, values, sizes, n)
-        )
+        finest = categories = node_law(tree, last, values, sizes, n, drawn=drawn)
+        if self._categories != last:
+            categories = node_law(tree, self._categories, values, sizes, n, drawn=drawn)
         mean = self._mean_law(tree, shares, sizes, n)
         return ScoreLaws(ReorderedLaw(finest, self._inputs), categories, mean)
 

@@ -7,12 +7,12 @@ from math import comb
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, hypergeom
 
 from hubbub.channels.channel import Channel
 from hubbub.design.floor.orbit_entry import orbits
 from hubbub.estimation import estimator_for
-from hubbub.estimation.intervals import MixedLaw, score_interval, skew_quantile, two_valued
+from hubbub.estimation.intervals import MixedLaw, node_law, score_interval, skew_quantile, two_valued
 from hubbub.estimation.inverses.block import BlockInverse
 from hubbub.estimation.trees.set_moments import SetMoments
 from hubbub.mechanisms import boosted, duchi, grr, levels, local_hashing, pbgrr, subset_selection, unary
@@ -231,3 +231,42 @@ def test_mean_of_a_channel_that_hides_squares_takes_no_squares_off() -> None:
     assert spans.mean_high - spans.mean_low == pytest.approx(2 * Z * size / np.sqrt(n), rel=1e-6)
     assert former.mean_low is not None and former.mean_high is not None
     assert former.mean_high - former.mean_low == pytest.approx(Z * size / np.sqrt(n), rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_third_moment_of_a_category_is_that_of_devices_drawn_for_one_level_each(epsilon: float) -> None:
+    """By total cumulance over how many devices of the category were asked about it: hypergeometric, exact.
+
+    The law leaves out factors 1 + 3/n. Control: devices drawn anew for every level give another skewness.
+    """
+    sizes, n, held, asked = [3, 3, 2], 2000, 1400, (900, 1100)
+    tree = estimator_for(levels(sizes, epsilon=epsilon, oracles="grr")).tree  # type: ignore[union-attr]
+    functional = np.repeat([1.0, 0.0], [3, 5])
+    means, variances, thirds = np.zeros((3, 2, 2))  # by level, and whether the device is in the category
+    for k, (level, h) in enumerate(zip(tree.levels, tree.coefficients(functional), strict=True)):
+        p, q = float(level.support.p), float(level.support.q)
+        scores = n / asked[k] * (h - q * h.sum()) / (p - q)
+        for inside, device in ((0, 7), (1, 0)):
+            odds = np.full(level.bins, q)
+            odds[level.labels[device]] = p
+            mean = odds @ scores
+            means[k, inside] = mean
+            variances[k, inside], thirds[k, inside] = (odds @ (scores - mean) ** power for power in (2, 3))
+    chance = hypergeom.pmf(np.arange(held + 1), n, held, asked[0])
+    first = np.arange(held + 1)
+    in_level = np.stack([first, held - first])
+    out_level = np.array(asked)[:, None] - in_level
+
+    def given(kind: np.ndarray) -> np.ndarray:
+        return (kind[:, 1:] * in_level + kind[:, :1] * out_level).sum(axis=0)
+
+    m, v, t = given(means), given(variances), given(thirds)
+    off = m - chance @ m
+    variance = chance @ v + chance @ off**2
+    third = chance @ t + 3.0 * (chance @ (off * v)) + chance @ off**3
+    even = np.full(8, 1 / 8)
+    found = node_law(tree, 0, even, asked, n).moments(np.full(3, held / n))
+    former = node_law(tree, 0, even, asked, n, drawn="with replacement").moments(np.full(3, held / n))
+    assert found[0][0] == pytest.approx(variance, rel=0.002)
+    assert found[1][0] == pytest.approx(third, rel=0.01)
+    assert former[1][0] != pytest.approx(third, rel=0.03)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from hubbub.estimation.intervals.population import plausible_populations
 from hubbub.estimation.trees.tree import Tree
 
 Floats = NDArray[np.float64]
+Drawn: TypeAlias = Literal["without replacement", "with replacement"]
 
 _EVERYONE: Final = 1e-9
 """A node that all devices but so few are in has no others."""
@@ -45,11 +46,14 @@ class LevelsLaw:
         n: All reports.
         parts: The levels that reports are about.
         step: Lattice step of the sum, shape (c,).
+        drawn: How the devices of a level are drawn from all, in the third moment; they are so without
+            replacement. Releases of method 2 took it as with.
     """
 
     n: float
     parts: Sequence[LevelLaw]
     step: Floats
+    drawn: Drawn = "without replacement"
 
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return variance and third central moment of n times the estimate, shape (c,) each.
@@ -71,7 +75,27 @@ class LevelsLaw:
             scale = self.n / part.size
             variance = variance + scale * self.n * (square - first**2)
             third = third + scale**2 * self.n * (cube - 3.0 * first * square + 2.0 * first**3)
+        if self.drawn == "without replacement":
+            third = third - self._drawn_again(shares, which)
         return variance, third
+
+    def _drawn_again(self, shares: Floats, which: int) -> Floats:
+        """Return the part of the third moment that is only there if a device could be drawn for two levels.
+
+        With A devices in the cell, A_k of them about level k, the sum's mean given who was asked what is
+        sum d_k A_k and its variance sum e_k A_k, but for constants. The A are a simple random sample of n
+        places with the numbers d and e: so the third moment has their central moments over the places, where
+        one level by itself has the raw ones. The mean of d is 1, as the estimate is unbiased.
+        """
+        squares, spread = np.zeros_like(shares), np.zeros_like(shares)
+        for part in self.parts:
+            scale, rest = self.n / part.size, part.rest[which]
+            d = scale * (part.own[0] - rest[0])
+            squares += d**2 / scale
+            spread += scale * (part.own[1] - part.own[0] ** 2 - rest[1] + rest[0] ** 2)
+        mixed = shares * (1.0 - shares)
+        # E d^3 less E (d - 1)^3, where E d = 1.
+        return np.asarray(self.n * mixed * (3.0 * spread + (1.0 - 2.0 * shares) * (3.0 * squares - 2.0)))
 
 
 def single_level_law(n: float, own: Floats, rest: Floats, step: Floats) -> CellLaw:
@@ -88,7 +112,15 @@ def single_level_law(n: float, own: Floats, rest: Floats, step: Floats) -> CellL
     return MixedLaw(n, inside, np.stack([np.maximum(rest[1], 0.0), rest[2]]), step)
 
 
-def node_law(tree: Tree, level: int, estimates: Floats, sizes: Sequence[float], n: float) -> CellLaw:
+def node_law(
+    tree: Tree,
+    level: int,
+    estimates: Floats,
+    sizes: Sequence[float],
+    n: float,
+    *,
+    drawn: Drawn = "without replacement",
+) -> CellLaw:
     """Return the law of the estimates of one level's nodes.
 
     Args:
@@ -97,6 +129,7 @@ def node_law(tree: Tree, level: int, estimates: Floats, sizes: Sequence[float], 
         estimates: Estimated shares of the finest level's cells, shape (K,).
         sizes: Reports about each level.
         n: All reports.
+        drawn: See `LevelsLaw`.
     """
     populations = plausible_populations(estimates)
     shares = [_grouped(tree, population) for population in populations]
@@ -121,7 +154,7 @@ def node_law(tree: Tree, level: int, estimates: Floats, sizes: Sequence[float], 
     step = np.where(np.isfinite(step), step, 0.0)
     if len(parts) == 1:
         return single_level_law(n, parts[0].own, parts[0].rest[0], step)
-    return LevelsLaw(n, parts, step)
+    return LevelsLaw(n, parts, step, drawn)
 
 
 def _grouped(tree: Tree, population: Floats) -> list[Floats]:
