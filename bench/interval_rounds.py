@@ -69,7 +69,7 @@ class Found:
 
 @dataclass
 class Rounds:
-    """Estimates of several rounds with their intervals, shape (rounds, c) each; the mean has one cell."""
+    """The estimates of several rounds with their intervals, shape (rounds, c) each; the mean has one cell."""
 
     estimates: dict[str, Floats]
     low: dict[str, Floats]
