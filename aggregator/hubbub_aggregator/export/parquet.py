@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,11 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
+
+
+def can_write_parquet() -> bool:
+    """Return whether DuckDB is installed here."""
+    return find_spec("duckdb") is not None
 
 
 def write_parquet(rows: Iterable[Mapping[str, Any]], path: Path) -> int:

@@ -17,7 +17,14 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from hubbub_aggregator.export import VIEWS, csv_pieces, json_lines, tidy_rows, write_parquet
+from hubbub_aggregator.export import (
+    VIEWS,
+    can_write_parquet,
+    csv_pieces,
+    json_lines,
+    tidy_rows,
+    write_parquet,
+)
 from hubbub_aggregator.web.documents import (
     RenderedSnapshot,
     csv_name,
@@ -193,16 +200,15 @@ class ReadApi:
     async def releases_parquet(self, request: Request) -> Response:
         """Answer with all releases of a survey as a Parquet file; 501 where DuckDB is not installed."""
         table = await self._table(request, "parquet")
+        if not can_write_parquet():
+            rule = "need duckdb on the server (pip install 'hubbub[export]'); releases.csv needs none"
+            return problem(501, "Parquet files", rule, "no duckdb")
         if table.known is not None:
             return table.known
         async with self._tables:
             made = self._made.get(table.tag)
             if made is None:
-                try:
-                    made = await to_thread.run_sync(_parquet_bytes, table.rows())
-                except ModuleNotFoundError as error:
-                    rule = "need duckdb on the server (pip install 'hubbub[export]'); releases.csv needs none"
-                    return problem(501, "Parquet files", rule, f"no {error.name}")
+                made = await to_thread.run_sync(_parquet_bytes, table.rows())
                 self._made[table.tag] = made
                 while len(self._made) > _KEPT_TABLES:
                     self._made.pop(next(iter(self._made)))

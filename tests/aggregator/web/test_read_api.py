@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 import csv
 import gzip
 import io
 import json
+from importlib import util
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -231,17 +231,15 @@ def test_releases_as_parquet_hold_what_the_csv_holds(tmp_path: Path) -> None:
 
 
 def test_without_duckdb_parquet_is_501_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name == "duckdb":
-            raise ModuleNotFoundError("No module named 'duckdb'", name="duckdb")
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    real = util.find_spec
+    monkeypatch.setattr(
+        "hubbub_aggregator.export.parquet.find_spec", lambda name: None if name == "duckdb" else real(name)
+    )
     answer = get(create_app(view_of()), f"{BASE}/visits/releases.parquet")
     assert (answer.status, answer.headers["content-type"]) == (501, "application/problem+json")
     assert "pip install 'hubbub[export]'" in answer.json["rule"]
+    # The page asks by HEAD, and offers no link to it.
+    assert get(create_app(view_of()), f"{BASE}/visits/releases.parquet", method="HEAD").status == 501
 
 
 @pytest.mark.parametrize(

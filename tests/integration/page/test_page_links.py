@@ -234,7 +234,7 @@ def test_a_history_of_many_rounds_is_one_request_and_a_line(
     line = """return document.querySelector(".history .trendline").getAttribute("d").split("L").length;"""
     until(browser, 40, lambda: browser.execute_script(line))
     asked = """return performance.getEntriesByType("resource").map(({ name }) => name)
-        .filter((name) => name.includes("/api/") && !/live|events/.test(name)).length;"""
+        .filter((name) => name.includes("/api/") && !/live|events|parquet/.test(name)).length;"""
     assert browser.execute_script(asked) <= 2  # the history, and the shown round's poison margin
     browser.find_element(By.CSS_SELECTOR, ".history .profile").send_keys(Keys.HOME)
     assert ", smoothed 40." in text(browser, ".history .readout")

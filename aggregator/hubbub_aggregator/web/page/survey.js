@@ -5,6 +5,7 @@ import { now } from "./clock.js";
 import { Comparison } from "./comparison.js";
 import { Distribution } from "./distribution.js";
 import { el, setText, show } from "./dom.js";
+import { Downloads } from "./downloads.js";
 import { Facts, absenceIn, effectiveSize, leastForged, lostIn } from "./facts.js";
 import { count, plural } from "./format.js";
 import { History } from "./history.js";
@@ -36,15 +37,12 @@ export class SurveyPage {
     this.strength = el("p", { class: "strength small" });
     this.absence = el("p", { class: "absence small" });
     this.identity = new Identity();
-    this.json = el("a");
-    this.csv = el("a");
-    setText(this.json, "JSON");
-    setText(this.csv, "CSV");
+    this.downloads = new Downloads();
     this.news = el("p", { class: "news small" });
     const accounting = el("h3", { class: "quiet-title" });
     setText(accounting, "Reports of this round");
     this.under = el("div", { class: "under" }, el("div", {}, accounting, this.identity.element),
-      el("p", { class: "links small" }, this.json, this.csv));
+      this.downloads.element);
     this.element = el("article", { class: "card page", id: `survey-${digest}`, "aria-labelledby": this.heading.id },
       el("header", {}, el("div", { class: "names" }, this.heading, this.origin),
         el("div", { class: "status" }, this.badge, this.choice)),
@@ -120,7 +118,7 @@ export class SurveyPage {
     const texts = rounds.map((line) => [String(line.round), `Round ${line.round + 1} · ${stateOf(line)}`]).reverse();
     if (shown) texts.unshift([NEWEST, `Newest: round ${shown.round + 1}`]);
     const options = [...this.choice.options];
-    if (this.survey.rounds_omitted) texts.push([OLDER, `${count(this.survey.rounds_omitted)} older: /api/surveys`]);
+    if (this.survey.rounds_omitted) texts.push([OLDER, `${count(this.survey.rounds_omitted)} older: /api/v1/surveys`]);
     texts.forEach(([value, text], i) => {
       let option = options[i];
       if (!option) {
@@ -181,8 +179,7 @@ export class SurveyPage {
     setText(this.absence, absence);
     show(this.absence, Boolean(absence));
     this.identity.update(round.accounting);
-    this.json.href = line.json;
-    this.csv.href = line.csv;
+    this.downloads.update(this.survey, round);
     // A line on the round after the one shown, so that following the newest estimates hides nothing.
     const later = this.survey.rounds.filter((each) => each.round > round.round).pop();
     setText(this.news, later ? `Round ${later.round + 1}: ${stateOf(later)}.` : "");
