@@ -44,7 +44,7 @@ from hubbub_collector.connection import SENDER
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.list_file import ListFile
 from hubbub_collector.metrics import GatewayCollector, Metrics
-from hubbub_collector.problems import PROBLEM, problem, refused
+from hubbub_collector.problems import PROBLEM, failed, problem, refused
 from hubbub_collector.settings import GatewaySettings
 from hubbub_topic import Log
 
@@ -317,7 +317,7 @@ def create_app(
             Route("/metrics", gateway.metrics_page),
         ],
         lifespan=lifespan,
-        exception_handlers={HTTPException: refused},
+        exception_handlers={HTTPException: refused, Exception: failed},
     )
     app.gateway = app.state.gateway = gateway
     return app

@@ -19,6 +19,11 @@ def problem(status: int, detail: str) -> bytes:
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
 
 
+async def failed(request: Request, error: Exception) -> Response:
+    """Answer 500 without the error itself, whose text could hold what no sender should see."""
+    return Response(problem(500, "the server failed; its log says why"), 500, None, PROBLEM)
+
+
 async def refused(request: Request, error: Exception) -> Response:
     """Answer what routing refuses: an unknown path, or a known one by a method that it does not have."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else

@@ -14,12 +14,18 @@ from page_site import on
 from shown_view import round_of, snapshot_of, survey_of
 
 from hubbub.survey import Survey
+from hubbub.testing import seeded
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.release import AcceptedCounts, Release
 
 DAY_S = 86400
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-VISITS, HEALTH, SOON, OPEN, SILENT, HELD, AGE, SCORE, TABLE, PANEL = (f"{k:x}" * 32 for k in range(1, 11))
+VISITS, HEALTH, SOON, OPEN, SILENT, HELD, AGE, SCORE, TABLE, PANEL, TREE = (
+    f"{k:x}" * 32 for k in range(1, 12)
+)
+
+
+TREE_OF_AGES = '[mechanism]\nname = "tree"\n'
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,9 @@ PLACES = {
     "distribution": Place(on(HEALTH), ".values .bar", says="one survey, its newest sealed round"),
     "categories": Place(on(VISITS, category="3 to 5"), ".back", says="a category opened into its values"),
     "cumulative": Place(on(AGE), ".profile .curve", says="a long number, cumulative first"),
+    "curve": Place(
+        on(TREE), ".profile .curve", says="a tree of ranges: the curve with its band, median and quartiles"
+    ),
     "raw": Place(on(AGE, show="raw"), ".profile .bars", says="the same number, raw"),
     "at-once": Place(
         on(AGE, show="simultaneous"), ".profile .bars", says="intervals that hold for all values at once"
@@ -88,6 +97,7 @@ def gallery() -> dict[str, Any]:
         _survey("commute", "Way to work", SILENT, now - 20 * DAY_S, [], of=3),
         _survey("diet", "Diet", HELD, now - 9 * DAY_S, [_withheld()], of=1),
         _survey("age", "Age", AGE, now - 5 * DAY_S, [_age()], of=1),
+        _survey("age-tree", "Age, by a tree of ranges", TREE, now - 5 * DAY_S, [_age(TREE_OF_AGES)], of=1),
         _survey("activity", "Activity", SCORE, now - 5 * DAY_S, [_score()], of=1),
         _survey(
             "age-by-sex", "Age by sex", TABLE, now - 5 * DAY_S, [_table()], of=1, attributes=("age", "sex")
@@ -161,14 +171,18 @@ def _withheld() -> dict[str, Any]:
     return round_of(sealed=True, suppressed=True, tallies={"accepted": 37})
 
 
-def _age() -> dict[str, Any]:
-    """A release of 20,000 simulated devices, as the aggregator makes it."""
-    survey = Survey.load(EXAMPLES / "age.toml")
+def _age(mechanism: str | None = None) -> dict[str, Any]:
+    """A release of 20,000 simulated devices, by the example's mechanism or another."""
+    text = (EXAMPLES / "age.toml").read_text(encoding="utf-8")
+    if mechanism is not None:
+        text = text.partition("[mechanism]")[0] + mechanism
+    survey = Survey.parse(text)
     inputs = np.arange(survey.channel.inputs)
     shares = np.exp(-(((inputs - 28) / 24.0) ** 2))
     shares[-1] = 0.02 * shares.sum()
-    counts = np.random.default_rng(5).multinomial(20000, survey.channel.expected(shares / shares.sum()))
-    tally = AcceptedCounts({0: 9}, counts.astype(np.int64), 20000)
+    told = np.random.default_rng(5).choice(inputs, 20000, p=shares / shares.sum())
+    counts = survey.channel.tally(survey.channel.perturb(told, source=seeded(5)))
+    tally = AcceptedCounts({0: 9}, counts, 20000)
     return Release(survey, 0, "sealed", tally, VerdictCounts(attempts=20000, accepted=20000)).document()
 
 

@@ -12,10 +12,14 @@ from hubbub_aggregator.web.api import create_app
 
 SHARES = [(str(number), "all", 0.01) for number in range(100)]
 PATHS = ["/", "/page/page.js", "/api/live", "/api/surveys", f"/api/surveys/{DIGEST}/rounds/0"]
+PATHS += ["/api/v1/openapi.json"]
+PATHS += [f"/api/v1/surveys/visits/{rest}" for rest in ("rounds/0", "rounds/0.csv", "history", "rounds")]
 
 
 def large() -> ShownView:
-    return ShownView(snapshot_of(survey_of("visits", *(round_of(n, shares=SHARES) for n in range(9)))))
+    return ShownView(
+        snapshot_of(survey_of("visits", *(round_of(n, shares=SHARES, sealed=n < 8) for n in range(9))))
+    )
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -18,6 +18,7 @@ from shown_view import ShownView, round_of, snapshot_of, survey_of
 
 from hubbub_aggregator.export import COLUMNS
 from hubbub_aggregator.web.api import create_app
+from hubbub_aggregator.web.openapi import openapi_document
 
 BASE = "/api/v1/surveys"
 
@@ -228,6 +229,18 @@ def test_releases_as_parquet_hold_what_the_csv_holds(tmp_path: Path) -> None:
         ]
     assert len(tables[0]) == 33
     assert tables[0] == tables[1]
+
+
+def test_every_path_of_the_description_refuses_other_methods_as_a_problem() -> None:
+    app = create_app(view_of())
+    for path in openapi_document()["paths"]:
+        where = "/api/v1" + path.format(survey="visits", round="0")
+        answer = get(app, where, method="POST")
+        assert (answer.status, answer.headers["content-type"]) == (405, "application/problem+json"), path
+        assert answer.headers["allow"].replace(" ", "").split(",") in (["GET", "HEAD"], ["HEAD", "GET"])
+        assert answer.json["detail"] == "method must be GET or HEAD, got POST"
+        missing = get(app, where + "/none")
+        assert (missing.status, missing.headers["content-type"]) == (404, "application/problem+json"), path
 
 
 def test_without_duckdb_parquet_is_501_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
