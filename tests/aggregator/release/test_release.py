@@ -272,7 +272,7 @@ def test_an_archive_of_schema_1_gets_its_checksums_when_it_is_opened(tmp_path: P
         db.execute("UPDATE release SET document = ?", (b"another",))
     with (
         closing(SqliteArchive(path)) as archive,
-        pytest.raises(ArchiveError, match="round 3 must be"),
+        pytest.raises(ArchiveError, match="round 4 must be"),
     ):
         archive.get(key)
 
