@@ -28,7 +28,7 @@ from mechanism_contract import (
     spans_kinds,
 )
 
-from hubbub.channels.sets import SetChannel
+from hubbub.channels.sets import AttemptChannel, SetChannel
 from hubbub.errors import ParameterError, WireError
 from hubbub.estimation import estimator_for
 from hubbub.mechanisms.registry import channel_from_spec
@@ -221,28 +221,31 @@ class SetContract:
         assert quanta - channel.epsilon * QUANTA_PER_NAT < 2.05
 
     @spans_kinds
-    def test_array_and_scalar_calls_draw_the_same_sets_from_the_same_bytes(self, channel):
+    def test_single_draws_are_what_their_words_make_of_them(self, channel):
+        """Of kinds drawn by attempts: `fill` is the law, and a word at its limit drops an attempt."""
+        assert isinstance(channel, AttemptChannel)
         values = np.random.default_rng(3).integers(channel.inputs, size=60)
         size = 4 * channel.words
-        attempts = [seeded(4).token_bytes(size * 120)[i * size : (i + 1) * size] for i in range(120)]
+        attempts = [seeded(4).token_bytes(size * 60)[i * size : (i + 1) * size] for i in range(60)]
+        words = np.frombuffer(b"".join(attempts), dtype="<u4").reshape(60, channel.words)
+        kept = (words < channel.limits).all(axis=1)
+        assert kept.all()
         if (channel.limits < 2**32).any():
-            attempts[::2] = [b"\xff" * size] * 60  # beyond a limit: dropped whole
-        stream = b"".join(attempts)
-        source = RecordedSource(stream)
-        one_by_one = [channel.perturb(int(x), source=source) for x in values]
-        together = channel.perturb(values, source=RecordedSource(stream))
-        assert together.shape == (60, channel.width)
-        assert together.dtype == np.uint8
-        assert [row.tobytes() for row in together] == one_by_one
-
-    def test_words_fall_evenly_on_what_they_are_reduced_to(self, channel):
+            attempts = [part for attempt in attempts for part in (b"\xff" * size, attempt)]
+        source = RecordedSource(b"".join(attempts))
+        cells = channel._cell_count
+        out = np.zeros((60, cells), dtype=np.bool_)
+        channel.fill(values, words, out)
+        due = np.packbits(out, axis=1, bitorder="little")
+        assert [channel.perturb(int(x), source=source) for x in values] == [row.tobytes() for row in due]
+        assert not source.left
         assert channel.limits.shape == (channel.words,)
         assert channel.limits.max() <= 2**32
         assert channel.limits.min() > 2**32 - 2**17  # under half a draw in a thousand is dropped per word
 
     @pytest.mark.statistical
     def test_sampled_sets_follow_the_law(self, small):
-        """n = 2 10^5 draws for two inputs, Pearson's chi-square against the law, seed 20.
+        """n = 2 10^5 draws for two inputs in turn, Pearson's chi-square against the law, seed 20.
 
         Each at 1e-7: a correct sampler fails with probability below 3e-7. Control: the law of another input
         is rejected, and so is the law at twice its log-ratios.
@@ -250,9 +253,11 @@ class SetContract:
         channel, laws = probe(small)
         symbols = list(laws[0])
         index = {symbol: i for i, symbol in enumerate(symbols)}
-        source = seeded(20)
-        for x in (0, channel.inputs - 1):
-            drawn = channel.perturb(np.full(DRAWS, x), source=source)
+        ends = (0, channel.inputs - 1)
+        every = channel.perturb(np.tile(ends, DRAWS), source=seeded(20))
+        assert every.dtype == np.uint8
+        for i, x in enumerate(ends):
+            drawn = every[i::2]
             kinds, times = np.unique(drawn, axis=0, return_counts=True)
             counts = np.zeros(len(symbols))
             counts[[index[kind.tobytes()] for kind in kinds]] = times
@@ -261,6 +266,22 @@ class SetContract:
             assert not chi_square_rejects(counts, row)
             assert chi_square_rejects(counts, other)
             assert chi_square_rejects(counts, (row / row.max()) ** 2)
+
+    @pytest.mark.statistical
+    def test_single_draws_follow_the_law(self, small):
+        """n = 6,000 draws one at a time, chi-square of every set against the law, at 1e-7; seed 23.
+
+        Control: the law at twice its log-ratios is rejected.
+        """
+        channel, laws = probe(small)
+        symbols = list(laws[0])
+        index = {symbol: i for i, symbol in enumerate(symbols)}
+        source, x = seeded(23), channel.inputs // 2
+        drawn = [index[channel.perturb(x, source=source)] for _ in range(6_000)]
+        counts = np.bincount(drawn, minlength=len(symbols)).astype(float)
+        row = np.array([float(laws[x][symbol]) for symbol in symbols])
+        assert not chi_square_rejects(counts, row)
+        assert chi_square_rejects(counts, (row / row.max()) ** 2)
 
     @pytest.mark.statistical
     def test_supports_of_many_reports_have_their_expected_means(self, channel):

@@ -18,11 +18,22 @@ if TYPE_CHECKING:
     )
     from hubbub.channels.finite import DenseChannel, FiniteChannel, Symbols
     from hubbub.channels.partition import Partition
-    from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets, Support, sizes_of
+    from hubbub.channels.sets import (
+        CELLS,
+        WORD,
+        AttemptChannel,
+        Attempts,
+        Level,
+        SetChannel,
+        Sets,
+        Support,
+        sizes_of,
+    )
     from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
     from hubbub.channels.symbols import MAX_SYMBOL_BYTES, SparseColumn, Symbol
 
 __all__ = [
+    "CELLS",
     "MAX_BLOCKS",
     "MAX_INPUTS",
     "MAX_SYMBOL_BYTES",
@@ -30,6 +41,7 @@ __all__ = [
     "UNIT",
     "UNITS_PER_NAT",
     "WORD",
+    "AttemptChannel",
     "Attempts",
     "BlockDivergence",
     "Channel",
@@ -84,7 +96,9 @@ attach(
             "SetChannel",
             "Sets",
             "Support",
+            "CELLS",
             "WORD",
+            "AttemptChannel",
             "sizes_of",
         ),
         "hubbub.channels.spec": (

@@ -125,7 +125,7 @@ class Channel(ABC):
         """Return one freshly drawn symbol per value.
 
         Every report is `epsilon`-differentially private for its value, over all K inputs. Array and scalar
-        calls draw the same symbols from the same bytes.
+        calls have the same law; of finite channels they draw the same symbols from the same bytes.
 
         Args:
             values: One input, or inputs of shape (n,), any integer type, each in 0..K-1.

@@ -4,9 +4,9 @@ There are up to 2^cells sets, so there is no matrix; all that privacy and estima
 Cell c of a set is bit c mod 8, counted from the least significant, of byte c div 8; the bits after the last
 cell are zero. Reports are counted per cell (*support counts*): how many sets contain it.
 
-A draw is a fixed number of 32-bit little-endian words, an *attempt*. Each word has a limit, and an attempt
-with any word at or beyond its limit is dropped whole, so that what each kept word is reduced to is exactly
-uniform. The n draws of an array are, by definition, what n single draws would have been from the same bytes.
+Of some kinds (`AttemptChannel`) a single draw is a fixed number of 32-bit little-endian words, an *attempt*.
+Each word has a limit, and an attempt with any word at or beyond its limit is dropped whole, so that what each
+kept word is reduced to is exactly uniform. Draws of an array have the same law, and may use other bytes.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ WORD: Final = 2**32
 
 _CHUNK: Final = 1 << 19
 """Words or cells handled at a time: their arrays stay within a few MiB."""
+
+CELLS: Final = 1 << 21
+"""Cells of a byte each that are drawn at a time."""
 
 _BLOCK: Final = 255
 """Sets whose bits add up within a byte."""
@@ -91,25 +94,19 @@ class SetChannel(Channel):
 
     Attributes:
         width: Bytes of a symbol, ceil(cells / 8).
-        limits: From where on each word of an attempt is dropped, shape (words,), uint64, at most 2^32.
-        words: 32-bit words of an attempt.
     """
 
-    def __init__(self, inputs: int, cells: int, limits: Sequence[int] | NDArray[np.uint64]) -> None:
-        """Keep the numbers of inputs and of words per attempt.
+    def __init__(self, inputs: int, cells: int) -> None:
+        """Keep the numbers of inputs and of cells.
 
         Args:
             inputs: K.
             cells: Bits of a symbol.
-            limits: Per word of an attempt the limit from which on it is dropped, shape (words,), <= 2^32.
         """
         super().__init__(inputs)
         if not 1 <= cells <= MAX_BINS:
             raise ParameterError(f"a set must have 1 to {MAX_BINS} cells, got {cells}")
         self._cell_count, self.width = cells, (cells + 7) // 8
-        self.limits = np.array(limits, dtype=np.uint64)
-        self.words = self.limits.size
-        self._drops = bool((self.limits < WORD).any())
 
     def __repr__(self) -> str:
         return (
@@ -145,11 +142,14 @@ class SetChannel(Channel):
         """Return whether support counts, each within 0 to n, can be those of n sets."""
 
     @abstractmethod
-    def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:
-        """Set out[i, c] to whether the set of attempt i for input values[i] contains cell c.
+    def draw(self, value: int, source: Source) -> bytes:
+        """Return one set for an input in 0..K-1, packed."""
 
-        This is the whole law of the channel. Every word lies below its limit; `out`, of shape (n, cells),
-        is False throughout.
+    @abstractmethod
+    def draw_many(self, values: NDArray[np.integer[Any]], source: Source) -> Sets:
+        """Return one set per input, packed, shape (n, width), for inputs of shape (n,) in 0..K-1.
+
+        They are independent and have the law of `draw`. One call has at most `chunk` inputs.
         """
 
     # The rest follows for all of them.
@@ -166,7 +166,7 @@ class SetChannel(Channel):
         """Return one freshly drawn set per value, packed.
 
         Every report is `epsilon`-differentially private for its value, over all K inputs. Array and scalar
-        calls draw the same sets from the same bytes.
+        calls have the same law; from the same bytes they may draw other sets.
 
         Args:
             values: One input, or inputs of shape (n,), any integer type, each in 0..K-1.
@@ -181,19 +181,17 @@ class SetChannel(Channel):
         array = self._checked_values(values)
         return self._many(array, source) if array.ndim else self.draw(int(array), source)
 
-    def draw(self, value: int, source: Source) -> bytes:
-        """Return one set for an input in 0..K-1, packed: what an array of it alone would get."""
-        return self._many(np.array([value]), source).tobytes()
-
     def _many(self, array: NDArray[np.integer[Any]], source: Source) -> Sets:
         symbols = np.empty((array.size, self.width), dtype=np.uint8)
-        step = max(1, _CHUNK // max(self.words, self._cell_count))
+        step = self.chunk
         for start in range(0, array.size, step):
-            chunk = array[start : start + step]
-            members = np.zeros((chunk.size, self._cell_count), dtype=np.bool_)
-            self.fill(chunk, self._attempts(chunk.size, source), members)
-            symbols[start : start + step] = np.packbits(members, axis=1, bitorder="little")
+            symbols[start : start + step] = self.draw_many(array[start : start + step], source)
         return symbols
+
+    @property
+    def chunk(self) -> int:
+        """Inputs of one call of `draw_many` at most: what it makes of them stays within a few MiB."""
+        return max(1, CELLS // self._cell_count)
 
     @property
     def bins(self) -> int:
@@ -245,18 +243,6 @@ class SetChannel(Channel):
     def _joined(self, parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         return np.concatenate(parts)
 
-    def _attempts(self, size: int, source: Source) -> Attempts:
-        kept: list[Attempts] = []
-        missing = size
-        while missing:
-            data = source.token_bytes(4 * missing * self.words)
-            words = np.frombuffer(data, dtype="<u4").reshape(missing, self.words)
-            if self._drops:
-                words = words[(words < self.limits).all(axis=1)]
-            kept.append(words.astype(np.uint32, copy=False))
-            missing -= len(words)
-        return kept[0] if len(kept) == 1 else np.concatenate(kept)
-
     def _members(self, symbol: bytes | Sets) -> NDArray[np.bool_]:
         """Return the cells of one symbol, shape (cells,), bool, if the channel can send it."""
         data = symbol.tobytes() if isinstance(symbol, np.ndarray) else symbol
@@ -272,6 +258,65 @@ class SetChannel(Channel):
         spare = 8 * self.width - self.bins
         clean: NDArray[np.bool_] = symbols[:, -1] < (1 << (8 - spare))
         return clean
+
+
+class AttemptChannel(SetChannel):
+    """A set channel whose single draw is an attempt of 32-bit words; see the module.
+
+    Attributes:
+        limits: From where on each word of an attempt is dropped, shape (words,), uint64, at most 2^32.
+        words: 32-bit words of an attempt.
+    """
+
+    def __init__(self, inputs: int, cells: int, limits: Sequence[int] | NDArray[np.uint64]) -> None:
+        """Keep the numbers of inputs, of cells and of words per attempt.
+
+        Args:
+            inputs: K.
+            cells: Bits of a symbol.
+            limits: Per word of an attempt the limit from which on it is dropped, shape (words,), <= 2^32.
+        """
+        super().__init__(inputs, cells)
+        self.limits = np.array(limits, dtype=np.uint64)
+        self.words = self.limits.size
+        self._drops = bool((self.limits < WORD).any())
+
+    @abstractmethod
+    def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:
+        """Set out[i, c] to whether the set of attempt i for input values[i] contains cell c.
+
+        This is the whole law of the channel. Every word lies below its limit; `out`, of shape (n, cells),
+        is False throughout.
+        """
+
+    @property
+    def chunk(self) -> int:  # noqa: D102 - inherited
+        return max(1, _CHUNK // max(self.words, self._cell_count))
+
+    def draw(self, value: int, source: Source) -> bytes:
+        """Return one set for an input in 0..K-1, packed: what `fill` makes of the first attempt kept."""
+        return self._filled(np.array([value]), source).tobytes()
+
+    def draw_many(self, values: NDArray[np.integer[Any]], source: Source) -> Sets:
+        """Return one set per input: here those of as many single draws from the same bytes."""
+        return self._filled(values, source)
+
+    def _filled(self, values: NDArray[np.integer[Any]], source: Source) -> Sets:
+        members = np.zeros((values.size, self._cell_count), dtype=np.bool_)
+        self.fill(values, self._attempts(values.size, source), members)
+        return np.packbits(members, axis=1, bitorder="little")
+
+    def _attempts(self, size: int, source: Source) -> Attempts:
+        kept: list[Attempts] = []
+        missing = size
+        while missing:
+            data = source.token_bytes(4 * missing * self.words)
+            words = np.frombuffer(data, dtype="<u4").reshape(missing, self.words)
+            if self._drops:
+                words = words[(words < self.limits).all(axis=1)]
+            kept.append(words.astype(np.uint32, copy=False))
+            missing -= len(words)
+        return kept[0] if len(kept) == 1 else np.concatenate(kept)
 
 
 def sizes_of(symbols: Sets) -> NDArray[np.int64]:

@@ -22,7 +22,17 @@ from numpy.typing import NDArray
 
 from hubbub.channels.channel import MAX_INPUTS
 from hubbub.channels.divergence import BlockDivergence, fixed_up
-from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets, Support, draws_between, sizes_of
+from hubbub.channels.sets import (
+    CELLS,
+    WORD,
+    AttemptChannel,
+    Attempts,
+    Level,
+    Sets,
+    Support,
+    draws_between,
+    sizes_of,
+)
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.grr import checked_inputs
@@ -37,7 +47,8 @@ from hubbub.mechanisms.mechanism import (
     grouped,
 )
 from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
-from hubbub.numeric.randomness import Source
+from hubbub.numeric.randomness import Source, below_many
+from hubbub.numeric.subsets import subsets
 
 if TYPE_CHECKING:
     from hubbub.design.workload import Workload
@@ -46,7 +57,7 @@ LOSS: Final = 1e-2
 """The largest share of a declared epsilon that coins of 32 bits may cost: there are better means then."""
 
 
-class SubsetSelection(SetChannel):
+class SubsetSelection(AttemptChannel):
     """A channel from K values to sets of d of them.
 
     An attempt has d + 1 words. The first decides whether the true value is in: below `p_draws`. The others
@@ -166,6 +177,23 @@ class SubsetSelection(SetChannel):
         held[-1] = held[value]
         held[value] = inside
         return np.packbits(np.frombuffer(held, dtype=np.uint8), bitorder="little").tobytes()
+
+    @property
+    def chunk(self) -> int:  # noqa: D102 - inherited
+        return max(1, CELLS // (8 * self.width))
+
+    def draw_many(self, values: NDArray[np.integer[Any]], source: Source) -> Sets:  # noqa: D102 - inherited
+        inside = below_many(WORD, len(values), source) < self.p_draws
+        order = np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])
+        held, labels, width = int(inside.sum()), self.inputs - 1, 8 * self.width
+        parts = ((self.size - 1, held), (self.size, len(values) - held))
+        bits = np.concatenate([subsets(labels, k, n, source, stride=width) for k, n in parts])
+        rows, true = np.arange(len(values)), values[order]
+        bits[:, labels] = bits[rows, true]  # the true value's label stands for the last one
+        bits[rows, true] = rows < held
+        symbols = np.empty((len(values), self.width), dtype=np.uint8)
+        symbols[order] = np.packbits(bits, bitorder="little").reshape(-1, self.width)
+        return symbols
 
     def with_dummy_reports(self, share: Fraction) -> SubsetSelection:  # noqa: D102 - inherited
         # An even draw of a set holds the true value in d/K of all.

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels.channel import MAX_INPUTS
 from hubbub.channels.divergence import BlockDivergence, fixed_up
-from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets, Support, draws_between
+from hubbub.channels.sets import CELLS, WORD, AttemptChannel, Attempts, Level, Sets, Support, draws_between
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.grr import checked_inputs
@@ -37,18 +37,22 @@ from hubbub.mechanisms.mechanism import (
     grid_parameters,
 )
 from hubbub.mechanisms.subset import LOSS
+from hubbub.numeric.coins import coin_bytes
 from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
+from hubbub.numeric.randomness import Source, below_many
 
 if TYPE_CHECKING:
     from hubbub.design.workload import Workload
 
 Variant = Literal["optimised", "symmetric"]
 
-COIN: Final = 2**31
+COIN_BITS: Final = 31
+
+COIN: Final = 2**COIN_BITS
 """The total of the bits' integers: the product of two of them is a weight, and stays below 2^63."""
 
 
-class Unary(SetChannel):
+class Unary(AttemptChannel):
     """A channel from K values to sets of any size.
 
     An attempt has K words, none of which is dropped; bit x is one when word x, modulo 2^31, is below
@@ -126,6 +130,22 @@ class Unary(SetChannel):
         np.less(coins, np.uint32(self.q_draws), out=out)
         rows = np.arange(len(values))
         out[rows, values] = coins[rows, values] < self.p_draws
+
+    @property
+    def chunk(self) -> int:  # noqa: D102 - inherited
+        return max(1, CELLS // (8 * self.width))
+
+    def draw_many(self, values: NDArray[np.integer[Any]], source: Source) -> Sets:  # noqa: D102 - inherited
+        n = len(values)
+        symbols = coin_bytes(self.q_draws, COIN_BITS).many(n * self.width, source).reshape(n, self.width)
+        symbols[:, -1] &= 0xFF >> 8 * self.width - self.inputs
+        # Bits are independent: the true value's is tossed anew, at its own rate.
+        held = below_many(COIN, n, source) < self.p_draws
+        place = np.arange(0, n * self.width, self.width) + (values >> 3)
+        bit = np.left_shift(np.uint8(1), (values & 7).astype(np.uint8))
+        flat = symbols.reshape(-1)
+        flat[place] = flat[place] & ~bit | bit * held
+        return symbols
 
     def with_dummy_reports(self, share: Fraction) -> Unary:  # noqa: D102 - inherited
         p_draws = draws_between(self.p_draws, Fraction(self.q_draws), share)

@@ -86,6 +86,30 @@ class TestOrbits(SetContract):
         assert channel.epsilon == pytest.approx(math.log(3.0))
         assert digest_of(channel) == "189ceadb9778eba5d334cae1418d0766262de68884873cb4c855ed6fc788ab67"
 
+    def test_single_draws_are_what_their_words_make_of_them(self, small):
+        """Orbit, in or out, and the own category's count have the law's shares, exactly, whatever follows.
+
+        What follows is uniform: `tests/core/numeric/test_subsets.py`, `test_arrangement.py`, and by
+        chi-square below.
+        """
+        channel, laws = probe(small)
+        for x, law in enumerate(laws):
+            due: dict[tuple[int, bool, int], Fraction] = Counter()
+            gone = x == channel.values
+            siblings = [] if gone else np.flatnonzero(channel.layout.labels == channel.layout.labels[x])
+            for symbol, probability in law.items():
+                held = inputs_of(channel, symbol)
+                count = sum(held[y] for y in siblings)
+                due[channel._read(symbol)[0], bool(held[x]) and not gone, count] += probability
+            home = -1 if gone else channel.layout.class_of[channel.layout.labels[x]]
+            row = channel._sampler._rows[home]
+            ends = [0, *row.bounds]
+            found = {
+                tuple(outcome): Fraction(high - low, ends[-1])
+                for outcome, low, high in zip(row.outcomes, ends, ends[1:], strict=False)
+            }
+            assert found == due
+
     def test_support_gives_the_exact_moments_of_the_law(self, small):
         """Of one and of two values, by `OrbitMoments`, at a population that is not uniform."""
         from hubbub.mechanisms.orbits.moments import OrbitMoments

@@ -20,7 +20,7 @@ from hubbub.mechanisms import levels, subset_selection, with_dummy_reports
 from hubbub.mechanisms.levels import SetLevels
 from hubbub.mechanisms.levels.hierarchy import Hierarchy
 from hubbub.mechanisms.tree import TreeChannel, best_shares, cells_of, tree
-from hubbub.testing import RecordedSource, seeded
+from hubbub.testing import seeded
 
 
 class TestTreeChannel(SetContract):
@@ -49,25 +49,18 @@ class TestTreeChannel(SetContract):
         ),
     }
 
-    def test_array_and_scalar_calls_draw_the_same_sets_from_the_same_bytes(self, channel):
-        """An array draws its levels first, then the sets of each level: of one value, a single call."""
-        for x in range(min(channel.inputs, 20)):
-            stream = seeded(x).token_bytes(4000)
-            alone = channel.perturb(x, source=RecordedSource(stream))
-            together = channel.perturb(np.array([x]), source=RecordedSource(stream))
-            assert together.shape == (1, channel.width)
-            assert together[0].tobytes() == alone
-        values = np.random.default_rng(3).integers(channel.inputs, size=300)
+    def test_single_draws_are_what_their_words_make_of_them(self, channel):
+        """A word says the level, and a single draw of its subset selection follows."""
         source, again = seeded(4), seeded(4)
-        drawn = channel.perturb(values, source=source)
-        words = np.frombuffer(again.token_bytes(4 * values.size), dtype="<u4")
-        picked = np.searchsorted(np.cumsum(channel.shares)[:-1], words, side="right")
-        assert drawn[:, 0].tolist() == picked.tolist()
-        for level, oracle in enumerate(channel.oracles):
-            cells = channel.hierarchy.labels[level][values[picked == level]]
-            sets = [oracle.perturb(int(cell), source=again) for cell in cells]
-            assert [row[1 : 1 + oracle.width].tobytes() for row in drawn[picked == level]] == sets
-            assert not drawn[picked == level, 1 + oracle.width :].any()
+        for x in np.random.default_rng(3).integers(channel.inputs, size=60).tolist():
+            symbol = channel.perturb(x, source=source)
+            word = int.from_bytes(again.token_bytes(4), "little")
+            level = int(np.searchsorted(np.cumsum(channel.shares)[:-1], word, side="right"))
+            cell = int(channel.hierarchy.labels[level][x])
+            assert symbol[0] == level
+            assert symbol[1:] == channel.oracles[level].perturb(cell, source=again).ljust(
+                channel.width - 1, b"\0"
+            )
 
 
 class TestNodeTree(MechanismContract):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.divergence import BlockDivergence
-from hubbub.channels.sets import WORD, Attempts, Level, SetChannel, Sets
+from hubbub.channels.sets import WORD, AttemptChannel, Attempts, Level, Sets
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.levels.hierarchy import Hierarchy
@@ -20,7 +20,7 @@ from hubbub.mechanisms.subset import SubsetSelection
 from hubbub.numeric.exact import log_above
 
 
-class SetLevels(SetChannel):
+class SetLevels(AttemptChannel):
     """A channel that sends a level and a subset of its cells.
 
     The first cells of a set say which level it is about, one cell per level; the cells of all levels follow,

@@ -27,13 +27,14 @@ from numpy.typing import NDArray
 
 from hubbub.channels.channel import LOGARITHM
 from hubbub.channels.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
-from hubbub.channels.sets import Attempts, Level, SetChannel, Sets
+from hubbub.channels.sets import Level, SetChannel, Sets
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 from hubbub.errors import ParameterError, WireError
 from hubbub.mechanisms.orbits.layout import Layout
 from hubbub.mechanisms.orbits.sampling import BITS, Orbit, OrbitSampler, shift_of
 from hubbub.mechanisms.orbits.settling import covered
 from hubbub.numeric.exact import log_above
+from hubbub.numeric.randomness import Source
 
 if TYPE_CHECKING:
     from hubbub.mechanisms.orbits.estimator import OrbitEstimator
@@ -51,8 +52,7 @@ MAX_UNIT: Final = 1000
 class OrbitChannel(SetChannel):
     """A channel from categories of values, and perhaps a missing input, to sets of inputs.
 
-    Inputs are numbered category by category, missing last. An attempt has the words that `OrbitSampler`
-    names.
+    Inputs are numbered category by category, missing last.
 
     Attributes:
         layout: The categories.
@@ -93,7 +93,7 @@ class OrbitChannel(SetChannel):
             raise ParameterError("the weights of the missing input must sum to the total")
         inputs = self.values + self.missing
         self._sampler = OrbitSampler(self.layout, self.orbits, unit)
-        super().__init__(inputs, inputs, self._sampler.limits)
+        super().__init__(inputs, inputs)
 
     def _check(self, orbit: Orbit) -> None:
         layout = self.layout
@@ -298,8 +298,13 @@ class OrbitChannel(SetChannel):
             rows.append(np.concatenate([[moments.reports], hits, gone]))
         return np.concatenate(rows)
 
-    def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:  # noqa: D102
-        self._sampler.fill(values, attempts, out)
+    def draw(self, value: int, source: Source) -> bytes:  # noqa: D102 - inherited
+        _, members = self._sampler.one(value, source)
+        return members.to_bytes(self.width, "little")
+
+    def draw_many(self, values: NDArray[np.integer[Any]], source: Source) -> Sets:  # noqa: D102 - inherited
+        _, bits = self._sampler.many(values, source)
+        return np.packbits(bits, axis=1, bitorder="little")
 
     def _read(self, symbol: bytes | Sets) -> tuple[int, NDArray[np.bool_]]:
         data = symbol.tobytes() if isinstance(symbol, np.ndarray) else symbol

@@ -1,18 +1,22 @@
-"""Orbits and how their sets are drawn: from a fixed number of words, exactly, without large binomials."""
+"""Orbits and how their sets are drawn: exactly, by uniform integers and subsets, without large binomials."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.sets import WORD, Attempts
+from hubbub.mechanisms.orbits.arrangement import Arrangements
 from hubbub.mechanisms.orbits.layout import Layout
+from hubbub.numeric.randomness import Source, UniformInteger
+from hubbub.numeric.subsets import Bits, ReadAhead, subset_masks, subsets
 
 BITS: Final = 62
 """Bits of the total of a row: what every orbit's weights, times its values, must sum to fits an int64."""
@@ -56,173 +60,171 @@ def shift_of(values: int, unit: int = 1) -> int:
     return BITS - (values * unit).bit_length()
 
 
+class Outcome(NamedTuple):
+    """A part of a row: the orbit, whether the true value is in the set, the count of its category.
+
+    For the missing input `inside` and `own_count` mean nothing.
+    """
+
+    orbit: int
+    inside: bool
+    own_count: int
+
+
+class _Row:
+    """The outcomes of a class, or of the missing input, with their integer weights."""
+
+    def __init__(self, weighed: Sequence[tuple[Outcome, int]]) -> None:
+        kept = [(outcome, weight) for outcome, weight in weighed if weight]
+        self.outcomes = [outcome for outcome, _ in kept]
+        self.bounds = list(accumulate(weight for _, weight in kept))
+        self.law = UniformInteger(self.bounds[-1])
+        self._bounds = np.array(self.bounds, dtype=np.uint64)
+        self._table = np.array(self.outcomes, dtype=np.int64)
+
+    def one(self, source: Source) -> Outcome:
+        return self.outcomes[bisect_right(self.bounds, self.law.one(source))]
+
+    def many(self, size: int, source: Source) -> NDArray[np.int64]:
+        """Return outcomes as rows of three integers, shape (size, 3)."""
+        drawn = self.law.many(size, source).astype(np.uint64, copy=False)
+        return self._table[np.searchsorted(self._bounds, drawn, side="right")]
+
+
 class OrbitSampler:
-    """The use that a channel of orbits makes of the words of an attempt.
+    """The law of a channel of orbits, step by step, every step by integers.
 
-    A row of a class of N values sums to N unit 2^b: two words give b bits and a word per class a number below
-    N unit, which pick the orbit and "in" or "out". Two words per orbit and class pick the count of the true
-    value's category: of n with weight n if the value is in, s - n if it is out. For each class a word for
-    each of the moduli 2..m shuffles the other counts (Fisher and Yates), and for each place in the list of
-    counts there are the words of Floyd's algorithm, which picks the members of the category that got this
-    count, or those that are left out where they are fewer.
-
-    Attributes:
-        limits: From where on each word is dropped.
+    One uniform integer below a row's total picks the orbit, whether the true value is in, and the count of
+    its category: of n with weight h n if the value is in, l (s - n) if it is out. The other counts go to the
+    other categories in a uniform order, and each category gets a uniform subset of its count; the category
+    of the true value draws among its other values.
     """
 
     def __init__(self, layout: Layout, orbits: Sequence[Orbit], unit: int) -> None:
         self.layout, self.orbits, self.unit = layout, tuple(orbits), unit
-        self.shift = shift_of(layout.values, unit)
-        limits = [WORD, WORD]
-        self._pick: list[int] = []
-        self._own: list[list[int]] = []
-        self._shuffle: list[int] = []  # the word of class g and modulus v is at _shuffle[g] + v
-        self._rank: list[list[int]] = []  # the word of class g, place i, modulus v is at _rank[g][i] - v
-        self._gone = len(limits)
-        limits.append(WORD - WORD % unit)
-        for values in layout.held:
-            self._pick.append(len(limits))
-            limits.append(WORD - WORD % (values * unit))
-        for g, (size, many) in enumerate(zip(layout.class_sizes, layout.many, strict=True)):
-            own = []
-            for orbit in self.orbits:
-                own.append(len(limits))
-                limits += [_limit(max(orbit.held[g], 1)), _limit(max(layout.held[g] - orbit.held[g], 1))]
-            self._own.append(own)
-            self._shuffle.append(len(limits) - 2)
-            limits += [_limit(v) for v in range(2, many + 1)]
-            ranks = []
-            for i in range(many):
-                least = min(_least_modulus(orbit.counts[g][i], size) for orbit in self.orbits)
-                ranks.append(len(limits) + size)
-                limits += [_limit(v) for v in range(size, least - 1, -1)]
-            self._rank.append(ranks)
-        self.limits = limits
-        self._bounds = [self._row(g) for g in range(layout.classes)]
-        self._absent = np.cumsum(np.array([orbit.absent for orbit in self.orbits], dtype=np.uint64))
+        self._rows = [self._row(g) for g in range(layout.classes)]
+        absent = [(Outcome(t, False, 0), orbit.absent) for t, orbit in enumerate(orbits)]
+        if any(weight for _, weight in absent):
+            self._rows.append(_Row(absent))
+        self._arrangements: dict[tuple[int, int, int], Arrangements] = {}
+        self._home = list(zip(layout.labels.tolist(), layout.place.tolist(), strict=True))
+        self._number = list(zip(layout.class_of.tolist(), layout.rank.tolist(), strict=True))
+        self._starts = [members[:, 0].tolist() for members in layout.members]
+        self._ahead = 256 + 5 * layout.values // 8  # about as many bytes as a draw takes
 
-    def _row(self, g: int) -> NDArray[np.uint64]:
-        weights = []
-        for orbit in self.orbits:
-            inside = orbit.held[g] * orbit.inside[g]
-            weights += [inside, orbit.weight(g, self.layout.held[g]) - inside]
-        return np.cumsum(np.array(weights, dtype=np.uint64))
+    def _row(self, g: int) -> _Row:
+        size, weighed = self.layout.class_sizes[g], []
+        for t, orbit in enumerate(self.orbits):
+            for n, times in orbit.kinds[g]:
+                weighed += [
+                    (Outcome(t, True, n), times * n * orbit.inside[g]),
+                    (Outcome(t, False, n), times * (size - n) * orbit.outside[g]),
+                ]
+        return _Row(weighed)
 
-    def fill(self, values: NDArray[np.integer[Any]], attempts: Attempts, out: NDArray[np.bool_]) -> None:
-        """Set out[i] to the set of attempt i for input values[i]; see `SetChannel.fill`."""
+    def _arranged(self, t: int, g: int, own: int = -1) -> Arrangements:
+        """Return the orders of a class's counts: of all, or of those besides the true value's category."""
+        key = (t, g, own)
+        if key not in self._arrangements:
+            counts = list(self.orbits[t].counts[g])
+            if own >= 0:
+                counts.remove(own)
+            self._arrangements[key] = Arrangements(counts)
+        return self._arrangements[key]
+
+    def one(self, value: int, source: Source) -> tuple[int, int]:
+        """Return an orbit and one set of it, as the sum of 2^x over its inputs x."""
+        layout, source = self.layout, ReadAhead(source, self._ahead)
+        gone = value == layout.values
+        category, place = (-1, 0) if gone else self._home[value]
+        home, rank = (layout.classes, -1) if gone else self._number[category]
+        t, inside, own = self._rows[home].one(source)
+        found = 0
+        for g, size in enumerate(layout.class_sizes):
+            starts = self._starts[g]
+            if g != home:
+                counts = self._arranged(t, g).one(source)
+            else:
+                counts = self._arranged(t, g, own).one(source)
+                counts.insert(rank, 0)  # its own members come below
+                start = starts[rank]
+                if size > 1:
+                    (mask,) = subset_masks(size - 1, [own - inside], source)
+                    # The true value is set apart: its label stands for the last one.
+                    mask = mask & ~(1 << place) | (mask >> place & 1) << size - 1
+                    found |= mask << start
+                found |= inside << start + place
+            some = [i for i, n in enumerate(counts) if n]
+            for i, mask in zip(some, subset_masks(size, [counts[i] for i in some], source), strict=True):
+                found |= mask << starts[i]
+        return t, found | self.orbits[t].missing << layout.values
+
+    def many(self, values: NDArray[np.integer[Any]], source: Source) -> tuple[NDArray[np.int64], Bits]:
+        """Return the orbit of a set for every value, and the sets, shape (n, inputs), uint8, 0 or 1."""
         layout = self.layout
-        low = (attempts[:, 0].astype(np.uint64) << np.uint64(32)) | attempts[:, 1].astype(np.uint64)
-        low >>= np.uint64(64 - self.shift)
         gone = values == layout.values
         safe = np.where(gone, 0, values)
-        categories = layout.labels[safe]
-        picked = np.zeros(len(values), dtype=np.intp)
-        at = np.flatnonzero(gone)
-        if at.size:
-            drawn = self._drawn(attempts[at, self._gone], low[at], self.unit)
-            picked[at] = 2 * np.searchsorted(self._absent, drawn, side="right")
-        classes = np.where(gone, -1, layout.class_of[categories])
-        for g, count in enumerate(layout.held):
-            at = np.flatnonzero(classes == g)
-            drawn = self._drawn(attempts[at, self._pick[g]], low[at], count * self.unit)
-            picked[at] = np.searchsorted(self._bounds[g], drawn, side="right")
-        for t, orbit in enumerate(self.orbits):
-            rows = np.flatnonzero(picked // 2 == t)
-            if not rows.size:
-                continue
-            words = attempts[rows]
-            inside = (picked[rows] % 2 == 0) & ~gone[rows]
-            for g, (size, many) in enumerate(zip(layout.class_sizes, layout.many, strict=True)):
-                own = np.where(classes[rows] == g, layout.rank[categories[rows]], -1)
-                sets = np.zeros((rows.size, many, size), dtype=np.bool_)
-                truth = (own, inside & (own >= 0), layout.place[safe[rows]])
-                self._draw(self._ranks(t, g, words, *truth[:2]), (t, g), words, truth, sets)
-                out[rows[:, None], layout.members[g].ravel()] = sets.reshape(rows.size, -1)
-            if orbit.missing:
-                out[rows, layout.values] = True
+        category = layout.labels[safe]
+        home = np.where(gone, layout.classes, layout.class_of[category])
+        picked = np.zeros((len(values), 3), dtype=np.int64)
+        for name, row in enumerate(self._rows):
+            at = np.flatnonzero(home == name)
+            picked[at] = row.many(at.size, source)
+        orbit = picked[:, 0]
+        bits = np.zeros((len(values), layout.values + (len(self._rows) > layout.classes)), dtype=np.uint8)
+        for g in range(layout.classes):
+            own = np.flatnonzero(home == g)
+            truth = (layout.rank[category[own]], picked[own, 1], picked[own, 2], layout.place[safe[own]])
+            sets = self._class_sets(g, orbit, own, truth, source)
+            members = layout.members[g].reshape(-1)
+            if members[-1] - members[0] + 1 == members.size:  # categories of one size stand together
+                bits[:, members[0] : members[-1] + 1] = sets
+            else:
+                bits[:, members] = sets
+        if len(self._rows) > layout.classes:
+            bits[:, -1] = np.array([o.missing for o in self.orbits])[orbit]
+        return orbit, bits
 
-    def _drawn(self, words: NDArray[np.uint32], low: NDArray[np.uint64], top: int) -> NDArray[np.uint64]:
-        high = words.astype(np.uint64) % np.uint64(top)
-        return np.asarray((high << np.uint64(self.shift)) | low)
-
-    def _draw(
+    def _class_sets(
         self,
-        ranks: NDArray[np.intp],
-        which: tuple[int, int],
-        words: Attempts,
-        truth: tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any]],
-        sets: NDArray[np.bool_],
-    ) -> None:
-        """Draw sets of a class of an orbit.
+        g: int,
+        orbit: NDArray[np.int64],
+        own: NDArray[np.intp],
+        truth: tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]],
+        source: Source,
+    ) -> Bits:
+        """Return the members of a class's categories, shape (n, m s).
 
-        `truth` is the number of the true value's category in the class or -1, if it is in, and its place.
+        `truth` is, for the rows `own` whose true value is in the class: its category's number there, whether
+        it is in, its category's count, and its place.
         """
-        (t, g), (own, inside, place) = which, truth
+        rank, inside, count, place = truth
         size, many = self.layout.class_sizes[g], self.layout.many[g]
-        counts = np.array(self.orbits[t].counts[g])[ranks]
-        rows, categories = np.divmod(np.arange(ranks.size), many)
-        count, rank = counts.reshape(-1), ranks.reshape(-1)
-        true = own[rows] == categories
-        held = true & inside[rows]
-        labels = size - true  # the true value is set apart: its label stands for the last one
-        wanted = count - held
-        fewer = np.minimum(wanted, labels - wanted)
-        flat = sets.reshape(-1, size)
-        first = np.array(self._rank[g])[rank]
-        # Floyd: for modulus v = labels - fewer + 1, ..., labels the label (word mod v), or v - 1 if it is
-        # taken.
-        for step in range(int(fewer.max(initial=0)), 0, -1):
-            at = np.flatnonzero(fewer >= step)
-            modulus = labels[at] - step + 1
-            label = words[rows[at], first[at] - modulus] % modulus.astype(np.uint32)
-            label = np.where(flat[at, label], modulus - 1, label)
-            flat[at, label] = True
-        most = fewer != wanted
-        flat[most] = ~flat[most]
-        at = np.flatnonzero(true)
-        spot = place[rows[at]]
-        flat[at, size - 1] = flat[at, spot]
-        flat[at, spot] = inside[rows[at]]
-
-    def _ranks(
-        self, t: int, g: int, words: Attempts, own: NDArray[Any], inside: NDArray[np.bool_]
-    ) -> NDArray[np.intp]:
-        """Return the place in the orbit's list of counts that every category has, shape (n, m)."""
-        n, size, many = np.arange(len(words)), self.layout.class_sizes[g], self.layout.many[g]
-        counts = np.array(self.orbits[t].counts[g])
-        ranks = np.tile(np.arange(many), (len(words), 1))
-        real = own >= 0
-        # The own category's count: rank i with weight counts[i] if the value is in, s - counts[i] if not.
-        for chosen, weights, word in (
-            (real & inside, counts, self._own[g][t]),
-            (real & ~inside, size - counts, self._own[g][t] + 1),
-        ):
-            at = np.flatnonzero(chosen)
+        counts = np.empty((len(orbit), many), dtype=np.int32)
+        mine = np.zeros(len(orbit), dtype=np.bool_)
+        mine[own] = True
+        for t in range(len(self.orbits)):
+            at = np.flatnonzero((orbit == t) & ~mine)
             if at.size:
-                i = np.searchsorted(
-                    np.cumsum(weights), words[at, word] % np.uint32(weights.sum()), side="right"
-                )
-                ranks[at, i], ranks[at, 0] = ranks[at, 0], ranks[at, i]
-        # Fisher and Yates over the other places, or over all where there is no own category.
-        start = real.astype(np.intp)
-        for last in range(many - 1, 0, -1):
-            modulus = last + 1 - start
-            at = np.flatnonzero(modulus >= 2)
-            other = start[at] + words[at, self._shuffle[g] + modulus[at]] % modulus[at].astype(np.uint32)
-            ranks[at, other], ranks[at, last] = ranks[at, last], ranks[at, other]
-        home = np.where(real, own, 0)
-        ranks[n, home], ranks[n, 0] = ranks[n, 0], ranks[n, home]
-        return ranks
-
-
-def _limit(modulus: int) -> int:
-    return WORD - WORD % modulus
-
-
-def _least_modulus(count: int, size: int) -> int:
-    """Return the least modulus that Floyd's algorithm may need for a count of a category, own or not."""
-    least = size - min(count, size - count) + 1
-    for wanted in (count - 1, count):  # own category, the value in or out
-        if 0 < wanted < size - 1:
-            least = min(least, size - min(wanted, size - 1 - wanted))
-    return least
+                counts[at] = self._arranged(t, g).many(at.size, source)
+            for n, _ in self.orbits[t].kinds[g]:
+                of = np.flatnonzero((orbit[own] == t) & (count == n))
+                if of.size:
+                    rows, others = own[of], self._arranged(t, g, n).many(of.size, source)
+                    counts[rows, 1:] = others
+                    counts[rows, 0] = counts[rows, rank[of]]  # the first place and the category's change
+        flat = counts.reshape(-1)
+        home = own * many + rank
+        flat[home] = 0
+        sets = np.zeros((len(orbit) * many, size), dtype=np.uint8)
+        for n in sorted({n for each in self.orbits for n, _ in each.kinds[g]} - {0}):
+            at = np.flatnonzero(flat == n)
+            sets[at] = 1 if n == size else subsets(size, n, at.size, source)
+        wanted = count - inside
+        for n in np.unique(wanted).tolist() if size > 1 else []:
+            at = np.flatnonzero(wanted == n)
+            drawn, every = subsets(size - 1, n, at.size, source, stride=size), np.arange(at.size)
+            drawn[:, -1] = drawn[every, place[at]]  # the true value's label stands for the last one
+            sets[home[at]] = drawn
+        sets[home, place] = inside
+        return sets.reshape(len(orbit), many * size)
