@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hubbub.design.leverage import FORGED
     from hubbub.design.noise_direction import NoiseDesign, NoiseTarget
     from hubbub.design.plan import MOST_EPSILON, AccuracyPlan
+    from hubbub.design.shuffling import epsilon_after_shuffling
     from hubbub.design.workload import OBJECTIVES, QUANTITIES, Objective, Quantity, Workload
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "choose",
     "cohort_widths",
     "compare",
+    "epsilon_after_shuffling",
     "expected_error",
     "frontier",
     "least_cohort",
@@ -116,6 +118,7 @@ attach(
             "NoiseTarget",
         ),
         "hubbub.design.plan": ("MOST_EPSILON", "AccuracyPlan"),
+        "hubbub.design.shuffling": ("epsilon_after_shuffling",),
         "hubbub.design.workload": (
             "OBJECTIVES",
             "Objective",

@@ -9,38 +9,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import surveys
+from workloads import labels, numbers, symbols_of
 
 from hubbub import Survey
-from hubbub.design import FORGED, Objective, Workload, answered, compare
+from hubbub.design import FORGED, answered, compare
 from hubbub.errors import ParameterError, SurveyError
 from hubbub.estimation import estimator_for
 from hubbub_deploy.cli import main
 
 SHARE = 1e-6
-
-
-def labels(sizes, objective="both", participation=1.0, max_gain=None) -> Workload:
-    return Workload.uniform(
-        kind="labels",
-        epsilon=1.0,
-        category_of=np.repeat(np.arange(len(sizes) + 1), [*sizes, 1]),
-        devices=1000,
-        points=None,
-        objective=Objective(objective),
-        participation=participation,
-        max_gain=max_gain,
-    )
-
-
-def numbers(points: int, objective: str) -> Workload:
-    return Workload.uniform(
-        kind="grid",
-        epsilon=1.5,
-        category_of=np.append(np.zeros(points, dtype=np.intp), 1),
-        devices=1000,
-        points=np.append(np.linspace(0.0, 1.0, points), np.nan),
-        objective=Objective(objective),
-    )
 
 
 WORKLOADS = {
@@ -50,15 +27,6 @@ WORKLOADS = {
     "mean": numbers(6, "mean"),
     "cumulative": numbers(6, "cdf"),
 }
-
-
-def symbols_of(channel) -> np.ndarray:
-    """Every symbol that the channel can send."""
-    if not channel.width:
-        return np.arange(channel.bins)[:, None]
-    every = b"".join(n.to_bytes(channel.width, "little") for n in range(2 ** (8 * channel.width)))
-    column = np.frombuffer(every, dtype=np.uint8).reshape(-1, channel.width)
-    return column[channel.contains(column)]
 
 
 def moves(candidate, workload) -> float:
@@ -91,7 +59,7 @@ def moves(candidate, workload) -> float:
     return found
 
 
-def table_of(channel) -> list[list[Fraction]]:
+def fractions_of(channel) -> list[list[Fraction]]:
     """P(y|x) of every report, from integers: a row per report with one entry per input."""
     if not channel.width:
         total = channel.total
@@ -110,7 +78,7 @@ def test_gain_and_guess_are_those_of_every_report_there_is(name):
             continue
         said, known = candidate.label, candidate.accuracy
         assert known.gain == pytest.approx(moves(candidate, WORKLOADS[name]), rel=2e-5), said
-        table, inputs = table_of(candidate.channel), candidate.channel.inputs
+        table, inputs = fractions_of(candidate.channel), candidate.channel.inputs
         assert float(sum(sum(row) for row in table)) == pytest.approx(inputs, rel=1e-9), said
         average, worst = sum(map(max, table)) / inputs, max(max(row) / sum(row) for row in table)
         assert known.guess.average == pytest.approx(float(average), rel=1e-9), said

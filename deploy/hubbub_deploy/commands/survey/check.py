@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hubbub_deploy.commands.arguments import positive
 from hubbub_deploy.commands.survey import plan
 from hubbub_deploy.errors import DeployError
 
@@ -54,6 +55,15 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         type=float,
         metavar="POINTS",
         help="choose only mechanisms whose shares 1 %% of forged reports move by at most this many points",
+    )
+    design.add_argument(
+        "--shuffled",
+        type=positive,
+        metavar="REPORTS",
+        help="say what readers of a release of so many honest reports learn of one person at most",
+    )
+    design.add_argument(
+        "--delta", type=float, default=1e-6, help="for --shuffled: its delta (default: %(default)g)"
     )
     design.add_argument("--json", action="store_true", help="print the design as JSON")
     design.set_defaults(run=_design)
@@ -152,7 +162,7 @@ def _symbols(channel: Channel) -> dict[str, int]:
 
 
 def _design(options: argparse.Namespace) -> int:
-    from hubbub_deploy.commands.survey import design  # noqa: PLC0415
+    from hubbub_deploy.commands.survey import design, risks  # noqa: PLC0415
 
     return design.run(
         design.DesignSettings(
@@ -167,6 +177,7 @@ def _design(options: argparse.Namespace) -> int:
             want=options.want,
             budget=options.budget,
             max_gain=options.max_gain,
+            shuffled=None if options.shuffled is None else risks.Shuffling(options.shuffled, options.delta),
         )
     )
 

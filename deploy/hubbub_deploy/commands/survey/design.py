@@ -56,6 +56,7 @@ class DesignSettings:
         want: Half a 95 % interval that is wanted, and its unit; None for none.
         budget: Lifetime epsilon of the devices; None if it is not known.
         max_gain: The most points by which 1 % of forged reports may move a share; None: as the survey says.
+        shuffled: The round whose shuffled reports are looked at; None: none.
         plot: Where to draw the trade-offs (.png, .svg, .pdf or .html); None: nowhere.
         write: Where to write the survey with the best mechanism in place of its own; None: nowhere.
         output: A table for people or JSON for programs.
@@ -72,6 +73,7 @@ class DesignSettings:
     want: tuple[float, str] | None = None
     budget: float | None = None
     max_gain: float | None = None
+    shuffled: risks.Shuffling | None = None
 
     @property
     def plans(self) -> bool:
@@ -88,6 +90,7 @@ class SurveyDesign:
     own: Candidate
     others: tuple[Candidate, ...]
     budget: float | None = None
+    shuffled: risks.Shuffling | None = None
 
     @classmethod
     def of(
@@ -270,6 +273,7 @@ class SurveyDesign:
             "least": self.least(),
             "risks": self.risks(),
             "max_gain": self.workload.max_gain,
+            "after_shuffling": "" if self.shuffled is None else self.shuffled.sentence(survey.channel),
             "floor": {quantity: self.floors.cost(quantity) for quantity in ASKED},
             "floor_proof": None if self.floors.objective is None else self.floors.objective.proof,
             "median_width": self.median_width(),
@@ -282,6 +286,7 @@ class SurveyDesign:
             (
                 *("", "mechanism", "±value", "±category", "±mean", "above floor"),
                 *("leverage", "1 % moves", "guess", "bytes", "epsilon"),
+                *(["shuffled"] if self.shuffled is not None else []),
             )
         ]
         for mark, candidate in (("*", self.own), *((" ", other) for other in self.others)):
@@ -302,6 +307,7 @@ class SurveyDesign:
                     risks.guessed(weighed),
                     str(weighed.bytes_per_report),
                     f"{candidate.channel.epsilon:.6g}",
+                    *([] if self.shuffled is None else [self.shuffled.cell(candidate.channel)]),
                 )
             )
         return found
@@ -323,16 +329,18 @@ def run(settings: DesignSettings) -> int:
         raise DeployError(f"{settings.file}: must be a survey in TOML to be designed, got a compiled one")
     survey = Survey.load(settings.file)
     if not survey.form.alone:
-        for name in ("objective", "plot", "write", "epsilon", "devices", "want"):
+        for name in ("objective", "plot", "write", "epsilon", "devices", "want", "max_gain", "shuffled"):
             if getattr(settings, name) is not None:
                 value = getattr(settings, name)
-                raise DeployError(f"--{name} must be absent for a table or a score, got {value}")
+                option = name.replace("_", "-")
+                raise DeployError(f"--{option} must be absent for a table or a score, got {value}")
         mechanism = tomllib.loads(settings.file.read_text(encoding="utf-8"))["mechanism"]
         show(survey, float(mechanism.get("participation", 1.0)), settings.output)
         return 0
     design = replace(
         SurveyDesign.of(survey, settings.file, settings.objective, settings.within, settings.max_gain),
         budget=settings.budget,
+        shuffled=settings.shuffled,
     )
     if settings.plans:
         return _run_plan(design, settings)
@@ -366,6 +374,8 @@ def run(settings: DesignSettings) -> int:
     print(design.advice())
     print(design.risks())
     print(given_up(survey))
+    if design.shuffled is not None:
+        print(design.shuffled.sentence(survey.channel))
     for warning in warnings(survey, _known(design.own), budget=settings.budget):
         print(f"Warning: {warning}.")
     return 0
@@ -437,6 +447,7 @@ def _facts(candidate: Candidate, design: SurveyDesign) -> dict[str, Any]:
         },
         "leverage": _finite(weighed.leverage),
         **risks.facts(weighed),
+        **({} if design.shuffled is None else {"shuffled": design.shuffled.facts(channel)}),
     }
 
 

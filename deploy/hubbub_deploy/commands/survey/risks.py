@@ -1,11 +1,14 @@
-"""The risks of a survey in numbers and words: what forged reports move, and how often a guess is right."""
+"""The risks of a survey in numbers and words: forged reports, guesses, what a release tells of one person."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
-from hubbub.design import FORGED, Accuracy
+from hubbub import Channel
+from hubbub.design import FORGED, Accuracy, epsilon_after_shuffling
+from hubbub.errors import ParameterError
 
 
 def rounded_up(number: float, digits: int = 2) -> str:
@@ -57,3 +60,52 @@ def sentence(known: Accuracy, cell: str) -> str:
         f"{said} Whoever sees a report guesses its {cell} right in {guessed(known)} of cases at best{most}, "
         f"without it in {100.0 * guess.blind:.2g} %."
     )
+
+
+@dataclass(frozen=True)
+class Shuffling:
+    """One round whose readers see how often each report came, and nothing else.
+
+    Attributes:
+        reports: Honest reports of the round, at least 2.
+        delta: In (0, 1).
+    """
+
+    reports: int
+    delta: float
+
+    def epsilon(self, channel: Channel) -> float | None:
+        """Return the epsilon after shuffling, None of a channel that is too large to look at."""
+        try:
+            return epsilon_after_shuffling(channel, self.reports, self.delta)
+        except ParameterError:
+            if self.reports < 2 or not 0.0 < self.delta < 1.0:
+                raise
+            return None
+
+    def cell(self, channel: Channel) -> str:
+        """Return it as a cell of a table, rounded up."""
+        found = self.epsilon(channel)
+        return "-" if found is None else rounded_up(found, 3) if found > 0.0 else "0"
+
+    def facts(self, channel: Channel) -> dict[str, Any]:
+        """Return it as JSON types, its assumption beside it."""
+        return {
+            "reports": self.reports,
+            "delta": self.delta,
+            "epsilon": self.epsilon(channel),
+            "assumption": self.assumption,
+        }
+
+    @property
+    def assumption(self) -> str:
+        """The words that belong to every such epsilon."""
+        return (
+            f"for readers who see how often each report came among {self.reports:,} honest ones of one "
+            "sealed round of fresh answers; not for the collector, which sees single reports, and answers "
+            "that are repeated in later rounds gain nothing there"
+        )
+
+    def sentence(self, channel: Channel) -> str:
+        """Return it in a sentence with its assumption."""
+        return f"After shuffling: epsilon {self.cell(channel)} with delta {self.delta:g}, {self.assumption}."
