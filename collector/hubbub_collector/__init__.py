@@ -8,13 +8,16 @@ if TYPE_CHECKING:
     from hubbub_collector.boot_clock import boot_s
     from hubbub_collector.errors import CollectorError, NotDurable, SettingsError
     from hubbub_collector.gateway import create_app
+    from hubbub_collector.permits import Issuer, Permits
     from hubbub_collector.server import create_server, look_for_cycles_rarely
     from hubbub_collector.settings import GatewaySettings
 
 __all__ = [
     "CollectorError",
     "GatewaySettings",
+    "Issuer",
     "NotDurable",
+    "Permits",
     "SettingsError",
     "boot_s",
     "create_app",
@@ -32,6 +35,10 @@ attach(
             "SettingsError",
         ),
         "hubbub_collector.gateway": ("create_app",),
+        "hubbub_collector.permits": (
+            "Issuer",
+            "Permits",
+        ),
         "hubbub_collector.server": (
             "create_server",
             "look_for_cycles_rarely",

@@ -29,10 +29,16 @@ from hubbub.survey import Survey
 from hubbub.wire import (
     NO_ROUND,
     WIDE_REPORT,
+    Malformed,
+    Report,
     SurveyRecord,
+    decode_response,
+    decode_token_upload,
     decode_upload,
     encode_record,
+    encode_response,
     encode_surveys,
+    is_token_upload,
     short_reports,
     wide_reports,
 )
@@ -44,6 +50,7 @@ from hubbub_collector.connection import SENDER
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.list_file import ListFile
 from hubbub_collector.metrics import GatewayCollector, Metrics
+from hubbub_collector.permits import Issuer, Permits, TokenGate
 from hubbub_collector.problems import PROBLEM, failed, problem, refused
 from hubbub_collector.settings import GatewaySettings
 from hubbub_topic import Log
@@ -63,6 +70,7 @@ class Gateway:
         survey_list: File of the signed list to serve; None to serve a plain one.
         boot_clock: Seconds since the machine started, suspended ones included.
         unsealed: Return why this process seals no round, None while it does; absent where it never does.
+        permits: What senders must show.
     """
 
     def __init__(
@@ -76,12 +84,15 @@ class Gateway:
         survey_list: Path | None,
         boot_clock: Callable[[], float],
         unsealed: Callable[[], str | None] | None,
+        permits: Permits,
     ) -> None:
         self._log = log
         self._surveys = index_surveys(surveys)
         self._settings = settings
         self._clock, self._boot_clock, self._unsealed = clock, boot_clock, unsealed
         self._source = source
+        self._permits = permits
+        self._gate = TokenGate(permits.issuers) if permits.issuers else None
         self._admission = Admission(
             {digest: AdmissionRules.of(survey) for digest, survey in self._surveys.items()}
         )
@@ -165,6 +176,7 @@ class Gateway:
         if writer is None or bodies is None:
             raise RuntimeError("the gateway must be running to take uploads")
         announced = bodies.announced(scope)
+        self._permits.check(scope)
         # A full store is said before a body is read; but room is taken by what has come, not by what was
         # announced: else whoever announces much and sends nothing keeps everybody out.
         if not self._bytes.has_room(self._settings.max_upload_bytes if announced is None else announced):
@@ -197,6 +209,10 @@ class Gateway:
         # Before the clock: a pause between the two counts.
         began_s = self._boot_clock()
         now_s = self._clock()
+        if is_token_upload(body):
+            return self._submit_with_tokens(writer, body, now_s, began_s, is_gone)
+        if self._gate is not None:
+            raise Refusal(401, "every report must carry a token of an issuer that is taken here")
         if (rows := short_reports(body, max_reports=self._settings.max_reports)) is not None:
             return writer.submit_rows(rows, now_s, began_s=began_s, is_gone=is_gone)
         if (rows := wide_reports(body, max_reports=self._settings.max_reports)) is not None:
@@ -205,8 +221,43 @@ class Gateway:
             reports = decode_upload(body, max_reports=self._settings.max_reports)
         except WireError as error:
             raise Refusal(400, str(error)) from None
+        return self._judged(writer, reports, now_s, began_s, is_gone)
+
+    def _judged(
+        self,
+        writer: Writer,
+        reports: list[Report | Malformed],
+        now_s: float,
+        began_s: float,
+        is_gone: Callable[[], bool],
+    ) -> Awaitable[bytes]:
         verdicts = self._admission.judge(reports, now_s)
         return writer.submit(reports, verdicts, now_s, began_s=began_s, is_gone=is_gone)
+
+    async def _submit_with_tokens(
+        self, writer: Writer, body: bytes, now_s: float, began_s: float, is_gone: Callable[[], bool]
+    ) -> bytes:
+        """Do as `_submit` does for the reports that a token admits; the others are invalid, and not written.
+
+        Without issuers the tokens are not looked at.
+        """
+        try:
+            pairs = decode_token_upload(body, max_reports=self._settings.max_reports)
+        except WireError as error:
+            raise Refusal(400, str(error)) from None
+        reports = [report for report, _ in pairs]
+        if self._gate is None:
+            return await self._judged(writer, reports, now_s, began_s, is_gone)
+        found = self._gate.judge(pairs)
+        admitted = [isinstance(one, Issuer) for one in found]
+        good = [report for report, is_good in zip(reports, admitted, strict=True) if is_good]
+        outcomes = iter(
+            decode_response(await self._judged(writer, good, now_s, began_s, is_gone)) if good else ()
+        )
+        self.metrics.tokens.update(
+            ("taken", one.name) if isinstance(one, Issuer) else ("refused", one) for one in found
+        )
+        return encode_response([next(outcomes) if is_good else "invalid" for is_good in admitted])
 
     @property
     def _retry_after(self) -> Headers:
@@ -277,6 +328,7 @@ def create_app(
     survey_list: Path | None = None,
     boot_clock: Callable[[], float] = boot_s,
     unsealed: Callable[[], str | None] | None = None,
+    permits: Permits | None = None,
 ) -> Starlette:
     """Return the gateway as an ASGI application; its lifespan publishes the surveys and, at the end, drains.
 
@@ -289,6 +341,7 @@ def create_app(
         survey_list: File of the signed list to serve, read anew when it is replaced; None for a plain one.
         boot_clock: Seconds since the machine started, suspended ones included.
         unsealed: Return why this process seals no round, None while it does; absent where it never does.
+        permits: What senders must show; nothing if absent.
 
     Raises:
         CollectorError: If two surveys share an id and a version, or the list does not fit the surveys.
@@ -302,6 +355,7 @@ def create_app(
         survey_list=survey_list,
         boot_clock=boot_clock,
         unsealed=unsealed,
+        permits=permits or Permits(),
     )
 
     @contextlib.asynccontextmanager

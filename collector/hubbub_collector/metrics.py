@@ -28,9 +28,15 @@ class Metrics:
         self.upload_bytes = 0
         self.batches: Counter[str] = Counter(stored=0, forgotten=0, overdue=0)
         self.shed: Counter[str] = Counter(waited=0, gone=0)
+        self.tokens: Counter[tuple[str, str]] = Counter()
+        """(taken, issuer's name) and (refused, fault) -> how many."""
         self.records = 0
         self.record_bytes = 0
         self.write_s = 0.0
+
+    def tokens_of(self, what: str) -> dict[str, int]:
+        """Return the number of tokens that were taken, by issuer, or refused, by fault."""
+        return {name: n for (fate, name), n in sorted(self.tokens.items()) if fate == what}
 
     def batch_done(self, fate: Fate) -> None:
         """Count a batch that was appended, forgotten with a 503, or took too long, with a 503 too."""
@@ -75,6 +81,9 @@ class GatewayCollector(Collector):
         yield _by("batches", text, "fate", of.batches)
         text = "Uploads not written: they waited too long, or their senders had gone."
         yield _by("shed_uploads", text, "reason", of.shed)
+        yield _by("tokens_taken", "Reports whose token was good, by issuer.", "issuer", of.tokens_of("taken"))
+        text = "Reports refused for their token, which are not written."
+        yield _by("tokens_refused", text, "fault", of.tokens_of("refused"))
         yield _counter("records", "Records appended.", of.records)
         yield _counter("record_bytes", "Bytes of records appended.", of.record_bytes)
         yield _counter("write_seconds", "Time to encode and append batches.", of.write_s)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         short_reports,
         wide_reports,
     )
+    from hubbub.wire.token_upload import decode_token_upload, encode_token_upload, is_token_upload
 
 __all__ = [
     "DIGEST_BYTES",
@@ -62,12 +63,15 @@ __all__ = [
     "decode_report",
     "decode_response",
     "decode_surveys",
+    "decode_token_upload",
     "decode_upload",
     "encode_record",
     "encode_report",
     "encode_response",
     "encode_surveys",
+    "encode_token_upload",
     "encode_upload",
+    "is_token_upload",
     "pack",
     "short_reports",
     "unpack",
@@ -118,6 +122,11 @@ attach(
             "encode_upload",
             "short_reports",
             "wide_reports",
+        ),
+        "hubbub.wire.token_upload": (
+            "decode_token_upload",
+            "encode_token_upload",
+            "is_token_upload",
         ),
     },
 )

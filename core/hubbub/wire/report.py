@@ -174,10 +174,11 @@ def encode_upload(reports: Sequence[bytes]) -> bytes:
 
 def _frame(elements: Sequence[bytes]) -> bytes:
     """Return array [1, [element, ...]] of elements that are encoded already."""
-    return b"".join((_FRAME_HEAD, _array_head(len(elements)), *elements))
+    return b"".join((_FRAME_HEAD, array_head(len(elements)), *elements))
 
 
-def _array_head(length: int) -> bytes:
+def array_head(length: int) -> bytes:
+    """Return the head of a MessagePack array of that many elements."""
     if length < 16:
         return bytes([0x90 | length])
     return b"\xdc" + struct.pack(">H", length) if length < 65536 else b"\xdd" + struct.pack(">I", length)
