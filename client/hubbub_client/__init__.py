@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from hubbub_client.owner_page.account import Account, Asked, Part, Refused
     from hubbub_client.owner_page.page import OwnerPage
     from hubbub_client.surveys.schedule import Enrolment
+    from hubbub_client.tokens.fetcher import Tokens
+    from hubbub_client.tokens.issuer import TokenIssuer
     from hubbub_client.upload.outcomes import (
         Answer,
         Correction,
@@ -64,6 +66,8 @@ __all__ = [
     "Refused",
     "SentReport",
     "Status",
+    "TokenIssuer",
+    "Tokens",
     "TransportError",
     "UploadOutcome",
 ]
@@ -97,6 +101,8 @@ attach(
         ),
         "hubbub_client.owner_page.page": ("OwnerPage",),
         "hubbub_client.surveys.schedule": ("Enrolment",),
+        "hubbub_client.tokens.fetcher": ("Tokens",),
+        "hubbub_client.tokens.issuer": ("TokenIssuer",),
         "hubbub_client.upload.outcomes": (
             "Answer",
             "Correction",

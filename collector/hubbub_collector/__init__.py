@@ -11,16 +11,20 @@ if TYPE_CHECKING:
     from hubbub_collector.permits import Issuer, Permits
     from hubbub_collector.server import create_server, look_for_cycles_rarely
     from hubbub_collector.settings import GatewaySettings
+    from hubbub_collector.token_issuer import Grants, IssuerSettings, create_issuer_app
 
 __all__ = [
     "CollectorError",
     "GatewaySettings",
+    "Grants",
     "Issuer",
+    "IssuerSettings",
     "NotDurable",
     "Permits",
     "SettingsError",
     "boot_s",
     "create_app",
+    "create_issuer_app",
     "create_server",
     "look_for_cycles_rarely",
 ]
@@ -44,5 +48,10 @@ attach(
             "look_for_cycles_rarely",
         ),
         "hubbub_collector.settings": ("GatewaySettings",),
+        "hubbub_collector.token_issuer": (
+            "Grants",
+            "IssuerSettings",
+            "create_issuer_app",
+        ),
     },
 )

@@ -47,6 +47,7 @@ from hubbub_client.upload.uploader import Limits
 if TYPE_CHECKING:
     from hubbub_client.owner_page.account import Account
     from hubbub_client.owner_page.page import OwnerPage
+    from hubbub_client.tokens.fetcher import Tokens
 
 SURVEYS_PATH: Final = "/v1/surveys"
 
@@ -80,6 +81,9 @@ class Agent:
         strict: For development: raise for a value outside its domain and for an opt-in that lets no survey
             in; otherwise both pass in silence. None: the environment variable HUBBUB_STRICT decides, and
             without it the agent is not strict.
+        upload_password: What the collector asks of every upload, if it asks for one; not used with `http`.
+        tokens: One-time tokens that go with reports, where the collector asks for them; the agent closes
+            them. A report leaves only with its token.
 
     Raises:
         ClientError: A survey key is not one, or HUBBUB_STRICT is neither 0 nor 1.
@@ -102,10 +106,13 @@ class Agent:
         http: Transport | None = None,
         survey_key: str | Iterable[str] | None = None,
         strict: bool | None = None,
+        upload_password: str | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
         self._survey_keys, self._policy = pinned(survey_key), policy or Policy()
         self._strict = strict_mode(strict)
-        self._http: Transport = HttpTransport(collector_url) if http is None else http
+        self._tokens = tokens
+        self._http: Transport = HttpTransport(collector_url, bearer=upload_password) if http is None else http
         ledger = Ledger(
             path, budget=None if budget is None else float(budget), device_key=device_key, counter=counter
         )
@@ -114,14 +121,24 @@ class Agent:
             self._state = DeviceState(ledger)
             self._values = Values(self._state)
             self._enrolments = Enrolments(self._state, self._policy)
-            self._answerer = Answerer(self._state, self._values)
+            self._answerer = (
+                Answerer(self._state, self._values)
+                if tokens is None
+                else Answerer(self._state, self._values, tokens.wallet.report_id)
+            )
             self._lists = SignedLists(self._state, self._values, self._survey_keys)
             self._enrolments.give_up_excess(now_s=self._now_s())
         except BaseException:
             ledger.close()
             raise
         self._sender = OutboxUploader(
-            ledger, self._lock, self._http, limits=limits or Limits(), clock=clock, jitter=jitter
+            ledger,
+            self._lock,
+            self._http,
+            limits=limits or Limits(),
+            clock=clock,
+            jitter=jitter,
+            wallet=None if tokens is None else tokens.wallet,
         )
         self._background = Background(self._step)
         self._page: OwnerPage | None = None
@@ -277,8 +294,29 @@ class Agent:
         with self._lock:
             self._ledger.forget(self._state.filter_state.total())
             self._values.forget()
+            if self._tokens is not None:
+                self._tokens.wallet.forget()
             self._state.load()
             self._enrolments.give_up_excess(now_s=self._now_s())
+
+    def fetch_tokens(self) -> bool:
+        """Ask for this period's one-time tokens, and return whether they came; False where nothing was asked.
+
+        As many are asked for as always, whatever the device has to send (`hubbub_client.tokens`): for the
+        reports that wait, then for the rounds that begin within a period.
+
+        Raises:
+            TransportError: The issuer cannot be reached, or its answer is refused.
+            LedgerError: The ledger failed.
+        """
+        tokens, now_s = self._tokens, self._now_s()
+        if tokens is None or now_s is None:
+            return False
+        with self._lock:
+            if self._ledger.paused():
+                return False
+            coming = self._state.coming_rounds(now_s, tokens.period_s)
+        return tokens.fetch(coming, now_s=now_s)
 
     def upload(self) -> UploadOutcome:
         """Send what waits, oldest first, until the outbox is empty or the collector must be left alone.
@@ -378,7 +416,11 @@ class Agent:
 
     def _step(self) -> float | None:
         self.answer()
-        return self.upload().wait_s
+        try:
+            self.fetch_tokens()
+        finally:
+            wait_s = self.upload().wait_s
+        return wait_s
 
     def close(self) -> None:
         """Stop the background thread, close connections and give up the ledger.
@@ -394,6 +436,8 @@ class Agent:
             self._page.close()
         with self._lock:
             self._http.close()
+            if self._tokens is not None:
+                self._tokens.close()
             self._ledger.close()
 
     def __enter__(self) -> Self:

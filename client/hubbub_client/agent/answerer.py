@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hubbub import wire
 from hubbub.channels import Symbol
@@ -24,10 +24,17 @@ class Answerer:
     Args:
         state: The device's state.
         values: The values to answer with.
+        report_id: Return the id of the report of a survey (its digest) and round, the same at every call
+            until the answer is stored.
     """
 
-    def __init__(self, state: DeviceState, values: Values) -> None:
-        self._state, self._values = state, values
+    def __init__(
+        self,
+        state: DeviceState,
+        values: Values,
+        report_id: Callable[[bytes, int], bytes] = lambda *_: os.urandom(wire.ID_BYTES),
+    ) -> None:
+        self._state, self._values, self._report_id = state, values, report_id
 
     def answer(self, *, now_s: float | None) -> tuple[Answer, ...]:
         """Answer every survey whose round is open and not answered yet; see `Agent.answer`.
@@ -58,7 +65,7 @@ class Answerer:
             encoded, pins = self._values.read(survey, now_s)
             symbol = self._perturb(survey, encoded)
             record = TranscriptEntry("record", ticket, *key, pin_version, symbol)
-        report_id = os.urandom(wire.ID_BYTES)
+        report_id = self._report_id(survey.digest, round_number)
         report = wire.encode_report(wire.Report(survey.digest, round_number, report_id, symbol))
         spent = self._values.spent_by(survey, now_s)
         state.ledger.add_answer(

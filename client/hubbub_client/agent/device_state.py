@@ -7,7 +7,7 @@ that it has just written to. Callers hold the agent's lock.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from hubbub import wire
 from hubbub.errors import HubbubError
@@ -17,11 +17,20 @@ from hubbub_client.errors import AttributeRefused, LedgerCorrupt
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.ledger.stored import StoredAttribute, StoredEnrolment
 from hubbub_client.ledger.transcript import TranscriptEntry
-from hubbub_client.surveys.schedule import asks_for, due, joined_pin_versions, scheduled_query
+from hubbub_client.surveys.schedule import (
+    asks_for,
+    due,
+    joined_pin_versions,
+    last_closed_round,
+    scheduled_query,
+)
 from hubbub_client.upload.outcomes import EnrolmentStatus
 
 Wanted: TypeAlias = tuple[Survey, int, int]
 """(survey, slot, pin version): an answer to reserve."""
+
+_MOST_COMING: Final = 128
+"""Rounds of one survey that are looked at for tokens: as many as any issuer gives in a period."""
 
 
 class DeviceState:
@@ -102,6 +111,22 @@ class DeviceState:
                 if number is not None:
                     found.append((survey, number))
         return found
+
+    def coming_rounds(self, now_s: float, ahead_s: float) -> list[tuple[bytes, int]]:
+        """Return (digest, round) of what may be answered within `ahead_s` seconds, soonest first."""
+        found: list[tuple[int, bytes, int]] = []
+        for digest, stored in self.enrolments.items():
+            survey = self.surveys[digest]
+            if stored.state != "active":
+                continue
+            first = max(last_closed_round(survey, now_s), stored.last_closed) + 1
+            for number in range(first, min(survey.rounds, first + _MOST_COMING)):
+                begins_s = survey.round_start_s(number)
+                if begins_s > now_s + ahead_s:
+                    break
+                if number not in self.answered[digest]:
+                    found.append((begins_s, digest, number))
+        return [(digest, number) for _, digest, number in sorted(found)]
 
     def last_answered_s(self) -> int:
         """Return the begin of the latest round that was ever answered, or was over at enrolment; else 0."""

@@ -12,11 +12,14 @@ from hubbub_client.errors import TransportError
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.ledger.process_lock import ProcessLock
 from hubbub_client.surveys.schedule import trusted
+from hubbub_client.tokens.wallet import Wallet
 from hubbub_client.upload.outcomes import UploadOutcome
 from hubbub_client.upload.transport import Transport
-from hubbub_client.upload.uploader import Limits, Settled, Upload, Wait, decide, interpret_response
+from hubbub_client.upload.uploader import Limits, Pending, Settled, Upload, Wait, decide, interpret_response
 
 REPORTS_PATH: Final = "/v1/reports"
+_LOOKED_AT: Final = 1024
+"""Reports whose tokens are looked for: a device has far fewer that wait."""
 
 
 class OutboxUploader:
@@ -30,6 +33,7 @@ class OutboxUploader:
         clock: Epoch seconds; None while they are not to be trusted.
         jitter: Uniform draws in [0, 1).
         elapsed: Seconds of a monotonic clock.
+        wallet: The tokens that go with reports; None where none do.
     """
 
     def __init__(
@@ -42,7 +46,9 @@ class OutboxUploader:
         clock: Callable[[], float | None],
         jitter: Callable[[], float],
         elapsed: Callable[[], float] = time.monotonic,
+        wallet: Wallet | None = None,
     ) -> None:
+        self._wallet = wallet
         self._ledger, self._lock, self._http = ledger, lock, http
         self._limits, self._clock, self._jitter, self._elapsed = limits, clock, jitter, elapsed
         self._uploading = threading.Lock()
@@ -57,6 +63,17 @@ class OutboxUploader:
         finally:
             self._uploading.release()
 
+    def _ready(self) -> list[Pending]:
+        """Return the oldest reports that may be sent: where tokens are asked for, those that have one."""
+        if self._wallet is None:
+            return self._ledger.outbox(self._limits.max_reports)
+        found: list[Pending] = []
+        for report in self._ledger.outbox(_LOOKED_AT):
+            token = self._wallet.token_of(report.id)
+            if token is not None and len(found) < self._limits.max_reports:
+                found.append(Pending(report.id, report.data, token))
+        return found
+
     def _upload(self, until: float) -> UploadOutcome:
         settled: dict[bytes, wire.Outcome] = {}
         failure: str | None = None
@@ -64,7 +81,7 @@ class OutboxUploader:
         while True:
             with self._lock:
                 now_s, backoff = trusted(self._clock()), self._ledger.backoff()
-                waiting = self._ledger.outbox(self._limits.max_reports)
+                waiting = self._ready()
                 paused = self._ledger.paused()
             if waiting and (paused or now_s is None):
                 failure = "paused" if paused else "clock not trusted"
@@ -98,6 +115,8 @@ class OutboxUploader:
                         for report, outcome in zip(decision.reports, result.outcomes, strict=True)
                     ]
                     self._ledger.store_outcomes(outcomes, result.backoff)
+                    if self._wallet is not None:
+                        self._wallet.spent(i for i, outcome in outcomes if outcome != "early")
                     settled.update((i, outcome) for i, outcome in outcomes if outcome != "early")
                     failure = "early" if {outcome for _, outcome in outcomes} == {"early"} else None
                 else:
@@ -105,4 +124,6 @@ class OutboxUploader:
                     failure = result.reason
         with self._lock:
             left = self._ledger.waiting()
+            if left and failure is None and delay_s is None and self._wallet is not None:
+                failure = "no token yet"
         return UploadOutcome(settled, left, delay_s, failure)

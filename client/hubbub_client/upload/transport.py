@@ -82,13 +82,23 @@ class HttpTransport:
     Args:
         url: Where the collector is, for example "https://collect.example.org"; a path is kept as a prefix.
         timeout_s: For a whole exchange; None for UPLOAD_S and SURVEYS_S.
+        bearer: What every request says as `Authorization: Bearer`, printable ASCII; None for nothing.
+        content_type: The media type of what is posted.
 
     Raises:
         TransportError: If `url` is not http or https with a host.
     """
 
-    def __init__(self, url: str, *, timeout_s: float | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float | None = None,
+        bearer: str | None = None,
+        content_type: str = "application/msgpack",
+    ) -> None:
         checked_url(url)
+        self._bearer, self._content_type = bearer, content_type
         self._base = url.rstrip("/")
         self._upload_s = UPLOAD_S if timeout_s is None else timeout_s
         self._surveys_s = SURVEYS_S if timeout_s is None else timeout_s
@@ -139,7 +149,9 @@ class HttpTransport:
         # The agent string is the same for every device: a version would sort devices into groups.
         headers = {"User-Agent": "hubbub"}
         if body is not None:
-            headers["Content-Type"] = "application/msgpack"
+            headers["Content-Type"] = self._content_type
+        if self._bearer is not None:
+            headers["Authorization"] = f"Bearer {self._bearer}"
 
         def exchange(pool: urllib3.PoolManager) -> Response:
             reply = pool.request(

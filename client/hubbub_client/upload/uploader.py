@@ -52,10 +52,17 @@ class Pending:
     Attributes:
         id: Its 16-byte report id.
         data: Its bytes, the same at every attempt.
+        token: The one-time token that goes with it, the same at every attempt; None where none is asked for.
     """
 
     id: bytes
     data: bytes
+    token: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of report and token."""
+        return len(self.data) + len(self.token or b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,9 @@ class Upload:
     @property
     def body(self) -> bytes:
         """The upload's bytes."""
+        with_tokens = [(report.data, report.token) for report in self.reports if report.token is not None]
+        if with_tokens:
+            return wire.encode_token_upload(with_tokens)
         return wire.encode_upload([report.data for report in self.reports])
 
 
@@ -118,7 +128,7 @@ def decide(waiting: Sequence[Pending], backoff: BackoffState, *, now_s: float, l
         return Wait(delay_s)
     count, size = 0, 0
     for report in waiting[: 1 if backoff.single else limits.max_reports]:
-        size += len(report.data)
+        size += report.size
         if count and size > limits.max_bytes:
             break
         count += 1

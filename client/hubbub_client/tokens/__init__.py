@@ -1,0 +1,21 @@
+"""One-time tokens of a device: asked for blindly, a fixed number per period, spent one with each report."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub_client.tokens.fetcher import Tokens
+    from hubbub_client.tokens.issuer import TokenIssuer
+    from hubbub_client.tokens.wallet import Wallet
+
+__all__ = ["TokenIssuer", "Tokens", "Wallet"]
+
+attach(
+    __name__,
+    {
+        "hubbub_client.tokens.fetcher": ("Tokens",),
+        "hubbub_client.tokens.issuer": ("TokenIssuer",),
+        "hubbub_client.tokens.wallet": ("Wallet",),
+    },
+)

@@ -1,0 +1,191 @@
+"""The wallet of one-time tokens: the report of each, its signature, and the requests to the issuer.
+
+It is a file of its own beside the ledger. No budget is in it: who loses it loses the right to send the
+reports that wait, and nothing else. A nonce is on disk before the report that takes its id from it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+from hubbub.tokens import NONCE_BYTES, Token, challenge_digest, report_id_of
+from hubbub_client.errors import ClientError
+
+_APPLICATION_ID: Final = 0x48755457  # "HuTW"
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS nonce (
+    digest BLOB NOT NULL, round INTEGER NOT NULL, nonce BLOB NOT NULL, id BLOB NOT NULL UNIQUE,
+    key_id BLOB, authenticator BLOB, PRIMARY KEY (digest, round)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS asked (
+    period INTEGER NOT NULL, place INTEGER NOT NULL, request BLOB NOT NULL, nonce BLOB NOT NULL,
+    challenge BLOB NOT NULL, inverse BLOB NOT NULL, PRIMARY KEY (period, place)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS period (number INTEGER PRIMARY KEY) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One token that was asked for.
+
+    Attributes:
+        request: The TokenRequest as it was sent.
+        nonce: The nonce of the token, 32 bytes.
+        challenge_digest: What it is good for, 32 bytes.
+        inverse: What takes the blinding off.
+    """
+
+    request: bytes
+    nonce: bytes
+    challenge_digest: bytes
+    inverse: int
+
+
+class Wallet:
+    """One open wallet file.
+
+    Args:
+        path: The file; made, readable by its owner alone, if it does not exist.
+        issuer: The issuer's name, as its tokens' challenges have it.
+
+    Raises:
+        ClientError: If the file cannot be used, or is another database.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], issuer: str) -> None:
+        self._issuer = issuer
+        self._lock = threading.Lock()
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            (mark,) = self._db.execute("PRAGMA application_id").fetchone()
+            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            if mark != _APPLICATION_ID and tables:
+                raise ClientError(
+                    f"token wallet must be a wallet's file, got another database: {os.fspath(path)!r}"
+                )
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            self._db.executescript(_SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise ClientError(
+                f"token wallet cannot be used: {type(error).__name__}: {os.fspath(path)!r}"
+            ) from None
+
+    def report_id(self, digest: bytes, round_number: int) -> bytes:
+        """Return the id of the report of a survey and round, 16 bytes; its nonce is on disk from then on."""
+        return self._row(digest, round_number)[1]
+
+    def _row(self, digest: bytes, round_number: int) -> tuple[bytes, bytes]:
+        """Return nonce and report id of a survey and round."""
+        bound = challenge_digest(self._issuer, digest, round_number)
+        nonce = os.urandom(NONCE_BYTES)
+        with self._lock:
+            self._db.execute(
+                "INSERT INTO nonce (digest, round, nonce, id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (digest, round_number, nonce, report_id_of(nonce, bound)),
+            )
+            found: tuple[bytes, bytes] = self._db.execute(
+                "SELECT nonce, id FROM nonce WHERE digest = ? AND round = ?", (digest, round_number)
+            ).fetchone()
+        return found
+
+    def unsigned(self, rounds: Iterable[tuple[bytes, int]], limit: int) -> list[tuple[bytes, bytes]]:
+        """Return nonce and challenge digest of each token to ask for: of reports that wait, then of `rounds`.
+
+        Args:
+            rounds: (digest, round) pairs that will soon be answered.
+            limit: Most of them.
+        """
+        with self._lock:
+            waiting = self._db.execute(
+                "SELECT digest, round FROM nonce WHERE authenticator IS NULL ORDER BY round LIMIT ?", (limit,)
+            ).fetchall()
+            signed = set(
+                self._db.execute("SELECT digest, round FROM nonce WHERE authenticator IS NOT NULL").fetchall()
+            )
+        chosen = list(dict.fromkeys([*waiting, *rounds]))
+        chosen = [pair for pair in chosen if pair not in signed][:limit]
+        return [
+            (self._row(digest, number)[0], challenge_digest(self._issuer, digest, number))
+            for digest, number in chosen
+        ]
+
+    def asked(self, period: int) -> list[Asked]:
+        """Return what was asked for in a period, in order; nothing where nothing was, or it came."""
+        with self._lock:
+            rows = self._db.execute(
+                "SELECT request, nonce, challenge, inverse FROM asked WHERE period = ? ORDER BY place",
+                (period,),
+            ).fetchall()
+        return [
+            Asked(request, nonce, bound, int.from_bytes(inverse, "big"))
+            for request, nonce, bound, inverse in rows
+        ]
+
+    def is_done(self, period: int) -> bool:
+        """Return whether the tokens of a period came."""
+        with self._lock:
+            return bool(self._db.execute("SELECT 1 FROM period WHERE number >= ?", (period,)).fetchone())
+
+    def ask(self, period: int, asked: Sequence[Asked]) -> None:
+        """Keep what is about to be asked for; what was asked for in another period is given up."""
+        rows = [
+            (period, place, one.request, one.nonce, one.challenge_digest, one.inverse.to_bytes(256, "big"))
+            for place, one in enumerate(asked)
+        ]
+        with self._lock, self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("DELETE FROM asked")
+            self._db.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def take(self, period: int, tokens: Sequence[Token]) -> None:
+        """Keep the tokens of a period that are for a report, and throw the others away."""
+        with self._lock, self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany(
+                "UPDATE nonce SET key_id = ?, authenticator = ? WHERE nonce = ? AND authenticator IS NULL",
+                [(token.key_id, token.authenticator, token.nonce) for token in tokens],
+            )
+            self._db.execute("DELETE FROM asked")
+            self._db.execute("INSERT OR IGNORE INTO period VALUES (?)", (period,))
+            self._db.execute("DELETE FROM period WHERE number < ?", (period,))
+
+    def token_of(self, report_id: bytes) -> bytes | None:
+        """Return the token of a report, None while there is none."""
+        with self._lock:
+            row = self._db.execute(
+                "SELECT digest, round, nonce, key_id, authenticator FROM nonce "
+                "WHERE id = ? AND authenticator IS NOT NULL",
+                (report_id,),
+            ).fetchone()
+        if row is None:
+            return None
+        digest, number, nonce, key_id, authenticator = row
+        return Token(nonce, challenge_digest(self._issuer, digest, number), key_id, authenticator).encoded
+
+    def spent(self, report_ids: Iterable[bytes]) -> None:
+        """Drop the tokens of reports that are settled."""
+        with self._lock, self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("DELETE FROM nonce WHERE id = ?", [(report_id,) for report_id in report_ids])
+
+    def forget(self) -> None:
+        """Erase every nonce and token; the period stays asked for."""
+        with self._lock, self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("DELETE FROM nonce")
+            self._db.execute("DELETE FROM asked")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock, closing(self._db):
+            pass

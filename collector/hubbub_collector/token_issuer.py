@@ -1,0 +1,215 @@
+"""The HTTP edge of an issuer: blinded token requests in, blind signatures out, a fixed number per device.
+
+Run it apart from the collector, by somebody else if possible: it knows devices by their credentials and sees
+no report; the collector sees reports and no device. Neither can tell, nor can both together, which tokens are
+whose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from hubbub.errors import WireError
+from hubbub.numeric import SYSTEM
+from hubbub.tokens import REQUEST_BYTES, blind_sign, decode_requests, public_of
+from hubbub_collector.errors import CollectorError, SettingsError
+from hubbub_collector.problems import PROBLEM, problem, refused
+
+REQUEST_PATH: Final = "/v1/tokens"
+DIRECTORY_PATH: Final = "/.well-known/private-token-issuer-directory"
+MAX_QUANTITY: Final = 128
+_ANSWER: Final = "application/private-token-response"
+
+Grant: TypeAlias = Literal["new", "again", "used"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuerSettings:
+    """The settings of an issuer.
+
+    Attributes:
+        key: What it signs with.
+        credentials: File with the SHA-256 of each device's credential, 64 hexadecimal digits a line; read
+            anew when it is replaced.
+        quantity: Tokens that every device gets in a period, never fewer or more.
+        period_s: Length of a period, whole seconds.
+
+    Raises:
+        SettingsError: If a number is out of its range.
+    """
+
+    key: rsa.RSAPrivateKey
+    credentials: Path
+    quantity: int = 16
+    period_s: int = 86_400
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.quantity <= MAX_QUANTITY:
+            raise SettingsError(f"quantity must be in [1, {MAX_QUANTITY}], got {self.quantity}")
+        if self.period_s < 60:
+            raise SettingsError(f"period must be at least 60 s, got {self.period_s}")
+
+
+class Grants:
+    """The record of who had tokens in which period: a row is on disk before anything is signed.
+
+    Args:
+        path: SQLite file; made if absent.
+
+    Raises:
+        CollectorError: If the file cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS issued (period INTEGER NOT NULL, who BLOB NOT NULL, "
+                "request BLOB NOT NULL, PRIMARY KEY (period, who)) STRICT, WITHOUT ROWID"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise CollectorError(f"{path}: must be a file of grants, got {type(error).__name__}") from None
+
+    def grant(self, period: int, who: bytes, request: bytes) -> Grant:
+        """Return whether a device's request is its first of the period, the same once more, or another.
+
+        Args:
+            period: The period's number.
+            who: SHA-256 of its credential.
+            request: SHA-256 of what it asks to be signed.
+        """
+        with self._lock:
+            made = self._db.execute(
+                "INSERT INTO issued VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (period, who, request)
+            )
+            if made.rowcount:
+                self._db.execute("DELETE FROM issued WHERE period < ?", (period - 1,))
+                return "new"
+            (known,) = self._db.execute(
+                "SELECT request FROM issued WHERE period = ? AND who = ?", (period, who)
+            ).fetchone()
+        return "again" if known == request else "used"
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+
+class _Credentials:
+    """The credentials' hashes of a file, read anew when it is replaced."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read: tuple[int, int, int] | None = None
+        self._hashes: frozenset[bytes] = frozenset()
+        self.holds(b"")
+
+    def holds(self, hashed: bytes) -> bool:
+        """Return whether the file has a hash; what cannot be read changes nothing, but at the first time."""
+        try:
+            stat = self._path.stat()
+            version = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if version != self._read:
+                lines = self._path.read_text("ascii").split()
+                self._hashes = frozenset(bytes.fromhex(line) for line in lines)
+                self._read = version
+        except (OSError, ValueError) as error:
+            if self._read is None:
+                raise SettingsError(
+                    f"{self._path}: must hold the SHA-256 of a credential a line, got {type(error).__name__}"
+                ) from None
+        return hashed in self._hashes
+
+
+class _Issuer:
+    def __init__(self, settings: IssuerSettings, grants: Grants, clock: Callable[[], float]) -> None:
+        self._settings, self._grants, self._clock = settings, grants, clock
+        self._key = public_of(settings.key)
+        self._credentials = _Credentials(settings.credentials)
+
+    async def tokens(self, request: Request) -> Response:
+        """Answer POST /v1/tokens: blind signatures side by side, in the order of the requests."""
+        scheme, _, word = request.headers.get("authorization", "").partition(" ")
+        who = hashlib.sha256(word.encode("utf-8", "surrogateescape")).digest()
+        if scheme.lower() != "bearer" or not self._credentials.holds(who):
+            return _problem(401, "a token request must carry a credential that the issuer knows")
+        wanted = REQUEST_BYTES * self._settings.quantity
+        if request.headers.get("content-length") != str(wanted):
+            return _problem(
+                400,
+                f"a token request must be for {self._settings.quantity} tokens, {wanted} bytes: "
+                "whatever the device will send",
+            )
+        body = await request.body()
+        try:
+            blinded = decode_requests(body, self._key)
+        except WireError as error:
+            return _problem(400, str(error))
+        try:
+            answer = await asyncio.to_thread(self._sign, who, body, blinded)
+        except WireError as error:
+            return _problem(400, str(error))
+        if answer is None:
+            return _problem(429, "the device had its tokens of this period")
+        return Response(answer, media_type=_ANSWER)
+
+    def _sign(self, who: bytes, body: bytes, blinded: list[bytes]) -> bytes | None:
+        period = int(self._clock() // self._settings.period_s)
+        if self._grants.grant(period, who, hashlib.sha256(body).digest()) == "used":
+            return None
+        return b"".join(blind_sign(self._settings.key, message, SYSTEM) for message in blinded)
+
+    async def directory(self, _: Request) -> Response:
+        """Answer GET of the directory (RFC 9578, section 4)."""
+        key = base64.urlsafe_b64encode(self._key.spki).decode()
+        return JSONResponse(
+            {"issuer-request-uri": REQUEST_PATH, "token-keys": [{"token-type": 2, "token-key": key}]},
+            media_type="application/private-token-issuer-directory",
+        )
+
+
+def create_issuer_app(settings: IssuerSettings, grants: Grants, *, clock: Callable[[], float]) -> Starlette:
+    """Return an issuer as an ASGI application.
+
+    Args:
+        settings: Key, credentials and numbers.
+        grants: Who had tokens; the caller opens it before and closes it after.
+        clock: Seconds since 1970.
+
+    Raises:
+        SettingsError: If the credentials cannot be read.
+    """
+    issuer = _Issuer(settings, grants, clock)
+    return Starlette(
+        routes=[
+            Route(REQUEST_PATH, issuer.tokens, methods=["POST"]),
+            Route(DIRECTORY_PATH, issuer.directory),
+            Route("/healthz", lambda _: JSONResponse({"status": "ok"})),
+        ],
+        exception_handlers={HTTPException: refused},
+    )
+
+
+def _problem(status: int, text: str) -> Response:
+    return Response(problem(status, text), status_code=status, media_type=PROBLEM)
