@@ -21,7 +21,7 @@ from hubbub_aggregator.release import AgreedClock, FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Publisher
 from hubbub_aggregator.stores import RedisStore, SqliteArchive
 from hubbub_aggregator.web import LiveView, StreamCaps
-from hubbub_collector import CollectorError, boot_s, create_server
+from hubbub_collector import CollectorError, Permits, boot_s, create_server
 from hubbub_deploy import supervise
 from hubbub_deploy.announced import digests_of, refuse_changed
 from hubbub_deploy.cluster_settings import ClusterSettings
@@ -123,8 +123,17 @@ def collect(
     host: str,
     port: int,
     survey_list: Path | None = None,
+    permits: Permits | None = None,
 ) -> int:
     """Run a gateway on the topic until SIGINT or SIGTERM; it serves the signed list, or a plain one.
+
+    Args:
+        settings: The cluster.
+        surveys: The surveys served and admitted.
+        host: Address to listen on.
+        port: TCP port; 0 for any free one.
+        survey_list: File of the signed list to serve.
+        permits: What senders must show; nothing if absent.
 
     Raises:
         DeployError: If the topic cannot be used or the address cannot be listened on.
@@ -133,7 +142,7 @@ def collect(
         try:
             refuse_changed(surveys, digests_of(log.published_surveys()))
             ingest = hubbub_collector.create_app(
-                log, surveys, settings=settings.gateway, survey_list=survey_list
+                log, surveys, settings=settings.gateway, survey_list=survey_list, permits=permits
             )
         except (CollectorError, LogError) as error:
             raise DeployError(str(error)) from error

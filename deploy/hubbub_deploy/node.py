@@ -25,7 +25,7 @@ from hubbub_aggregator.release import FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Worker
 from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic, SqliteStore
 from hubbub_aggregator.web import LiveView, StreamCaps, ViewCollector
-from hubbub_collector import CollectorError, GatewaySettings, boot_s
+from hubbub_collector import CollectorError, GatewaySettings, Permits, boot_s
 from hubbub_deploy.announced import refuse_changed
 from hubbub_deploy.announcement import announcement
 from hubbub_deploy.errors import AlreadyRunning, DeployError
@@ -64,6 +64,7 @@ class NodeSettings:
         skip: Partition and offset of records to pass over for good.
         read_token: What readers of page and API must know; None where anyone may read. Devices need none.
         streams: Caps on the page's streams of changes.
+        permits: What senders must show.
     """
 
     surveys: tuple[Survey, ...]
@@ -82,6 +83,7 @@ class NodeSettings:
     skip: Sequence[tuple[int, int]] = ()
     read_token: str | None = field(default=None, repr=False)
     streams: StreamCaps = field(default_factory=StreamCaps)
+    permits: Permits = field(default_factory=Permits)
 
     def __post_init__(self) -> None:
         if self.grace_s < _LEAST_GRACE_S:
@@ -172,6 +174,7 @@ def serve(
                 boot_clock=settings.boot_clock,
                 survey_list=settings.survey_list,
                 unsealed=lambda: view.unsealed,
+                permits=settings.permits,
             )
             # One /metrics for both parts; whether it seals the gateway says itself.
             ingest.state.gateway.add_metrics(ViewCollector(view, without=("hubbub_sealing",)))

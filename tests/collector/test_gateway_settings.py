@@ -38,10 +38,15 @@ def test_the_public_names_are_these() -> None:
     assert hubbub_collector.__all__ == [
         "CollectorError",
         "GatewaySettings",
+        "Grants",
+        "Issuer",
+        "IssuerSettings",
         "NotDurable",
+        "Permits",
         "SettingsError",
         "boot_s",
         "create_app",
+        "create_issuer_app",
         "create_server",
         "look_for_cycles_rarely",
     ]

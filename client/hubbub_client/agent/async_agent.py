@@ -39,6 +39,7 @@ from hubbub_client.upload.uploader import Limits
 if TYPE_CHECKING:
     from hubbub_client.owner_page.account import Account
     from hubbub_client.owner_page.page import OwnerPage
+    from hubbub_client.tokens.fetcher import Tokens
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,6 +73,8 @@ class AsyncAgent:
         http: Transport | None = None,
         survey_key: str | Iterable[str] | None = None,
         strict: bool | None = None,
+        upload_password: str | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
         self._make = partial(
             Agent,
@@ -87,6 +90,8 @@ class AsyncAgent:
             http=http,
             survey_key=survey_key,
             strict=strict,
+            upload_password=upload_password,
+            tokens=tokens,
         )
         self._agent: Agent | None = None
         self._desk = _Worker("hubbub-ledger")
@@ -121,6 +126,10 @@ class AsyncAgent:
     async def fetch_surveys(self) -> tuple[Survey, ...]:
         """See `Agent.fetch_surveys`."""
         return await self._line.run(self._opened().fetch_surveys)
+
+    async def fetch_tokens(self) -> bool:
+        """See `Agent.fetch_tokens`."""
+        return await self._line.run(self._opened().fetch_tokens)
 
     async def read_surveys(self, data: bytes) -> tuple[Survey, ...]:
         """See `Agent.read_surveys`."""

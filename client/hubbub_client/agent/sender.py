@@ -5,17 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hubbub import wire
 from hubbub_client.errors import TransportError
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.ledger.process_lock import ProcessLock
 from hubbub_client.surveys.schedule import trusted
-from hubbub_client.tokens.wallet import Wallet
 from hubbub_client.upload.outcomes import UploadOutcome
 from hubbub_client.upload.transport import Transport
 from hubbub_client.upload.uploader import Limits, Pending, Settled, Upload, Wait, decide, interpret_response
+
+if TYPE_CHECKING:
+    from hubbub_client.tokens.wallet import Wallet
 
 REPORTS_PATH: Final = "/v1/reports"
 _LOOKED_AT: Final = 1024

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from hubbub_deploy.commands.arguments import add_address, add_settings, load_settings
+from hubbub_deploy.commands.issuer import add_permits, permits
 
 COLLECTOR_PORT = 8780
 
@@ -18,6 +19,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     collector.add_argument(
         "--list", type=Path, help="signed list of surveys to serve, from `hubbub survey sign`"
     )
+    add_permits(collector)
     add_address(collector, COLLECTOR_PORT)
     collector.set_defaults(run=run)
 
@@ -32,6 +34,7 @@ def run(options: argparse.Namespace) -> int:
         load_settings(options.settings),
         surveys,
         survey_list=options.list,
+        permits=permits(options),
         host=options.host,
         port=options.port,
     )

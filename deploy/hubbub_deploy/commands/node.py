@@ -16,6 +16,7 @@ from hubbub_deploy.commands.arguments import (
     seconds,
     stream_caps,
 )
+from hubbub_deploy.commands.issuer import add_permits, permits
 from hubbub_deploy.errors import DeployError
 
 DEFAULT_PORT = 8780
@@ -31,6 +32,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     alert_options.add_to(node)
     add_read_token(node)
     add_streams(node)
+    add_permits(node)
     node.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     node.add_argument("--port", type=port, default=DEFAULT_PORT, help="default: %(default)s; 0 for any")
     node.add_argument("--partitions", type=positive, default=4, help="of a new log (default: %(default)s)")
@@ -75,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
             skip=options.skip,
             read_token=read_token(options),
             streams=stream_caps(options),
+            permits=permits(options),
             dead_letter_payload=options.dead_letter_payload,
         )
     )

@@ -29,7 +29,7 @@ VISITS_SURVEY = Survey.parse(VISITS.replace("rounds = 2", "rounds = 3000"))
 def collector(monkeypatch: pytest.MonkeyPatch) -> Collector:
     found = Collector()
     found.surveys = Response(200, wire.encode_surveys([HEALTH.canonical, VISITS_SURVEY.canonical]))
-    monkeypatch.setattr("hubbub_client.agent.agent.HttpTransport", lambda _url: found)
+    monkeypatch.setattr("hubbub_client.agent.agent.HttpTransport", lambda _url, **_: found)
     return found
 
 
