@@ -6,13 +6,14 @@ Only an author's machine designs: a device reads canonical bytes, and never load
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.authoring.declared import DeclaredAttribute, owners_of
 from hubbub.authoring.grid import DEFAULT_POINTS, grid_points
+from hubbub.mechanisms.mechanism import POINTS
 from hubbub.survey.choice import Choice, Compared
 from hubbub.survey.domain import Attribute, IntegerDomain, NumberDomain
 from hubbub.survey.rules import Rules
@@ -20,6 +21,15 @@ from hubbub.survey.rules import Rules
 if TYPE_CHECKING:
     from hubbub.design.comparison import Candidate
     from hubbub.design.workload import Workload
+
+MAX_POINTS: Final = 256
+"""Points of a grid whose mechanism is left to "auto": it inverts some hundred dense channels, K^3 each."""
+
+MAX_CATEGORIES: Final = 1024
+"""Categories of an attribute whose mechanism is left to "auto", which compiles PB-GRR some forty times."""
+
+MAX_SIZES: Final = 32
+"""Different sizes among them: the logarithms of each size's weights are certified in decimal every time."""
 
 
 def chosen_mechanism(
@@ -44,11 +54,18 @@ def chosen_mechanism(
     numbers = isinstance(attribute.domain, NumberDomain)
     if numbers:
         points = grid_points(rules, keys, DEFAULT_POINTS)
+        if points > MAX_POINTS:
+            rules.refuse(POINTS.place, f"must be at most {MAX_POINTS} for auto", points)
         owners = np.zeros(points, dtype=np.intp)
     elif "points" in keys:
         rules.refuse("mechanism.points", "must be absent unless the attribute is a number", keys["points"])
     else:
+        if len(asked.categories) > MAX_CATEGORIES:
+            rules.refuse("category", f"must be at most {MAX_CATEGORIES} for auto", len(asked.categories))
         owners = owners_of(rules, asked)
+        sizes = np.unique(np.bincount(owners)).size
+        if sizes > MAX_SIZES:
+            rules.refuse("category", f"must have at most {MAX_SIZES} different sizes for auto", sizes)
     category_of = np.append(np.sort(owners), owners.max() + 1)
     objective = None
     if "within" in keys and keys.get("objective") != "hit":

@@ -28,6 +28,9 @@ from hubbub.mechanisms.integers import column_epsilon, integer_rows
 from hubbub.mechanisms.mechanism import IntegerKey, Key, Mechanism, RealKey, Request
 from hubbub.numeric.exact import checked_epsilon
 
+MAX_VALUES: Final = 1400
+"""Values of a survey's attribute: the weights of more do not fit a survey's bytes."""
+
 MAX_POINTS: Final = 2048
 """Largest K: the matrix is inverted to say how well it can be, which takes seconds at this size."""
 
@@ -204,6 +207,8 @@ def _of_request(request: Request) -> Neighbourhood:
         _WINDOW.refuse(request, "must be pairs for an attribute of labels")
     if windowed == _PAIRS.given(request):
         request.rules.refuse("mechanism", "must have either window or pairs", sorted(request.keys))
+    if size > MAX_VALUES:
+        request.rules.refuse("attribute", f"must have at most {MAX_VALUES} values for neighbourhood", size)
     order = request.order[:size]
     near = np.zeros((size, size), dtype=np.bool_)
     if windowed:

@@ -9,12 +9,14 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.channel import MAX_WEIGHTS
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.boosted.kernels import GridKernel
 
 _REPRODUCED: Final = 1e-7
 """Symbol weights count as unbiased when they give every point back to this accuracy."""
+
+MAX_GRID_WEIGHTS: Final = 2**22
+"""Weights of noise on a grid: as many as a survey's bytes hold. Compiling more takes seconds for nothing."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def grid_of(points: int, kernel: GridKernel, region: Region, margin: int | None)
     """Return the grid of a kernel and a region; without a margin, the default that `boosted` documents.
 
     Raises:
-        ParameterError: If the region holds no output, or inputs times outputs exceed MAX_WEIGHTS.
+        ParameterError: If the region holds no output, or inputs times outputs exceed MAX_GRID_WEIGHTS.
     """
     last = points - 1
     if margin is not None:
@@ -124,8 +126,8 @@ def grid_of(points: int, kernel: GridKernel, region: Region, margin: int | None)
     else:
         margin = max(last, math.ceil(-region.low), math.ceil(region.high - last))
     size = points * (points + 2 * margin)
-    if size > MAX_WEIGHTS:
-        raise ParameterError(f"inputs times outputs must be at most {MAX_WEIGHTS}, got {size}")
+    if size > MAX_GRID_WEIGHTS:
+        raise ParameterError(f"inputs times outputs must be at most {MAX_GRID_WEIGHTS}, got {size}")
     outputs = np.arange(-margin, last + margin + 1)
     inputs = np.arange(points)[:, None]
     steps = np.abs(outputs - inputs)

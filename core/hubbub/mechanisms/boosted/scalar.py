@@ -13,10 +13,10 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.channel import MAX_WEIGHTS
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.boosted.boosted import Absolute, Boosted, boosted
+from hubbub.mechanisms.boosted.grid import MAX_GRID_WEIGHTS
 from hubbub.mechanisms.integers import integer_rows
 from hubbub.mechanisms.missing import with_missing
 from hubbub.numeric.exact import HEADROOM, checked_epsilon
@@ -135,8 +135,8 @@ def _checked(inputs: int, epsilon: float) -> float:
     if isinstance(inputs, bool) or not isinstance(inputs, int | np.integer) or inputs < 2:
         raise ParameterError(f"inputs must be an integer of at least 2, got {inputs!r}")
     target = checked_epsilon(epsilon) - HEADROOM
-    if inputs * inputs > MAX_WEIGHTS // 2:
-        raise ParameterError(f"inputs times outputs must be at most {MAX_WEIGHTS}, got {inputs} inputs")
+    if inputs * inputs > MAX_GRID_WEIGHTS // 2:
+        raise ParameterError(f"inputs times outputs must be at most {MAX_GRID_WEIGHTS}, got {inputs} inputs")
     return target
 
 
