@@ -127,7 +127,7 @@ class SurveyResults:
         return Table(rows, self.title)
 
     def history(self, labels: Sequence[str] | None = None, *, kind: Kind = "value") -> Table:
-        """Return the raw estimates of some cells over all releases.
+        """Return the raw estimates of some cells over all releases, without the trend of the API's history.
 
         Args:
             labels: The cells' labels; all of the kind if absent.

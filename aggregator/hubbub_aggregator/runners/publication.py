@@ -97,6 +97,7 @@ class Publication:
         # The views of open rounds, and the rounds that may show something else by now.
         self._provisional: dict[RoundKey, Document] = {}
         self._changed = set(self._open)
+        self._ends: dict[int, int] = {}
         # A seal that was applied before the last stop may wait for its release.
         self._sealing = {
             key
@@ -283,7 +284,7 @@ class Publication:
             del self._gates[key]
 
     def _show(self) -> None:
-        """Move the steps of open rounds that have changed on, and publish everything."""
+        """Advance the publication gates of open rounds that have changed, and publish everything."""
         surveys = self._surveys()
         changed: dict[RoundKey, PublicationGate | None] = {}
         self._changed &= self._open
@@ -298,18 +299,18 @@ class Publication:
                 continue
             parts = [state.rounds[key] for state in self._counter.states.values() if key in state.rounds]
             accounting = sum((part.verdicts for part in parts), NOTHING)
-            steps = known = self._gates.get(key)
+            gate = known = self._gates.get(key)
             if all(part.sealed_at is None for part in parts):
                 # From the first seal on nothing moves until the release.
                 cut = {partition: state.offset for partition, state in self._counter.states.items()}
                 survey = surveys[digest]
                 now = AcceptedCounts(cut, sum_counts(part.counts for part in parts), accounting.accepted)
-                steps = advance(known, now, minimum_cohort=survey.minimum_cohort)
-            if steps is not None and steps is not known:
-                self._gates[key] = changed[key] = steps
+                gate = advance(known, now, minimum_cohort=survey.minimum_cohort)
+            if gate is not None and gate is not known:
+                self._gates[key] = changed[key] = gate
             document = self._provisional.get(key)
-            if document is None or steps is not known:
-                document = self._provisional_document(surveys[digest], number, steps)
+            if document is None or gate is not known:
+                document = self._provisional_document(surveys[digest], number, gate)
             self._provisional[key] = document | {
                 "accounting": accounting.as_dict(),
                 "lost": lost_of(surveys[digest], number, self._counter.states),
@@ -331,8 +332,8 @@ class Publication:
             )
         )
 
-    def _provisional_document(self, survey: Survey, number: int, steps: PublicationGate | None) -> Document:
-        shown = steps.published if steps is not None else None
+    def _provisional_document(self, survey: Survey, number: int, gate: PublicationGate | None) -> Document:
+        shown = gate.published if gate is not None else None
         tally = shown or AcceptedCounts({}, sum_counts(()), 0)
         provisional = Release(survey, number, "provisional", tally, NOTHING)
         return _shown(provisional.document(self._estimator(survey), method=self._method))

@@ -96,15 +96,15 @@ def saved_totals(head: Mapping[bytes, bytes]) -> dict[str, int] | None:
     return {name: int(head[name.encode()]) for name in names}
 
 
-def pack_gate(steps: PublicationGate) -> bytes:
+def pack_gate(gate: PublicationGate) -> bytes:
     """Return the bytes of a publication gate; `unpack_gate` reads them."""
-    return pack([None if steps.published is None else _packed(steps.published), _packed(steps.pending)])
+    return pack([None if gate.published is None else _packed(gate.published), _packed(gate.pending)])
 
 
 def unpack_gate(data: bytes) -> PublicationGate:
     """Return the gate that bytes hold, or raise ValueError, TypeError or an error of `unpack`."""
-    shown, candidate = cast(Any, unpack(data, "steps"))  # Any stops here
-    return PublicationGate(None if shown is None else _tally(*shown), _tally(*candidate))
+    published, pending = cast(Any, unpack(data, "steps"))  # Any stops here
+    return PublicationGate(None if published is None else _tally(*published), _tally(*pending))
 
 
 def _packed(tally: AcceptedCounts) -> list[Any]:
