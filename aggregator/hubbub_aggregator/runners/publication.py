@@ -284,7 +284,7 @@ class Publication:
             del self._gates[key]
 
     def _show(self) -> None:
-        """Advance the publication gates of open rounds that have changed, and publish everything."""
+        """Move the publication gates of open rounds that have changed, and publish everything."""
         surveys = self._surveys()
         changed: dict[RoundKey, PublicationGate | None] = {}
         self._changed &= self._open
