@@ -307,7 +307,7 @@ def create_app(
         except Exception:
             _end()
 
-    async def let_go(*_: object, **__: object) -> None:
+    async def revoked(*_: object, **__: object) -> None:
         # Records still in buffers belong to others as soon as this returns.
         assignment.revoke()
 
@@ -325,7 +325,7 @@ def create_app(
     app.assignment = assignment
     app.agent(groups, name="count")(count)
     app.timer(_VERIFY_S)(verify)
-    app.on_partitions_revoked.connect(let_go)
+    app.on_partitions_revoked.connect(revoked)
     return app
 
 

@@ -117,7 +117,7 @@ class Values:
             (survey, MEMOISED, state.pin_version(survey, {attribute_id: pin_version}))
             for digest, survey in state.surveys.items()
             if asks_for(survey, attribute_id) and state.enrolments[digest].state == "active"
-            # A round's reading with an evolving attribute is a value of its own, whichever was pinned.
+            # With an evolving attribute a round has a value of its own, whichever was pinned.
             if is_static(survey) and first_round(survey, now_s) is not None
         ]
 

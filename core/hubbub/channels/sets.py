@@ -236,8 +236,8 @@ class SetChannel(Channel):
         parts = []
         for level in self.levels:
             held, other = float(level.support.p), float(level.support.q)
-            crowd = np.bincount(level.labels, weights=frequencies, minlength=level.bins)
-            parts.append(float(level.share) * (other * frequencies.sum() + (held - other) * crowd))
+            population = np.bincount(level.labels, weights=frequencies, minlength=level.bins)
+            parts.append(float(level.share) * (other * frequencies.sum() + (held - other) * population))
         return self._joined(parts)
 
     def _joined(self, parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -110,11 +110,11 @@ def measured_by_category(
     mechanism: str, parameters: Parameters, workload: Workload, channel: Channel
 ) -> Candidate:
     """Return a channel whose inputs are the workload's categories as a candidate; it hides all values."""
-    crowd = np.asarray(np.bincount(workload.category_of, weights=workload.prior), dtype=np.float64)
+    population = np.asarray(np.bincount(workload.category_of, weights=workload.prior), dtype=np.float64)
     asked = replace(
         workload,
-        category_of=np.arange(len(crowd)),
-        prior=crowd,
+        category_of=np.arange(len(population)),
+        prior=population,
         points=None,
         objective=Objective("category"),
     )

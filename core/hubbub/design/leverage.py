@@ -61,14 +61,14 @@ def _summed(labels: NDArray[np.intp], prior: NDArray[np.float64]) -> NDArray[np.
 
 def _worst_of_tree(tree: Tree, prior: NDArray[np.float64]) -> float:
     """Return the worst gain over values, one of each class that renumbering the tree's nodes can exchange."""
-    crowd = [_summed(level.labels, prior) for level in tree.levels]
+    population = [_summed(level.labels, prior) for level in tree.levels]
     chosen = representatives(tree, prior)
     sizes, found = [float(level.share) for level in tree.levels], 0.0
     for at in range(0, len(chosen), _AT_ONCE):
         part = chosen[at : at + _AT_ONCE]
         units = np.zeros((len(prior), len(part)))
         units[part, np.arange(len(part))] = 1.0
-        low, high = tree.extremes(units, crowd, sizes, 1.0)
+        low, high = tree.extremes(units, population, sizes, 1.0)
         found = max(found, float(high.max()), float(-low.min()))
     return found
 

@@ -95,10 +95,10 @@ class Estimator:
         Raises:
             ParameterError: Shares or n break their rule.
         """
-        crowd = checked_frequencies(frequencies, self.channel.inputs)
+        population = checked_frequencies(frequencies, self.channel.inputs)
         if n < 1:
             raise ParameterError(f"n must be at least 1, got {n}")
-        return self._estimate(n * self.channel.expected(crowd), n)
+        return self._estimate(n * self.channel.expected(population), n)
 
     def _estimate(self, reports: Floats, n: int) -> Estimate:
         solution = self.inverse.solve(reports)

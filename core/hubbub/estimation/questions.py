@@ -90,9 +90,11 @@ def checked_frequencies(shares: Floats, inputs: int) -> Floats:
     Raises:
         ParameterError: They are not >= 0, or do not sum to one.
     """
-    crowd = np.asarray(shares, dtype=np.float64)
-    if crowd.shape != (inputs,):
-        raise ParameterError(f"frequencies must have shape ({inputs},), got {crowd.shape}")
-    if not (crowd.min() >= 0.0 and abs(float(crowd.sum()) - 1.0) <= 1e-9):
-        raise ParameterError(f"frequencies must be at least 0 and sum to one, got a sum of {crowd.sum()}")
-    return crowd
+    population = np.asarray(shares, dtype=np.float64)
+    if population.shape != (inputs,):
+        raise ParameterError(f"frequencies must have shape ({inputs},), got {population.shape}")
+    if not (population.min() >= 0.0 and abs(float(population.sum()) - 1.0) <= 1e-9):
+        raise ParameterError(
+            f"frequencies must be at least 0 and sum to one, got a sum of {population.sum()}"
+        )
+    return population

@@ -81,10 +81,10 @@ class ScoreEstimator:
         Raises:
             ParameterError: Shares or n break their rule.
         """
-        crowd = checked_frequencies(frequencies, 2)
+        population = checked_frequencies(frequencies, 2)
         if n < 1:
             raise ParameterError(f"n must be at least 1, got {n}")
-        return self._estimate(float(self.channel.expected(crowd)[1]), n)
+        return self._estimate(float(self.channel.expected(population)[1]), n)
 
     def _estimate(self, share: float, n: int) -> Estimate:
         least = self.channel.u / self.channel.total

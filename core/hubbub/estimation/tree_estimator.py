@@ -135,10 +135,10 @@ class TreeEstimator:
         Raises:
             ParameterError: Shares or n break their rule.
         """
-        crowd = checked_frequencies(frequencies, self.channel.inputs)
+        population = checked_frequencies(frequencies, self.channel.inputs)
         if n < 1:
             raise ParameterError(f"n must be at least 1, got {n}")
-        return self._estimate(n * self.channel.expected(crowd), n)
+        return self._estimate(n * self.channel.expected(population), n)
 
     def _estimate(self, counts: NDArray[Any], n: int) -> Estimate:
         parts = self.channel.split(counts, n)
@@ -246,9 +246,9 @@ class TreeEstimator:
             real = norm_sub(values, np.zeros(len(values), dtype=np.intp), np.ones(1))
             alike = np.where(missing, real[missing].sum(), real[~missing].sum() / (~missing).sum())
             found = []
-            for crowd in (alike, real):
+            for population in (alike, real):
                 frequencies: list[Floats] = [
-                    np.bincount(each.labels, weights=crowd).astype(np.float64) for each in tree.levels
+                    np.bincount(each.labels, weights=population).astype(np.float64) for each in tree.levels
                 ]
                 found.append(tree.functional_variances(functionals, frequencies, sizes, n))
             return np.maximum(*found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hubbub_deploy import alert_options, fleet_options
+from hubbub_deploy import release_options
 from hubbub_deploy.commands.arguments import (
     add_address,
     add_read_token,
@@ -24,8 +24,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     dashboard = commands.add_parser("dashboard", help="seals, releases and the page; another one stands by")
     add_settings(dashboard)
     dashboard.add_argument("--data", type=Path, required=True, help="folder of the archive")
-    fleet_options.add_to(dashboard)
-    alert_options.add_to(dashboard)
+    release_options.add_fleet(dashboard)
+    release_options.add_alerts(dashboard)
     add_read_token(dashboard)
     add_streams(dashboard)
     add_address(dashboard, DASHBOARD_PORT)
@@ -39,8 +39,8 @@ def run(options: argparse.Namespace) -> int:
     return cluster.dashboard(
         load_settings(options.settings),
         data_dir=options.data,
-        fleet=fleet_options.fleet_statement(options),
-        alerts=alert_options.alert_rules(options),
+        fleet=release_options.fleet_statement(options),
+        alerts=release_options.alert_rules(options),
         read_token=read_token(options),
         streams=stream_caps(options),
         host=options.host,

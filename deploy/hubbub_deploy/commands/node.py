@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hubbub_deploy import alert_options, fleet_options
+from hubbub_deploy import release_options
 from hubbub_deploy.commands.arguments import (
     add_read_token,
     add_skip,
@@ -28,8 +28,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     node.add_argument("surveys", nargs="+", type=Path, metavar="SURVEY", help="survey files (TOML)")
     node.add_argument("--list", type=Path, help="signed list of surveys to serve, from `hubbub survey sign`")
     node.add_argument("--data", type=Path, required=True, help="folder of the log, the store and the archive")
-    fleet_options.add_to(node)
-    alert_options.add_to(node)
+    release_options.add_fleet(node)
+    release_options.add_alerts(node)
     add_read_token(node)
     add_streams(node)
     add_permits(node)
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     from hubbub_deploy.node import NodeSettings, serve  # noqa: PLC0415
 
     surveys = tuple(Survey.load(path) for path in options.surveys)
-    fleet = fleet_options.fleet_statement(options)
+    fleet = release_options.fleet_statement(options)
     known = {survey.id for survey in surveys}
     # a list may bring surveys that nobody knows yet
     if options.list is None and (strange := sorted(fleet.asked.keys() - known - {""})):
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
             data_dir=options.data,
             survey_list=options.list,
             fleet=fleet,
-            alerts=alert_options.alert_rules(options),
+            alerts=release_options.alert_rules(options),
             host=options.host,
             port=options.port,
             partitions=options.partitions,

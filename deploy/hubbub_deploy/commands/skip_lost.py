@@ -9,17 +9,17 @@ from hubbub_deploy.commands.arguments import add_alias, add_settings, load_setti
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    adopt = commands.add_parser("skip-lost", help="go on counting where records are gone for good")
-    add_settings(adopt)
-    adopt.add_argument("--partition", type=whole, required=True)
-    adopt.add_argument(
+    parser = commands.add_parser("skip-lost", help="go on counting where records are gone for good")
+    add_settings(parser)
+    parser.add_argument("--partition", type=whole, required=True)
+    parser.add_argument(
         "--from",
         type=whole,
         required=True,
         dest="offset",
         help="the first offset to count; all before it is lost",
     )
-    adopt.set_defaults(run=run)
+    parser.set_defaults(run=run)
     add_alias(commands, "skip-lost", "adopt")
 
 

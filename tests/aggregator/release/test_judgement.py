@@ -21,9 +21,9 @@ from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.release import KEPT_ROUNDS, AcceptedCounts, Release, ReleaseJudge, SurveyAlerts
 from hubbub_aggregator.web import create_app
 from hubbub_aggregator.web.metrics import ViewCollector
-from hubbub_deploy.alert_options import add_to, alert_rules
 from hubbub_deploy.cli import main
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.release_options import add_alerts, alert_rules
 
 HEALTH = Survey.parse(LABELS)
 
@@ -150,7 +150,7 @@ def test_metrics_count_the_alerts_of_the_newest_release() -> None:
 
 def test_thresholds_are_options() -> None:
     parser = argparse.ArgumentParser()
-    add_to(parser)
+    add_alerts(parser)
     given = parser.parse_args(["--alert-rate", "0.01", "--alert-margin", "0"])
     assert alert_rules(given) == AlertRules(0.01, 0.0)
     assert alert_rules(parser.parse_args([])) == AlertRules()

@@ -207,6 +207,7 @@ def test_same_arguments_give_the_same_integers():
         ({"region": Fixed(2, 4), "kernel": "uniform"}, "kernel must not be uniform for a fixed region"),
         ({"region": (2, 4)}, "region must be Absolute, Relative or Fixed, got tuple"),
         ({"missing": True}, "missing must be one of none, input, got True"),
+        ({"objective": "median"}, "objective must be one of mean, hits, got 'median'"),
         ({"region": Absolute(30), "margin": 0, "kernel": "uniform"}, "outputs depend on the value"),
         (
             {"region": Absolute(30), "margin": 0, "kernel": "uniform", "missing": "input"},

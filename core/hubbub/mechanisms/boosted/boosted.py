@@ -159,7 +159,7 @@ def boosted(
         if objective == "hits":
             raise ParameterError("half_width must be given where hits are aimed at, got None")
         region = search.search_region(spread, push)
-    if _choice(objective, "aim", ("mean", "hits")) == "hits" and spread is None and push is None:
+    if _choice(objective, "objective", ("mean", "hits")) == "hits" and spread is None and push is None:
         spread, push = search.most_confident(region)
     spread, push = search.split(region, spread, push)
     grid = search.grid(region)

@@ -122,8 +122,8 @@ class LocalHashing(FiniteChannel):
         np.copyto(out, seeds.astype(np.int64) * buckets + cells, casting="unsafe")
 
     def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        crowd = self.pool.sums_by_bucket(frequencies)
-        return np.asarray((self.u * frequencies.sum() + (self.t - self.u) * crowd) / self.total)
+        population = self.pool.sums_by_bucket(frequencies)
+        return np.asarray((self.u * frequencies.sum() + (self.t - self.u) * population) / self.total)
 
     def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
         return self._constant_divergence(self.t, self.u)

@@ -66,7 +66,7 @@ class Hierarchy:
 
     @classmethod
     def of(cls, sizes: Sizes) -> Hierarchy:
-        """Return the nesting of categories of categories; where a branch ends early its value repeats.
+        """Return the hierarchy of categories of categories; where a branch ends early its value repeats.
 
         Raises:
             ParameterError: If it is no such tree, or has one level only.
@@ -85,7 +85,7 @@ class Hierarchy:
 
     @classmethod
     def joined(cls, inputs: int, sizes: Sequence[int]) -> Hierarchy:
-        """Return the nesting whose levels' sizes stand one after another, each level summing to K.
+        """Return the hierarchy whose levels' sizes stand one after another, each level summing to K.
 
         Raises:
             ParameterError: If they do not.
@@ -134,16 +134,16 @@ class Hierarchy:
 
     def blocks(self, odds: Sequence[tuple[int, int]]) -> BlockDivergence:
         """Return the max-divergence in units: the largest over the levels at which two inputs differ."""
-        quanta = [fixed_up(ratio.numerator, ratio.denominator) for ratio in self.farthest(odds)]
+        units = [fixed_up(ratio.numerator, ratio.denominator) for ratio in self.farthest(odds)]
         count = self.sizes[-1].size
-        if count > MAX_BLOCKS or len(set(quanta)) == 1:
-            return BlockDivergence.constant(self.inputs, quanta[0])
+        if count > MAX_BLOCKS or len(set(units)) == 1:
+            return BlockDivergence.constant(self.inputs, units[0])
         first = np.cumsum(self.sizes[-1]) - self.sizes[-1]
         common = np.zeros((count, count), dtype=np.intp)
         for labels in self.labels[:-1]:
             common += labels[first][:, None] == labels[first][None, :]
-        across = np.array([*quanta, 0], dtype=np.int64)[np.minimum(common, len(quanta) - 1)]
-        return BlockDivergence(self.labels[-2], across, np.full(count, quanta[-1], dtype=np.int64))
+        across = np.array([*units, 0], dtype=np.int64)[np.minimum(common, len(units) - 1)]
+        return BlockDivergence(self.labels[-2], across, np.full(count, units[-1], dtype=np.int64))
 
     def divergence(self, odds: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
         """Return the max-divergence in nats, shape (K, K)."""

@@ -116,8 +116,8 @@ class Levels(FiniteChannel):
     def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
         parts = []
         for labels, true, other in zip(self.hierarchy.labels, self.t, self.u, strict=True):
-            crowd = np.bincount(labels, weights=frequencies)
-            parts.append((other * frequencies.sum() + (true - other) * crowd) / self.total)
+            population = np.bincount(labels, weights=frequencies)
+            parts.append((other * frequencies.sum() + (true - other) * population) / self.total)
         return np.concatenate(parts)
 
     def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited

@@ -251,7 +251,7 @@ class SurveyDesign:
             "both": "values and categories",
             "cdf": "cumulative shares",
             "quantiles": "cumulative shares near the quartiles",
-            "shape": "the shape of a smooth crowd",
+            "shape": "the shape of a smooth population",
             "hit": f"reports within {objective.within:g}" if objective.within is not None else "",
         }.get(objective.quantity, objective.quantity)
 
