@@ -1,5 +1,6 @@
 // One survey: its state, the round that is shown, its facts, and the views of it.
 
+import { Alerts } from "./alerts.js";
 import { Answers } from "./answers.js";
 import { now } from "./clock.js";
 import { Comparison } from "./comparison.js";
@@ -31,6 +32,7 @@ export class SurveyPage {
     this.moment = el("b", { class: "moment" });
     this.state = el("span", { class: "state" });
     this.facts = new Facts();
+    this.alerts = new Alerts();
     this.tabs = el("nav", { class: "tabs", "aria-label": "Views of this survey" });
     this.views = { distribution: new Distribution(go), history: new History(go), comparison: new Comparison(go) };
     this.panel = el("div", { class: "panel" });
@@ -46,7 +48,7 @@ export class SurveyPage {
     this.element = el("article", { class: "card page", id: `survey-${digest}`, "aria-labelledby": this.heading.id },
       el("header", {}, el("div", { class: "names" }, this.heading, this.origin),
         el("div", { class: "status" }, this.badge, this.choice)),
-      el("p", { class: "states" }, this.moment, " ", this.state), this.facts.element, this.tabs, this.panel,
+      el("p", { class: "states" }, this.moment, " ", this.state), this.facts.element, this.alerts.element, this.tabs, this.panel,
       this.strength, this.absence, this.under, this.news);
   }
 
@@ -79,6 +81,7 @@ export class SurveyPage {
     this.#offerRounds();
     this.#drawState();
     this.facts.update(survey, this.round);
+    this.alerts.update(survey, this.round);
     this.#drawTabs();
     const { round } = this;
     show(this.choice, Boolean(line) && survey.rounds.length > 1);

@@ -1,0 +1,55 @@
+// The alerts of the round that is shown, in words: what was found, and how often honest rounds would show it.
+
+import { el, setText, show } from "./dom.js";
+import { count, fixed } from "./format.js";
+
+const PERCENT = "\u202f%";
+
+export class Alerts {
+  constructor() {
+    this.title = el("h3", { class: "quiet-title" });
+    this.list = el("ul");
+    this.foot = el("p", { class: "small" });
+    this.element = el("section", { class: "alerts", "aria-label": "Alerts" }, this.title, this.list, this.foot);
+  }
+
+  update(survey, round) {
+    const found = round?.sealed ? survey.alerts?.rounds.find((line) => line.round === round.round) : undefined;
+    show(this.element, Boolean(found));
+    if (!found) return;
+    const raised = found.alerts.length > 0;
+    this.element.dataset.raised = raised;
+    setText(this.title, raised ? "Alerts" : "No alerts");
+    const lines = found.alerts.map((alert) => words(alert, found));
+    const left = Object.values(found.omitted).reduce((sum, each) => sum + each, 0);
+    if (left) lines.push(`${count(left)} more; the API has their number by kind.`);
+    while (this.list.children.length > lines.length) this.list.lastChild.remove();
+    lines.forEach((text, i) => setText(this.list.children[i] ?? this.list.appendChild(el("li")), text));
+    show(this.list, lines.length > 0);
+    setText(this.foot, foot(survey.alerts.rate, found));
+  }
+}
+
+function words({ kind, family, label, statistic, threshold }, { since }) {
+  const cell = family === "total" ? "All values together" : family === "mean" ? "The mean" : `“${label}”`;
+  const places = family === "total" ? 0 : 1;
+  const percent = (share) => fixed(100 * share, places);
+  if (kind === "margin") {
+    return `Few forged reports, ${fixed(100 * statistic, 3)}${PERCENT} of all, would move ${cell} by its margin of error. This is no sign that there are any.`;
+  }
+  if (kind === "jump") {
+    const moved = statistic > 0 ? "rose" : "fell";
+    return `${cell} ${moved} by ${percent(Math.abs(statistic))} points since round ${since + 1}; noise alone stays within ${percent(Math.abs(threshold))}. People changed, or reports were forged.`;
+  }
+  const bound = statistic > threshold ? "at most" : "at least";
+  if (family === "mean") {
+    return `The mean lies at ${percent(statistic)}${PERCENT} of the way between its ends; any population gives ${bound} ${percent(threshold)}${PERCENT}.`;
+  }
+  return `${cell} ${family === "total" ? "show" : "shows"} ${percent(statistic)}${PERCENT}; any population gives ${bound} ${percent(threshold)}${PERCENT}.`;
+}
+
+function foot(rate, { judged, since }) {
+  if (!judged) return "Estimates of this mechanism have no bound that holds at every size: they are not judged.";
+  const beside = since === null ? "there is no earlier round to compare it with" : `compared with round ${since + 1}`;
+  return `At most one honest round in ${count(Math.floor(1 / rate))} raises an alert; ${beside}.`;
+}
