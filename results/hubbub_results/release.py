@@ -61,6 +61,18 @@ class RoundResults:
         found: Mapping[str, Any] | None = self.document["mean"]
         return found
 
+    @property
+    def effective_sample_size(self) -> float | None:
+        """The devices that would know the values as well without any noise; None if unknown."""
+        found: float | None = self.document.get("effective_sample_size")
+        return found
+
+    @property
+    def absent(self) -> float | None:
+        """The share of the devices asked that is not in the round; None where nobody stated it."""
+        found: float | None = (self.document.get("enrolment") or {}).get("absent")
+        return found
+
     def frame(self) -> DataFrame:
         """Return the table as a frame of pandas; see `Table.frame`."""
         return self.table.frame()

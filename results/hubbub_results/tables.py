@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Kind: TypeAlias = Literal["value", "category", "mean", "cumulative", "quantile"]
-View: TypeAlias = Literal["raw", "consistent"]
+View: TypeAlias = Literal["raw", "consistent", "empirical_bayes"]
 Row: TypeAlias = dict[str, Any]
 
 
 _NUMBERS: Final = (
     *("estimate", "standard_error", "low", "high", "level", "bias_bound", "poison_margin"),
     *("simultaneous_low", "simultaneous_high", "before", "after", "change", "epsilon"),
+    *("best_rank", "worst_rank"),
 )
 
 

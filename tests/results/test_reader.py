@@ -71,7 +71,11 @@ def test_all_pages_are_read_and_a_release_is_a_tidy_frame() -> None:
         release = survey.release()
         assert (release.round, release.is_sealed, release.devices) == (2, True, 1000)
         frame = release.frame()
-        assert len(frame) == 11
+        assert len(frame) == 14
+        view = release.table.where(view="empirical_bayes")
+        assert [row["estimate"] for row in view] == release.document["empirical_bayes"]["values"]
+        assert release.effective_sample_size == release.document["effective_sample_size"] > 100
+        assert release.absent is None
         assert str(frame["start"].dtype).startswith("datetime64") and str(frame["start"].dt.tz) == "UTC"
         raw = frame[(frame["view"] == "raw") & (frame["kind"] == "value")]
         assert raw["estimate"].tolist() == [cell["estimate"] for cell in release.document["values"]]

@@ -1,21 +1,24 @@
 """Releases as tidy rows: one row per round, view and cell, the same columns in CSV, Parquet and notebooks.
 
 The estimates of a release are its *raw* view: unbiased, so they may be negative, and only they have errors
-and intervals. The *consistent* view is a distribution beside them, without intervals. A round below its
-minimum cohort has no rows.
+and intervals, and ranks that follow from these. The *consistent* view is a distribution beside them, without
+intervals; so is the *empirical Bayes* view of the values, nearer to the truth where most values are rare. A
+round below its minimum cohort has no rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from hubbub_aggregator.release import empirical_bayes_values, round_ranks
+
 Document: TypeAlias = Mapping[str, Any]
 Row: TypeAlias = dict[str, Any]
-View: TypeAlias = Literal["raw", "consistent"]
+View: TypeAlias = Literal["raw", "consistent", "empirical_bayes"]
 
-VIEWS: Final[tuple[View, ...]] = ("raw", "consistent")
+VIEWS: Final[tuple[View, ...]] = ("raw", "consistent", "empirical_bayes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ COLUMNS: Final = (
     TableColumn("kind", "VARCHAR", "value, category, mean, cumulative or quantile"),
     TableColumn("label", "VARCHAR", "the value's or category's name; of a curve the point or the share"),
     TableColumn("category", "VARCHAR", "the category of a value"),
-    TableColumn("view", "VARCHAR", "raw or consistent"),
+    TableColumn("view", "VARCHAR", "raw, consistent or empirical_bayes"),
     TableColumn("estimate", "DOUBLE", "a fraction of 1; a mean in the attribute's unit"),
     TableColumn("standard_error", "DOUBLE", "the standard error of a raw estimate"),
     TableColumn("low", "DOUBLE", "the lower end of a raw estimate's interval"),
@@ -56,6 +59,8 @@ COLUMNS: Final = (
     TableColumn("epsilon", "DOUBLE", "the certified epsilon of one report"),
     TableColumn("simultaneous_low", "DOUBLE", "the lower end of its band with all of its kind"),
     TableColumn("simultaneous_high", "DOUBLE", "the upper end of its band with all of its kind"),
+    TableColumn("best_rank", "INTEGER", "the best rank that its band leaves it; 1 is the largest share"),
+    TableColumn("worst_rank", "INTEGER", "the worst rank that its band leaves it"),
 )
 
 
@@ -69,7 +74,7 @@ def tidy_rows(documents: Iterable[Document], *, views: Sequence[str] = VIEWS) ->
     for document in documents:
         facts = _facts(document)
         for view in views:
-            for cell in _raw(document) if view == "raw" else _consistent(document):
+            for cell in _VIEWS[view](document):
                 yield facts | cell
 
 
@@ -94,6 +99,7 @@ def _raw(document: Document) -> Iterator[Row]:
     margin = document.get("poison_margin") or {}
     for kind, key in (("value", "values"), ("category", "categories")):
         bounds, margins = bias.get(key) or (), margin.get(key) or ()
+        ranked = round_ranks(document, key)
         for place, cell in enumerate(document.get(key) or ()):
             yield {
                 **_estimate(kind, cell, document),
@@ -101,6 +107,7 @@ def _raw(document: Document) -> Iterator[Row]:
                 "category": cell.get("category"),
                 "bias_bound": bounds[place] if place < len(bounds) else None,
                 "poison_margin": margins[place] if place < len(margins) else None,
+                **dict(zip(("best_rank", "worst_rank"), ranked[place] or (), strict=False)),
             }
     if document.get("mean"):
         yield _estimate("mean", document["mean"], document)
@@ -148,3 +155,22 @@ def _consistent(document: Document) -> Iterator[Row]:
                 "category": cell.get("category"),
                 "estimate": estimate,
             }
+
+
+def _empirical_bayes(document: Document) -> Iterator[Row]:
+    shares = empirical_bayes_values(document) or ()
+    for cell, estimate in zip(document.get("values") or (), shares, strict=False):
+        yield {
+            "kind": "value",
+            "view": "empirical_bayes",
+            "label": cell.get("label"),
+            "category": cell.get("category"),
+            "estimate": estimate,
+        }
+
+
+_VIEWS: Final[Mapping[str, Callable[[Document], Iterator[Row]]]] = {
+    "raw": _raw,
+    "consistent": _consistent,
+    "empirical_bayes": _empirical_bayes,
+}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from hubbub_aggregator.release.seal_clock import AgreedClock, SteadyClock
     from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S, Sealer, due
+    from hubbub_aggregator.release.views import empirical_bayes_values, round_ranks, round_views
 
 __all__ = [
     "DEFAULT_GRACE_S",
@@ -45,10 +46,13 @@ __all__ = [
     "canonical_bytes",
     "change",
     "due",
+    "empirical_bayes_values",
     "history",
     "method_of",
     "no_estimates",
     "release",
+    "round_ranks",
+    "round_views",
     "same_facts",
     "sum_counts",
     "timestamp",
@@ -93,6 +97,11 @@ attach(
         "hubbub_aggregator.release.seal_clock": (
             "AgreedClock",
             "SteadyClock",
+        ),
+        "hubbub_aggregator.release.views": (
+            "empirical_bayes_values",
+            "round_ranks",
+            "round_views",
         ),
         "hubbub_aggregator.release.sealing": (
             "DEFAULT_GRACE_S",

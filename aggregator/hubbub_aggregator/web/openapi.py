@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hubbub_aggregator.export import COLUMNS, VIEWS
 
-API_VERSION: Final = "1.1.0"
+API_VERSION: Final = "1.2.0"
 """Grows in the middle with every addition; what breaks readers would get a path of its own, /api/v2."""
 
 Schema = dict[str, Any]
@@ -209,7 +209,7 @@ def _parameters() -> Schema:
         "view": {
             "name": "view",
             "in": "query",
-            "description": "Raw estimates, the consistent view, or all of them.",
+            "description": "Raw estimates, the consistent view, empirical Bayes, or all of them.",
             "schema": {"type": "string", "enum": [*VIEWS, "all"], "default": "all"},
         },
         "stage": {
@@ -268,6 +268,7 @@ def _schemas() -> Schema:
     period = {"round": _COUNT, "start": _TIME, "end": _TIME, "sealed": _TRUTH, "suppressed": _TRUTH}
     numbers = _list(_NUMBER_OR_NULL)
     both = _object({"values": numbers, "categories": numbers})
+    ranked = _list(_or_null({**_list(_COUNT), "minItems": 2, "maxItems": 2}))
     schedule = {"start": _TIME, "round_s": _COUNT, "rounds": _COUNT}
     return {
         "Problem": _object(
@@ -398,6 +399,9 @@ def _schemas() -> Schema:
                 "enrolment": {"type": ["object", "null"]},
                 "cumulative": _or_null(_ref("schemas", "Cumulative")),
                 "quantiles": _list(_ref("schemas", "Quantile")),
+                "empirical_bayes": _object({"values": numbers}),
+                "ranks": _object({"values": ranked, "categories": ranked}),
+                "effective_sample_size": _NUMBER_OR_NULL,
             },
         ),
     }

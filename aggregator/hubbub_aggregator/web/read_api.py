@@ -25,6 +25,7 @@ from hubbub_aggregator.export import (
     tidy_rows,
     write_parquet,
 )
+from hubbub_aggregator.release import round_views
 from hubbub_aggregator.web.documents import (
     RenderedSnapshot,
     csv_name,
@@ -162,7 +163,10 @@ class ReadApi:
         edition = await self._cache.current()
         digest, number, found = self._round(request, edition)
         return await rendered(
-            request, edition, ("v1", digest, number), lambda: to_json(with_standard_errors(found))
+            request,
+            edition,
+            ("v1", digest, number),
+            lambda: to_json(with_standard_errors(found) | round_views(found)),
         )
 
     def _round_as(self, form: str) -> Endpoint:

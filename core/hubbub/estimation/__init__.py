@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hubbub.estimation.inverses.inverse import Arithmetic, Inverse, Numbers, Solution, excess, quotients
     from hubbub.estimation.margins import MarginsEstimator
     from hubbub.estimation.poison import PoisonMargin, Reach
+    from hubbub.estimation.ranks import rank_sets
     from hubbub.estimation.rounds.change import (
         Difference,
         Ends,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from hubbub.estimation.score import ScoreEstimator
     from hubbub.estimation.score_noise import ScoreNoise, SurveyNoise, survey_noise
     from hubbub.estimation.selection import selection_bound
+    from hubbub.estimation.shrinkage import empirical_bayes
     from hubbub.estimation.tree_estimator import TreeEstimator
 
 __all__ = [
@@ -69,12 +71,14 @@ __all__ = [
     "correlation",
     "difference",
     "effective_sample_size",
+    "empirical_bayes",
     "estimator_for",
     "excess",
     "impossible_alerts",
     "jump_alerts",
     "margin_alerts",
     "quotients",
+    "rank_sets",
     "selection_bound",
     "shared_devices",
     "smoothed_trend",
@@ -115,6 +119,8 @@ attach(
             "Quantile",
         ),
         "hubbub.estimation.em": ("Smoothed",),
+        "hubbub.estimation.shrinkage": ("empirical_bayes",),
+        "hubbub.estimation.ranks": ("rank_sets",),
         "hubbub.estimation.estimate": (
             "Estimate",
             "Intervals",

@@ -19,6 +19,8 @@ from hubbub.estimation.em import Smoothed
 from hubbub.estimation.intervals.laws import ScoreLaws
 from hubbub.estimation.intervals.skew_score import score_interval
 from hubbub.estimation.poison import PoisonMargin, Reach, forged_reports
+from hubbub.estimation.ranks import rank_sets
+from hubbub.estimation.shrinkage import bayes_view
 
 Floats = NDArray[np.float64]
 
@@ -177,6 +179,27 @@ class Estimate:
         if self._smoothed is None:
             raise ParameterError("a smoothed view needs reports that are numbers, got sets or levels")
         return self._smoothed()
+
+    def empirical_bayes(self) -> Consistent:
+        """Return a biased view whose values are shrunk as far as all of them say (see `empirical_bayes`).
+
+        Its categories are those of `consistent`. Of a cross table all cells share one law.
+        """
+        return bayes_view(
+            self.values, self.printed_errors[0], self.consistent().categories, self._category_of
+        )
+
+    def ranks(self, level: float = 0.95) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the best and the worst rank that each value could have, all at once (see `rank_sets`).
+
+        Args:
+            level: The coverage of all of them together, strictly between 0 and 1.
+
+        Raises:
+            ParameterError: The level is not in (0, 1).
+        """
+        spans = self.simultaneous(level)
+        return rank_sets(spans.values_low, spans.values_high)
 
     def cumulative(self, level: float = 0.95) -> Cumulative | None:
         """Return the cumulative shares of a number, and a band that covers all of them at once.

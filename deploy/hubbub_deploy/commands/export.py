@@ -32,9 +32,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     export.add_argument("--survey", metavar="ID", help="releases of this survey alone: its id or its digest")
     export.add_argument(
         "--view",
-        choices=("raw", "consistent", "all"),
+        choices=("raw", "consistent", "empirical_bayes", "all"),
         default="all",
-        help="raw estimates with intervals, the consistent view, or all (default: %(default)s)",
+        help="raw estimates with intervals, another view, or all of them (default: %(default)s)",
     )
     export.set_defaults(run=run)
 

@@ -46,6 +46,9 @@ def test_every_cell_of_every_view_has_one_row_with_start_and_end() -> None:
         ("consistent", "value", "2"),
         ("consistent", "category", "none"),
         ("consistent", "category", "some"),
+        ("empirical_bayes", "value", "0"),
+        ("empirical_bayes", "value", "1"),
+        ("empirical_bayes", "value", "2"),
     ]
     assert {(found["start"], found["end"]) for found in rows} == {
         ("2026-01-04T00:00:00Z", "2026-01-05T00:00:00Z")
@@ -97,7 +100,7 @@ def test_csv_and_parquet_hold_the_same_numbers_to_the_last_bit(tmp_path: Path) -
     documents[0]["values"][0] |= {"label": "=1+1", "estimate": -0.1 - 0.2, "category": None}
     documents[1]["values"][1]["label"] = 'two\r\nlines, "quoted"'
     rows = list(tidy_rows(documents))
-    assert write_parquet(rows, tmp_path / "out.parquet") == len(rows) == 44
+    assert write_parquet(rows, tmp_path / "out.parquet") == len(rows) == 56
     with duckdb.connect() as database:
         found = database.execute("FROM read_parquet(?)", [str(tmp_path / "out.parquet")])
         types = {name: str(kind) for name, kind, *_ in found.description}

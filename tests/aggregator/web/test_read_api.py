@@ -85,8 +85,8 @@ def test_a_round_says_standard_error_and_the_older_error_with_the_same_number() 
 
 def test_a_round_as_a_table_has_the_export_columns_and_the_views_asked_for() -> None:
     app = create_app(view_of())
-    both = {"raw", "consistent"}
-    wanted = {"": both, "?view=all": both, "?view=raw": {"raw"}, "?view=consistent": {"consistent"}}
+    every = {"raw", "consistent", "empirical_bayes"}
+    wanted = {"": every, "?view=all": every} | {f"?view={view}": {view} for view in every}
     for query, views in wanted.items():
         answer = get(app, f"{BASE}/visits/rounds/1.csv{query}")
         rows = list(csv.DictReader(io.StringIO(answer.body.decode(), newline="")))
@@ -102,7 +102,7 @@ def test_all_releases_come_as_one_csv_plain_or_compressed_and_open_rounds_where_
     plain = get(app, f"{BASE}/visits/releases.csv")
     assert plain.headers["content-disposition"] == 'attachment; filename="visits-v1.csv"'
     rows = list(csv.DictReader(io.StringIO(plain.body.decode(), newline="")))
-    assert [row["round"] for row in rows] == [str(n) for n in range(4) for _ in range(11)]
+    assert [row["round"] for row in rows] == [str(n) for n in range(4) for _ in range(14)]
     small = get(app, f"{BASE}/visits/releases.csv", accept_encoding="gzip")
     assert small.headers["content-encoding"] == "gzip"
     assert gzip.decompress(small.body) == plain.body
@@ -194,7 +194,7 @@ def test_json_lines_hold_the_same_rows_typed() -> None:
             assert list(line) == list(row)
             assert line["sealed"] is True
             assert line["estimate"] == float(row["estimate"])
-            assert (line["low"] is None) == (row["low"] == "") == (line["view"] == "consistent")
+            assert (line["low"] is None) == (row["low"] == "") == (line["view"] != "raw")
 
 
 @pytest.mark.parametrize("form", ["csv", "ndjson", "parquet"])
@@ -227,7 +227,7 @@ def test_releases_as_parquet_hold_what_the_csv_holds(tmp_path: Path) -> None:
             database.execute(f"SELECT {names} FROM '{tmp_path}/a.{form}'").fetchall()  # noqa: S608
             for form in ("parquet", "csv")
         ]
-    assert len(tables[0]) == 33
+    assert len(tables[0]) == 42
     assert tables[0] == tables[1]
 
 

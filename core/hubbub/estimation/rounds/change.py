@@ -127,7 +127,7 @@ def difference(before: Ends, after: Ends, *, correlation: float = 0.0) -> Differ
     )
 
 
-def effective_sample_size(shares: ArrayLike, errors: ArrayLike) -> float:
+def effective_sample_size(shares: ArrayLike, errors: ArrayLike, *, squares: float | None = None) -> float:
     """Return how many devices without any noise would know the shares as well, all cells together.
 
     A sample of n has a total squared error of (1 - sum of squared shares)/n.
@@ -135,6 +135,8 @@ def effective_sample_size(shares: ArrayLike, errors: ArrayLike) -> float:
     Args:
         shares: A distribution, such as the consistent view, shape (K,).
         errors: Standard errors of the estimates, shape (K,), > 0.
+        squares: The sum of the squared shares, where they are noisy and an unbiased one is at hand; read as 0
+            or 1 beyond.
 
     Raises:
         ParameterError: If an error is not above 0.
@@ -142,4 +144,5 @@ def effective_sample_size(shares: ArrayLike, errors: ArrayLike) -> float:
     f, sigma = np.asarray(shares, np.float64), np.asarray(errors, np.float64)
     if not (sigma > 0.0).all():
         raise ParameterError(f"errors must be above 0, got {sigma.min()}")
-    return float((1.0 - (f * f).sum()) / (sigma * sigma).sum())
+    known = float((f * f).sum()) if squares is None else min(max(squares, 0.0), 1.0)
+    return (1.0 - known) / float((sigma * sigma).sum())

@@ -1,0 +1,103 @@
+"""The views of a release beside its raw estimates: computed from the release alone, whatever its age.
+
+Nothing here is part of a release, so none of its bytes change. A view is biased where the raw estimates are
+not, and is never given without them; ranks and the effective sample size say more of the raw ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.estimation import effective_sample_size, empirical_bayes, rank_sets
+
+Document: TypeAlias = Mapping[str, Any]
+Floats = NDArray[np.float64]
+
+_MISSING: Final = "missing"
+
+
+def empirical_bayes_values(document: Document) -> list[float | None] | None:
+    """Return the empirical Bayes view of a release's values, a number per value; see `empirical_bayes`.
+
+    None where it has no estimates, or errors of 0 as old releases may have.
+
+    Args:
+        document: A release, or a provisional view of an open round.
+    """
+    cells = _cells(document, "values")
+    errors = _column(cells, "error")
+    estimates = _column(cells, "estimate")
+    if not cells or not (errors[~np.isnan(estimates)] > 0.0).all():
+        return None
+    groups, totals = np.zeros(len(cells), dtype=np.intp), np.ones(1)
+    place = {cell["label"]: i for i, cell in enumerate(document.get("categories") or ())}
+    if all(cell.get("category") in place for cell in cells):  # the cells of a cross table are in several
+        groups = np.array([place[cell["category"]] for cell in cells])
+        shares = (document.get("consistent") or {}).get("categories") or []
+        if len(shares) != len(place):
+            return None
+        totals = np.array(shares, dtype=np.float64)
+    return [
+        None if np.isnan(share) else share
+        for share in empirical_bayes(estimates, errors, groups, totals).tolist()
+    ]
+
+
+def round_ranks(document: Document, kind: str) -> list[tuple[int, int] | None]:
+    """Return the best and the worst rank that each cell could have, all of them at once; see `rank_sets`.
+
+    None for "missing", which has no rank, and for all cells of a release without simultaneous intervals.
+
+    Args:
+        document: A release, or a provisional view of an open round.
+        kind: "values" or "categories".
+    """
+    cells = _cells(document, kind)
+    found: list[tuple[int, int] | None] = [None] * len(cells)
+    ranked = [
+        i
+        for i, cell in enumerate(cells)
+        if cell["label"] != _MISSING and cell.get("simultaneous_low") is not None
+    ]
+    some = [cells[i] for i in ranked]
+    best, worst = rank_sets(_column(some, "simultaneous_low"), _column(some, "simultaneous_high"))
+    for i, pair in zip(ranked, zip(best.tolist(), worst.tolist(), strict=True), strict=True):
+        found[i] = pair
+    return found
+
+
+def effective_size(document: Document) -> float | None:
+    """Return how many devices without noise would know the values as well; None where that is unknown.
+
+    Their sampling variance is the variance that the noise has here, all values together.
+    """
+    cells = [
+        cell for cell in _cells(document, "values") if cell["estimate"] is not None and cell.get("error")
+    ]
+    if len(cells) < 2:
+        return None
+    estimates, errors = _column(cells, "estimate"), _column(cells, "error")
+    # Squares of noisy shares are too large by the noise's own.
+    squares = float((estimates**2 - errors**2).sum())
+    return effective_sample_size(estimates, errors, squares=squares)
+
+
+def round_views(document: Document) -> dict[str, Any]:
+    """Return what a round's document has beside its release: views, ranks, its effective size."""
+    return {
+        "empirical_bayes": {"values": empirical_bayes_values(document) or []},
+        "ranks": {kind: round_ranks(document, kind) for kind in ("values", "categories")},
+        "effective_sample_size": effective_size(document),
+    }
+
+
+def _cells(document: Document, kind: str) -> Sequence[Document]:
+    return () if document.get("suppressed") else document.get(kind) or ()
+
+
+def _column(cells: Sequence[Document], name: str) -> Floats:
+    return np.array([cell.get(name) for cell in cells], dtype=np.float64)

@@ -1,0 +1,78 @@
+"""The views of a release: from the release alone, as the estimator gives them, and in every table."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from surveys import LABELS, VISITS
+
+from hubbub.survey import Survey
+from hubbub.testing import seeded
+from hubbub_aggregator.counting.verdict_counts import VerdictCounts
+from hubbub_aggregator.export import tidy_rows
+from hubbub_aggregator.release import AcceptedCounts, Method, Release, canonical_bytes, round_views
+
+
+def released(text: str, devices: int, method: Method = 3) -> tuple[Survey, np.ndarray, dict[str, Any]]:
+    survey = Survey.parse(text)
+    inputs = np.random.default_rng(3).integers(0, survey.channel.inputs, devices) // 2
+    counts = survey.channel.tally(survey.channel.perturb(inputs, source=seeded(6)))
+    verdicts = VerdictCounts(attempts=devices, accepted=devices)
+    made = Release(survey, 0, "sealed", AcceptedCounts({0: 1}, counts, devices), verdicts)
+    return survey, counts, json.loads(canonical_bytes(made.document(method=method)))
+
+
+@pytest.mark.parametrize("text", [LABELS, VISITS])
+def test_views_of_a_release_are_those_of_its_estimate(text: str) -> None:
+    survey, counts, document = released(text, 3000)
+    estimate = survey.estimator()(counts, 3000)
+    found = round_views(document)
+    assert found["empirical_bayes"]["values"] == pytest.approx(estimate.empirical_bayes().values.tolist())
+    low, high = (
+        np.array([cell[f"simultaneous_{end}"] for cell in document["values"][:-1]]) for end in ("low", "high")
+    )
+    wanted = [
+        [1 + int((low > h).sum()), len(low) - int((high < lo).sum())] for lo, h in zip(low, high, strict=True)
+    ]
+    assert found["ranks"]["values"] == [*map(tuple, wanted), None]
+    assert found["ranks"]["categories"][-1] is None
+
+
+def test_effective_size_is_that_of_a_plain_sample_with_the_same_variance() -> None:
+    """The page's own figure: squares of the estimates less those of their errors."""
+    _, _, document = released(VISITS, 3000)
+    cells = document["values"]
+    noise = sum(cell["error"] ** 2 for cell in cells)
+    squares = sum(cell["estimate"] ** 2 - cell["error"] ** 2 for cell in cells)
+    size = round_views(document)["effective_sample_size"]
+    assert size == pytest.approx((1 - squares) / noise)
+    assert 10 < size < 3000
+
+
+def test_rows_of_a_table_have_the_view_and_the_ranks() -> None:
+    _, _, document = released(LABELS, 3000)
+    rows = list(tidy_rows([document]))
+    view = [row["estimate"] for row in rows if row["view"] == "empirical_bayes"]
+    assert view == round_views(document)["empirical_bayes"]["values"]
+    ranked = [
+        (row["best_rank"], row["worst_rank"])
+        for row in rows
+        if row["view"] == "raw" and row["kind"] == "value"
+    ]
+    assert ranked == [pair or (None, None) for pair in round_views(document)["ranks"]["values"]]
+    assert all(row["best_rank"] is None for row in rows if row["view"] != "raw")
+
+
+def test_suppressed_and_older_rounds_have_no_views() -> None:
+    _, _, few = released(LABELS, 20)
+    assert few["suppressed"]
+    nothing = {"empirical_bayes": {"values": []}, "ranks": {"values": [], "categories": []}}
+    assert round_views(few) == {**nothing, "effective_sample_size": None}
+    _, _, old = released(LABELS, 3000, method=1)
+    assert set(round_views(old)["ranks"]["values"]) == {None}
+    assert round_views(old)["effective_sample_size"] > 10
+    old["values"][0]["error"] = 0.0
+    assert round_views(old)["empirical_bayes"]["values"] == []
