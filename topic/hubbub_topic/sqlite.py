@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import uuid
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -186,6 +186,34 @@ class SqliteLog:
                 return False
             self._append(dict.fromkeys(range(self._partitions), (record,)))
             return True
+
+    def erase(self, records: Iterable[tuple[int, int, bytes]], *, key: bytes) -> None:
+        """Put other bodies in the place of some records, for the deletion of a survey.
+
+        All bodies are replaced in one transaction. The file is written anew after it: no free page, and no
+        page of the write-ahead log, keeps what was there.
+
+        Args:
+            records: Partition, offset and new body of records that are there.
+            key: The key under which the survey was announced; it may be published again.
+
+        Raises:
+            LogError: If a record is not there, or the file cannot be written.
+        """
+        with self._writing() as con:
+            con.execute("DELETE FROM announced WHERE key = ?", (key,))
+            for partition, offset, body in records:
+                position = (partition << _OFFSET_BITS) + offset
+                row = (body, _checksum(position, body), position)
+                if (
+                    con.execute("UPDATE record SET body = ?, checksum = ? WHERE position = ?", row).rowcount
+                    != 1
+                ):
+                    raise LogError(f"log {self._path}, partition {partition}: record {offset} must be there")
+        with self._write_lock, self._read_lock, _as_log_error(self._path):
+            self._check_open()
+            self._writer.execute("VACUUM")
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
         con, first = self._writer, {}

@@ -177,6 +177,17 @@ class SqliteArchive:
             rows = self._db.execute("SELECT digest, round FROM release ORDER BY digest, round").fetchall()
         return [(bytes(digest), number) for digest, number in rows]
 
+    def erase(self, digest: bytes) -> None:
+        """Delete every release of a survey for good, and write the file anew: no free page keeps one.
+
+        Raises:
+            ArchiveError: If the file cannot be written.
+        """
+        with self._guarded():
+            self._db.execute("DELETE FROM release WHERE digest = ?", (digest,))
+            self._db.execute("VACUUM")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     @contextmanager
     def _guarded(self) -> Iterator[None]:
         try:

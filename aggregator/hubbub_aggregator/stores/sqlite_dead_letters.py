@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hubbub_aggregator.errors import StoreError
@@ -52,6 +52,14 @@ class SqliteDeadTopic:
     def records(self) -> dict[bytes, bytes]:
         """Return every key and its last value."""
         return {bytes(key): bytes(value) for key, value in self._db.execute("SELECT key, value FROM letter")}
+
+    def erase(self, keys: Iterable[bytes]) -> None:
+        """Delete the letters of some keys for good, and write the file anew: no free page keeps one."""
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany("DELETE FROM letter WHERE key = ?", ((key,) for key in keys))
+        self._db.execute("COMMIT")
+        self._db.execute("VACUUM")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """Close the file."""

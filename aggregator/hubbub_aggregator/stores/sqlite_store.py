@@ -281,6 +281,23 @@ class SqliteStore:
                             "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?)", (*key, stage, tally.n, cut, counts)
                         )
 
+    def surveys(self) -> list[bytes]:
+        """Return the canonical bytes of every survey that is known here."""
+        return [canonical for (canonical,) in self._db.execute("SELECT DISTINCT canonical FROM survey")]
+
+    def rounds_of(self, digest: bytes) -> int:
+        """Return how many rounds of a survey have counts here."""
+        select = "SELECT count(DISTINCT round) FROM round WHERE digest = ?"
+        return int(self._db.execute(select, (digest,)).fetchone()[0])
+
+    def erase(self, digest: bytes) -> None:
+        """Delete everything of a survey for good, and write the file anew: no free page keeps any of it."""
+        with self._transaction():
+            for table in ("survey", "round", "tally", "count", "ids", "step"):
+                self._db.execute(f"DELETE FROM {table} WHERE digest = ?", (digest,))  # noqa: S608 - constants
+        self._db.execute("VACUUM")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self._partitions:
             raise ForeignStore(f"partition must be in [0, {self._partitions}), got {partition}")
