@@ -109,8 +109,8 @@ class NodeFiles:
         known = self._surveys()
         found = [digest for digest, (id_, _) in known.items() if name.lower() == digest.hex() or name == id_]
         if not found:
-            names = ", ".join(sorted({id_ for id_, _ in known.values()})) or "those in the files, which hold none"
-            raise DeployError(f"survey must be one of {names}, got {name}")
+            names = ", ".join(sorted({id_ for id_, _ in known.values()}))
+            raise DeployError(f"survey must be one of {names or 'the files, which hold none'}, got {name}")
         if len(found) > 1:
             versions = ", ".join(f"version {known[each][1]} is {each.hex()}" for each in found)
             raise DeployError(f"survey must be the digest of one version of {name}: {versions}")
