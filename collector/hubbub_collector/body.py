@@ -63,7 +63,8 @@ class Bodies:
         chunked = False
         for name, value in scope["headers"]:
             if name in _OF_BROWSERS:
-                raise Refusal(403, "an upload must come from a device, not from a page in a browser", _CLOSE)
+                text = "an upload must come from a device, not from a page in a browser, got header "
+                raise Refusal(403, text + name.decode("latin-1"), _CLOSE)
             if name == b"transfer-encoding":
                 chunked = True
             elif name == b"content-length":
@@ -73,9 +74,9 @@ class Bodies:
         if chunked:
             return None
         if length is None:
-            raise Refusal(411, "an upload must say its length", _CLOSE)
+            raise Refusal(411, "an upload must say its length, got no Content-Length", _CLOSE)
         if length > self._limit:
-            raise self._too_long()
+            raise self._too_long(f"{length}")
         return length
 
     async def read(self, receive: Receive) -> bytes:
@@ -116,8 +117,8 @@ class Bodies:
             self._due.pop(task, None)
         return bytes(body)
 
-    def _too_long(self) -> Refusal:
-        return Refusal(413, f"an upload must have at most {self._limit} bytes", _CLOSE)
+    def _too_long(self, came: str = "more") -> Refusal:
+        return Refusal(413, f"an upload must have at most {self._limit} bytes, got {came}", _CLOSE)
 
     def _expire(self) -> None:
         """End the reading of all whose time is over, and wait for the next."""

@@ -72,7 +72,9 @@ class ComparisonApi:
                 lambda: to_json(change(before, after, kind=kind, asked=asked, attributes=attributes)),
             )
         except IncomparableError as error:
-            raise ProblemError(problem(409, "rounds", str(error), ", ".join(map(str, numbers)))) from error
+            subject, _, rest = str(error).partition(" must ")
+            rule, _, came = rest.partition(", got ")
+            raise ProblemError(problem(409, subject, f"must {rule}", came)) from error
 
     async def history(self, request: Request) -> Response:
         """Answer with every cell over the releases, or one of them, with a trend where it means something."""

@@ -54,10 +54,14 @@ def _walked(data: bytes, subject: str) -> object:
     try:
         value: object = msgpack.unpackb(data, max_ext_len=0)
     except _BROKEN as error:
-        raise WireError(
-            f"{subject} must be MessagePack of plain values, got {type(error).__name__}"
-        ) from None
+        raise WireError(f"{subject} must be MessagePack of plain values, got {_came(error)}") from None
     return value
+
+
+def _came(error: Exception) -> str:
+    """Return a word for bytes that were refused, of which nothing is quoted."""
+    is_cut = isinstance(error, msgpack.OutOfData) or "incomplete" in str(error)
+    return "bytes that end too early" if is_cut else "other bytes"
 
 
 class Cursor:
@@ -73,7 +77,7 @@ class Cursor:
         self._unpacker.feed(data)
 
     def _broken(self, error: Exception) -> WireError:
-        return WireError(f"{self._subject} must be well-formed MessagePack, got {type(error).__name__}")
+        return WireError(f"{self._subject} must be well-formed MessagePack of its kind, got {_came(error)}")
 
     def array(self, subject: str, limit: int) -> int:
         """Return the length of the array that begins here, at most `limit`; the cursor moves into it."""
