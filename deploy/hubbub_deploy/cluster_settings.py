@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -20,6 +21,12 @@ ADDRESSES: Final = {"kafka": "HUBBUB_KAFKA", "redis": "HUBBUB_REDIS"}
 
 # Half of it for delivery, half for a collector's clock that is behind: clocks that keep time differ by less.
 LEAST_GRACE_S: Final = 10.0
+# What a value of each type must be, in words.
+_RULES: Final = {
+    "str": "a text that is not empty",
+    "int": "a whole number above 0",
+    "float": "a number above 0",
+}
 # Settings that take one of a few words, the default first.
 _WORDS: Final = {"dead_letter_payload": ("none", "whole"), "event_loop": ("asyncio", "uvloop")}
 
@@ -100,8 +107,8 @@ class ClusterSettings:
             empty = value == "" or (isinstance(value, int | float) and not 0 < value < 2**40)
             if type(value) not in kinds[known[key]] or empty:
                 # An address may hold a password.
-                got = type(value).__name__ if key in ADDRESSES else repr(value)
-                raise DeployError(f"{key} must be a {known[key]}, not empty and above 0, got {got}")
+                got = "something else" if key in ADDRESSES else json.dumps(value, default=str)
+                raise DeployError(f"{key} must be {_RULES[known[key]]}, got {got}")
         grace_s = values.get("grace_s", DEFAULT_GRACE_S)
         if isinstance(grace_s, int | float) and grace_s < LEAST_GRACE_S:
             raise DeployError(f"grace_s must be at least {LEAST_GRACE_S:g}, got {grace_s!r}")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hubbub_deploy.errors import DeployError
+
+if TYPE_CHECKING:
+    from hubbub import Survey
 
 ARCHIVE_FILE: Final = "archive.sqlite"
 """The file of sealed releases in the folder of a node or a dashboard."""
@@ -26,6 +30,23 @@ def private_files() -> Iterator[None]:
         yield
     finally:
         os.umask(before)
+
+
+def load_survey(path: Path) -> Survey:
+    """Return the survey in a file, TOML or compiled; - is TOML from stdin.
+
+    Raises:
+        SurveyError: If it cannot be read, or is no valid survey.
+        DeployError: If stdin holds no text.
+    """
+    from hubbub import Survey  # noqa: PLC0415 - commands that load none start without it
+
+    if str(path) != "-":
+        return Survey.load(path)
+    try:
+        return Survey.parse(sys.stdin.buffer.read().decode("utf-8"), file="stdin")
+    except UnicodeDecodeError as error:
+        raise DeployError(f"stdin must be TOML in UTF-8, got {error.reason}") from None
 
 
 def create(path: Path, data: bytes, *, mode: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -29,12 +30,16 @@ def test_kafka_and_redis_are_enough() -> None:
     ("change", "message"),
     [
         ({"kafak": "a:9092"}, "settings must be among kafka, .*, got kafak"),
-        ({"topic": ""}, "topic must be a str, not empty"),
-        ({"topic": 7}, "topic must be a str"),
-        ({"rebuild_s": 0}, "rebuild_s must be a int, not empty and above 0, got 0"),
-        ({"rebuild_s": 1.5}, "rebuild_s must be a int"),
-        ({"session_s": float("nan")}, "session_s must be a float"),
-        ({"session_s": True}, "session_s must be a float"),
+        ({"topic": ""}, 'topic must be a text that is not empty, got ""'),
+        ({"topic": 7}, "topic must be a text that is not empty, got 7"),
+        ({"rebuild_s": 0}, "rebuild_s must be a whole number above 0, got 0"),
+        ({"rebuild_s": 1.5}, "rebuild_s must be a whole number above 0, got 1.5"),
+        ({"session_s": float("nan")}, "session_s must be a number above 0, got NaN"),
+        ({"session_s": True}, "session_s must be a number above 0, got true"),
+        (
+            {"group": datetime(2026, 1, 1, tzinfo=UTC)},
+            "group must be a text that is not empty, got .2026-01-01",
+        ),
         ({"grace_s": 9.9}, "grace_s must be at least 10, got 9.9"),
         ({"dead_letter_payload": "some"}, "dead_letter_payload must be none or whole, got 'some'"),
         ({"event_loop": "fast"}, "event_loop must be asyncio or uvloop, got 'fast'"),
@@ -86,7 +91,9 @@ def test_no_password_stands_in_an_error(url: str) -> None:
     with pytest.raises(StoreError, match="Redis must be given as") as refused:
         connected(url + "x:x")
     assert "s3c" not in "".join(traceback.format_exception(refused.value))
-    with pytest.raises(DeployError, match="redis must be a str") as refused_settings:
+    with pytest.raises(
+        DeployError, match="redis must be a text that is not empty, got something else"
+    ) as refused_settings:
         ClusterSettings.from_mapping(LEAST | {"redis": [url]})
     assert "s3c" not in str(refused_settings.value)
 

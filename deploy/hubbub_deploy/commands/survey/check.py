@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hubbub_deploy.commands.arguments import positive
 from hubbub_deploy.commands.survey import plan
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import load_survey
 
 if TYPE_CHECKING:
     from hubbub import Channel, Survey
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verbs to `hubbub survey`."""
     check = verbs.add_parser("check", help="compile it and say what a device would be asked for")
-    check.add_argument("file", type=Path)
+    check.add_argument("file", type=Path, help="a survey file, - for stdin")
     check.add_argument("--json", action="store_true", help="print the facts as JSON")
     check.set_defaults(run=_check)
     design = verbs.add_parser("design", help="what it buys: every mechanism that fits, by exact variance")
@@ -68,15 +69,13 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     design.add_argument("--json", action="store_true", help="print the design as JSON")
     design.set_defaults(run=_design)
     compiled = verbs.add_parser("compile", help="write the canonical bytes that devices and servers agree on")
-    compiled.add_argument("file", type=Path)
+    compiled.add_argument("file", type=Path, help="a survey file, - for stdin")
     compiled.add_argument("--out", type=Path, required=True, help="file to write")
     compiled.set_defaults(run=_compile)
 
 
 def _check(options: argparse.Namespace) -> int:
-    from hubbub import Survey  # noqa: PLC0415
-
-    survey = Survey.load(options.file)
+    survey = load_survey(options.file)
     facts = {
         "id": survey.id,
         "version": survey.version,
@@ -183,9 +182,7 @@ def _design(options: argparse.Namespace) -> int:
 
 
 def _compile(options: argparse.Namespace) -> int:
-    from hubbub import Survey  # noqa: PLC0415
-
-    survey = Survey.load(options.file)
+    survey = load_survey(options.file)
     try:
         options.out.write_bytes(survey.canonical)
     except OSError as error:

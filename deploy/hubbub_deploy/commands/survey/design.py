@@ -43,6 +43,10 @@ TIE: Final = 2e-3
 """Costs this near count as equal: nobody should change a survey for them."""
 
 
+# A cell of a table that is a number and nothing else.
+_PLAIN: Final = re.compile(r"-?[\d,]+(?:\.\d+)?")
+
+
 @dataclass(frozen=True)
 class DesignSettings:
     """The options of `hubbub survey design`.
@@ -477,8 +481,22 @@ def _number(number: float) -> str:
     return f"{number:.3g}" if math.isfinite(number) else "hidden"
 
 
+def _aligned(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the rows with each column's numbers padded until their points stand in line."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    for column in columns:
+        tails = [len(text) - len(text.partition(".")[0]) for text in column]
+        numbers = [bool(_PLAIN.fullmatch(text)) for text in column]
+        most = max((tail for tail, number in zip(tails, numbers, strict=True) if number), default=0)
+        for k, (tail, number) in enumerate(zip(tails, numbers, strict=True)):
+            column[k] += " " * (most - tail) * number
+    return list(zip(*columns, strict=True))
+
+
 def _table(rows: list[tuple[str, ...]]) -> str:
-    whole = [row for row in rows if len(row) == len(rows[0])]
+    whole = _aligned([row for row in rows if len(row) == len(rows[0])])
+    rest = iter(whole)
+    rows = [next(rest) if len(row) == len(rows[0]) else row for row in rows]
     widths = [max(len(row[i]) for row in whole) for i in range(len(rows[0]))]
     lines = []
     for row in rows:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import stat
 import time
 from pathlib import Path
@@ -81,6 +83,25 @@ def test_a_new_survey_releases_where_its_intervals_hold_unless_told_otherwise(fi
     assert cohorts["minimum_cohort"] == cohorts["least_cohort"]
     run(capsys, *NEW, str(files / "told.toml"), *domain, "--minimum-cohort", "777")
     assert Survey.load(files / "told.toml").minimum_cohort == 777
+
+
+def test_a_survey_is_read_from_stdin(files: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((files / "labels.toml").read_bytes())))
+    assert run(capsys, "check", "-") == run(capsys, "check", "labels.toml")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
+    assert fails(capsys, "check", "-") == "hubbub: stdin must be TOML in UTF-8, got invalid start byte\n"
+
+
+def test_the_points_of_a_designs_numbers_stand_in_line(files: Path, capsys) -> None:
+    said = run(capsys, "design", "visits.toml")
+    table = [line for line in said.splitlines() if re.match(r"[* ]  \w+.* \d", line)]
+    assert len(table) > 5
+    ends = {line.index("(") if "(" in line else 0 for line in table}
+    assert len(ends) > 1  # their words differ in length
+    column = said.splitlines()[2].index("±value")
+    values = [re.match(r"\s*(\d+)(\.\d+)?", line[column - 4 :]) for line in table]
+    points = {found.end(1) for found in values if found is not None}
+    assert len(points) == 1 and len([found for found in values if found]) > 5
 
 
 def test_categories_of_a_draft_are_those_that_were_named(files: Path, capsys) -> None:
