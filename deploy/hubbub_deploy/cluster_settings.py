@@ -21,7 +21,7 @@ ADDRESSES: Final = {"kafka": "HUBBUB_KAFKA", "redis": "HUBBUB_REDIS"}
 
 # Half of it for delivery, half for a collector's clock that is behind: clocks that keep time differ by less.
 LEAST_GRACE_S: Final = 10.0
-# What a value of each type must be, in words.
+# The rule for values of each type, in words.
 _RULES: Final = {
     "str": "a text that is not empty",
     "int": "a whole number above 0",
