@@ -157,12 +157,15 @@ class TreeEstimator:
         direct = tree.direct(sizes, [held for _, held in parts])
         shares = tree.join(direct)
         # An estimated variance can fall below zero where hardly anyone has been asked.
-        errors = [np.sqrt(np.maximum(v, 0.0)) for v in tree.variances(shares, sizes, n)]
+        last = len(levels) - 1
+        stated = {self._categories, last}
+        spreads = tree.variances(shares, sizes, n, wanted=stated)
+        errors = {k: np.sqrt(np.maximum(spreads[k], 0.0)) for k in stated}
         mean, mean_error = (None, None) if self._numbers is None else self._mean(tree, shares, sizes, n)
         return Estimate(
             n=n,
             values=shares[-1][self._inputs],
-            value_errors=errors[-1][self._inputs],
+            value_errors=errors[last][self._inputs],
             categories=shares[self._categories],
             category_errors=errors[self._categories],
             mean=mean,

@@ -60,15 +60,17 @@ class NodeVariances:
                 moments.a3 * hh + moments.a4 * h * h for h, hh in zip(first, second, strict=True)
             ]
 
-    def __call__(self, frequencies: Sequence[Floats], sizes: Sequence[float], n: float) -> list[Floats]:
-        """Return the variance of s per level, shape (cells,); see `Tree.variances`."""
+    def __call__(
+        self, frequencies: Sequence[Floats], sizes: Sequence[float], n: float, wanted: frozenset[int]
+    ) -> list[Floats]:
+        """Return the variance of s per level, shape (cells,), of wanted levels; see `Tree.variances`."""
         tree = self._tree
-        found = [(f * f - f) / n for f in frequencies]
+        found = [(f * f - f) / n if j in wanted else f for j, f in enumerate(frequencies)]
         at: dict[int, Floats] = {}
         for k in self._told:
             moments = tree.moments[k]
             first, second = (self._sums(k, frequencies[k], power) for power in (1, 2))
-            for j in range(k + 1):
+            for j in sorted({k} | {j for j in wanted if j < k}):
                 # In place throughout: fresh arrays of a large tree cost more than the sums.
                 told, rate = second[j], first[j]
                 told *= moments.a1
@@ -82,11 +84,11 @@ class NodeVariances:
         below: Floats | None = None
         for j in range(len(found)):
             if below is not None:
-                below = below[tree.parents[j - 1]]
+                below = tree.down(j, below)
                 below *= self._spread[2][j]
             if j in at:
                 below = at[j] if below is None else below + at[j]
-            if below is not None:
+            if below is not None and j in wanted:
                 found[j] += below
         return found
 
@@ -102,8 +104,10 @@ class NodeVariances:
         sums.reverse()
         found = [upwards[0]]
         for j in range(1, k + 1):
-            above = found[-1] + across[j - 1] * sums[j - 1]
-            each = above[tree.parents[j - 1]]
+            above = sums[j - 1]
+            above *= across[j - 1]
+            above += found[-1]
+            each = tree.down(j, above)
             each *= self._spread[power][j]
             if power == 2:
                 upwards[j] *= self._own[j - 1]

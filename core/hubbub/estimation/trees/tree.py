@@ -23,7 +23,7 @@ which counts the randomisation, and who was asked what, given the n devices.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -106,11 +106,15 @@ class Tree:
         self._order = np.argsort(levels[-1].labels)
         self._orders: list[NDArray[np.intp] | None] = []
         self._starts = []
+        self._paired: list[bool] = []  # whether all nodes have two children, but the last one, which has one
         for parent, size in zip(self.parents, self._sizes, strict=False):
             order = np.argsort(parent, kind="stable")
             rising = np.array_equal(order, np.arange(len(order)))
             self._orders.append(None if rising else order)
-            self._starts.append(np.searchsorted(parent[order], np.arange(size)))
+            starts = np.searchsorted(parent[order], np.arange(size))
+            self._starts.append(starts)
+            pairs = np.array_equal(starts, np.arange(size) * 2) and len(parent) == 2 * size - 1
+            self._paired.append(rising and pairs)
         self.own, self.spread = self._weights()
 
     def _weights(self) -> tuple[list[Floats], list[Floats]]:
@@ -150,9 +154,20 @@ class Tree:
 
     def up(self, k: int, numbers: Floats) -> Floats:
         """Return sums over the children of every node of level k - 1; numbers: shape (nodes of k, ...)."""
-        order = self._orders[k - 1]
-        sorted_ = numbers if order is None else numbers[order]
-        return np.asarray(np.add.reduceat(sorted_, self._starts[k - 1], axis=0))
+        if not self._paired[k - 1]:
+            order = self._orders[k - 1]
+            sorted_ = numbers if order is None else numbers[order]
+            return np.asarray(np.add.reduceat(sorted_, self._starts[k - 1], axis=0))
+        found = np.empty((len(numbers) // 2 + 1, *numbers.shape[1:]))
+        np.add(numbers[:-1:2], numbers[1::2], out=found[:-1])
+        found[-1] = numbers[-1]
+        return found
+
+    def down(self, k: int, numbers: Floats) -> Floats:
+        """Return for every node of level k its parent's number, a fresh array; shape (nodes of k, ...)."""
+        if not self._paired[k - 1]:
+            return numbers.take(self.parents[k - 1], axis=0)
+        return numbers.repeat(2, axis=0)[:-1]
 
     def direct(self, sizes: Sequence[float], counts: Sequence[NDArray[Any]]) -> list[Floats]:
         """Return y per level, shape (cells,): shares by its own reports alone.
@@ -173,14 +188,16 @@ class Tree:
 
     def join(self, direct: Sequence[Floats]) -> list[Floats]:
         """Return s per level, shape (cells,), from y per level."""
-        joined = list(direct)
+        joined, added = list(direct), list(direct)
         for k in range(len(joined) - 2, -1, -1):
             weight = self.own[k]
-            joined[k] = weight * direct[k] + (1.0 - weight) * self.up(k + 1, joined[k + 1])
+            added[k] = self.up(k + 1, joined[k + 1])
+            joined[k] = weight * direct[k] + (1.0 - weight) * added[k]
         for k in range(1, len(joined)):
-            parent = self.parents[k - 1]
-            gap = joined[k - 1] - self.up(k, joined[k])
-            joined[k] = joined[k] + self.spread[k] * gap[parent]
+            gap = self.down(k, joined[k - 1] - added[k - 1])
+            gap *= self.spread[k]
+            gap += joined[k]
+            joined[k] = gap
         return joined
 
     def coefficients(self, functional: Floats) -> list[Floats]:
@@ -198,16 +215,22 @@ class Tree:
         above = functional[self._order]
         for k in range(last, 0, -1):
             passed = self.up(k, self.spread[k][column] * above)
-            joined[k] = above - passed[self.parents[k - 1]]
+            joined[k] = above - self.down(k, passed)
             above = passed
         joined[0] = above
         for k in range(last):
-            parent = self.parents[k]
-            joined[k + 1] = joined[k + 1] + ((1.0 - self.own[k])[column] * joined[k])[parent]
+            joined[k + 1] += self.down(k + 1, (1.0 - self.own[k])[column] * joined[k])
             joined[k] = self.own[k][column] * joined[k]
         return joined
 
-    def variances(self, frequencies: Sequence[Floats], sizes: Sequence[float], n: float) -> list[Floats]:
+    def variances(
+        self,
+        frequencies: Sequence[Floats],
+        sizes: Sequence[float],
+        n: float,
+        *,
+        wanted: Collection[int] | None = None,
+    ) -> list[Floats]:
         """Return the variance of s per level, shape (cells,), for given shares; O(K) per pair of levels.
 
         For a tree whose total is known it takes O(K) altogether, see `node_variances`.
@@ -216,9 +239,11 @@ class Tree:
             frequencies: f per level, shape (cells,): the truth, or its estimate.
             sizes: n_k per level.
             n: All reports.
+            wanted: Levels that are asked for; those of others may be anything. None: all.
         """
         if self.total == "known":
-            return self._node_variances(frequencies, sizes, n)
+            every = range(len(self.levels)) if wanted is None else wanted
+            return self._node_variances(frequencies, sizes, n, frozenset(every))
         found = [-(f - f * f) / n for f in frequencies]
         for k, (moments, level) in enumerate(zip(self.moments, self.levels, strict=True)):
             if level.share > 0:

@@ -73,3 +73,31 @@ def test_inputs_that_are_not_in_order_of_their_cells_are_found():
     slow = by_pairs(fitted, frequencies, [0.0, 100.0, 200.0], 300.0)
     for ours, theirs in zip(fast, slow, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize(("points", "branching"), [(7, 2), (64, 2), (65, 3), (64, 4), (64, 8), (100, 99)])
+def test_sums_over_children_and_what_comes_down_are_those_by_parent(points, branching):
+    """Where every node has two children, but the missing one, and where not; to the last bit."""
+    fitted = known(tree(points, epsilon=1.0, branching=branching))
+    rng = np.random.default_rng(points)
+    for k, parents in enumerate(fitted.parents, start=1):
+        for shape in ((len(parents),), (len(parents), 3)):
+            numbers = rng.normal(size=shape)
+            slow = np.zeros((fitted.levels[k - 1].bins, *shape[1:]))
+            np.add.at(slow, parents, numbers)
+            np.testing.assert_allclose(fitted.up(k, numbers), slow, rtol=1e-13, atol=1e-13)
+            assert fitted.down(k, slow).tolist() == slow[parents].tolist()
+            starts = np.searchsorted(parents, np.arange(len(slow)))
+            assert fitted.up(k, numbers).tolist() == np.add.reduceat(numbers, starts, axis=0).tolist()
+
+
+def test_wanted_levels_have_the_variances_that_they_have_among_all():
+    fitted = known(tree(65, epsilon=1.0))
+    crowd = np.random.default_rng(5).dirichlet(np.ones(66))
+    frequencies = [np.bincount(level.labels, weights=crowd) for level in fitted.levels]
+    sizes = [0.0 if level.share == 0 else 300.0 for level in fitted.levels]
+    every = fitted.variances(frequencies, sizes, 1800.0)
+    for k in range(len(every)):
+        some = fitted.variances(frequencies, sizes, 1800.0, wanted={k, len(every) - 1})
+        assert some[k].tolist() == every[k].tolist()
+        assert some[-1].tolist() == every[-1].tolist()
