@@ -67,7 +67,9 @@ class Question:
     @property
     def inputs(self) -> int:
         """How many inputs the channel has, missing included."""
-        return self.channel["inputs"] if "inputs" in self.channel else sum(self.channel["sizes"])
+        if "inputs" in self.channel:
+            return self.channel["inputs"]
+        return sum(self.channel["sizes"]) + any(self.channel.get("absent", []))
 
     @cached_property
     def _columns(self) -> dict[int | bytes, FLOATS]:
@@ -320,7 +322,38 @@ def _tree_node(channel: dict[str, Any], symbol: int) -> FLOATS:
     return found / total
 
 
+def _orbits(channel: dict[str, Any], symbol: bytes) -> FLOATS:
+    sizes, orbits = channel["sizes"], len(channel["missing"])
+    gone = any(channel["absent"])
+    values = sum(sizes)
+    assert len(symbol) == -(-(values + gone) // 8)
+    held = _bits(symbol, values + gone)
+    of = np.repeat(np.arange(len(sizes)), sizes)
+    classes = sorted(set(sizes), reverse=True)
+    class_of = np.array([classes.index(size) for size in sizes])
+    found = np.bincount(of, weights=held[:values], minlength=len(sizes))
+    shape = [int(n) for g in range(len(classes)) for n in sorted(-found[class_of == g]) for n in [-n]]
+    flag = int(held[values]) if gone else 0
+    counts = np.reshape(channel["counts"], (orbits, len(sizes))).tolist()
+    (t,) = (i for i in range(orbits) if counts[i] == shape and channel["missing"][i] == flag)
+    inside, outside = (np.reshape(channel[key], (orbits, len(classes)))[t] for key in ("inside", "outside"))
+    sets, place = 1, 0
+    for g, size in enumerate(classes):
+        many = int((class_of == g).sum())
+        own = counts[t][place : place + many]
+        place += many
+        sets *= math.factorial(many)
+        for n in set(own):
+            sets = sets * math.comb(size, n) ** own.count(n) // math.factorial(own.count(n))
+    mine = class_of[of]
+    weights = np.where(held[:values], inside[mine], outside[mine]).astype(float)
+    unit = channel["unit"]
+    total = unit << 62 - (values * unit).bit_length()
+    return np.append(weights, [float(channel["absent"][t])] * gone) / total / sets
+
+
 _KINDS = {
+    "orbits": _orbits,
     "grr": _grr,
     "pbgrr": _pbgrr,
     "category_grr": _category,

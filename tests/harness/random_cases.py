@@ -58,18 +58,23 @@ class Case:
         return self.found > self.stated + ROUNDING or self.filled > self.committed + ROUNDING
 
 
+def worlds(
+    count: int, seed: int, mechanisms: Sequence[str] = (*MECHANISMS, *MECHANISMS, *SCORES * 5)
+) -> Iterator[list[Survey]]:
+    """The surveys of so many worlds."""
+    for world in range(count):
+        yield _world(random.Random(f"{seed} {world}"), mechanisms)  # noqa: S311 - a game, not an answer
+
+
 def cases(
     count: int, *, seed: int = 0, mechanisms: Sequence[str] = (*MECHANISMS, *MECHANISMS, *SCORES * 5)
 ) -> Iterator[Case]:
     """So many random cases, the same for the same seed; by default two surveys in five are scores."""
-    world, made = 0, 0
-    while made < count:
-        chance = random.Random(f"{seed} {world}")  # noqa: S311 - a game, not an answer
-        asked = _world(chance, mechanisms)
+    made = 0
+    for world, asked in enumerate(worlds(-(-count // CASES_OF_A_WORLD), seed, mechanisms)):
         for number in range(min(CASES_OF_A_WORLD, count - made)):
             yield case(asked, random.Random(f"{seed} {world} {number}"), (world, number))  # noqa: S311
             made += 1
-        world += 1
 
 
 def _world(chance: random.Random, mechanisms: Sequence[str]) -> list[Survey]:

@@ -28,6 +28,9 @@ MECHANISMS = (
     "square_wave",
     "piecewise",
     "grid grr",
+    "tree",
+    "grr tree",
+    "orbits",
     "table",
     *SCORES,
 )
@@ -106,7 +109,7 @@ def _asked(  # noqa: PLR0911 - one way of writing a survey for each mechanism
     if mechanism in _ON_GRID:
         points = chance.choice([3, 5, 9])
         keys = _ON_GRID[mechanism](chance)
-        name = mechanism.removeprefix("grid ")
+        name = mechanism.removeprefix("grid ").removeprefix("grr ")
         asked = chance.choice(numbers)
         return f'[attribute]\n{asked.toml}[mechanism]\nname = "{name}"\npoints = {points}\n{keys}{coin}'
     asked = chance.choice(finite)
@@ -124,6 +127,9 @@ def _asked(  # noqa: PLR0911 - one way of writing a survey for each mechanism
     if mechanism.endswith("levels"):
         oracles = 'oracles = "grr"\n' if mechanism == "grr levels" else ""
         return f'{parts}[mechanism]\nname = "levels"\n{oracles}category_share = 0.4\n{coin}{categories}'
+    if mechanism == "orbits":
+        weight = f"category_weight = {chance.choice([0.2, 0.8])}\n" if chance.random() < 0.5 else ""
+        return f'{parts}[mechanism]\nname = "orbits"\n{weight}{coin}{categories}'
     keys = f"buckets = {chance.choice([2, 3, 4])}\n" if mechanism == "local_hashing" else ""
     if mechanism == "unary":
         keys = f'variant = "{chance.choice(["optimised", "symmetric"])}"\n'
@@ -137,6 +143,8 @@ _ON_GRID: dict[str, Callable[[random.Random], str]] = {
     "square_wave": lambda _: "",
     "piecewise": lambda _: "",
     "grid grr": lambda _: "",
+    "tree": lambda chance: f"branching = {chance.choice([2, 3])}\n",
+    "grr tree": lambda _: 'oracles = "grr"\n',
 }
 
 

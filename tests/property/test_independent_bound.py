@@ -17,7 +17,7 @@ import pytest
 from independent_bound import Told, largest_log_ratio
 from independent_reading import question
 from missing_scores import in_turn, score
-from random_cases import Case, cases
+from random_cases import Case, cases, worlds
 from random_surveys import SCORES
 
 from hubbub.filter import Query
@@ -33,10 +33,19 @@ def test_no_account_of_a_random_life_states_less_than_its_answers_tell(seed: int
     found = list(cases(500, seed=seed))
     assert [case for case in found if case.understated] == []
     forms = Counter(form for case in found for form in case.forms)
-    assert forms.keys() >= {*SCORES, "grr", "pbgrr", "category_grr", "dense", "levels", "subset", "unary"}
+    assert forms.keys() >= {*SCORES, "grr", "dense"}
+    assert len(forms) >= len(SCORES) + 8
     # The search reaches what is stated to a millionth in half of them: it is a bound worth standing below.
     assert sum(case.stated - case.found < 1e-6 * (1 + case.stated) for case in found) > 200
     assert sum(case.found > 0.5 for case in found) > 200
+
+
+def test_random_lives_meet_every_kind_of_channel() -> None:
+    """Between them the worlds of the lives above have surveys of all kinds, trees and orbits often."""
+    kinds = Counter(survey.channel.kind for seed in range(4) for asked in worlds(5, seed) for survey in asked)
+    seldom = {"category_grr", "levels", "local_hashing", "pbgrr", "set_levels", "subset", "unary"}
+    assert kinds.keys() >= seldom
+    assert min(kinds[name] for name in ("orbits", "tree", "tree_node")) >= 5
 
 
 def test_what_is_missing_is_told_by_scores_that_nobody_with_a_value_would_answer_so() -> None:

@@ -146,4 +146,5 @@ def test_every_kind_of_channel_is_among_the_surveys() -> None:
         "set_levels",
         "tree",
         "tree_node",
+        "orbits",
     }
