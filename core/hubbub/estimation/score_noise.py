@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
+from hubbub.estimation.choice import Estimated
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.intervals.laws import CellLaw, JoinedLaw, MixedLaw
 from hubbub.estimation.inverses.inverse import Inverse
@@ -162,7 +163,8 @@ def survey_noise(channel: Channel, estimator: Estimating) -> SurveyNoise:
         channel: The survey's channel.
         estimator: Its estimator.
     """
-    levels = getattr(channel, "levels", None)
+    # A channel with an estimator of its own, such as orbits, has no levels.
+    levels = None if isinstance(channel, Estimated) else getattr(channel, "levels", None)
     if levels is not None and sum(1 for level in levels if level.share > 0) > 1:
         return SurveyNoise(None, None)
     even = np.full(channel.inputs, 1.0 / channel.inputs)
@@ -327,6 +329,8 @@ def _narrowed(
     reach = estimate.reach()
     low, high = getattr(reach, f"{family}_low"), getattr(reach, f"{family}_high")
     widest = ScoreNoise.within(low, high)
+    if isinstance(channel, Estimated):
+        return widest  # its laws mix the other devices as they are estimated: no bound for all populations
     laws = estimate.laws
     law: CellLaw | None = None if laws is None else getattr(laws, family)
     parts = law.parts if isinstance(law, JoinedLaw) else (law,)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 from scipy.stats import binom
+from workloads import symbols_of
 
+from hubbub.design.floor.orbit_entry import orbits
 from hubbub.errors import ParameterError
 from hubbub.estimation import (
     AlertRules,
@@ -33,6 +36,7 @@ MADE = {
     "subset": (lambda: subset_selection(6, epsilon=0.5), GROUPS),
     "unary": (lambda: unary(6, epsilon=1.0), GROUPS),
     "hashing": (lambda: local_hashing(6, epsilon=2.0), GROUPS),
+    "orbits": (lambda: orbits([3, 2], epsilon=1.0), None),
     "boosted": (lambda: boosted(5, epsilon=1.0, missing="input"), None),
 }
 
@@ -48,6 +52,10 @@ def every_report(channel, x):
     rows = channel.probabilities()
     if rows is not None:
         return [(np.eye(channel.outputs, dtype=np.int64)[y], rows[x, y]) for y in range(channel.outputs)]
+    if channel.kind == "orbits":
+        symbols = symbols_of(channel)
+        odds = [math.exp(channel.log_likelihood(symbol.tobytes())[x]) for symbol in symbols]
+        return [(channel.tally(symbol[None, :]), each) for symbol, each in zip(symbols, odds, strict=True)]
     support = channel.levels[0].support
     p, q, inputs = float(support.p), float(support.q), channel.inputs
     found = []

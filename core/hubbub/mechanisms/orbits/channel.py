@@ -252,7 +252,7 @@ class OrbitChannel(SetChannel):
     def admits(self, symbol: object) -> bool:  # noqa: D102 - inherited
         if not isinstance(symbol, bytes) or len(symbol) != self.width:
             return False
-        return bool(self.contains_sets(np.frombuffer(symbol, dtype=np.uint8)[None, :])[0])
+        return self._number_of(symbol) >= 0
 
     def sends(self, members: int) -> bool:  # noqa: D102 - inherited
         return self.admits(members.to_bytes(self.width, "little"))
@@ -308,12 +308,48 @@ class OrbitChannel(SetChannel):
 
     def _read(self, symbol: bytes | Sets) -> tuple[int, NDArray[np.bool_]]:
         data = symbol.tobytes() if isinstance(symbol, np.ndarray) else symbol
-        if not isinstance(data, bytes) or not self.admits(data):
+        number = self._number_of(data) if isinstance(data, bytes) and len(data) == self.width else -1
+        if number < 0:
             raise ParameterError(
                 f"a symbol must be a set of {self.width} bytes that the channel can send, got another one"
             )
         bits = self._bits(np.frombuffer(data, dtype=np.uint8)[None, :])
-        return int(self._orbit_of(bits)[0]), bits[0]
+        return number, bits[0]
+
+    def _number_of(self, symbol: bytes) -> int:
+        """Return the orbit of one packed set, -1 where it is none: some ten times as fast as arrays of one."""
+        members = int.from_bytes(symbol, "little")
+        if members >> self.inputs:
+            return -1
+        counts = tuple(
+            tuple(sorted([(members & mask).bit_count() for mask in masks], reverse=True))
+            for masks in self._masks
+        )
+        return self._numbers.get((counts, bool(members >> self.values)), -1)
+
+    @cached_property
+    def _masks(self) -> list[list[int]]:
+        """The bits of the parts whose members are counted, per class: its categories; all if of one value."""
+        found = []
+        for size, members in zip(self.layout.class_sizes, self.layout.members, strict=True):
+            masks = [((1 << size) - 1) << start for start in members[:, 0].tolist()]
+            found.append(masks if size > 1 else [sum(masks)])
+        return found
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[tuple[tuple[int, ...], ...], bool], int]:
+        """The number of an orbit by its counts, as `_masks` count them, and whether it holds missing."""
+        sizes = self.layout.class_sizes
+        return {
+            (
+                tuple(
+                    part if size > 1 else (sum(part),)
+                    for part, size in zip(orbit.counts, sizes, strict=True)
+                ),
+                orbit.missing,
+            ): number
+            for number, orbit in enumerate(self.orbits)
+        }
 
     def _bits(self, symbols: Sets) -> NDArray[np.bool_]:
         return np.unpackbits(symbols, axis=1, count=self.inputs, bitorder="little").astype(np.bool_)
