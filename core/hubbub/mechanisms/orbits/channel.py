@@ -317,7 +317,7 @@ class OrbitChannel(SetChannel):
         return number, bits[0]
 
     def _number_of(self, symbol: bytes) -> int:
-        """Return the orbit of one packed set, -1 where it is none: some ten times as fast as arrays of one."""
+        """Return the orbit of one packed set, -1 where it is none: ten times as fast as arrays of one."""
         members = int.from_bytes(symbol, "little")
         if members >> self.inputs:
             return -1
