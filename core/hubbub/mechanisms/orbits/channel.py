@@ -343,8 +343,7 @@ class OrbitChannel(SetChannel):
         return {
             (
                 tuple(
-                    part if size > 1 else (sum(part),)
-                    for part, size in zip(orbit.counts, sizes, strict=True)
+                    part if size > 1 else (sum(part),) for part, size in zip(orbit.counts, sizes, strict=True)
                 ),
                 orbit.missing,
             ): number
