@@ -66,6 +66,7 @@ RUNS = {
     "regression": Run("bench/papers/regression.py", "regressions about nine numbers until one is refused"),
     "screens": Run("bench/screens.py", "every page and state of the dashboard, photographed", markdown=True),
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),
+    "tokens": Run("bench/tokens.py", "the price of one-time tokens", markdown=True),
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),
     "watchers": Run("bench/watchers.py", "500 pages on one dashboard, streams and polls", markdown=True),
 }  # fmt: skip
