@@ -153,8 +153,8 @@ CELLS: dict[str, Cell] = {
         _REDIS + "test_redis_without_room_refuses_a_save_and_keeps_what_it_has",
     ),
     "disk_full/sealer": Cell(
-        "a seal that could not be written is tried again",
-        "aggregator/release/test_sealing.py::test_seal_that_could_not_be_written_is_tried_again",
+        "a node seals and releases nothing while there is no room, says so, and goes on where it stood",
+        "deploy/test_node_full_disk.py",
     ),
     "disk_full/dashboard": Cell(
         "releases wait for room, one version of each",

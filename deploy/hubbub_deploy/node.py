@@ -3,7 +3,8 @@
 It needs nothing that would have to be installed. The gateway and the page share one HTTP server; the worker
 counts in a thread of its own. Reports pass from one to the other in the log only, as they would across
 machines. The log's lock keeps a second node off the same files, and a worker that meets an invariant
-violation ends the process: what it had not saved is counted again at the next start.
+violation ends the process: what it had not saved is counted again at the next start. Where a disk has no
+room, the page stands still and says why, and a new worker tries again (`supervise`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -31,6 +33,7 @@ from hubbub_deploy.announcement import announcement
 from hubbub_deploy.errors import AlreadyRunning, DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.http_server import PageServer, listen
+from hubbub_deploy.supervise import run_supervised
 from hubbub_topic import LogError, LogLocked, SqliteLog
 
 LOG_FILE: Final = "log.sqlite"
@@ -90,8 +93,54 @@ class NodeSettings:
             raise DeployError(f"grace must be at least {_LEAST_GRACE_S:g} s, got {self.grace_s}")
 
 
+class _Counting:
+    """A worker that is replaced by a new one, from store and log, where a disk had no room for its work."""
+
+    def __init__(self, begin: Callable[[], Worker], view: LiveView) -> None:
+        self._begin, self._view = begin, view
+        self._worker = begin()
+        self._failed = False
+
+    @property
+    def is_caught_up(self) -> bool:
+        return self._worker.is_caught_up
+
+    def step(self) -> int:
+        return self._worker.step()
+
+    def run(self, stop: threading.Event) -> None:
+        """Count until `stop` is set; wait where there is no room, and say so in the view.
+
+        Raises:
+            AggregatorError: On an invariant violation, or where there was no room for PATIENCE_S.
+        """
+        run_supervised(self._attempt, self._view, stop)
+
+    @contextlib.contextmanager
+    def _attempt(self) -> Iterator[_Counted]:
+        if self._failed:
+            self._worker = self._begin()
+            self._worker.step()  # writes, so that the error is one and the same while there is no room
+        self._failed = True  # unless it ends because it was told to
+        yield _Counted(self._worker)
+        self._failed = False
+
+
+class _Counted:
+    """A worker that counts, at the end too, what was acknowledged."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def run(self, stop: threading.Event) -> None:
+        self._worker.run(stop)
+        # The last acknowledged reports are counted before the files close; a kill here loses nothing.
+        while self._worker.step():
+            pass
+
+
 @contextlib.contextmanager
-def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView]]:
+def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, _Counting, LiveView]]:
     """Return the log, a worker that has counted all that it holds, and its view; closed again at the end.
 
     Raises:
@@ -119,17 +168,21 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, Worker, LiveView
                 if skip_record(log, stored, letters, skips, (partition, offset), now_s=now_s):
                     skips[partition, offset] = now_s
             view = LiveView()
-            worker = Worker(
-                log,
-                store,
-                archive=archive,
-                view=view,
-                grace_s=settings.grace_s,
-                clock=SteadyClock(settings.clock, settings.boot_clock, tolerance_s=settings.grace_s),
-                fleet=settings.fleet,
-                alerts=settings.alerts,
-                dead_letters=letters,
-                skips=skips,
+            worker = _Counting(
+                partial(
+                    Worker,
+                    log,
+                    store,
+                    archive=archive,
+                    view=view,
+                    grace_s=settings.grace_s,
+                    clock=SteadyClock(settings.clock, settings.boot_clock, tolerance_s=settings.grace_s),
+                    fleet=settings.fleet,
+                    alerts=settings.alerts,
+                    dead_letters=letters,
+                    skips=skips,
+                ),
+                view,
             )
             while not worker.is_caught_up:
                 worker.step()
@@ -173,7 +226,7 @@ def serve(
                 clock=settings.clock,
                 boot_clock=settings.boot_clock,
                 survey_list=settings.survey_list,
-                unsealed=lambda: view.unsealed,
+                unsealed=lambda: view.unsealed or view.stands_still,
                 permits=settings.permits,
             )
             # One /metrics for both parts; whether it seals the gateway says itself.
@@ -185,16 +238,10 @@ def serve(
             lines = announcement(url, settings.surveys, view.snapshot(), settings.clock())
             print(lines, flush=True)
 
-        def count(stop: threading.Event) -> None:
-            worker.run(stop)
-            # The last acknowledged reports are counted before the files close; a kill here loses nothing.
-            while worker.step():
-                pass
-
         PageServer(
             name="node",
             view=view,
-            work=count,
+            work=worker.run,
             kept="the log and the store",
             routes=ingest.routes,  # the gateway's few paths; all the rest is the page and its API
             running=ingest.state.gateway.running,

@@ -1,4 +1,4 @@
-"""A dashboard that outlives brokers and Redis, which may go and come back, and another dashboard's lease.
+"""A dashboard or node that outlives brokers, Redis and full disks, and another dashboard's lease.
 
 After every failure a new publisher begins from store, log and archive, as a restarted process would.
 Transient errors are borne for a limited time; an invariant violation in the numbers themselves ends the
@@ -12,11 +12,11 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from hubbub_aggregator import ArchiveFull, LeaseLost, PartitionMapGrown, StoreConflict, StoreError
 from hubbub_aggregator.release import timestamp
-from hubbub_aggregator.runners import Publisher
+from hubbub_aggregator.stores import has_no_room
 from hubbub_aggregator.web import LiveView
 from hubbub_deploy.errors import DeployError
 from hubbub_topic import LogError
@@ -27,7 +27,15 @@ PATIENCE_S: Final = 300.0
 _FIRST_WAIT_S: Final = 0.5
 _LONGEST_WAIT_S: Final = 5.0
 
-Attempt: TypeAlias = Callable[[], AbstractContextManager[Publisher]]
+
+class Runner(Protocol):
+    """A publisher, or a node's worker."""
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until `stop` is set."""
+
+
+Attempt: TypeAlias = Callable[[], AbstractContextManager[Runner]]
 
 
 def run_supervised(
@@ -71,7 +79,7 @@ def run_supervised(
                 raise
             if str(error) != said:  # who stands by says so once, not for years
                 said = str(error)
-                traceback.print_exc(limit=0)
+                traceback.print_exc(limit=0, chain=False)  # one line
             view.stand_still(since=timestamp(int(since_s)), why=_why(error))
             stop.wait(next(waits))
 
@@ -102,6 +110,8 @@ def _why(error: Exception) -> str:
         return "the log has grown"
     if isinstance(cause, ArchiveFull):
         return "there is no room for releases"
+    if cause.__cause__ is not None and has_no_room(cause.__cause__):
+        return "there is no room for counts"
     return "the log is out of reach" if isinstance(cause, LogError) else "the counts are out of reach"
 
 

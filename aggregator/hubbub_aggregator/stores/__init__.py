@@ -6,6 +6,7 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_aggregator.stores.archive import Archive, SqliteArchive
+    from hubbub_aggregator.stores.disk import has_no_room
     from hubbub_aggregator.stores.redis_connection import as_store_error, clocks, connected
     from hubbub_aggregator.stores.redis_store import RedisStore
     from hubbub_aggregator.stores.sqlite_dead_letters import SqliteDeadTopic
@@ -24,6 +25,7 @@ __all__ = [
     "as_store_error",
     "clocks",
     "connected",
+    "has_no_room",
 ]
 
 attach(
@@ -33,6 +35,7 @@ attach(
             "Archive",
             "SqliteArchive",
         ),
+        "hubbub_aggregator.stores.disk": ("has_no_room",),
         "hubbub_aggregator.stores.redis_connection": (
             "as_store_error",
             "clocks",

@@ -11,11 +11,10 @@ from typing import Final, Protocol
 
 from hubbub_aggregator.counting.partition import RoundKey
 from hubbub_aggregator.errors import ArchiveError, ArchiveFull, Diverged
+from hubbub_aggregator.stores.disk import has_no_room
 
 # 1 had no checksum: it gets one of every release when it is opened, and older programs then refuse it.
 SCHEMA_VERSION: Final = 2
-# All that may be otherwise once there is room, or the disk answers again.
-_NO_ROOM: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 _SELECT: Final = "SELECT document, checksum FROM release WHERE digest = ? AND round = ?"
 _SELECT_DOCUMENT: Final = "SELECT document FROM release WHERE digest = ? AND round = ?"
 
@@ -193,8 +192,7 @@ class SqliteArchive:
         try:
             yield
         except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
-            kind = ArchiveFull if code in _NO_ROOM else ArchiveError
+            kind = ArchiveFull if has_no_room(error) else ArchiveError
             raise kind(f"archive {self._path}: {error}") from error
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from hubbub_aggregator.errors import StoreError
+from hubbub_aggregator.stores.disk import has_no_room
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS letter (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
 
@@ -39,14 +41,20 @@ class SqliteDeadTopic:
             raise StoreError(f"{path} must be a file of dead letters: {error}") from error
 
     def put(self, records: Sequence[tuple[bytes, bytes]]) -> None:
-        """Keep (key, value) pairs, durable on return."""
-        self._db.execute("BEGIN IMMEDIATE")
+        """Keep (key, value) pairs, durable on return.
+
+        Raises:
+            StoreError: If the disk has no room, or failed; nothing was written.
+        """
         try:
+            self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO letter VALUES (?, ?)", records)
             self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
+        except BaseException as error:
+            with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
+            if has_no_room(error):
+                raise StoreError(f"dead letters: {error}") from error
             raise
 
     def records(self) -> dict[bytes, bytes]:

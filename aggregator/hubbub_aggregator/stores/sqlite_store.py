@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -28,8 +28,9 @@ from hubbub_aggregator.counting.partition import (
     RoundState,
 )
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
-from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict
+from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict, StoreError
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate
+from hubbub_aggregator.stores.disk import has_no_room
 from hubbub_aggregator.stores.store import check
 
 SCHEMA_VERSION: Final = 1
@@ -129,13 +130,21 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
+        """Write all or nothing.
+
+        Raises:
+            StoreError: If the disk has no room, or failed; nothing was written.
+        """
         try:
+            self._db.execute("BEGIN IMMEDIATE")
             yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
+            self._db.execute("COMMIT")
+        except BaseException as error:
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")  # on a full disk SQLite may have done so by itself
+            if has_no_room(error):
+                raise StoreError(f"store {self._path}: {error}") from error
             raise
-        self._db.execute("COMMIT")
 
     def load(self, partition: int) -> PartitionState:
         """Return the state that was saved last, its id tables built anew.

@@ -176,6 +176,12 @@ class LiveView:
         """Return the time at which a save was last seen, by partition, seconds since 1970."""
         return self._saved
 
+    @property
+    def stands_still(self) -> str | None:
+        """The reason why nothing moves, None while it does."""
+        stale = self._published[1].get("stale")
+        return None if stale is None else str(stale["why"])
+
     def stand_still(self, *, since: str, why: str) -> None:
         """Mark the numbers as stale until something is published again.
 
