@@ -44,3 +44,10 @@ def test_orders_are_even_listed_or_not(numbers, most, monkeypatch):
             times *= 0.7
             times[0] += 0.3 * n
             assert ((times - 200) ** 2 / 200).sum() > chi2.isf(1e-7, len(orders) - 1)
+
+
+@pytest.mark.parametrize("places", [1, 64, 65, 1000])
+def test_equal_numbers_have_one_arrangement_on_however_many_places(places: int) -> None:
+    alike = Arrangements([3] * places)
+    assert alike.one(seeded(1)) == [3] * places
+    assert alike.many(2, seeded(1)).tolist() == [[3] * places] * 2

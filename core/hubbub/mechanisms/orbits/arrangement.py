@@ -57,6 +57,8 @@ class Arrangements:
         """Return one of them."""
         if self._few:
             return list(self.listed[below(len(self.listed), source)])
+        if not self._rest:
+            return list(self.numbers)
         rest = self._rest.copy()
         if rest[0] != rest[-1]:
             for last in range(len(rest) - 1, 0, -1):
@@ -73,6 +75,8 @@ class Arrangements:
         """Return independent ones, shape (rows, places), int32."""
         if self._few:
             return self._table.take(short_many(len(self._table), rows, source), axis=0)
+        if not self._rest:
+            return np.full((rows, len(self.numbers)), self._common, dtype=np.int32)
         rest = np.tile(np.array(self._rest, dtype=np.int32), (rows, 1))
         if self._rest[0] != self._rest[-1]:
             every = np.arange(rows)
