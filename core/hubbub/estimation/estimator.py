@@ -17,7 +17,7 @@ from hubbub.estimation.intervals.fieller import LEAST, RatioMean
 from hubbub.estimation.intervals.laws import ScoreLaws
 from hubbub.estimation.inverses.inverse import Inverse, Solution
 from hubbub.estimation.inverses.inversion import invert, own_categories
-from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, checked_frequencies
+from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, expected_counts
 
 
 class Estimator:
@@ -95,10 +95,7 @@ class Estimator:
         Raises:
             ParameterError: Shares or n break their rule.
         """
-        population = checked_frequencies(frequencies, self.channel.inputs)
-        if n < 1:
-            raise ParameterError(f"n must be at least 1, got {n}")
-        return self._estimate(n * self.channel.expected(population), n)
+        return self._estimate(expected_counts(self.channel, frequencies, n), n)
 
     def _estimate(self, reports: Floats, n: int) -> Estimate:
         solution = self.inverse.solve(reports)

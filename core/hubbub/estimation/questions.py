@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,17 @@ from hubbub.errors import ParameterError
 
 Floats = NDArray[np.float64]
 Rounding = Literal["none", "stochastic"]
+
+
+class Expecting(Protocol):
+    """The part of a channel that tells what counts to expect."""
+
+    @property
+    def inputs(self) -> int:
+        """K, the number of inputs."""
+
+    def expected(self, frequencies: Floats, /) -> Floats:
+        """Return the expected counts of one report of a population."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +79,24 @@ class InputNumbers:
         """Return a mean and its standard error in the points' own terms, from units."""
         return self.centre + self.scale * mean, self.scale * math.sqrt(variance)
 
+    def ratio(self, values: Floats, n: int, variance: Callable[[Floats], float]) -> tuple[float, float]:
+        """Return the mean over devices with a value, a ratio, and its error by the delta method.
+
+        Args:
+            values: Shares of the inputs, shape (K,).
+            n: Reports.
+            variance: Return the variance of a linear functional of the shares, shape (K,).
+
+        Returns:
+            In the points' own terms; nan and inf where nobody seems to have a value.
+        """
+        answered = float((self.answered * values).sum())
+        if answered <= 0:
+            return math.nan, math.inf
+        mean = float((self.unit * values).sum()) / answered
+        spread = max(variance((self.unit - mean * self.answered) / answered), 0.0)
+        return self.scaled(mean, spread + self.rounding_variance / (answered * n))
+
 
 def checked_categories(category_of: NDArray[np.integer[Any]], inputs: int) -> NDArray[np.intp]:
     """Return the category of every input, shape (K,), if every category from 0 up has one.
@@ -98,3 +128,15 @@ def checked_frequencies(shares: Floats, inputs: int) -> Floats:
             f"frequencies must be at least 0 and sum to one, got a sum of {population.sum()}"
         )
     return population
+
+
+def expected_counts(channel: Expecting, frequencies: Floats, n: int) -> Floats:
+    """Return the expected counts of n devices before any has reported.
+
+    Raises:
+        ParameterError: Frequencies or n break their rule.
+    """
+    population = checked_frequencies(frequencies, channel.inputs)
+    if n < 1:
+        raise ParameterError(f"n must be at least 1, got {n}")
+    return n * channel.expected(population)

@@ -18,7 +18,7 @@ from hubbub.estimation.intervals.fieller import LEAST, RatioMean
 from hubbub.estimation.intervals.laws import ReorderedLaw, ScoreLaws
 from hubbub.estimation.intervals.tree_law import Drawn, node_law
 from hubbub.estimation.poison import Reach
-from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, checked_frequencies
+from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, expected_counts
 from hubbub.estimation.trees.tree import Tree, added_up
 
 
@@ -135,10 +135,7 @@ class TreeEstimator:
         Raises:
             ParameterError: Shares or n break their rule.
         """
-        population = checked_frequencies(frequencies, self.channel.inputs)
-        if n < 1:
-            raise ParameterError(f"n must be at least 1, got {n}")
-        return self._estimate(n * self.channel.expected(population), n)
+        return self._estimate(expected_counts(self.channel, frequencies, n), n)
 
     def _estimate(self, counts: NDArray[Any], n: int) -> Estimate:
         parts = self.channel.split(counts, n)
@@ -161,10 +158,15 @@ class TreeEstimator:
         stated = {self._categories, last}
         spreads = tree.variances(shares, sizes, n, wanted=stated)
         errors = {k: np.sqrt(np.maximum(spreads[k], 0.0)) for k in stated}
-        mean, mean_error = (None, None) if self._numbers is None else self._mean(tree, shares, sizes, n)
+
+        def variance(part: Floats) -> float:
+            return tree.variance(part, shares, sizes, n)
+
+        values, numbers = shares[-1][self._inputs], self._numbers
+        mean, mean_error = (None, None) if numbers is None else numbers.ratio(values, n, variance)
         return Estimate(
             n=n,
-            values=shares[-1][self._inputs],
+            values=values,
             value_errors=errors[last][self._inputs],
             categories=shares[self._categories],
             category_errors=errors[self._categories],
@@ -290,21 +292,6 @@ class TreeEstimator:
                 f"the reach of reports about levels needs K <= {MAX_COVARIANCE}, got {inputs}"
             )
         return Reach(low, high, lows + categories, highs + categories)
-
-    def _mean(
-        self, tree: Tree, frequencies: Sequence[Floats], sizes: Sequence[float], n: int
-    ) -> tuple[float, float]:
-        """Return the mean over devices with a value, a ratio, and its error by the delta method."""
-        numbers = self._numbers
-        assert numbers is not None  # noqa: S101 - the caller asked
-        values = frequencies[-1][self._inputs]
-        answered = float((numbers.answered * values).sum())
-        if answered <= 0:
-            return math.nan, math.inf
-        mean = float((numbers.unit * values).sum()) / answered
-        influence = (numbers.unit - mean * numbers.answered) / answered
-        variance = max(tree.variance(influence, frequencies, sizes, n), 0.0)
-        return numbers.scaled(mean, variance + numbers.rounding_variance / (answered * n))
 
     def _nothing(self, n: int) -> Estimate:
         values, groups = self.channel.inputs, self.tree.levels[self._categories].bins

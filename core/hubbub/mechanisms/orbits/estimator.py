@@ -18,7 +18,6 @@ another category of its class, another class, or nothing.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate
 from hubbub.estimation.poison import Reach
-from hubbub.estimation.questions import InputNumbers, Rounding, checked_frequencies
+from hubbub.estimation.questions import InputNumbers, Rounding, expected_counts
 from hubbub.mechanisms.orbits.laws import orbit_laws
 from hubbub.mechanisms.orbits.moments import Inclusion, OrbitMoments
 
@@ -152,10 +151,7 @@ class OrbitEstimator:
         Raises:
             ParameterError: Shares or n break their rule.
         """
-        crowd = checked_frequencies(frequencies, self.channel.inputs)
-        if n < 1:
-            raise ParameterError(f"n must be at least 1, got {n}")
-        return self._estimate(n * self.channel.expected(crowd), n)
+        return self._estimate(expected_counts(self.channel, frequencies, n), n)
 
     def shares(self, counts: NDArray[Any], n: float) -> OrbitShares:
         """Return the unbiased shares alone."""
@@ -179,7 +175,12 @@ class OrbitEstimator:
         gone = [found.missing] if self.channel.missing else []
         values, categories = np.append(found.values, gone), np.append(found.categories, gone)
         value_errors, category_errors = self._errors(values, categories, n)
-        mean, mean_error = (None, None) if self.numbers is None else self._mean(values, n)
+
+        def variance(part: Floats) -> float:
+            return float(self.second(part[:, None], values)[0, 0]) / n
+
+        numbers = self.numbers
+        mean, mean_error = (None, None) if numbers is None else numbers.ratio(values, n, variance)
         return Estimate(
             n=n,
             values=values,
@@ -319,18 +320,6 @@ class OrbitEstimator:
                 f"a covariance must be of at most {MAX_COVARIANCE} inputs, got {self.channel.inputs}"
             )
         return self.second(np.eye(self.channel.inputs), values) / n
-
-    def _mean(self, values: Floats, n: int) -> tuple[float, float]:
-        """Return the mean over devices with a value, a ratio, and its error by the delta method."""
-        numbers = self.numbers
-        assert numbers is not None  # noqa: S101 - the caller asked
-        answered = float((numbers.answered * values).sum())
-        if answered <= 0:
-            return math.nan, math.inf
-        mean = float((numbers.unit * values).sum()) / answered
-        influence = (numbers.unit - mean * numbers.answered) / answered
-        variance = max(float(self.second(influence[:, None], values)[0, 0]) / n, 0.0)
-        return numbers.scaled(mean, variance + numbers.rounding_variance / (answered * n))
 
     def reach(self) -> Reach:
         """Return the extremes of what one report can add to the devices of a value or a category."""
