@@ -38,6 +38,7 @@ class Run:
 
 
 RUNS = {
+    "alerts": Run("bench/alerts.py", "how often alerts are false, and see forged reports", markdown=True),
     "boosting": Run("bench/papers/boosting.py", "the error of PB-GRR by boost_epsilon", "CSV [RUNS]", True),
     "busy": Run("bench/busy.py", "the integration tests five times beside eight busy processes"),
     "chaos": Run("bench/chaos/chaos.py", "truth against counts while broker, Redis and workers are killed"),
@@ -62,6 +63,7 @@ RUNS = {
     "overload": Run("bench/overload.py", "four times a slowed capacity, and who comes after it"),
     "overload-full": Run("bench/overload.py --full", "as much as the generator reaches"),
     "papers": Run("bench/papers/papers.py", "what the papers claim beside what is exact"),
+    "poisoning": Run("bench/poisoning.py", "what forged reports gain, by attack", markdown=True),
     "quantiles": Run("bench/quantiles.py", "trees: cost, distance, coverage, speed", markdown=True),
     "regression": Run("bench/papers/regression.py", "regressions about nine numbers until one is refused"),
     "screens": Run("bench/screens.py", "every page and state of the dashboard, photographed", markdown=True),

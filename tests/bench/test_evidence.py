@@ -131,7 +131,7 @@ def test_a_page_with_broken_markers_is_refused_before_the_run(evidence, toy, pag
 
 
 def test_an_unknown_name_and_missing_words_are_refused(evidence, page):
-    with pytest.raises(evidence.EvidenceError, match=r"NAME must be one of boosting, .*, got 'nosuch'"):
+    with pytest.raises(evidence.EvidenceError, match=r"NAME must be one of alerts, .*, got 'nosuch'"):
         evidence.write("nosuch", [], page=page)
     with pytest.raises(evidence.EvidenceError, match=r"coverage-file must be given ARGS=.*, got none"):
         evidence.write("coverage-file", [], page=page)

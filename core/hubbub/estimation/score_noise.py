@@ -29,6 +29,8 @@ from hubbub.estimation.choice import Estimated
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.intervals.laws import CellLaw, JoinedLaw, MixedLaw
 from hubbub.estimation.inverses.inverse import Inverse
+from hubbub.estimation.level_noise import MOST_INPUTS, LevelSlack, level_scores
+from hubbub.estimation.trees.tree import Tree
 
 _GRID: Final = np.geomspace(1.0 / 32.0, 2.0, 56)
 """Candidates of t, as multiples of the best one for a normal law; the next one costs under 1 %."""
@@ -38,6 +40,9 @@ _CHUNK: Final = 2048
 
 _LEAST_SHARE: Final = 1e-9
 """Smaller shares are read as this one."""
+
+_FOR_SLACK: Final = 0.1
+"""The part of a rate that goes to the numbers of reports about levels, where there are several."""
 
 _MOST_PRODUCTS: Final = 2**31
 """Multiplications up to which the variances of a channel's matrix are computed, about a second."""
@@ -65,6 +70,7 @@ class ScoreNoise:
         rest: The largest variance for any other device.
         extra: How many further independent scores of a device elsewhere are added: a category of sets is the
             sum of its values' scores, and bits of one set are independent or negatively associated.
+        slack: The difference of the estimates from means of such scores, where there is one.
     """
 
     low: Floats
@@ -72,6 +78,7 @@ class ScoreNoise:
     own: Floats
     rest: Floats
     extra: Floats
+    slack: LevelSlack | None = None
 
     @classmethod
     def within(
@@ -112,6 +119,12 @@ class ScoreNoise:
         mine = (self.low, self.high, self.own, self.rest, self.extra)
         its = (other.low, other.high, other.own, other.rest, other.extra)
         return ScoreNoise(*map(np.concatenate, zip(mine, its, strict=True)))
+
+    def slack_at(self, n: int, rate: float) -> tuple[float, Floats | float]:
+        """Return the rate that is left for the scores, and the most that else differs at n reports."""
+        if self.slack is None:
+            return rate, 0.0
+        return (1.0 - _FOR_SLACK) * rate, self.slack.at(n, rate=_FOR_SLACK * rate)
 
     def logs(self, t: Floats) -> tuple[Floats, Floats]:
         """Return the logarithms of the bounds on E exp(t (b - mean)), own and rest, of the shape of t.
@@ -156,8 +169,8 @@ class SurveyNoise:
 def survey_noise(channel: Channel, estimator: Estimating) -> SurveyNoise:
     """Return the noise of a survey's estimates, from its design alone.
 
-    Where reports are each about one of several levels, estimates weigh them by how many there happen to be
-    about each, and are no sum of independent scores: such values and categories are None.
+    Where reports are each about one of several levels, values and categories of more than `MOST_INPUTS`
+    inputs are None.
 
     Args:
         channel: The survey's channel.
@@ -166,7 +179,11 @@ def survey_noise(channel: Channel, estimator: Estimating) -> SurveyNoise:
     # A channel with an estimator of its own, such as orbits, has no levels.
     levels = None if isinstance(channel, Estimated) else getattr(channel, "levels", None)
     if levels is not None and sum(1 for level in levels if level.share > 0) > 1:
-        return SurveyNoise(None, None)
+        tree: Tree | None = getattr(estimator, "tree", None)
+        if tree is None or channel.inputs > MOST_INPUTS:
+            return SurveyNoise(None, None)
+        held = np.stack(list(_groups(estimator.category_of))).astype(np.float64)
+        return SurveyNoise(_of_levels(tree, np.eye(channel.inputs)), _of_levels(tree, held))
     even = np.full(channel.inputs, 1.0 / channel.inputs)
     estimate = estimator.expected_estimate(even, channel.inputs)
     if not estimate.values.size:  # a score: yes or no about one of its ends
@@ -196,6 +213,7 @@ def least_share(noise: ScoreNoise, n: int, *, rate: float) -> Floats:
         n: Reports, >= 1.
         rate: Above 0, below 1.
     """
+    rate, slack = noise.slack_at(n, rate)
     log_rate = -math.log(rate)
 
     def least(part: ScoreNoise, _: Floats) -> Floats:
@@ -203,7 +221,7 @@ def least_share(noise: ScoreNoise, n: int, *, rate: float) -> Floats:
         own, rest = part.logs(-t)
         return np.asarray((-(log_rate / n + np.maximum(own - t, rest)) / t).max(axis=0))
 
-    return _by_kind(least, noise, np.zeros(len(noise.low)))
+    return np.asarray(_by_kind(least, noise, np.zeros(len(noise.low))) - slack)
 
 
 def largest_share(noise: ScoreNoise, n: int, *, rate: float) -> Floats:
@@ -214,6 +232,7 @@ def largest_share(noise: ScoreNoise, n: int, *, rate: float) -> Floats:
         n: Reports, >= 1.
         rate: Above 0, below 1.
     """
+    rate, slack = noise.slack_at(n, rate)
     log_rate = -math.log(rate)
 
     def largest(part: ScoreNoise, _: Floats) -> Floats:
@@ -221,7 +240,7 @@ def largest_share(noise: ScoreNoise, n: int, *, rate: float) -> Floats:
         own, rest = part.logs(t)
         return np.asarray(((log_rate / n + np.maximum(own + t, rest)) / t).min(axis=0))
 
-    return _by_kind(largest, noise, np.zeros(len(noise.low)))
+    return np.asarray(_by_kind(largest, noise, np.zeros(len(noise.low))) + slack)
 
 
 def deviation(noise: ScoreNoise, n: int, *, sign: int, most: Floats, rate: float) -> Floats:
@@ -234,6 +253,7 @@ def deviation(noise: ScoreNoise, n: int, *, sign: int, most: Floats, rate: float
         most: The largest true share, shape (c,).
         rate: Above 0, below 1.
     """
+    rate, slack = noise.slack_at(n, rate)
     log_rate = -math.log(rate)
 
     def missed(part: ScoreNoise, held: Floats) -> Floats:
@@ -242,7 +262,7 @@ def deviation(noise: ScoreNoise, n: int, *, sign: int, most: Floats, rate: float
         log = rest + held * np.maximum(own - rest, 0.0)
         return np.asarray(((log_rate / n + log) / t).min(axis=0))
 
-    return _by_kind(missed, noise, _rounded_up(most))
+    return np.asarray(_by_kind(missed, noise, _rounded_up(most)) + slack)
 
 
 def change_deviation(
@@ -269,6 +289,9 @@ def change_deviation(
         (after - shared, after, 1.0 / after),
         (shared, min(before, after), 1.0 / after - 1.0 / before),
     )
+    (rate, slack), (_, later) = noise.slack_at(before, rate), noise.slack_at(after, rate)
+    if noise.slack is not None:
+        rate *= (1.0 - 2.0 * _FOR_SLACK) / (1.0 - _FOR_SLACK)  # both rounds have theirs
     log_rate = -math.log(rate)
 
     def changed(part: ScoreNoise, held: Floats) -> Floats:
@@ -284,7 +307,7 @@ def change_deviation(
             worst = np.maximum(worst, ((log_rate + log) / t).min(axis=0))
         return worst
 
-    return _by_kind(changed, noise, _rounded_up(most))
+    return np.asarray(_by_kind(changed, noise, _rounded_up(most)) + slack + later)
 
 
 def _two_point(t: Floats, span: Floats, variance: Floats) -> Floats:
@@ -353,6 +376,19 @@ def _narrowed(
         held = np.stack(list(_groups(estimator.category_of))).astype(np.float64)
     found = _variances(held @ inverse.matrix(), held, channel)
     return ScoreNoise.within(low, high, own=found[0], rest=found[1])
+
+
+def _of_levels(tree: Tree, held: Floats) -> ScoreNoise:
+    """Return the noise of cells that hold inputs, shape (c, K), from reports about levels."""
+    scores = level_scores(tree, held.T)
+    inside, each = held > 0.0, scores.variances.T
+    noise = ScoreNoise.within(
+        scores.low,
+        scores.high,
+        own=np.where(inside, each, 0.0).max(axis=1),
+        rest=np.where(inside, 0.0, each).max(axis=1),
+    )
+    return replace(noise, slack=scores.slack)
 
 
 def _larger(law: MixedLaw) -> Floats:

@@ -23,7 +23,8 @@ from hubbub.estimation import (
     survey_noise,
 )
 from hubbub.estimation.score_noise import change_deviation, deviation, largest_share, least_share
-from hubbub.mechanisms import boosted, grr, local_hashing, pbgrr, subset_selection, unary
+from hubbub.mechanisms import boosted, grr, levels, local_hashing, pbgrr, subset_selection, unary
+from hubbub.mechanisms.tree.channel import tree
 from hubbub.testing import seeded
 
 FAILURE = 1e-7  # the probability that a simulation here fails though the bound holds; under ten of them
@@ -40,9 +41,15 @@ MADE = {
     "boosted": (lambda: boosted(5, epsilon=1.0, missing="input"), None),
 }
 
+LEVELS = {
+    "levels": (lambda: levels([3, 2, 1], epsilon=1.0, shares=[0.5, 0.5], oracles="grr"), None),
+    "levels of sets": (lambda: levels([3, 2, 1], epsilon=1.0, shares=[0.3, 0.7]), None),
+    "tree": (lambda: tree(5, epsilon=1.0), None),
+}
+
 
 def made(name):
-    build, groups = MADE[name]
+    build, groups = (MADE | LEVELS)[name]
     estimator = estimator_for(build(), category_of=groups)
     return estimator, survey_noise(estimator.channel, estimator)
 
@@ -100,6 +107,44 @@ def test_bound_on_noise_holds_for_every_report_of_every_input(name):
             told = np.isfinite(limit)
             assert (exact[told] <= limit[told] + 1e-9).all()
             assert np.isnan(exact[~told]).all()
+
+
+def test_noise_of_levels_is_that_of_reports_exchanged_in_a_round():
+    """One report about a level is exchanged for another in a round whose levels have their exact shares.
+
+    So the change of an estimate is that of one score. Within levels scores differ by no more than the bounds
+    say, and vary over the channel's own symbols by no more, nor by less than half of it.
+    """
+    estimator, noise = made("levels")
+    channel, n = estimator.channel, 1_000_000
+    rows = channel.probabilities()
+    parts = [channel.split(symbol, 1)[0][0] for symbol in np.eye(channel.outputs, dtype=np.int64)]
+    shares = [float(level.share) for level in channel.levels]
+    base = np.round(n * channel.expected(np.full(6, 1 / 6))).astype(np.int64)
+    coarse = np.array(parts) == 1
+    base[np.flatnonzero(coarse)[0]] += round(n * shares[0]) - base[coarse].sum()
+    base[np.flatnonzero(~coarse)[0]] += n - base.sum()
+    within, spread = np.zeros((6, 6)), np.zeros(6)
+    for k, level in enumerate((coarse, ~coarse)):
+        symbols = np.flatnonzero(level)
+        scores = []
+        for y in symbols:
+            counts = base.copy()
+            counts[symbols[0]] -= 1000
+            counts[y] += 1000
+            scores.append((estimator(counts, n).values - estimator(base, n).values) * n / 1000)
+        odds = rows[:, symbols] / shares[k]
+        mean, square = odds @ np.array(scores), odds @ np.array(scores) ** 2
+        within += shares[k] * (square - mean**2)
+        spread = np.maximum(spread, np.ptp(scores, axis=0))
+    bound = noise.values
+    assert (spread <= (bound.high - bound.low) * (1 + 1e-5)).all()  # shares are of whole reports
+    for cell in range(6):
+        others = np.delete(within[:, cell], cell).max()
+        assert 0.5 * bound.own[cell] <= within[cell, cell] <= bound.own[cell] * (1 + 1e-5)
+        assert 0.5 * bound.rest[cell] <= others <= bound.rest[cell] * (1 + 1e-5)
+    small = impossible_alerts(noise, RoundShares(20, np.full(6, 9.0), np.full(3, 9.0)), rate=1e-3)
+    assert small == []  # so few that a level may have had no report
 
 
 @pytest.mark.parametrize("held", [0.0, 0.1, 1.0])
@@ -160,16 +205,16 @@ def rounds(estimator, truth, n, many, seed):
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", [*MADE, *LEVELS])
 def test_false_alarms_stay_below_the_stated_rate(name, truth):
     """60 pairs of rounds of 240 devices at a rate of .1 for either kind: at most binomial(60, .1) alarms.
 
-    More than the binomial's quantile at 1e-7/48 would be seen with a probability below 1e-7 over all cases.
+    More than the binomial's quantile at 1e-7/66 would be seen with a probability below 1e-7 over all cases.
     """
     estimator, noise = made(name)
     rate, pairs = 0.1, 60
     shares = list(rounds(estimator, TRUTHS[truth], 240, 2 * pairs, 5))
-    most = binom.isf(FAILURE / (2 * len(MADE) * len(TRUTHS)), pairs, rate)
+    most = binom.isf(FAILURE / (2 * len(MADE | LEVELS) * len(TRUTHS)), pairs, rate)
     assert sum(bool(impossible_alerts(noise, each, rate=rate)) for each in shares[:pairs]) <= most
     both = zip(shares[:pairs], shares[pairs:], strict=True)
     assert sum(bool(jump_alerts(noise, one, other, rate=rate)) for one, other in both) <= most
@@ -220,10 +265,12 @@ def forged(estimator, truth, n, share, symbol):
 def best_report(estimator, target):
     channel = estimator.channel
     reports = [channel.tally(channel.perturb(np.array([target]), source=seeded(seed))) for seed in range(100)]
-    return max(reports, key=lambda counts: estimator(counts, 1).values[target])
+    # A round of others, since estimates by levels need reports about each.
+    others = channel.tally(channel.perturb(np.repeat(np.arange(6), 1000), source=seeded(1)))
+    return max(reports, key=lambda counts: estimator(others + 100 * counts, 6100).values[target])
 
 
-@pytest.mark.parametrize("name", ["grr", "pbgrr", "subset", "unary", "hashing", "boosted"])
+@pytest.mark.parametrize("name", ["grr", "pbgrr", "subset", "unary", "hashing", "boosted", *LEVELS])
 def test_forged_reports_raise_a_jump(name):
     """One in twenty reports is forged for the last value, among 40,000: every mechanism shows the jump."""
     estimator, noise = made(name)

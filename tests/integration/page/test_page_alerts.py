@@ -68,7 +68,7 @@ def test_alerts_are_told_in_words_and_quiet_rounds_say_so(
     quiet = "At most one honest round in 1,000 raises an alert; there is no earlier round to compare it with."
     until(browser, ["No alerts", quiet], lambda: said(browser))
     site.view.publish(site_of(judged(0, judged=False)))
-    unbounded = "Estimates of this mechanism have no bound that holds at every size: they are not judged."
+    unbounded = "Surveys of so many values that are asked by levels are not judged."
     until(browser, ["No alerts", unbounded], lambda: said(browser))
     site.view.publish(snapshot_of(survey_of("x", exactly(("1", "some", 1.0), sealed=True), digest=A)))
     until(browser, [], lambda: said(browser))

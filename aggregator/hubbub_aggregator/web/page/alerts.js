@@ -49,7 +49,7 @@ function words({ kind, family, label, statistic, threshold }, { since }) {
 }
 
 function foot(rate, { judged, since }) {
-  if (!judged) return "Estimates of this mechanism have no bound that holds at every size: they are not judged.";
+  if (!judged) return "Surveys of so many values that are asked by levels are not judged.";
   const beside = since === null ? "there is no earlier round to compare it with" : `compared with round ${since + 1}`;
   return `At most one honest round in ${count(Math.floor(1 / rate))} raises an alert; ${beside}.`;
 }
