@@ -1,4 +1,4 @@
-"""How often alerts are false, and how often forged reports raise one, for every mechanism of labels.
+"""The rate of false alerts, and the share of attacked rounds that raise one, for every mechanism of labels.
 
     python bench/alerts.py                      both tables
     python bench/alerts.py --rounds 30          fewer rounds, for a look

@@ -46,7 +46,7 @@ def main() -> int:
             share, _ = margin_alerts(aim.shares(counts, DEVICES), margins, below=0.0)
             row = [f"{each:.2f}" for each in (*found, *bounds)]
             print(f"| {name} | {epsilon:g} | {' | '.join(row)} | {100 * share:.2f} % |", flush=True)
-            # What honest reports' noise adds is below .2 here.
+            # Honest reports' noise adds less than .2 here.
             broken += any(each > bounds[i % 2] * 1.05 + 0.2 for i, each in enumerate(found))
     if broken:
         print(f"\nRows where an attack gained more than the bound: {broken}.")

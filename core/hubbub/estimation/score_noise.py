@@ -110,15 +110,10 @@ class ScoreNoise:
         )
 
     def picked(self, cells: NDArray[np.intp] | slice) -> ScoreNoise:
-        """Return the noise of some cells."""
-        columns = (self.low, self.high, self.own, self.rest, self.extra)
-        return ScoreNoise(*(column[cells] for column in columns))
-
-    def joined(self, other: ScoreNoise) -> ScoreNoise:
-        """Return the noise of these cells, then of others."""
-        mine = (self.low, self.high, self.own, self.rest, self.extra)
-        its = (other.low, other.high, other.own, other.rest, other.extra)
-        return ScoreNoise(*map(np.concatenate, zip(mine, its, strict=True)))
+        """Return the noise of some cells, of one level."""
+        return ScoreNoise(
+            self.low[cells], self.high[cells], self.own[cells], self.rest[cells], self.extra[cells]
+        )
 
     def slack_at(self, n: int, rate: float) -> tuple[float, Floats | float]:
         """Return the rate that is left for the scores, and the most that else differs at n reports."""

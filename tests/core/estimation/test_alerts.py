@@ -92,13 +92,15 @@ def test_bound_on_noise_holds_for_every_report_of_every_input(name):
         assert sum(odds for _, odds in reports) == pytest.approx(1.0)
         found = [(estimator(counts, 1), odds) for counts, odds in reports]
         each[x] = [(np.append(e.values, e.categories), odds) for e, odds in found]
-    bounds = noise.values.joined(noise.categories)
-    cells = len(bounds.low)
+    both = (noise.values, noise.categories)
+    high = np.concatenate([part.high for part in both])
     groups = estimator.category_of
     inputs = len(groups)
     for t in (-3.0, -0.3, -0.01, 0.01, 0.3, 3.0):
-        own, rest = bounds.logs(np.full(cells, t / np.where(np.isnan(bounds.high), 1.0, bounds.high)))
-        step = t / np.where(np.isnan(bounds.high), 1.0, bounds.high)
+        step = t / np.where(np.isnan(high), 1.0, high)
+        steps = np.split(step, [len(noise.values.low)])
+        found = [part.logs(each) for part, each in zip(both, steps, strict=True)]
+        own, rest = (np.concatenate(part) for part in zip(*found, strict=True))
         for x, reports in each.items():
             member = np.append(np.arange(inputs) == x, np.arange(groups.max() + 1) == groups[x])
             with np.errstate(invalid="ignore"):
