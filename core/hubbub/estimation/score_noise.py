@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.channel import Channel
+from hubbub.channels.channel import MAX_WEIGHTS, Channel
 from hubbub.estimation.choice import Estimated
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.intervals.laws import CellLaw, JoinedLaw, MixedLaw
@@ -190,7 +190,7 @@ def survey_noise(channel: Channel, estimator: Estimating) -> SurveyNoise:
     if levels is None:
         categories = _narrowed(channel, estimator, estimate, "categories")
         return SurveyNoise(values, categories)
-    sizes = np.array([members.sum() for members in _groups(estimator.category_of)])
+    sizes = np.concatenate([np.bincount(row - row.min()) for row in np.atleast_2d(estimator.category_of)])
     first = np.zeros(len(sizes), dtype=np.intp)
     categories = replace(values.picked(first), extra=sizes - 1.0)
     one = values.picked(slice(0, 1))
@@ -364,7 +364,7 @@ def _narrowed(
             return widest
     inverse: Inverse | None = getattr(estimator, "inverse", None)
     inputs, symbols = channel.inputs, channel.bins
-    if inverse is None or inputs * inputs * symbols > _MOST_PRODUCTS:
+    if inverse is None or inputs * symbols > MAX_WEIGHTS or inputs * inputs * symbols > _MOST_PRODUCTS:
         return widest
     held = np.eye(inputs)
     if family == "categories":
