@@ -70,6 +70,7 @@ RUNS = {
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),
     "tokens": Run("bench/tokens.py", "the price of one-time tokens", markdown=True),
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),
+    "views": Run("bench/views.py", "the error that every view takes off raw estimates", markdown=True),
     "watchers": Run("bench/watchers.py", "500 pages on one dashboard, streams and polls", markdown=True),
 }  # fmt: skip
 """One line a name."""

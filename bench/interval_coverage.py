@@ -37,8 +37,8 @@ FALSE_ALARM = 1e-6
 LEAST = 0.94
 RUNS = 200
 FEW_RUNS = 100
-"""Rounds where there are several levels."""
-LEAST_RUNS = 60
+"""Rounds of numbers, and where there are several levels."""
+LEAST_RUNS = 40
 """Rounds of 1,000 values."""
 
 DEVICES = [50, 100, 500, 5000]
@@ -131,7 +131,8 @@ def runs_of(case: Case) -> int:
     """Return the rounds of a case."""
     if case.values == LARGE:
         return LEAST_RUNS
-    return FEW_RUNS if case.mechanism.startswith(("levels", "tree")) else RUNS
+    slow = case.mechanism in NUMBERS or case.mechanism.startswith("levels")
+    return FEW_RUNS if slow else RUNS
 
 
 def measured(case: Case) -> Result | None:
@@ -211,7 +212,7 @@ def report(found: list[Result]) -> int:
         for tally in (result.tallies["normal values"],)
         if tally.rounds
     )
-    rounds = sorted(runs_of(result.case) for result in found)
+    rounds = sorted(result.tallies["values"].rounds + result.silent for result in found)
     silent = sum(result.silent for result in found)
     print(
         f"\n{len(found)} cases of {rounds[0]} to {rounds[-1]} rounds, a quarter compared with a later one;\n"
