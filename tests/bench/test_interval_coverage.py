@@ -23,7 +23,7 @@ spec.loader.exec_module(coverage)
 pytestmark = pytest.mark.statistical
 
 RUNS = 80
-TESTS = 1000
+TESTS = 5000
 """More than the tests of this module: `upper` keeps their false alarms together below 1e-6."""
 
 
@@ -74,6 +74,11 @@ def test_what_covered_too_little_once_holds(mechanism: str, values: int, epsilon
     assert min(every["categories"].together, int(every["mean"].cells.min())) / RUNS > 0.85
 
 
-def test_every_registered_mechanism_has_a_case() -> None:
-    named = {name.split(",")[0] for name in (*coverage.LABELS, *coverage.NUMBERS)}
-    assert named == set(mechanisms())
+def test_every_registered_mechanism_has_a_case_and_the_laws_of_its_scores() -> None:
+    names = [*coverage.LABELS, *coverage.NUMBERS]
+    assert {name.split(",")[0] for name in names} == set(mechanisms())
+    for name in names:
+        case = coverage.Case(name, 9, 100, "even", 2.0)
+        laws = case.estimator().expected_estimate(case.shares(), 100).laws
+        assert laws is not None, name
+        assert laws.mean is not None or name == "pbgrr, by category"
