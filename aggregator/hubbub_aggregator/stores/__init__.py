@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from hubbub_aggregator.stores.archive import Archive, SqliteArchive
     from hubbub_aggregator.stores.disk import has_no_room
     from hubbub_aggregator.stores.redis_connection import as_store_error, clocks, connected
+    from hubbub_aggregator.stores.redis_namespace import delete_keys, namespace_keys
     from hubbub_aggregator.stores.redis_store import RedisStore
     from hubbub_aggregator.stores.sqlite_dead_letters import SqliteDeadTopic
     from hubbub_aggregator.stores.sqlite_store import SqliteStore
@@ -25,7 +26,9 @@ __all__ = [
     "as_store_error",
     "clocks",
     "connected",
+    "delete_keys",
     "has_no_room",
+    "namespace_keys",
 ]
 
 attach(
@@ -40,6 +43,10 @@ attach(
             "as_store_error",
             "clocks",
             "connected",
+        ),
+        "hubbub_aggregator.stores.redis_namespace": (
+            "delete_keys",
+            "namespace_keys",
         ),
         "hubbub_aggregator.stores.redis_store": ("RedisStore",),
         "hubbub_aggregator.stores.sqlite_dead_letters": ("SqliteDeadTopic",),

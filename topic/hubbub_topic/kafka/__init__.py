@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from hubbub_topic.kafka.dead_letters import KafkaDeadTopic
     from hubbub_topic.kafka.growing_log import GrowingLog, least_start
     from hubbub_topic.kafka.log import DEFAULT_REBUILD_S, KafkaLog
+    from hubbub_topic.kafka.removal import delete_topics, readers_of, topics_of
     from hubbub_topic.kafka.topic import DEFAULT_RETENTION_S, Topic, check_topic, create_topic, describe_topic
 
 __all__ = [
@@ -19,8 +20,11 @@ __all__ = [
     "Topic",
     "check_topic",
     "create_topic",
+    "delete_topics",
     "describe_topic",
     "least_start",
+    "readers_of",
+    "topics_of",
 ]
 
 attach(
@@ -34,6 +38,11 @@ attach(
         "hubbub_topic.kafka.log": (
             "DEFAULT_REBUILD_S",
             "KafkaLog",
+        ),
+        "hubbub_topic.kafka.removal": (
+            "delete_topics",
+            "readers_of",
+            "topics_of",
         ),
         "hubbub_topic.kafka.topic": (
             "DEFAULT_RETENTION_S",
