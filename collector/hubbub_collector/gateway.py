@@ -368,6 +368,7 @@ def create_app(
             Route(_UPLOADS, _Uploads(gateway), methods=["POST"]),
             Route("/v1/surveys", gateway.surveys),
             Route("/healthz", gateway.health),
+            Route("/readyz", gateway.health),
             Route("/metrics", gateway.metrics_page),
         ],
         lifespan=lifespan,

@@ -32,6 +32,7 @@ from hubbub_deploy.commands import (
 )
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.extras import missing, version_line
+from hubbub_deploy.logs import as_json_lines
 
 # In the order of help: to try it, to write surveys, a device, a cluster.
 COMMANDS = (
@@ -58,6 +59,8 @@ COMMANDS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     options = _parser().parse_args(arguments)
+    if getattr(options, "log", "text") == "json":
+        as_json_lines()
     try:
         code = int(options.run(options))
         sys.stdout.flush()

@@ -20,7 +20,7 @@ from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, 
 from hubbub_aggregator.release import AgreedClock, FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Publisher
 from hubbub_aggregator.stores import RedisStore, SqliteArchive
-from hubbub_aggregator.web import LiveView, StreamCaps
+from hubbub_aggregator.web import LiveView, StreamCaps, worker_page
 from hubbub_collector import CollectorError, Permits, boot_s, create_server
 from hubbub_deploy import supervise
 from hubbub_deploy.announced import digests_of, refuse_changed
@@ -154,7 +154,11 @@ def collect(
 
 
 def aggregate(
-    settings: ClusterSettings, *, instance: str | None = None, skip: Sequence[tuple[int, int]] = ()
+    settings: ClusterSettings,
+    *,
+    instance: str | None = None,
+    skip: Sequence[tuple[int, int]] = (),
+    address: tuple[str, int] | None = None,
 ) -> int:
     """Count the partitions that the group assigns, until SIGINT, SIGTERM or an invariant violation.
 
@@ -162,11 +166,18 @@ def aggregate(
         settings: The cluster.
         instance: A name that this worker has again after a restart.
         skip: Partition and offset of records to pass over for good.
+        address: Host and port of health and metrics; None for none.
 
     Raises:
-        DeployError: If the topic or Redis cannot be used, or a record to skip was counted or is not there.
+        DeployError: If the address cannot be listened on, topic or Redis cannot be used, or a record to
+            skip was counted or is not there.
     """
-    with opened(settings) as log, _store(settings, log) as store, _dead(settings) as dead:
+    with (
+        contextlib.ExitStack() as stack,
+        opened(settings) as log,
+        _store(settings, log) as store,
+        _dead(settings) as dead,
+    ):
         try:
             runners.use_event_loop("uvloop" if settings.event_loop == "uvloop" else "asyncio")
         except ImportError as error:
@@ -196,6 +207,10 @@ def aggregate(
             dead_letters=letters,
             skips=skips,
         )
+        if address is not None:
+            listener = stack.enter_context(listen(*address))
+            stack.enter_context(worker_page(listener, app.assignment.progress))
+            print(f"Hubbub aggregator: {base_url(address[0], listener)}", flush=True)
         return runners.run(app)
 
 

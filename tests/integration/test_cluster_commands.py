@@ -67,7 +67,9 @@ class Cluster:
         """Where a process says that it listens; others may start meanwhile."""
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert re.match("Hubbub (collector|dashboard): http://", line), (self.folder / "log.txt").read_text()
+        assert re.match("Hubbub (collector|aggregator|dashboard): http://", line), (
+            self.folder / "log.txt"
+        ).read_text()
         return line.split(": ", 1)[1].strip()
 
     def stop(self) -> list[int]:
@@ -172,7 +174,7 @@ def test_simulated_devices_are_set_beside_a_release_of_the_cluster(
     people.write_text("drink\n" + "tea\n" * 700 + "coffee\n" * 300)
     gateway = cluster.start("collector", str(drink), "--port", "0")
     watching = cluster.start("dashboard", "--data", str(tmp_path / "data"), "--port", "0")
-    cluster.start("aggregator")
+    worker = cluster.url(cluster.start("aggregator", "--port", "0"))
     urls = ["--collector", cluster.url(gateway), "--dashboard", cluster.url(watching)]
     capsys.readouterr()
     assert cli.main(["simulate", str(people), *urls, "--seed", "7", "--compare", "--json"]) == 0
@@ -180,6 +182,13 @@ def test_simulated_devices_are_set_beside_a_release_of_the_cluster(
     assert found["release"]["devices"] == found["release"]["accounting"]["accepted"] == 1000
     truth = {row["label"]: row["truth"] for row in found["rows"] if row["kind"] == "value"}
     assert truth == {"tea": 0.7, "coffee": 0.3, "missing": 0.0}
+    with urllib3.PoolManager() as http:
+        assert http.request("GET", f"{worker}/readyz").status == 200
+        shown = http.request("GET", f"{worker}/metrics").data.decode()
+    numbers = dict(line.rsplit(" ", 1) for line in shown.splitlines() if not line.startswith("#"))
+    assert float(numbers["hubbub_worker_partitions"]) == 2
+    offsets = [float(numbers[f'hubbub_worker_offset{{partition="{k}"}}']) for k in range(2)]
+    assert float(numbers["hubbub_worker_records_total"]) == sum(offsets) > 0  # it counted all there are
 
 
 def test_dashboard_outlives_redis_and_another_one_stands_by(cluster: Cluster, tmp_path: Path) -> None:

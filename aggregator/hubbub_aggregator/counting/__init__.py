@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         RoundKey,
         RoundState,
     )
+    from hubbub_aggregator.counting.progress import Progress
     from hubbub_aggregator.counting.skip_offsets import lost_of, skip_lost
     from hubbub_aggregator.counting.skipping import Skips, next_change, skip_record, skips_of
     from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
@@ -36,6 +37,7 @@ __all__ = [
     "LostRange",
     "NullDeadLetters",
     "PartitionState",
+    "Progress",
     "RoundChange",
     "RoundKey",
     "RoundState",
@@ -74,6 +76,7 @@ attach(
             "RoundKey",
             "RoundState",
         ),
+        "hubbub_aggregator.counting.progress": ("Progress",),
         "hubbub_aggregator.counting.skip_offsets": (
             "skip_lost",
             "lost_of",

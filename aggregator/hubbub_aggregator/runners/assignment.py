@@ -16,6 +16,7 @@ from hubbub.wire import PartitionMap
 from hubbub_aggregator.counting.counting import keep_freed_memory
 from hubbub_aggregator.counting.dead_letters import DeadLetters, NullDeadLetters
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundState
+from hubbub_aggregator.counting.progress import Progress
 from hubbub_aggregator.counting.skipping import Skips, next_change
 from hubbub_aggregator.errors import AggregatorError, Ahead, Gap, Lost, Superseded
 from hubbub_aggregator.stores.store import Store
@@ -72,6 +73,9 @@ class Assignment:
         # Held while records are applied, never while partitions load: that may take seconds, and a rebalance
         # must not wait for it.
         self._lock = threading.Lock()
+        self._records = 0
+        # Where the log ended when it was last looked at, by partition.
+        self._ends: dict[int, int] = {}
         # Grows with every revocation; a load of an older number is of partitions that may be others' by now.
         self._generation = 0
 
@@ -123,6 +127,13 @@ class Assignment:
         """The number that `revoke` gave last; 0 before the first."""
         return self._generation
 
+    def progress(self) -> Progress:
+        """Return how far the counting is, without waiting for a load or asking the log."""
+        states, ends = self._states, dict(self._ends)
+        offsets = {partition: state.offset for partition, state in states.items()}
+        lags = {partition: max(0, ends.get(partition, at) - at) for partition, at in offsets.items()}
+        return Progress(self._generation, offsets, lags, self._records)
+
     def _check_current(self, generation: int) -> None:
         if generation != self._generation:
             raise Superseded(f"a load must be of generation {self._generation}, got {generation}")
@@ -158,6 +169,7 @@ class Assignment:
                 self._dead_letters.put(partition, change.dead_letters)
             self._store.save(partition, change)
             state.commit(change)
+            self._records += change.offset - change.previous
             if self._keep == "open":
                 _slim(state, change)
             self._missing.pop(partition, None)
@@ -204,7 +216,7 @@ class Assignment:
                 raise
 
     def _check_log(self, partition: int, offset: int) -> None:
-        end = self._end(partition)
+        end = self._ends[partition] = self._end(partition)
         if offset > end:
             raise Ahead(
                 f"partition {partition}: offset must be at most the log's {end}, got {offset}: the log was "

@@ -12,6 +12,7 @@ group: records of one partition that are applied and saved together, under the o
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import threading
@@ -179,6 +180,16 @@ class _GroupConsumer(Consumer):
         """
 
 
+class CountingApp(faust.App):
+    """A Faust app that counts.
+
+    Attributes:
+        assignment: The partitions that it counts.
+    """
+
+    assignment: Assignment
+
+
 def create_app(
     log: Log,
     store: Store,
@@ -190,7 +201,7 @@ def create_app(
     group_records: int = DEFAULT_GROUP_RECORDS,
     dead_letters: DeadLetters | None = None,
     skips: Skips | None = None,
-) -> faust.App:
+) -> CountingApp:
     """Return a Faust app that counts the partitions it is assigned.
 
     Args:
@@ -257,10 +268,8 @@ def create_app(
 
         Consumer = StoreConsumer
 
-    class App(faust.App):
-        """An app that uses that transport; `assignment` is what it counts."""
-
-        assignment: Assignment
+    class App(CountingApp):
+        """An app that uses that transport."""
 
         def _new_transport(self) -> StoreTransport:
             return StoreTransport(self.conf.broker_consumer, self)
@@ -364,7 +373,11 @@ def _end_anyway() -> None:
 def run(app: faust.App) -> int:
     """Run a worker until SIGINT or SIGTERM, which finish the group under way, and return its exit code."""
     try:
-        worker = _WorkerThatEnds(app, loglevel="WARNING", redirect_stdouts=False, quiet=True)
+        # A host's own handlers get Faust's logs, too.
+        own = not logging.getLogger().handlers
+        worker = _WorkerThatEnds(
+            app, loglevel="WARNING", redirect_stdouts=False, quiet=True, override_logging=own
+        )
         worker.spinner = None  # its control characters would stand in the log, `quiet` or not
         worker.execute_from_commandline()
     except SystemExit as stop:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hubbub_aggregator.web.responses import PROBLEM_HANDLERS
     from hubbub_aggregator.web.stream_caps import StreamCaps
     from hubbub_aggregator.web.view import LiveView, compose, total_of
+    from hubbub_aggregator.web.worker_http import worker_page
 
 __all__ = [
     "PROBLEM_HANDLERS",
@@ -19,6 +20,7 @@ __all__ = [
     "compose",
     "create_app",
     "total_of",
+    "worker_page",
 ]
 
 attach(
@@ -33,5 +35,6 @@ attach(
             "compose",
             "total_of",
         ),
+        "hubbub_aggregator.web.worker_http": ("worker_page",),
     },
 )

@@ -10,9 +10,10 @@
     GET /api/events                           the same, pushed whenever it changes (server-sent events)
     GET /page/{name}                          the files of the page
     GET /healthz                              503 while no round is sealed because clocks differ, else 200
+    GET /readyz                               503 while the page stands still or stands by, too
     GET /metrics                              for Prometheus: sealing, following, lag, verdicts, rounds
 
-In a node the gateway answers the last two (`hubbub_collector.gateway`), and its /healthz is about uploads.
+In a node the gateway answers the last three (`hubbub_collector.gateway`), and its health is about uploads.
 
 What is refused is a problem (RFC 9457) with `subject`, `rule` and `value`. Every document has an entity tag
 and `Cache-Control: no-cache`: a browser may keep it, and asks before showing it again. Sealed rounds too, for
@@ -173,6 +174,11 @@ def create_app(
         why = {"status": "no round is sealed", "unsealed": unsealed}
         return Response(to_json(why), 503, _UNKEPT, JSON)
 
+    async def ready(request: Request) -> Response:
+        if (stale := view.snapshot().get("stale")) is None:
+            return await health(request)
+        return Response(to_json({"status": "the page stands still", "stale": stale}), 503, _UNKEPT, JSON)
+
     registry = CollectorRegistry()
     registry.register(ViewCollector(view))
 
@@ -191,6 +197,7 @@ def create_app(
             Route("/api/live", live),
             Route("/api/events", events.respond),
             Route("/healthz", health),
+            Route("/readyz", ready),
             Route("/metrics", metrics),
         ],
         middleware=[

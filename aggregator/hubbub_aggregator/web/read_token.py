@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hubbub_aggregator.web.responses import problem
 
-OPEN_PATHS: Final = frozenset({"/healthz", "/metrics"})
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths without a token: load balancers and Prometheus read them, and they hold no estimate."""
 
 

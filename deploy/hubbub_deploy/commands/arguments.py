@@ -185,6 +185,16 @@ def add_address(parser: argparse.ArgumentParser, default: int) -> None:
     parser.add_argument("--port", type=port, default=default, help="default: %(default)s; 0 for any")
 
 
+def add_log(parser: argparse.ArgumentParser) -> None:
+    """Add the form of logs on stderr."""
+    parser.add_argument(
+        "--log",
+        choices=("text", "json"),
+        default="text",
+        help="logs as text or one JSON object per line (default: %(default)s)",
+    )
+
+
 def add_alias(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, earlier: str) -> None:
     """Accept an earlier name of a command, which help does not list."""
     commands.choices[earlier] = commands.choices[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hubbub_deploy.commands.arguments import add_address, add_settings, load_settings
+from hubbub_deploy.commands.arguments import add_address, add_log, add_settings, load_settings
 from hubbub_deploy.commands.issuer import add_permits, permits
 
 COLLECTOR_PORT = 8780
@@ -21,6 +21,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     add_permits(collector)
     add_address(collector, COLLECTOR_PORT)
+    add_log(collector)
     collector.set_defaults(run=run)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from hubbub_deploy import release_options
 from hubbub_deploy.commands.arguments import (
     add_address,
+    add_log,
     add_read_token,
     add_settings,
     add_streams,
@@ -29,6 +30,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add_read_token(dashboard)
     add_streams(dashboard)
     add_address(dashboard, DASHBOARD_PORT)
+    add_log(dashboard)
     dashboard.set_defaults(run=run)
 
 

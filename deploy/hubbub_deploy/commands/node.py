@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hubbub_deploy import release_options
 from hubbub_deploy.commands.arguments import (
+    add_log,
     add_read_token,
     add_skip,
     add_streams,
@@ -49,6 +50,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="whether dead letters hold the bytes of their records (default: %(default)s)",
     )
     add_skip(node)
+    add_log(node)
     node.set_defaults(run=run)
 
 

@@ -48,8 +48,18 @@ def test_who_knows_the_token_reads(app, header: str) -> None:
 
 def test_a_browser_is_asked_for_it_and_health_and_metrics_are_open(app) -> None:
     assert 'realm="hubbub"' in get(app, "/").headers["www-authenticate"]
-    assert get(app, "/healthz").status == 200
+    assert get(app, "/healthz").status == get(app, "/readyz").status == 200
     assert b"hubbub_sealing 1.0" in get(app, "/metrics").body
+
+
+def test_a_dashboard_that_stands_by_is_healthy_and_not_ready() -> None:
+    stale = {"since": "2026-01-01T00:00:00Z", "why": "another dashboard is at work"}
+    app = create_app(ShownView(snapshot_of(survey_of("visits")) | {"stale": stale}))
+    assert get(app, "/healthz").status == 200
+    answer = get(app, "/readyz")
+    assert (answer.status, answer.json["stale"]) == (503, stale)
+    sealing_none = create_app(ShownView(snapshot_of(survey_of("visits")) | {"unsealed": "clocks differ"}))
+    assert get(sealing_none, "/readyz").status == 503
 
 
 def test_without_a_token_anyone_reads() -> None:
