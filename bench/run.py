@@ -1,7 +1,7 @@
 """Speed and size of the parts that count, as ratios measured in one run.
 
     make bench            every section
-    make bench ARGS=wire  one section: sampling, counting, estimation, filter, wire
+    make bench ARGS=wire  one section: sampling, sets, counting, estimation, filter, wire
 
 Each figure is the best of several repetitions, the peer's repetitions interleaved with ours, so that a
 machine whose speed drifts slows both.
@@ -9,6 +9,7 @@ machine whose speed drifts slows both.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -21,7 +22,11 @@ import numpy as np
 
 import hubbub
 from hubbub import mechanisms
-from hubbub.estimation import Estimator
+from hubbub.channels import Channel, SetChannel
+from hubbub.design.floor.orbit_entry import orbits
+from hubbub.estimation import Estimate, Estimator, estimator_for
+from hubbub.mechanisms.orbits.integers import compiled
+from hubbub.mechanisms.tree import tree
 from hubbub.wire import record as records
 from hubbub.wire import report as wire
 from hubbub_aggregator.counting import counting
@@ -51,14 +56,16 @@ name = "grr"
 """
 
 
-def best(*jobs: Callable[[], object], repeats: int = REPEATS) -> list[float]:
+def best(
+    *jobs: Callable[[], object], repeats: int = REPEATS, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     """Return the least seconds of each job, the jobs taken in turn."""
     least = [float("inf")] * len(jobs)
     for _ in range(repeats):
         for i, job in enumerate(jobs):
-            start = time.perf_counter()
+            start = clock()
             job()
-            least[i] = min(least[i], time.perf_counter() - start)
+            least[i] = min(least[i], clock() - start)
     return least
 
 
@@ -105,6 +112,37 @@ def sampling() -> None:
 
     (alone,) = best(one_at_a_time)
     line("GRR, one secure report at a time", f"{single / alone / 1e3:.0f} k/s", "", "target 500 k/s")
+
+
+def sets() -> None:
+    """Measure secure reports that are sets, in batches and one at a time, and their bytes."""
+    channels: dict[str, Channel] = {}
+    for inputs in (91, 1000):
+        many = f", K = {inputs:,}"
+        channels[f"subset selection{many}"] = mechanisms.subset_selection(inputs, epsilon=1.0)
+        channels[f"unary encoding{many}"] = mechanisms.unary(inputs, epsilon=1.0)
+        channels[f"tree of 2{many}"] = tree(inputs, epsilon=1.0)
+    channels["orbits, 9 categories of 10, epsilon 1"] = orbits([10] * 9, epsilon=1.0)
+    for epsilon in (1.0, 4.0):
+        channels[f"orbits, 10 of 100, epsilon {epsilon:g}"] = orbits([100] * 10, epsilon=epsilon)
+    for name, channel in channels.items():
+        values = np.random.default_rng(1).integers(0, channel.inputs, 40_000)
+
+        def many_times(channel: Channel = channel, values: np.ndarray = values) -> object:
+            return channel.perturb(values)
+
+        def alone(channel: Channel = channel, values: np.ndarray = values) -> None:
+            for value in values[:500].tolist():
+                channel.perturb(value)
+
+        batch, one = best(many_times, alone, repeats=5, clock=time.process_time)
+        width = channel.width
+        line(
+            name,
+            f"{values.size / batch / 1e6:.2f} M/s",
+            f"{batch / values.size * 1e6:.2f} us, alone {one / 500 * 1e6:.1f} us",
+            f"{width} bytes",
+        )
 
 
 def counting_core() -> None:
@@ -161,9 +199,9 @@ def estimation() -> None:
     rng = np.random.default_rng(3)
     for inputs, target in ((91, "target 1 ms"), (100_000, "target 10 ms")):
         sizes = [10] * (inputs // 10) + ([inputs % 10] if inputs % 10 else [])
-        channel = mechanisms.pbgrr(sizes, epsilon=4.0, boost_epsilon=2.0)
-        estimator = Estimator(channel, category_of=np.repeat(np.arange(len(sizes)), sizes))
-        counts = rng.multinomial(1_000_000, np.full(channel.outputs, 1 / channel.outputs))
+        boosted = mechanisms.pbgrr(sizes, epsilon=4.0, boost_epsilon=2.0)
+        estimator = Estimator(boosted, category_of=np.repeat(np.arange(len(sizes)), sizes))
+        counts = rng.multinomial(1_000_000, np.full(boosted.outputs, 1 / boosted.outputs))
 
         def estimate(estimator: Estimator = estimator, counts: np.ndarray = counts) -> object:
             found = estimator(counts, 1_000_000)
@@ -171,6 +209,44 @@ def estimation() -> None:
 
         (seconds,) = best(estimate)
         line(f"estimate and errors by PB-GRR, K = {inputs:,}", f"{seconds * 1e3:.3f} ms", "", target)
+    big: dict[str, Channel] = {
+        "orbits, 1,000 categories of 100": two_orbits(1000, 100, epsilon=1.0),
+        "a tree of 2": tree(99_999, epsilon=1.0),
+        "a tree of 4": tree(99_999, epsilon=1.0, branching=4),
+    }
+    for name, channel in big.items():
+        counts = (1e6 * channel.expected(np.full(channel.inputs, 1 / channel.inputs))).astype(np.int64)
+        fitted, n = estimator_for(channel), of_reports(channel, counts)
+
+        def fit(fitted: Callable[..., Estimate] = fitted, counts: np.ndarray = counts, n: int = n) -> object:
+            found = fitted(counts, n)
+            return found.values, found.value_errors, found.categories, found.category_errors
+
+        (seconds,) = best(fit, clock=time.process_time)
+        line(
+            f"the same by {name}, K = 100,000",
+            f"{seconds * 1e3:.1f} ms",
+            "",
+            "target 10 ms",
+        )
+
+
+def of_reports(channel: Channel, counts: np.ndarray) -> int:
+    """Return how many reports the counts of a tree or of orbits are of."""
+    assert isinstance(channel, SetChannel)
+    return round(sum(size for size, _ in channel.split(counts, 0.0)))
+
+
+def two_orbits(categories: int, size: int, *, epsilon: float) -> Channel:
+    """Return a channel of sets of a quarter of the values: spread, and together with the missing input."""
+    a, values = math.exp(epsilon), categories * size
+    held = values // 4
+    rows = np.array([[1 + (a - 1) * held / values] * 2, [1.0, a]])
+    shares = np.linalg.solve(rows, [1.0, 1.0]) * rows[0]
+    spread = [held // categories] * categories
+    clustered = [size] * (held // size) + [0] * (categories - held // size)
+    mixture = [([spread], False, shares[0]), ([clustered], True, shares[1])]
+    return compiled([size] * categories, mixture, epsilon=epsilon, missing=True)
 
 
 def wire_size() -> None:
@@ -190,6 +266,7 @@ def wire_size() -> None:
 
 SECTIONS: dict[str, Callable[[], None]] = {
     "sampling": sampling,
+    "sets": sets,
     "counting": counting_core,
     "estimation": estimation,
     "filter": filters.filter_step,

@@ -178,6 +178,8 @@ class SetChannel(Channel):
         Raises:
             ParameterError: If a value is not an integer or out of range; the message does not repeat it.
         """
+        if isinstance(values, int):
+            return self.draw(self._checked_input(values), source)
         array = self._checked_values(values)
         return self._many(array, source) if array.ndim else self.draw(int(array), source)
 

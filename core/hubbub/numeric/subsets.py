@@ -92,21 +92,18 @@ def subset_masks(size: int, counts: Sequence[int], source: Source = SYSTEM) -> l
     [0, 7]
     """
     _check(size, counts)
-    found, rest = [0] * len(counts), []
-    shorts = chain.from_iterable(_WORDS.unpack(source.token_bytes(_AHEAD)) for _ in repeat(None))
-    for i, count in enumerate(counts):
-        listed = _listed(size, count)
-        if listed is None:
-            rest.append(i)
-            continue
-        masks, limit = listed
-        if limit:
-            word = next(shorts)
-            while word >= limit:
-                word = next(shorts)
-            found[i] = masks[word % len(masks)]
-        else:
-            found[i] = masks[0]
+    found = [0] * len(counts)
+    kinds = {count: _listed(size, count) for count in set(counts)}
+    rest = [i for i, count in enumerate(counts) if kinds[count] is None]
+    if len(rest) < len(counts):
+        shorts = chain.from_iterable(_WORDS.unpack(source.token_bytes(_AHEAD)) for _ in repeat(None))
+        for i, count in enumerate(counts):
+            if (listed := kinds[count]) is not None:
+                masks, limit = listed
+                word = next(shorts) if limit else 0
+                while word >= limit > 0:
+                    word = next(shorts)
+                found[i] = masks[word % len(masks)]
     if rest:
         cells, full = size * len(rest), (1 << size) - 1
         fewer = [min(counts[i], size - counts[i]) for i in rest]
@@ -298,5 +295,5 @@ def _listed_rows(size: int, count: int) -> Bits | None:
 
 
 def _check(size: int, counts: Sequence[int]) -> None:
-    if size < 1 or not all(0 <= count <= size for count in counts):
+    if size < 1 or counts and not 0 <= min(counts) <= max(counts) <= size:
         raise ParameterError(f"a subset must have 0 to all of {size} cells, got another number")
