@@ -295,5 +295,5 @@ def _listed_rows(size: int, count: int) -> Bits | None:
 
 
 def _check(size: int, counts: Sequence[int]) -> None:
-    if size < 1 or counts and not 0 <= min(counts) <= max(counts) <= size:
+    if size < 1 or (counts and not 0 <= min(counts) <= max(counts) <= size):
         raise ParameterError(f"a subset must have 0 to all of {size} cells, got another number")
