@@ -93,7 +93,7 @@ class Absent:
 
 sys.meta_path.insert(0, Absent())
 from hubbub_deploy import cli, cluster, cluster_topics, node
-from hubbub_deploy.commands import migrate_log as moving
+from hubbub_deploy.commands.topic import migrate_log as moving
 
 sys.exit(cli.main(sys.argv[2:]))
 """

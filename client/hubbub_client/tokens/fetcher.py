@@ -15,7 +15,7 @@ from hubbub.numeric import SYSTEM
 from hubbub.tokens import MODULUS_BYTES, NONCE_BYTES, Token, blind, encode_request, finalize, token_input
 from hubbub_client.errors import TransportError
 from hubbub_client.tokens.issuer import TokenIssuer
-from hubbub_client.tokens.wallet import Asked, Wallet
+from hubbub_client.tokens.wallet import PendingToken, Wallet
 from hubbub_client.upload.transport import HttpTransport, Transport
 
 REQUEST_PATH = "/v1/tokens"
@@ -85,7 +85,7 @@ class Tokens:
         self.wallet.take(period, tokens)
         return True
 
-    def _blinded(self, wanted: list[tuple[bytes, bytes]]) -> list[Asked]:
+    def _blinded(self, wanted: list[tuple[bytes, bytes]]) -> list[PendingToken]:
         """Return as many requests as always, those for nothing in random places among the others."""
         spare = self._issuer.quantity - len(wanted)
         pairs = [*wanted, *((os.urandom(NONCE_BYTES), os.urandom(32)) for _ in range(spare))]
@@ -94,10 +94,12 @@ class Tokens:
         asked = []
         for nonce, bound in pairs:
             hidden = blind(self._key, token_input(nonce, bound, self._key.id), SYSTEM)
-            asked.append(Asked(encode_request(self._key, hidden.message), nonce, bound, hidden.inverse))
+            asked.append(
+                PendingToken(encode_request(self._key, hidden.message), nonce, bound, hidden.inverse)
+            )
         return asked
 
-    def _token(self, asked: Asked, signature: bytes) -> Token:
+    def _token(self, asked: PendingToken, signature: bytes) -> Token:
         message = token_input(asked.nonce, asked.challenge_digest, self._key.id)
         authenticator = finalize(self._key, message, signature, asked.inverse)
         return Token(asked.nonce, asked.challenge_digest, self._key.id, authenticator)

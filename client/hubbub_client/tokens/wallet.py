@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS period (number INTEGER PRIMARY KEY) STRICT;
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingToken:
     """One token that was asked for.
 
     Attributes:
@@ -119,7 +119,7 @@ class Wallet:
             for digest, number in chosen
         ]
 
-    def asked(self, period: int) -> list[Asked]:
+    def asked(self, period: int) -> list[PendingToken]:
         """Return what was asked for in a period, in order; nothing where nothing was, or it came."""
         with self._lock:
             rows = self._db.execute(
@@ -127,7 +127,7 @@ class Wallet:
                 (period,),
             ).fetchall()
         return [
-            Asked(request, nonce, bound, int.from_bytes(inverse, "big"))
+            PendingToken(request, nonce, bound, int.from_bytes(inverse, "big"))
             for request, nonce, bound, inverse in rows
         ]
 
@@ -136,7 +136,7 @@ class Wallet:
         with self._lock:
             return bool(self._db.execute("SELECT 1 FROM period WHERE number >= ?", (period,)).fetchone())
 
-    def ask(self, period: int, asked: Sequence[Asked]) -> None:
+    def ask(self, period: int, asked: Sequence[PendingToken]) -> None:
         """Keep what is about to be asked for; what was asked for in another period is given up."""
         rows = [
             (period, place, one.request, one.nonce, one.challenge_digest, one.inverse.to_bytes(256, "big"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hubbub_deploy.cluster_settings import ClusterSettings
-from hubbub_deploy.commands import migrate_log
+from hubbub_deploy.commands.topic import migrate_log
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.node import LOG_FILE
 from hubbub_topic.errors import LogError

@@ -26,7 +26,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code."""
     from hubbub_deploy import cluster_topics  # noqa: PLC0415 - others need no server library
-    from hubbub_deploy.commands import migrate_log  # noqa: PLC0415 - others need no server library
+    from hubbub_deploy.commands.topic import migrate_log  # noqa: PLC0415 - others need no server library
 
     if options.node is not None and options.if_absent:
         raise DeployError("--if-absent must come with --partitions, got --from: a log is moved once")
