@@ -1,4 +1,4 @@
-"""The deployments: the hubbub command, the embedded node, the demo."""
+"""The deployments: the hubbub command, the embedded node, the cluster."""
 
 from typing import TYPE_CHECKING
 

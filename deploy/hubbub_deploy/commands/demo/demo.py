@@ -33,10 +33,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code."""
-    from hubbub_deploy import demo  # noqa: PLC0415 - `hubbub survey` needs no server library
+    from hubbub_deploy.commands.demo import demonstration  # noqa: PLC0415 - `hubbub survey` needs no server library
 
-    return demo.run(
-        demo.DemoSettings(
+    return demonstration.run(
+        demonstration.DemoSettings(
             seed=options.seed,
             port=options.port,
             people=options.people,

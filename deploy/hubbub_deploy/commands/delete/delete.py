@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _delete_survey(folder: Path, name: str, *, is_meant: bool) -> None:
-    from hubbub_deploy.deletion import NodeFiles  # noqa: PLC0415 - others need no server library
+    from hubbub_deploy.commands.delete.node_deletion import NodeFiles  # noqa: PLC0415 - others need no server library
 
     with NodeFiles(folder) as files:
         digest = files.digest_of(name)
@@ -59,7 +59,7 @@ def _delete_survey(folder: Path, name: str, *, is_meant: bool) -> None:
 
 
 def _delete_cluster(folder: Path, settings_path: Path, *, is_meant: bool) -> None:
-    from hubbub_deploy.cluster_deletion import cluster_traces, delete_cluster  # noqa: PLC0415 - see above
+    from hubbub_deploy.commands.delete.cluster_deletion import cluster_traces, delete_cluster  # noqa: PLC0415 - see above
 
     settings = load_settings(settings_path)
     found = cluster_traces(settings, folder)
