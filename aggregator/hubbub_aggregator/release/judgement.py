@@ -7,6 +7,7 @@ so a round has the same alerts after every restart, and so have releases from be
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ from hubbub.estimation import (
     survey_noise,
 )
 from hubbub.survey import AnyEstimator, Survey
+
+_LOG = logging.getLogger("hubbub.aggregator")
 
 Document = Mapping[str, Any]
 
@@ -70,9 +73,7 @@ class ReleaseJudge:
             reports that moves the largest value by its margin of error, or null), "alerts" (each with kind,
             family, label, statistic, threshold and rate) and "omitted", how many are not listed, by kind.
         """
-        if survey.digest not in self._noise:
-            self._noise[survey.digest] = survey_noise(survey.channel, estimator)
-        noise, shares = self._noise[survey.digest], _shares(survey, release)
+        noise, shares = self._noise_of(survey, estimator), _shares(survey, release)
         found = impossible_alerts(noise, shares, rate=self.rules.rate / 2.0)
         if earlier is not None:
             before = _shares(survey, earlier)
@@ -100,6 +101,20 @@ class ReleaseJudge:
                 for kind, some in listed.items()
             },
         }
+
+    def _noise_of(self, survey: Survey, estimator: AnyEstimator) -> SurveyNoise:
+        """Return the noise of a survey, reckoned once; none where its channel gives no bound.
+
+        A channel that the bounds do not know must not keep its rounds from being released.
+        """
+        if survey.digest not in self._noise:
+            try:
+                found = survey_noise(survey.channel, estimator)
+            except ParameterError as error:
+                _LOG.warning("releases of survey %s are not judged: %s", survey.id, error)
+                found = SurveyNoise(None, None)
+            self._noise[survey.digest] = found
+        return self._noise[survey.digest]
 
 
 def _shares(survey: Survey, release: Document) -> RoundShares:

@@ -15,6 +15,7 @@ from shown_view import ShownView, round_of, snapshot_of, survey_of
 from surveys import ACTIVITY, LABELS
 
 from hubbub import Survey
+from hubbub.errors import ParameterError
 from hubbub.estimation import AlertRules
 from hubbub.testing import seeded
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
@@ -114,6 +115,25 @@ def test_a_score_beyond_its_ends_is_impossible() -> None:
         ("impossible", "mean", None)
     ]
     assert line["margin"] is None
+
+
+class Silent:
+    """An estimator of a channel that knows no bounds."""
+
+    category_of = np.arange(2)
+
+    def expected_estimate(self, frequencies: Any, n: int) -> Any:
+        raise ParameterError("a reach must be known, got none")
+
+
+def test_a_channel_without_bounds_is_released_and_not_judged(caplog: pytest.LogCaptureFixture) -> None:
+    found = SurveyAlerts(ReleaseJudge(AlertRules(margin_share=0.0)), HEALTH, Silent())
+    found.update({0: document(0), 1: document(1, fakes=2000)}, [0, 1])
+    lines = found.document()["rounds"]
+    assert [(line["judged"], line["alerts"]) for line in lines] == [(False, []), (False, [])]
+    assert (
+        caplog.text.count("releases of survey self-rated-health are not judged: a reach must be known") == 1
+    )
 
 
 def shown() -> ShownView:
