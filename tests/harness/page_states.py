@@ -126,6 +126,7 @@ def _survey(
     survey["schedule"] = {"start": stamp(start_s), "round_s": DAY_S, "rounds": of, "lateness_s": 3600}
     read = attributes or ("health" if name == "panel" else name,)
     survey["attributes"] = [{"id": each, "kind": "evolving"} for each in read]
+    survey["quota"] = 3 * survey["planned_devices"] if of > 1 else None
     return survey
 
 

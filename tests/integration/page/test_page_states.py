@@ -107,7 +107,7 @@ def test_who_is_missing_of_those_asked_is_said_with_its_bound(
     assert "is more than 5.00 points away" in text(browser, small)
     assert "who stayed away for other reasons is not in this bound" in text(browser, small)
     choice = Select(browser.find_element(By.CSS_SELECTOR, f"#survey-{A} select"))
-    assert [option.text for option in choice.options][-1] == "2 older: /api/surveys"
+    assert [option.text for option in choice.options][-1] == "2 older: /api/v1/surveys"
     assert not choice.options[-1].is_enabled()
     site.view.publish(snapshot_of(survey_of("health", *rounds, digest=A)))
     until(browser, False, lambda: visible(browser, small))

@@ -104,8 +104,8 @@ function refusal(origin, earlier, survey, line) {
   return "";
 }
 
-function sentence({ rule, detail }) {
-  return `These two rounds cannot be compared: ${rule ?? detail}.`;
+function sentence({ detail }) {
+  return `These two rounds cannot be compared: ${detail}.`;
 }
 
 // What the comparison says: the mean's change, and which cells changed by more than noise, all of them looked at together.
