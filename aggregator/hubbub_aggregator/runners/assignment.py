@@ -74,7 +74,7 @@ class Assignment:
         # must not wait for it.
         self._lock = threading.Lock()
         self._records = 0
-        # The end of the log when it was last looked at, by partition.
+        # The log's end when it was last looked at, by partition.
         self._ends: dict[int, int] = {}
         # Grows with every revocation; a load of an older number is of partitions that may be others' by now.
         self._generation = 0
