@@ -129,12 +129,12 @@ CELLS: dict[str, Cell] = {
         _CHAOS + "worker-paused",
     ),
     "paused/sealer": Cell(
-        "nothing: one at a time holds the lease, and who lost it saves nothing",
-        _REDIS + "test_one_at_a_time_holds_the_lease_and_saves_steps",
+        "another seals and shows; who was paused comes back, loses the lease and stands by",
+        _COMMANDS + "test_a_dashboard_paused_past_its_lease_gives_way_and_stands_by",
     ),
     "paused/dashboard": Cell(
-        "nothing: one at a time holds the lease, and who lost it saves nothing",
-        _REDIS + "test_one_at_a_time_holds_the_lease_and_saves_steps",
+        "another shows; the one that was paused says that another dashboard is at work",
+        _COMMANDS + "test_a_dashboard_paused_past_its_lease_gives_way_and_stands_by",
     ),
     "disk_full/agent": Cell(
         "an error of the host's call; after room is made the same answers go out",
@@ -234,20 +234,20 @@ CELLS: dict[str, Cell] = {
         _CHAOS + "cut",
     ),
     "cut/sealer": Cell(
-        "a seal that could not be written is tried again",
-        "aggregator/release/test_sealing.py::test_seal_that_could_not_be_written_is_tried_again",
+        "the page says that the log is out of reach; seals come later, releases once",
+        _CHAOS + "seal-cut",
     ),
     "cut/dashboard": Cell(
-        "the page says that the connection is lost, and mends it",
-        "integration/page/test_page_connection.py::test_a_lost_connection_is_said_and_mended",
+        "the page says that the connection is lost, keeps its numbers, and mends it",
+        "chaos/page_cut.py both",
     ),
     "half_cut/agent": Cell(
         "nothing: half an answer is none, and the same bytes are sent again",
         "client/upload/test_transport.py::test_an_answer_that_is_cut_short_is_no_answer",
     ),
     "half_cut/collector": Cell(
-        "no answer; the retry is stored once",
-        _GATEWAY + "test_a_retry_after_kill_nine_between_accept_and_answer_is_stored",
+        "no answer; the retry of the same bytes is accepted, for the reader to tell",
+        _GATEWAY + "test_a_retry_after_an_answer_that_was_cut_off_is_stored_for_the_reader_to_tell",
     ),
     "half_cut/log": Cell(
         "records whose acknowledgement was lost are sent again and counted once",
@@ -258,13 +258,12 @@ CELLS: dict[str, Cell] = {
         _CHAOS + "redis-half-cut",
     ),
     "half_cut/sealer": Cell(
-        "nothing: a seal that comes twice changes nothing",
-        "aggregator/counting/test_counting.py::"
-        "test_seal_freezes_counts_and_releases_ids_and_its_repeat_changes_nothing",
+        "seals that nobody heard of are written again, and change nothing",
+        _CHAOS + "seal-half-cut",
     ),
     "half_cut/dashboard": Cell(
-        "the page polls where streams do not come",
-        "integration/page/test_page_connection.py::test_without_event_streams_the_page_polls",
+        "the page says that the connection is lost, keeps its numbers, and mends it",
+        "chaos/page_cut.py half",
     ),
     "broker_down/agent": _NO_BROKER,
     "broker_down/collector": Cell(

@@ -139,6 +139,14 @@ SCENARIOS = {
     "log-half-cut": Scenario(
         "15 s without the broker's answers", ((1.5, half_cut_log),), world=ThroughProxies
     ),
+    "seal-cut": Scenario(
+        "15 s of no way to the broker as a round's seals are due", ((2.0, cut_log),), world=ThroughProxies
+    ),
+    "seal-half-cut": Scenario(
+        "15 s without the broker's answers as a round's seals are due",
+        ((2.0, half_cut_log),),
+        world=ThroughProxies,
+    ),
     "cut": Scenario("15 s of no way to broker and Redis", ((1.5, cut_both),), world=ThroughProxies),
     "redis-half-cut": Scenario("15 s without Redis' answers", ((1.5, half_cut_redis),), world=ThroughProxies),
     "redis-slow-disk": Scenario("every fsync of Redis takes 0.2 s longer", world=SlowRedis),

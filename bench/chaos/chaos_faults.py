@@ -13,7 +13,6 @@ import ctypes
 import importlib.util
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -23,6 +22,7 @@ from typing import Any, Final
 import redis
 from chaos_world import Broker, RedisServer, World
 from kafka_harness import SCRIPT
+from proxy import Proxy
 from redis_harness import running_cluster
 
 from hubbub_aggregator.counting.counting import RoundKey
@@ -32,53 +32,6 @@ CUT_S: Final = 15.0
 """Seconds of a cut, and of a broker that stands still: sessions are 2 s, others wait 10 s for answers."""
 FSYNC_S: Final = 0.2
 PUT_S: Final = 1.0
-
-
-class Proxy:
-    """A port that leads to another one; both ways can be shut and opened again.
-
-    Attributes:
-        to_server: Set while bytes go to the server.
-        to_client: Set while its answers come back.
-    """
-
-    def __init__(self, server: int) -> None:
-        self._server = server
-        self.to_server, self.to_client = threading.Event(), threading.Event()
-        self.to_server.set()
-        self.to_client.set()
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self) -> None:
-        """Take no more connections; those there are end with their ends."""
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            try:
-                server = socket.create_connection(("127.0.0.1", self._server))
-            except OSError:
-                client.close()
-                continue
-            for one, other, way in ((client, server, self.to_server), (server, client, self.to_client)):
-                threading.Thread(target=self._pass, args=(one, other, way), daemon=True).start()
-
-    @staticmethod
-    def _pass(one: socket.socket, other: socket.socket, way: threading.Event) -> None:
-        with contextlib.suppress(OSError):
-            while data := one.recv(2**16):
-                way.wait()
-                other.sendall(data)
-        way.wait()
-        for sock in (one, other):
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
 
 
 class ThroughProxies(World):

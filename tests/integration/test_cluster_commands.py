@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -192,40 +194,68 @@ def test_simulated_devices_are_set_beside_a_release_of_the_cluster(
 
 
 def test_dashboard_outlives_redis_and_another_one_stands_by(cluster: Cluster, tmp_path: Path) -> None:
-    assert cluster.run("topic", "--partitions", "1").returncode == 0
-    pages = ("dashboard", "--data", str(tmp_path / "data"), "--port", "0")
-    first, second = (cluster.url(process) for process in [cluster.start(*pages), cluster.start(*pages)])
-
-    with urllib3.PoolManager() as http:
-
-        def wait_for(page: str, why: str | None) -> None:
-            deadline = time.monotonic() + PATIENCE_S
-            while (stale := http.request("GET", f"{page}/api/live").json().get("stale")) != why:
-                if stale is not None and stale["why"] == why:
-                    return
-                assert time.monotonic() < deadline, (stale, (cluster.folder / "log.txt").read_text()[-3000:])
-                time.sleep(0.1)
-
-        def at_work() -> int:
-            """Whoever was first; the other one stands by."""
-            deadline = time.monotonic() + PATIENCE_S
-            while True:
-                said = [
-                    http.request("GET", f"{page}/api/live").json().get("stale") for page in (first, second)
-                ]
-                if None in said and [one["why"] for one in said if one] == ["another dashboard is at work"]:
-                    return said.index(None)
-                assert time.monotonic() < deadline, said
-                time.sleep(0.1)
-
-        watched = (first, second)[at_work()]
+    with Pages(cluster, tmp_path) as pages:
+        watched = pages.at_work()
         assert cluster.redis is not None
         cluster.redis.kill()
-        wait_for(watched, "the counts are out of reach")
+        pages.wait_for(watched, "the counts are out of reach")
         cluster.redis.start()
-        number = at_work()
+        number = pages.at_work()
         cluster.processes[number].kill()
-        wait_for((second, first)[number], None)
+        pages.wait_for(1 - number, None)
+
+
+def test_a_dashboard_paused_past_its_lease_gives_way_and_stands_by(cluster: Cluster, tmp_path: Path) -> None:
+    """Stopped for longer than the ten seconds of its lease, then continued, knowing nothing of it."""
+    with Pages(cluster, tmp_path) as pages:
+        paused = pages.at_work()
+        cluster.processes[paused].send_signal(signal.SIGSTOP)
+        try:
+            pages.wait_for(1 - paused, None)
+        finally:
+            cluster.processes[paused].send_signal(signal.SIGCONT)
+        pages.wait_for(paused, "another dashboard is at work")
+        assert pages.at_work() == 1 - paused
+        assert all(process.poll() is None for process in cluster.processes)
+
+
+class Pages:
+    """Two dashboards on one cluster, by what their API says of the counts."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        assert cluster.run("topic", "--partitions", "1").returncode == 0
+        command = ("dashboard", "--data", str(folder / "data"), "--port", "0")
+        self.cluster = cluster
+        self.urls = [cluster.url(process) for process in [cluster.start(*command), cluster.start(*command)]]
+
+    def __enter__(self) -> Pages:
+        self.http = urllib3.PoolManager()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.clear()
+
+    def stale(self, number: int) -> str | None:
+        """Why a page stands still, None while it does not."""
+        found = self.http.request("GET", f"{self.urls[number]}/api/live").json().get("stale")
+        return None if found is None else str(found["why"])
+
+    def wait_for(self, number: int, why: str | None) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while (stale := self.stale(number)) != why:
+            assert time.monotonic() < deadline, (stale, (self.cluster.folder / "log.txt").read_text()[-3000:])
+            time.sleep(0.1)
+        logging.getLogger("page").warning("page %d: %s", number, why or "live")
+
+    def at_work(self) -> int:
+        """Whoever was first; the other one stands by."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            said = [self.stale(0), self.stale(1)]
+            if None in said and "another dashboard is at work" in said:
+                return said.index(None)
+            assert time.monotonic() < deadline, said
+            time.sleep(0.1)
 
 
 def test_process_without_its_topic_says_so_in_one_line(

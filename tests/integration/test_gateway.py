@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 import urllib3
+from proxy import Proxy
 from starlette.applications import Starlette
 from surveys import LABELS, START_S, VISITS
 
@@ -628,6 +629,26 @@ def test_a_retry_after_kill_nine_between_accept_and_answer_is_stored(
         assert try_upload(gateway.port, body_of(one)) == ["accepted"]
     with SqliteLog(path) as log:
         assert stored(log) == {key(one): copies}
+
+
+def test_a_retry_after_an_answer_that_was_cut_off_is_stored_for_the_reader_to_tell(tmp_path: Path) -> None:
+    """The way back is shut: the sender hears nothing, the log has the report, the same bytes come again."""
+    path, one = tmp_path / "log.sqlite", report()
+    with node(path) as gateway:
+        proxy = Proxy(gateway.port)
+        proxy.to_client.clear()
+        device = Device(proxy.port)
+        with pytest.raises(urllib3.exceptions.HTTPError) as cut:
+            device.post(body_of(one), timeout=2.0)
+        logging.getLogger("device").warning("device: %s", type(cut.value).__name__)
+        device.close()
+        proxy.to_client.set()
+        outcomes = try_upload(proxy.port, body_of(one))
+        logging.getLogger("device").warning("device: %s", outcomes)
+        assert outcomes == ["accepted"]
+        proxy.close()
+    with SqliteLog(path) as log:
+        assert stored(log) == {key(one): 2}  # one id: the reader counts it once
 
 
 def test_kill_nine_at_any_time_loses_no_acknowledged_report(tmp_path: Path) -> None:
