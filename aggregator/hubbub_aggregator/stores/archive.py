@@ -65,7 +65,7 @@ class SqliteArchive:
                 with suppress(sqlite3.OperationalError):
                     self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the last: of a damaged schema
             self._db.close()
             raise ArchiveError(f"{path} must be an archive of releases: {error}") from error
         if version != SCHEMA_VERSION:
@@ -191,7 +191,7 @@ class SqliteArchive:
     def _guarded(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the last: of a damaged schema
             kind = ArchiveFull if has_no_room(error) else ArchiveError
             raise kind(f"archive {self._path}: {error}") from error
 

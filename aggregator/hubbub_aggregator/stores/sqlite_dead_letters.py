@@ -26,7 +26,7 @@ class SqliteDeadTopic:
     def __init__(self, path: str | Path) -> None:
         try:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the last: of a damaged schema
             raise StoreError(f"{path} must be a file of dead letters: {error}") from error
         try:
             # Looked at before anything is written: another application's file stays as it is.
@@ -36,7 +36,7 @@ class SqliteDeadTopic:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute(_SCHEMA)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the last: of a damaged schema
             self._db.close()
             raise StoreError(f"{path} must be a file of dead letters: {error}") from error
 

@@ -102,7 +102,7 @@ class SqliteStore:
         )
         try:
             self._open({"schema": SCHEMA_VERSION, "log": log_identity, "partitions": partitions})
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the last: of a damaged schema
             self._db.close()
             raise ForeignStore(f"{self._path} must be a store of counts: {error}") from error
         except BaseException:
