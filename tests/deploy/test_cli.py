@@ -195,7 +195,16 @@ def test_a_survey_is_checked_without_any_server_library(labels: Path) -> None:
     assert found.stderr.split() == []
 
 
-CLUSTER = ["topic", "add-partitions", "collector", "aggregator", "dashboard", "dead-letters", "skip-lost"]
+CLUSTER = [
+    "topic",
+    "add-partitions",
+    "collector",
+    "issuer",
+    "aggregator",
+    "dashboard",
+    "dead-letters",
+    "skip-lost",
+]
 NAMES = ["demo", "node", "simulate", "export", "delete", "replay", "audit", "survey", "agent", *CLUSTER]
 EARLIER = {"grow": "add-partitions", "dead": "dead-letters", "adopt": "skip-lost"}
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
-    from hubbub.estimation.alerts import (
+    from hubbub.estimation.alerts.alerts import (
         Alert,
         AlertRules,
         RoundShares,
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         jump_alerts,
         margin_alerts,
     )
+    from hubbub.estimation.alerts.score_noise import ScoreNoise, SurveyNoise, survey_noise
     from hubbub.estimation.choice import AnyEstimator, estimator_for
     from hubbub.estimation.consistency import Consistent
     from hubbub.estimation.cumulative import MAX_CURVE, Cumulative, Quantile
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     )
     from hubbub.estimation.rounds.trend import Trend, smoothed_trend
     from hubbub.estimation.score import ScoreEstimator
-    from hubbub.estimation.score_noise import ScoreNoise, SurveyNoise, survey_noise
     from hubbub.estimation.selection import selection_bound
     from hubbub.estimation.shrinkage import empirical_bayes
     from hubbub.estimation.tree_estimator import TreeEstimator
@@ -88,7 +88,7 @@ __all__ = [
 attach(
     __name__,
     {
-        "hubbub.estimation.alerts": (
+        "hubbub.estimation.alerts.alerts": (
             "Alert",
             "AlertRules",
             "RoundShares",
@@ -144,7 +144,7 @@ attach(
             "Reach",
         ),
         "hubbub.estimation.score": ("ScoreEstimator",),
-        "hubbub.estimation.score_noise": (
+        "hubbub.estimation.alerts.score_noise": (
             "ScoreNoise",
             "SurveyNoise",
             "survey_noise",

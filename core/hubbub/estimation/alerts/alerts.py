@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.estimation.estimate import Floats
-from hubbub.estimation.score_noise import (
+from hubbub.estimation.alerts.score_noise import (
     ScoreNoise,
     SurveyNoise,
     change_deviation,
@@ -31,6 +30,7 @@ from hubbub.estimation.score_noise import (
     largest_share,
     least_share,
 )
+from hubbub.estimation.estimate import Floats
 
 AlertKind = Literal["impossible", "jump", "margin"]
 Family = Literal["values", "categories", "total", "mean"]

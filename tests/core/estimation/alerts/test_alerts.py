@@ -22,7 +22,7 @@ from hubbub.estimation import (
     margin_alerts,
     survey_noise,
 )
-from hubbub.estimation.score_noise import change_deviation, deviation, largest_share, least_share
+from hubbub.estimation.alerts.score_noise import change_deviation, deviation, largest_share, least_share
 from hubbub.mechanisms import boosted, grr, levels, local_hashing, pbgrr, subset_selection, unary
 from hubbub.mechanisms.tree.channel import tree
 from hubbub.testing import seeded

@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import MAX_WEIGHTS, Channel
+from hubbub.estimation.alerts.level_noise import MOST_INPUTS, LevelSlack, level_scores
 from hubbub.estimation.choice import Estimated
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.intervals.laws import CellLaw, JoinedLaw, MixedLaw
 from hubbub.estimation.inverses.inverse import Inverse
-from hubbub.estimation.level_noise import MOST_INPUTS, LevelSlack, level_scores
 from hubbub.estimation.trees.tree import Tree
 
 _GRID: Final = np.geomspace(1.0 / 32.0, 2.0, 56)
