@@ -46,8 +46,8 @@ from hubbub_collector.admission import Admission, AdmissionRules, Key, index_sur
 from hubbub_collector.batching import ByteBudget, Writer, never_gone
 from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
 from hubbub_collector.boot_clock import boot_s
-from hubbub_collector.connection import SENDER
 from hubbub_collector.errors import NotDurable
+from hubbub_collector.http import SENDER
 from hubbub_collector.list_file import ListFile
 from hubbub_collector.metrics import GatewayCollector, Metrics
 from hubbub_collector.permits import Issuer, Permits, TokenGate

@@ -12,9 +12,7 @@ from typing import Any, Final, cast
 import uvicorn
 from starlette.applications import Starlette
 
-from hubbub_collector.acceptor import Acceptor
-from hubbub_collector.connection import Connection
-from hubbub_collector.connections import Connections, connections_to_be_had
+from hubbub_collector.http import Acceptor, Connection, Connections, connections_to_be_had
 from hubbub_collector.settings import GatewaySettings
 
 _LOG = logging.getLogger("hubbub.collector.connections")

@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 from starlette.applications import Starlette
 
-from hubbub_collector.connections import Connections
+from hubbub_collector.http.connections import Connections
+from hubbub_collector.http.transport import CoalescingTransport
 from hubbub_collector.server import create_server, log_network_faults_shortly, look_for_cycles_rarely
-from hubbub_collector.transport import CoalescingTransport
 
 
 class Connection:

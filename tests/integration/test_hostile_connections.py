@@ -554,7 +554,7 @@ def test_bodies_that_are_only_announced_keep_nobody_out(log: GatedLog) -> None:
 
 _LIMITS = """
 import json, logging, resource, sys
-from hubbub_collector.connections import connections_to_be_had
+from hubbub_collector.http.connections import connections_to_be_had
 soft, hard, wanted = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 print(json.dumps([connections_to_be_had(wanted), *resource.getrlimit(resource.RLIMIT_NOFILE)]))

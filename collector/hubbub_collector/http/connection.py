@@ -15,9 +15,9 @@ import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from hubbub_collector.connections import Connections
+from hubbub_collector.http.connections import Connections
+from hubbub_collector.http.transport import CoalescingTransport
 from hubbub_collector.settings import GatewaySettings
-from hubbub_collector.transport import CoalescingTransport
 
 # Of a request everything but its body: line, headers, sizes of chunks, trailers. As much as an upload may
 # be, and several times what any client sends.
