@@ -290,7 +290,7 @@ def test_a_body_sent_twice_is_taken_twice_and_left_for_the_reader_to_tell(log: G
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"\xc1", b"\x92\x02\x90", b"hello", body_of(report())[:-1], body_of(report()) + b"\x00"],
+    [b"", b"\xc1", b"\x92\x03\x90", b"hello", body_of(report())[:-1], body_of(report()) + b"\x00"],
     ids=["empty", "no value", "other version", "text", "cut short", "a byte more"],
 )
 def test_an_undecodable_body_is_400_and_leaves_no_record(log: GatedLog, body: bytes) -> None:
