@@ -183,7 +183,11 @@ def test_the_notebook_runs_cell_by_cell(
 
 @pytest.mark.parametrize(
     "settings",
-    ["", '[parameters]\n"path.survey" = "outpatient-visits"\n"path.round" = "0"\n'],
+    [
+        '[parameters]\n"query.from" = "outpatient-visits"\n',
+        '[parameters]\n"path.survey" = "outpatient-visits"\n"path.round" = "0"\n'
+        '"query.from" = "outpatient-visits"\n',
+    ],
     ids=["any survey", "a survey that is there"],
 )
 def test_the_description_holds_for_a_real_node(world: World, tmp_path: Path, settings: str) -> None:

@@ -83,7 +83,7 @@ class ComparisonApi:
         digest = digest_of(request, edition)
         kind, label = read_choice(request, "kind", tuple(_CELLS)), request.query_params.get("label")
         if label is not None and kind not in ("value", "category"):
-            raise ProblemError(problem(400, "label", "must be given with kind=value or kind=category", label))
+            raise ProblemError(problem(404, "label", "must be given with kind=value or kind=category", label))
         rounds = [
             found if kind is None else _alone(found, kind, label)
             for (each, _), found in edition.rounds.items()

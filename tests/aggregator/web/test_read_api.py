@@ -179,8 +179,8 @@ def test_a_history_of_one_cell_is_the_same_line_alone() -> None:
     assert get(app, f"{BASE}/visits/history?kind=mean").json == {**whole, "values": [], "categories": []}
     for query, status, subject in (
         ("kind=value&label=9", 404, "label"),
-        ("label=1", 400, "label"),
-        ("kind=mean&label=1", 400, "label"),
+        ("label=1", 404, "label"),
+        ("kind=mean&label=1", 404, "label"),
         ("kind=x", 400, "kind"),
     ):
         answer = get(app, f"{BASE}/visits/history?{query}")
