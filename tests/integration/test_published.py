@@ -97,11 +97,13 @@ def test_sealed_releases_are_recomputed_byte_for_byte_from_the_stored_counts(
             enrolment = FleetStatement().of(survey.id, counted=made.tally.n, enrolled=enrolled)
             document = replace(made, enrolment=enrolment).document()
             assert canonical_bytes(document) == archive.get((survey.digest, number))
-            # The API shows these very facts: what it adds is a name for the error and the devices shown.
+            # The API shows these very facts: what it adds is a name for the error, the devices and views.
             shown = json.loads(world.get(f"/api/v1/surveys/{survey.digest.hex()}/rounds/{number}"))
             assert shown.pop("as_of") == document["devices"] == DEVICES
             for cell in [*shown["values"], *shown["categories"], shown["mean"] or {}]:
                 assert cell.pop("standard_error", None) == cell.get("error")
+            for view in ("effective_sample_size", "empirical_bayes", "ranks"):
+                assert shown.pop(view) is not None
             assert shown == document
 
 
