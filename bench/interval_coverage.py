@@ -214,9 +214,11 @@ def report(found: list[Result]) -> int:
     )
     rounds = sorted(result.tallies["values"].rounds + result.silent for result in found)
     silent = sum(result.silent for result in found)
+    planned = len(every_case(""))
     print(
-        f"\n{len(found)} cases of {rounds[0]} to {rounds[-1]} rounds, a quarter compared with a later one;\n"
-        f"{family:,} tests, false alarm {FALSE_ALARM:g} for all of them. Below {LEAST}: {len(below)}.\n"
+        f"\n{len(found)} of {planned} cases, of {rounds[0]} to {rounds[-1]} rounds, a quarter compared\n"
+        f"with a later one; {family:,} tests, false alarm {FALSE_ALARM:g} for all of them. Below\n"
+        f"{LEAST}: {len(below)}. "
         f"Of the control's cases {controls} lie below."
     )
     print(f"{silent} rounds had no estimates, since nobody reported about a level that needs reports.")
@@ -244,6 +246,8 @@ def _columns(rows: list[Result]) -> list[str]:
     def both(name: str, part: str) -> str:
         return f"{share(name, part):.3f} ({share(f'normal {name}', part):.3f})"
 
+    hidden = share("mean", "mean") == share("normal mean", "mean") == 1.0  # no interval misses nothing
+
     changes = [
         sum(row.tallies[f"{word}{kind}"].mean for row in rows) / len(rows)
         for word in CHANGES
@@ -260,7 +264,7 @@ def _columns(rows: list[Result]) -> list[str]:
         both("values", "at once"),
         both("categories", "mean"),
         both("categories", "at once"),
-        both("mean", "mean"),
+        "-" if hidden else both("mean", "mean"),
         f"{min(changes):.3f}",
         ", ".join(widths),
     ]

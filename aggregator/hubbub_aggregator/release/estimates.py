@@ -5,7 +5,7 @@ estimates by the normal law, neither simultaneous nor cut. They covered too litt
 made only to recompute what was released with them. Method 2: score intervals, per cell and simultaneous,
 within what is possible; errors by the law at the estimate, never 0; but those of method 1 still where reports
 are of orbits, a mean too narrow where the channel hides squares (`duchi`), and too skew a law of level
-sampling. Method 3: none of these.
+sampling and of rare large scores. Method 3: none of these.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.em import MAX_CELLS, Smoothed, maximise, neighbours
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
-from hubbub.estimation.intervals.laws import ScoreLaws
+from hubbub.estimation.intervals.laws import MixedLaw, ScoreLaws
 from hubbub.estimation.inverses.inverse import Inverse, Solution
 from hubbub.estimation.inverses.inversion import invert, own_categories
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, expected_counts
@@ -114,12 +114,21 @@ class Estimator:
             _reach=self.inverse.reach,
             _smoothed=lambda: self._smoothed(reports),
             _laws=lambda: self._laws(reports, solution),
-            _former_laws=lambda: self._laws(reports, solution, spread=1.0 - LEAST),
+            _former_laws=lambda: self._former_laws(reports, solution),
         )
 
     def _laws(self, reports: Floats, solution: Solution, *, spread: float = 0.0) -> ScoreLaws:
         laws = self.inverse.laws(reports, solution)
         return laws if self._mean is None else replace(laws, mean=self._mean.law(reports, spread))
+
+    def _former_laws(self, reports: Floats, solution: Solution) -> ScoreLaws:
+        """Return the laws of releases of method 2: every skewness a gamma law's, and see `_Mean.law`."""
+        laws = self._laws(reports, solution, spread=1.0 - LEAST)
+        values, categories = (
+            replace(law, most_skew=math.inf) if isinstance(law, MixedLaw) else law
+            for law in (laws.values, laws.categories)
+        )
+        return replace(laws, values=values, categories=categories)
 
     def _smoothed(self, reports: Floats) -> Smoothed:
         order, cells = neighbours(self._points, self._missing), self.channel.inputs * self.channel.outputs

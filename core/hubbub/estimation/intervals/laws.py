@@ -63,6 +63,8 @@ class MixedLaw:
         around: The estimated share of the cell's category, shape (c,); with `near` only.
         observed: The mean of b^2 over the reports, shape (c,): the variance is then at least what the
             counts say of it, n (mean b^2 - f). It is for scores whose variance depends on where the rest is.
+        most_skew: The skewness up to which the sum is read as a gamma law. Beyond it, a few rare and large
+            scores lie beside a bulk, whose short tail is read as normal.
     """
 
     n: float
@@ -72,6 +74,7 @@ class MixedLaw:
     near: Floats | None = None
     around: Floats | None = None
     observed: Floats | None = None
+    most_skew: float = np.inf
 
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return variance and third central moment of the sum, shape (c,) each, at shares of shape (c,)."""

@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 TRUST: Final = (0.5, 0.9)
 """The weights of the consistent view in the two populations."""
 
+MOST_SKEW: Final = 3.0
+"""See `MixedLaw.most_skew`: rare events of one kind have less, from 50 devices on, wherever measured."""
+
 _NOBODY: Final = 1e-9
 """A rest of the population smaller than this has no law of its own: that of the other population stands."""
 
@@ -59,4 +62,4 @@ def population_law(
     worst = variance.argmax(axis=0)[None]
     far = np.stack([np.take_along_axis(part, worst, axis=0)[0] for part in (variance, skew)])
     far[0] = np.maximum(far[0], 0.0)
-    return MixedLaw(n, own, far, np.zeros(own.shape[1]), observed=observed)
+    return MixedLaw(n, own, far, np.zeros(own.shape[1]), observed=observed, most_skew=MOST_SKEW)

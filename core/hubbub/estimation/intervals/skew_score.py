@@ -68,6 +68,7 @@ def score_interval(estimates: Floats, law: CellLaw, *, n: int, z: float) -> tupl
     """
     within = np.clip(estimates, 0.0, 1.0)
     half = law.step / 2.0
+    most_skew = getattr(law, "most_skew", np.inf)
 
     def accepts(shares: Floats, side: float) -> NDArray[np.bool_]:
         variance, third = law.moments(shares)
@@ -75,6 +76,7 @@ def score_interval(estimates: Floats, law: CellLaw, *, n: int, z: float) -> tupl
         root = np.sqrt(variance)
         skewness = np.divide(third, variance * root, out=np.zeros_like(root), where=variance > 0)
         reach = root * skew_quantile(side * z, skewness)
+        reach = np.where(side * skewness < -most_skew, side * z * root, reach)
         off = n * (within - shares)
         return np.asarray(off <= reach + half if side > 0 else off >= reach - half)
 
