@@ -99,7 +99,7 @@ class _Cells:
             third=self.raw[3],
             observed=np.full(len(self.step), -np.inf),
         )
-        return replace(law, step=self.step, observed=None)
+        return replace(law, step=self.step, observed=None, most_skew=np.inf)
 
 
 def _class_shares(estimator: OrbitEstimator, population: Floats) -> Floats:
