@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError
-from hubbub_deploy.commands.arguments import add_address, positive
+from hubbub_deploy.commands.arguments import add_address, add_log, positive
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--period", type=positive, default=86_400, metavar="SECONDS", help="default: %(default)s, a day"
     )
     add_address(serve, DEFAULT_PORT)
+    add_log(serve)
     serve.set_defaults(run=_serve)
 
 
