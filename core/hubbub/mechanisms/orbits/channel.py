@@ -399,7 +399,7 @@ class OrbitChannel(SetChannel):
         seed = 0
         while True:
             rng = np.random.default_rng(seed)
-            multipliers = rng.integers(1, 1 << 40, size=self._patterns.shape[1])
+            multipliers = np.asarray(rng.integers(1, 1 << 40, size=(self._patterns.shape[1],)))
             keys = self._patterns @ multipliers
             order = np.argsort(keys)
             if len(np.unique(keys)) == len(keys):
