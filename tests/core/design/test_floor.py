@@ -11,6 +11,7 @@ from hubbub.design.floor import (
     Weights,
     cumulative_floor,
     mean_floor,
+    mixture,
     orbit_floor,
     pattern_floor,
     shares_floor,
@@ -18,6 +19,7 @@ from hubbub.design.floor import (
 from hubbub.design.floor.linear import greatest_height, linear_floor
 from hubbub.design.floor.trace import cumulative_questions, trace_floor
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.orbits.integers import compiled
 
 # Mean of the errors of values and categories with the missing input, K by m by epsilon, to the digits known.
 TABLE = {
@@ -269,6 +271,18 @@ def test_many_different_sizes_get_a_lower_bound():
     assert found.proof == "split"
     assert not found.reaches
     assert 0.1 < found.error <= 0.291079
+
+
+@pytest.mark.parametrize(("sizes", "epsilon"), [([12, 5], 1.0), ([7, 6, 6], 0.5)], ids=str)
+def test_mixture_closes_its_rows_where_the_highest_orbits_alone_cannot(sizes, epsilon, monkeypatch):
+    """As at 334, 333, 333 and epsilon 1, whose 400 highest orbits lie on one side of the equations."""
+    floor = orbit_floor(sizes, epsilon=epsilon, weights=BOTH, missing=True).floor
+    monkeypatch.setattr(mixture, "_MOST", 1)
+    found = mixture.best_mixture(sizes, epsilon=epsilon, weights=BOTH, missing=True)
+    channel = compiled(sizes, found, epsilon=epsilon, missing=True)
+    known = channel.own_estimator().expected_estimate(np.append(np.full(sum(sizes), 1 / sum(sizes)), 0.0), 1)
+    error = np.mean(known.value_errors[:-1] ** 2) / 2 + np.mean(known.category_errors[:-1] ** 2) / 2
+    assert floor <= error <= floor * (1 + 1e-3)
 
 
 def test_bad_questions_are_refused_by_rule():

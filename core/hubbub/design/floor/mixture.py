@@ -9,13 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.design.floor.orbits import Classes, Programme, Weights, clustered, listed, orbit_floor
-from hubbub.design.floor.programme import Floats, solve
+from hubbub.design.floor.programme import Columns, Floats, Optimum, solve
 
 _MOST: Final = 400
 """Orbits among which the mixture is found, the highest ones."""
 
 _ACTIVE: Final = 1e-5
 """Orbits whose height is within this share of the highest may be in the best mixture."""
+
+_USED: Final = 1e-9
+"""Shares of a solution that are more than rounding."""
+
+_OFF: Final = 1e-2
+"""The most by which the rows of a solution may miss one: less is closed once the orbits are few."""
 
 Mixture = list[tuple[list[list[int]], bool, float]]
 """Per orbit its counts per class and category, whether it holds missing, and its share of the reports."""
@@ -49,6 +55,10 @@ def best_mixture(sizes: Sequence[int], *, epsilon: float, weights: Weights, miss
     heard = (np.cumsum(every.gains[highest] > 0.0, axis=0) > 0).all(axis=1)
     active = highest[: max(min(near, _MOST), int(np.argmax(heard)) + 1)]
     solution = solve(programme.aim, every.take(active))
+    if np.abs(solution.shares @ solution.columns.deviations).max(initial=0.0) > _OFF:
+        # Many orbits are nearly as high, and those kept lie on one side: the floor's own ones close the rows.
+        active = np.union1d(active, _places(every, found.solution))
+        solution = solve(programme.aim, every.take(active))
     r, gains = solution.columns.deviations, solution.columns.gains
     upper = np.triu_indices(r.shape[1])
     squares = (r[:, :, None] * r[:, None, :])[:, *upper]
@@ -67,6 +77,16 @@ def best_mixture(sizes: Sequence[int], *, epsilon: float, weights: Weights, miss
             counts.append([min(size, max(0, k - c * size)) for c in range(many)] if whole else even)
         mixture.append((counts, bool(orbits.missing[orbit]), float(shares[at])))
     return mixture
+
+
+def _places(every: Columns, solution: Optimum) -> NDArray[np.intp]:
+    """Return the indices of the columns that a solution uses."""
+    used = np.flatnonzero(solution.shares > _USED)
+    found = [
+        np.flatnonzero((every.deviations == r).all(axis=1) & (every.gains == g).all(axis=1))[0]
+        for r, g in zip(solution.columns.deviations[used], solution.columns.gains[used], strict=True)
+    ]
+    return np.array(found, dtype=np.intp)
 
 
 def _few(shares: Floats, moments: Floats, rows: int) -> Floats:
