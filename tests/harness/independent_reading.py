@@ -352,8 +352,23 @@ def _orbits(channel: dict[str, Any], symbol: bytes) -> FLOATS:
     return np.append(weights, [float(channel["absent"][t])] * gone) / total / sets
 
 
+def _short_orbits(channel: dict[str, Any], symbol: bytes) -> FLOATS:
+    """The same law: the set is read first, and sent as a bit for every input."""
+    sizes, counts = channel["sizes"], np.reshape(channel["counts"], (len(channel["missing"]), -1))
+    classes = [size for size in sorted(set(sizes), reverse=True) for _ in range(sizes.count(size))]
+    largest = max(size for row in counts for size, n in zip(classes, row, strict=True) if n)
+    name = 1 if len(sizes) <= 256 else 2
+    assert len(symbol) == 1 + name + -(-largest // 8)
+    category = int.from_bytes(symbol[1 : 1 + name], "little")
+    members = int.from_bytes(symbol[1 + name :], "little") << sum(sizes[:category])
+    members |= channel["missing"][symbol[0]] << sum(sizes)
+    inputs = sum(sizes) + any(channel["absent"])
+    return _orbits(channel, members.to_bytes(-(-inputs // 8), "little"))
+
+
 _KINDS = {
     "orbits": _orbits,
+    "short_orbits": _short_orbits,
     "grr": _grr,
     "pbgrr": _pbgrr,
     "category_grr": _category,

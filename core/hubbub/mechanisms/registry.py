@@ -50,7 +50,10 @@ REGISTERED: Final = (
         "hubbub.mechanisms.levels.levels",
     ),
     Registration(
-        "orbits", "hubbub.design.floor.orbit_entry", ("orbits",), "hubbub.mechanisms.orbits.channel"
+        "orbits",
+        "hubbub.design.floor.orbit_entry",
+        ("orbits", "short_orbits"),
+        "hubbub.mechanisms.orbits.short",
     ),
     Registration("neighbourhood", "hubbub.mechanisms.neighbourhood"),
     Registration("boosted", "hubbub.mechanisms.boosted.entries"),

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import combinations, product
 from typing import ClassVar
 
+import independent_reading
 import numpy as np
 import pytest
 from mechanism_contract import built, digest_of
@@ -21,6 +22,8 @@ from hubbub.mechanisms import with_dummy_reports
 from hubbub.mechanisms.orbits.channel import OrbitChannel
 from hubbub.mechanisms.orbits.integers import compiled
 from hubbub.mechanisms.orbits.sampling import Orbit
+from hubbub.mechanisms.orbits.short import ShortOrbitChannel, shortest
+from hubbub.mechanisms.registry import channel_from_spec
 from hubbub.testing import seeded
 
 BOTH = Weights(0.5, 0.5)
@@ -50,11 +53,29 @@ def orbit_law(channel, x) -> dict[bytes, Fraction]:
             ]
             every += [[y for some in chosen for y in some] for chosen in product(*choices)]
         for members in every:
-            symbol = packed(channel.inputs, members + ([channel.values] if orbit.missing else []))
+            symbol = symbol_of(channel, orbit, members)
             g = None if x == channel.values else layout.class_of[layout.labels[x]]
             weight = orbit.absent if g is None else (orbit.inside if x in members else orbit.outside)[g]
             law[symbol] = Fraction(weight, channel.total * len(every))
     return law
+
+
+def symbol_of(channel, orbit, members) -> bytes:
+    """By docs/wire.md: a bit for every input, or the orbit, the category and a bit for each of its values."""
+    if channel.kind == "orbits":
+        return packed(channel.inputs, members + ([channel.values] if orbit.missing else []))
+    ends = np.cumsum(channel.layout.sizes)
+    category = int(np.searchsorted(ends, members[0], side="right"))
+    start = int(ends[category]) - channel.layout.sizes[category]
+    largest = max(
+        size
+        for each in channel.orbits
+        for part, size in zip(each.counts, channel.layout.class_sizes, strict=True)
+        if any(part)
+    )
+    own = packed(8 * -(-largest // 8), [member - start for member in members])
+    many = 1 if len(ends) <= 256 else 2
+    return bytes([channel.orbits.index(orbit)]) + category.to_bytes(many, "little") + own
 
 
 def permuted(counts):
@@ -166,8 +187,88 @@ class TestOrbits(SetContract):
 
 
 def inputs_of(channel, symbol) -> list[int]:
+    if channel.kind == "short_orbits":
+        name = 1 if len(channel.layout.sizes) <= 256 else 2
+        category = int.from_bytes(symbol[1 : 1 + name], "little")
+        start, own = sum(channel.layout.sizes[:category]), int.from_bytes(symbol[1 + name :], "little")
+        found = [own >> y - start & 1 if y >= start else 0 for y in range(channel.values)]
+        return found + [int(channel.orbits[symbol[0]].missing)] * channel.missing
     array = np.frombuffer(symbol, dtype=np.uint8)
     return np.unpackbits(array, count=channel.inputs, bitorder="little").tolist()
+
+
+def of_one_category(categories, size, counts, epsilon):
+    """Two orbits of one category each: of so many values without the missing input, and with it."""
+
+    def build() -> OrbitChannel:
+        a, (one, other) = (
+            math.exp(epsilon),
+            (1 + (math.exp(epsilon) - 1) * k / categories / size for k in counts),
+        )
+        shares = np.linalg.solve([[one, other], [1.0, a]], [1.0, 1.0]) * [one, other]
+        rest = [0] * (categories - 1)
+        mixture = [([[counts[0], *rest]], False, shares[0]), ([[counts[1], *rest]], True, shares[1])]
+        return shortest(compiled([size] * categories, mixture, epsilon=epsilon, missing=True))
+
+    return build
+
+
+class TestShortOrbits(TestOrbits):
+    cases: ClassVar = {
+        "3 x 8": SetCase(of_one_category(3, 8, [2, 1], 3.0), 3.0, "", orbit_law),
+        "4 x 7": SetCase(of_one_category(4, 7, [3, 2], 2.0), 2.0, "", orbit_law),
+        "300 x 9": SetCase(of_one_category(300, 9, [3, 3], 4.0), 4.0, "", None),
+    }
+
+    def test_symbols_are_short(self, channel):
+        size, many = channel.layout.class_sizes[0], len(channel.layout.sizes)
+        assert channel.kind == "short_orbits"
+        assert channel.width == (2 if many <= 256 else 3) + -(-size // 8)
+        assert channel.width < -(-channel.inputs // 8)
+
+    def test_draws_are_those_of_the_channel_of_long_symbols(self, channel):
+        """The law is the same, and so are the sets, from the same bytes."""
+        long = OrbitChannel(channel.layout.sizes, channel.orbits, channel.unit)
+        assert long.epsilon == channel.epsilon
+        values = np.arange(200) % channel.inputs
+        short = channel.perturb(values, source=seeded(8))
+        whole = long.perturb(values, source=seeded(8))
+        assert channel.tally(short).tolist() == long.tally(whole).tolist()
+        for x, one, other in zip(values.tolist(), short, whole, strict=True):
+            assert inputs_of(channel, one.tobytes()) == inputs_of(long, other.tobytes())
+            assert channel.column(one).tolist() == long.column(other).tolist()
+            read = independent_reading.column(channel.to_spec(), one.tobytes())
+            np.testing.assert_allclose(np.log(read), channel.log_likelihood(one), rtol=1e-9)
+            drawn = channel.perturb(x, source=seeded(x))
+            assert inputs_of(channel, drawn) == inputs_of(long, long.perturb(x, source=seeded(x)))
+
+    def test_only_symbols_of_the_law_are_admitted(self, small):
+        """Every byte of a symbol changed to every other: what is left is in the law or refused."""
+        channel, laws = probe(small)
+        symbol = next(iter(laws[0]))
+        for place in range(channel.width):
+            for byte in range(256):
+                other = symbol[:place] + bytes([byte]) + symbol[place + 1 :]
+                assert channel.admits(other) == (other in laws[0])
+                column = np.frombuffer(other, dtype=np.uint8)[None, :]
+                assert channel.contains(column).tolist() == [other in laws[0]]
+
+    def test_description_is_the_golden_one(self):
+        """Of integers written down, as above; the first has one category and stays of the other kind."""
+        channel = OrbitChannel((1, 2), [BY_HAND])
+        assert shortest(channel) is channel
+        spec = {**channel.to_spec(), "kind": "short_orbits"}
+        assert channel_from_spec(spec).perturb(0)[:2] == bytes([0, 1])
+
+
+def test_mixtures_of_large_epsilons_are_short_and_others_are_not():
+    assert orbits([100] * 10, epsilon=4.0).width == 15
+    assert orbits([10] * 9, epsilon=1.0).kind == "orbits"
+    assert with_dummy_reports(orbits([10] * 9, epsilon=5.0), participation=Fraction(1, 2)).width == 4
+    with pytest.raises(ParameterError, match="one category each"):
+        ShortOrbitChannel(
+            (2, 2), compiled([2, 2], [([[1, 1]], False, 1.0)], epsilon=1.0, missing=False).orbits
+        )
 
 
 def counters(channel, symbol) -> np.ndarray:

@@ -14,6 +14,7 @@ from hubbub.design.floor.orbits import Weights
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.mechanism import READING, Judge, Mechanism, RealKey, Request, Trial
 from hubbub.mechanisms.orbits.integers import compiled
+from hubbub.mechanisms.orbits.short import shortest
 
 if TYPE_CHECKING:
     from hubbub.design.workload import Workload
@@ -50,7 +51,7 @@ def _built(sizes: tuple[int, ...], epsilon: float, category_weight: float) -> Or
         raise ParameterError(f"category_weight must be within [0, 1), got {category_weight!r}")
     weights = Weights(1.0 - category_weight, category_weight if len(sizes) > 1 else 0.0)
     mixture = best_mixture(sizes, epsilon=epsilon, weights=weights, missing=True)
-    return compiled(sizes, mixture, epsilon=epsilon, missing=True)
+    return shortest(compiled(sizes, mixture, epsilon=epsilon, missing=True))
 
 
 def _of_request(request: Request) -> OrbitChannel:

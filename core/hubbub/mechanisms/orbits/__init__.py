@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.orbits.estimator import OrbitEstimator
     from hubbub.mechanisms.orbits.integers import compiled
     from hubbub.mechanisms.orbits.sampling import Orbit
+    from hubbub.mechanisms.orbits.short import ShortOrbitChannel
 
-__all__ = ["Orbit", "OrbitChannel", "OrbitEstimator", "compiled"]
+__all__ = ["Orbit", "OrbitChannel", "OrbitEstimator", "ShortOrbitChannel", "compiled"]
 
 attach(
     __name__,
@@ -19,5 +20,6 @@ attach(
         "hubbub.mechanisms.orbits.estimator": ("OrbitEstimator",),
         "hubbub.mechanisms.orbits.integers": ("compiled",),
         "hubbub.mechanisms.orbits.sampling": ("Orbit",),
+        "hubbub.mechanisms.orbits.short": ("ShortOrbitChannel",),
     },
 )

@@ -261,7 +261,7 @@ class OrbitChannel(SetChannel):
         if not self.missing or self.unit != 1:
             raise ParameterError("participation must be asked of orbits with a missing input, and once")
         orbits = covered(self.layout, self.orbits, self.total, share)
-        return OrbitChannel(self.layout.sizes, orbits, share.denominator)
+        return type(self)(self.layout.sizes, orbits, share.denominator)
 
     # Symbols: one bit per input, while counts are kept per orbit.
 
