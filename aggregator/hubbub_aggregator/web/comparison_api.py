@@ -57,7 +57,7 @@ class ComparisonApi:
         edition = await self._cache.current()
         digest = digest_of(request, edition)
         earlier = request.query_params.get("from")
-        origin = digest if earlier is None else digest_named(earlier, edition, subject="from")
+        origin = digest if earlier is None else digest_named(earlier, edition, subject="from", status=409)
         stage = read_choice(request, "stage", ("sealed", "all")) or "sealed"
         before = _compared(request, edition, "before", origin, stage)
         after = _compared(request, edition, "after", digest, stage)

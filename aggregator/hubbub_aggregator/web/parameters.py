@@ -93,7 +93,7 @@ def digest_of(request: Request, edition: RenderedSnapshot) -> str:
     return digest_named(request.path_params["survey"], edition, subject="survey")
 
 
-def digest_named(name: str, edition: RenderedSnapshot, *, subject: str) -> str:
+def digest_named(name: str, edition: RenderedSnapshot, *, subject: str, status: int = 404) -> str:
     """Return a survey's digest, found by the digest or by an id, which means its newest version."""
     if name.lower() in edition.digests:
         return name.lower()
@@ -102,7 +102,7 @@ def digest_named(name: str, edition: RenderedSnapshot, *, subject: str) -> str:
     ]
     if not versions:
         rule = "must be the digest (32 hexadecimal digits) or the id of a survey listed at api/v1/surveys"
-        raise ProblemError(problem(404, subject, rule, name))
+        raise ProblemError(problem(status, subject, rule, name))
     return max(versions)[1]
 
 

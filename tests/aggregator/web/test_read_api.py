@@ -145,7 +145,7 @@ def test_a_change_reaches_over_two_surveys_of_the_same_attributes_and_no_others(
     refused = get(app, f"{BASE}/later/change?before=0&after=0&from=smoking")
     assert (refused.status, refused.json["value"]) == (409, "smoking and visits")
     assert refused.json["rule"] == "must ask for the same attributes"
-    assert get(app, f"{BASE}/later/change?before=0&after=0&from=none").status == 404
+    assert get(app, f"{BASE}/later/change?before=0&after=0&from=none").status == 409
     assert get(app, f"{BASE}/later/change?before=0&after=0").status == 409  # one round, named twice
 
 
