@@ -33,7 +33,7 @@ from hubbub_deploy.announcement import announcement
 from hubbub_deploy.errors import AlreadyRunning, DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.http_server import PageServer, listen
-from hubbub_deploy.supervise import run_supervised
+from hubbub_deploy.supervise import is_full, run_supervised
 from hubbub_topic import LogError, LogLocked, SqliteLog
 
 LOG_FILE: Final = "log.sqlite"
@@ -114,7 +114,8 @@ class _Counting:
         Raises:
             AggregatorError: On an invariant violation, or where there was no room for PATIENCE_S.
         """
-        run_supervised(self._attempt, self._view, stop)
+        # Its files are nobody else's: what passes by itself in a cluster is a violation here.
+        run_supervised(self._attempt, self._view, stop, bears=is_full)
 
     @contextlib.contextmanager
     def _attempt(self) -> Iterator[_Counted]:

@@ -43,6 +43,7 @@ def run_supervised(
     view: LiveView,
     stop: threading.Event,
     *,
+    bears: Callable[[Exception], bool] | None = None,
     patience_s: float = PATIENCE_S,
     clock: Callable[[], float] = time.time,
 ) -> None:
@@ -52,6 +53,7 @@ def run_supervised(
         attempt: Connect, and return a new publisher; it may fail any number of times.
         view: What readers look at.
         stop: Ends it.
+        bears: Return whether an error may pass by itself; `passes` if absent.
         patience_s: How long it may go on without one success.
         clock: Seconds since 1970.
 
@@ -68,7 +70,7 @@ def run_supervised(
                 waits, since_s, away_s, said = _waits(), None, None, ""
                 publisher.run(stop)
         except (ArchiveFull, DeployError, LogError, StoreError, PartitionMapGrown) as error:
-            if not passes(error):
+            if not (bears or passes)(error):
                 raise
             now_s = clock()
             since_s = now_s if since_s is None else since_s
@@ -95,6 +97,12 @@ def passes(error: Exception) -> bool:
         LeaseLost,
         PartitionMapGrown,
     ) or isinstance(cause, LogError)
+
+
+def is_full(error: Exception) -> bool:
+    """Return whether an error is of a disk without room."""
+    cause = _cause(error)
+    return isinstance(cause, ArchiveFull) or (cause.__cause__ is not None and has_no_room(cause.__cause__))
 
 
 def _cause(error: Exception) -> BaseException:

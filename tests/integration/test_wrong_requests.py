@@ -26,7 +26,7 @@ WHERE: Final = "must be the digest (32 hexadecimal digits) or the id of a survey
 BROWSER: Final = "an upload must come from a device, not from a page in a browser, got header "
 NO_UPLOAD: Final = "upload must be well-formed MessagePack of its kind, got "
 PATH: Final = "must be one that this server knows"
-VIEW: Final = "must be one of raw, consistent, all"
+VIEW: Final = "must be one of raw, consistent, empirical_bayes, all"
 
 # path, status, subject, beginning of the rule, value
 READS: Final = [

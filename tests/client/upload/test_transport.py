@@ -150,6 +150,8 @@ def test_the_public_names_of_the_client_are_these() -> None:
         "Refused",
         "SentReport",
         "Status",
+        "TokenIssuer",
+        "Tokens",
         "TransportError",
         "UploadOutcome",
     ]

@@ -25,6 +25,9 @@ class ShortOrbitChannel(OrbitChannel):
     """An orbit channel of sets of one category each, which its symbols name."""
 
     kind = "short_orbits"
+    description = (
+        "The device sends a category and random answers of it, your category and your answer more often."
+    )
 
     def __init__(self, sizes: Sequence[int], orbits: Sequence[Orbit], unit: int = 1) -> None:
         """Build the channel from its integers; see `OrbitChannel`.
