@@ -52,7 +52,7 @@ def _store(settings: ClusterSettings, log: GrowingLog) -> Iterator[RedisStore]:
 @contextlib.contextmanager
 def _dead(settings: ClusterSettings) -> Iterator[KafkaDeadTopic]:
     try:
-        dead = KafkaDeadTopic(settings.kafka, settings.topic)
+        dead = KafkaDeadTopic(settings.brokers, settings.topic)
     except (CollectorError, LogError) as error:
         raise DeployError(str(error)) from error
     with dead:
@@ -200,7 +200,7 @@ def aggregate(
         app = runners.create_app(
             log,
             store,
-            bootstrap=settings.kafka,
+            bootstrap=settings.brokers,
             group=settings.group,
             instance=instance,
             session_s=settings.session_s,

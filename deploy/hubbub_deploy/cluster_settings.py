@@ -8,16 +8,20 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, cast
 
 from hubbub_aggregator import runners
 from hubbub_aggregator.release import DEFAULT_GRACE_S
 from hubbub_collector import GatewaySettings
 from hubbub_deploy.errors import DeployError
-from hubbub_topic.kafka import DEFAULT_REBUILD_S
+from hubbub_topic import LogError
+from hubbub_topic.kafka import DEFAULT_REBUILD_S, MECHANISMS, Brokers, BrokerSecurity, Mechanism
 
 ADDRESSES: Final = {"kafka": "HUBBUB_KAFKA", "redis": "HUBBUB_REDIS"}
 """Settings that the environment may give in place of the file, by key."""
+
+PASSWORD_VARIABLE: Final = "HUBBUB_KAFKA_PASSWORD"  # noqa: S105 - a name
+"""The environment variable of the password for Kafka."""
 
 # Half of it for delivery, half for a collector's clock that is behind: clocks that keep time differ by less.
 LEAST_GRACE_S: Final = 10.0
@@ -28,7 +32,11 @@ _RULES: Final = {
     "float": "a number above 0",
 }
 # Settings that take one of a few words, the default first.
-_WORDS: Final = {"dead_letter_payload": ("none", "whole"), "event_loop": ("asyncio", "uvloop")}
+_WORDS: Final = {
+    "dead_letter_payload": ("none", "whole"),
+    "event_loop": ("asyncio", "uvloop"),
+    "kafka_mechanism": MECHANISMS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +46,12 @@ class ClusterSettings:
     Attributes:
         kafka: Brokers, as host:port,host:port.
         topic: The topic of reports.
+        kafka_ca: File of the authorities that sign the brokers' certificates (PEM): Kafka is reached by TLS.
+        kafka_certificate: File of these processes' own certificate (PEM), where brokers ask for one.
+        kafka_key: File of its secret key (PEM).
+        kafka_user: Name for SASL; every kind of process should have one of its own, for its rights.
+        kafka_password_file: File of its password; HUBBUB_KAFKA_PASSWORD takes its place.
+        kafka_mechanism: "SCRAM-SHA-512", "SCRAM-SHA-256" or "PLAIN".
         redis: The Redis that keeps the counts, as redis://host:port/database.
         namespace: What its keys begin with: several clusters may share a Redis.
         group: Aggregators of one group share the partitions.
@@ -51,6 +65,12 @@ class ClusterSettings:
 
     kafka: str
     topic: str = "reports"
+    kafka_ca: str | None = None
+    kafka_certificate: str | None = None
+    kafka_key: str | None = None
+    kafka_user: str | None = None
+    kafka_password_file: str | None = None
+    kafka_mechanism: str = MECHANISMS[0]
     redis: str
     namespace: str = "hubbub"
     group: str = "hubbub-aggregator"
@@ -59,6 +79,36 @@ class ClusterSettings:
     grace_s: float = DEFAULT_GRACE_S
     dead_letter_payload: str = "none"
     event_loop: str = "asyncio"
+
+    @property
+    def brokers(self) -> Brokers:
+        """The brokers' addresses with what they ask for.
+
+        Raises:
+            DeployError: If a file cannot be read, or parts that belong together are not given together.
+        """
+        password = os.environ.get(PASSWORD_VARIABLE) or None
+        if self.kafka_user is not None and password is None and self.kafka_password_file is not None:
+            try:
+                password = Path(self.kafka_password_file).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise DeployError(
+                    f"kafka_password_file {self.kafka_password_file} cannot be read: {type(error).__name__}"
+                ) from None
+        files = (self.kafka_ca, self.kafka_certificate, self.kafka_key)
+        ca, certificate, key = (None if name is None else Path(name) for name in files)
+        try:
+            asked = BrokerSecurity(
+                ca=ca,
+                certificate=certificate,
+                key=key,
+                user=self.kafka_user,
+                password=None if self.kafka_user is None else password,
+                mechanism=cast(Mechanism, self.kafka_mechanism),
+            )
+        except LogError as error:
+            raise DeployError(str(error)) from None
+        return Brokers(self.kafka, asked)
 
     @property
     def gateway(self) -> GatewaySettings:
@@ -97,7 +147,7 @@ class ClusterSettings:
         Raises:
             DeployError: If a key is missing, unknown or has the wrong type.
         """
-        known = {field.name: str(field.type) for field in fields(cls)}
+        known = {field.name: str(field.type).removesuffix(" | None") for field in fields(cls)}
         if unknown := sorted(values.keys() - known.keys()):
             raise DeployError(f"settings must be among {', '.join(known)}, got {', '.join(unknown)}")
         if missing := sorted({"kafka", "redis"} - values.keys()):

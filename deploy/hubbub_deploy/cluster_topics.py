@@ -43,13 +43,13 @@ def make_topic(
     """
     try:
         made = create_topic(
-            settings.kafka,
+            settings.brokers,
             settings.topic,
             partitions=partitions,
             replication=replication,
             retention_s=max(retention_s, settings.rebuild_s),
         )
-        GrowingLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s).close()
+        GrowingLog(settings.brokers, settings.topic, rebuild_s=settings.rebuild_s).close()
         return made
     except (CollectorError, LogError) as error:
         raise DeployError(str(error)) from error
@@ -67,12 +67,12 @@ def ensure_topic(
         return make_topic(settings, partitions=partitions, replication=replication, retention_s=retention_s)
     except DeployError as refused:
         try:
-            found = describe_topic(settings.kafka, settings.topic)
+            found = describe_topic(settings.brokers, settings.topic)
         except (CollectorError, LogError):
             raise refused from None
     try:
-        check_topic(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
-        with GrowingLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s) as log:
+        check_topic(settings.brokers, settings.topic, rebuild_s=settings.rebuild_s)
+        with GrowingLog(settings.brokers, settings.topic, rebuild_s=settings.rebuild_s) as log:
             used = log.partition_map.periods[0].partitions
     except (CollectorError, LogError) as error:
         raise DeployError(str(error)) from error
@@ -112,13 +112,13 @@ def add_partitions(
                 )
             name = f"{settings.topic}.{len(log.partition_map.periods) + 1}"
             create_topic(
-                settings.kafka,
+                settings.brokers,
                 name,
                 partitions=partitions,
                 replication=replication,
                 retention_s=max(DEFAULT_RETENTION_S, settings.rebuild_s),
             )
-            with KafkaLog(settings.kafka, name, partitions, rebuild_s=settings.rebuild_s) as new:
+            with KafkaLog(settings.brokers, name, partitions, rebuild_s=settings.rebuild_s) as new:
                 return log.grow(new, from_s=from_s)
         except (CollectorError, LogError, HubbubError) as error:
             raise DeployError(str(error)) from error
@@ -153,7 +153,7 @@ def opened(settings: ClusterSettings) -> Iterator[GrowingLog]:
         DeployError: If brokers cannot be reached, or a topic is not as it must be.
     """
     try:
-        log = GrowingLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s)
+        log = GrowingLog(settings.brokers, settings.topic, rebuild_s=settings.rebuild_s)
     except (CollectorError, LogError) as error:
         raise DeployError(str(error)) from error
     with log:

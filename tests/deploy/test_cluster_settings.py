@@ -16,6 +16,7 @@ from hubbub_aggregator.stores.redis_connection import connected
 from hubbub_deploy.announced import digests_of, refuse_changed
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
+from hubbub_topic.kafka import security_of
 
 LEAST = {"kafka": "a:9092,b:9092", "redis": "redis://c:6379/0"}
 
@@ -107,3 +108,38 @@ def test_a_changed_survey_needs_a_new_version() -> None:
     refuse_changed([old, Survey.parse(VISITS)], digests_of(records))
     with pytest.raises(DeployError, match="must have a new version when it changes"):
         refuse_changed([new], digests_of(records))
+
+
+def test_what_brokers_ask_for_comes_from_file_and_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ca.pem").write_text("-")
+    (tmp_path / "password").write_text("se/cret\n")
+    base = {"kafka": "k:1", "redis": "redis://r", "kafka_user": "me"}
+    asked = security_of(
+        ClusterSettings.from_mapping(
+            {
+                **base,
+                "kafka_ca": str(tmp_path / "ca.pem"),
+                "kafka_password_file": str(tmp_path / "password"),
+                "kafka_mechanism": "SCRAM-SHA-256",
+            }
+        ).brokers
+    )
+    assert (asked.protocol, asked.user, asked.password) == ("SASL_SSL", "me", "se/cret")
+    assert asked.mechanism == "SCRAM-SHA-256"
+    monkeypatch.setenv("HUBBUB_KAFKA_PASSWORD", "another")
+    found = ClusterSettings.from_mapping(base).brokers
+    assert (str(found), security_of(found).password) == ("k:1", "another")
+    assert "another" not in repr(found) + repr(security_of(found))
+    monkeypatch.delenv("HUBBUB_KAFKA_PASSWORD")
+    for extra, text in (
+        ({}, "user and password must be given together"),
+        ({"kafka_password_file": str(tmp_path / "none")}, "cannot be read: FileNotFoundError"),
+        ({"kafka_mechanism": "NTLM"}, "kafka_mechanism must be "),
+        ({"kafka_certificate": "c.pem"}, "certificate and key"),
+    ):
+        with pytest.raises(DeployError, match=text):
+            _ = ClusterSettings.from_mapping({**base, **extra}).brokers
+    plain = ClusterSettings.from_mapping({"kafka": "k:1", "redis": "redis://r"}).brokers
+    assert security_of(plain).protocol == "PLAINTEXT"

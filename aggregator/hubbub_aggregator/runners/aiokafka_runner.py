@@ -14,6 +14,7 @@ from aiokafka.errors import OffsetOutOfRangeError  # type: ignore[import-untyped
 from hubbub.wire import PartitionMap
 from hubbub_aggregator.errors import Gap
 from hubbub_aggregator.runners.assignment import Assignment
+from hubbub_topic.kafka import aiokafka_options
 
 # As with Faust: fewer cost more for each report, and more than that gains nothing.
 DEFAULT_GROUP_RECORDS: Final = 128
@@ -49,7 +50,7 @@ async def count(
         places[number] = TopicPartition(partition_map.periods[period].topic, local)
     numbers = {place: number for number, place in places.items()}
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap.split(","),
+        **aiokafka_options(bootstrap),
         enable_auto_commit=False,
         auto_offset_reset="none",  # a record that is gone is a Gap, never a leap
         max_partition_fetch_bytes=_MAX_FETCH_BYTES,

@@ -38,6 +38,7 @@ from hubbub_aggregator.errors import PartitionMapGrown, Superseded
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.stores.store import Store
 from hubbub_topic import Log
+from hubbub_topic.kafka import security_of
 
 # Fetched at a time: so many records or bytes of all partitions together, or whatever has come in a
 # twentieth of a second after the first. Twice as many fit no cache: each report costs as much, or more.
@@ -190,6 +191,19 @@ class CountingApp(faust.App):
     assignment: Assignment
 
 
+def _credentials(bootstrap: str) -> faust.SASLCredentials | faust.SSLCredentials | None:
+    """Return what the brokers ask for as Faust has it, None for nothing."""
+    asked = security_of(bootstrap)
+    if asked.user is not None:
+        return faust.SASLCredentials(
+            username=asked.user,
+            password=asked.password,
+            ssl_context=asked.context,
+            mechanism=asked.mechanism,
+        )
+    return None if asked.ca is None else faust.SSLCredentials(asked.context)
+
+
 def create_app(
     log: Log,
     store: Store,
@@ -280,6 +294,7 @@ def create_app(
     app = App(
         group,
         broker=";".join(f"kafka://{broker}" for broker in bootstrap.split(",")),
+        broker_credentials=_credentials(bootstrap),
         store="memory://",
         consumer_group_instance_id=instance,
         broker_session_timeout=session_s,

@@ -5,6 +5,14 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
+    from hubbub_topic.kafka.brokers import (
+        MECHANISMS,
+        Brokers,
+        BrokerSecurity,
+        Mechanism,
+        aiokafka_options,
+        security_of,
+    )
     from hubbub_topic.kafka.dead_letters import KafkaDeadTopic
     from hubbub_topic.kafka.growing_log import GrowingLog, least_start
     from hubbub_topic.kafka.log import DEFAULT_REBUILD_S, KafkaLog
@@ -14,22 +22,36 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_REBUILD_S",
     "DEFAULT_RETENTION_S",
+    "MECHANISMS",
+    "BrokerSecurity",
+    "Brokers",
     "GrowingLog",
     "KafkaDeadTopic",
     "KafkaLog",
+    "Mechanism",
     "Topic",
+    "aiokafka_options",
     "check_topic",
     "create_topic",
     "delete_topics",
     "describe_topic",
     "least_start",
     "readers_of",
+    "security_of",
     "topics_of",
 ]
 
 attach(
     __name__,
     {
+        "hubbub_topic.kafka.brokers": (
+            "BrokerSecurity",
+            "Brokers",
+            "MECHANISMS",
+            "Mechanism",
+            "aiokafka_options",
+            "security_of",
+        ),
         "hubbub_topic.kafka.dead_letters": ("KafkaDeadTopic",),
         "hubbub_topic.kafka.growing_log": (
             "GrowingLog",

@@ -11,6 +11,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from hubbub_topic.errors import LogError
+from hubbub_topic.kafka.brokers import librdkafka_options
 from hubbub_topic.kafka.errors import PATIENCE_S, POLL_S, TRANSIENT, code_of
 from hubbub_topic.kafka.topic import MAX_RECORD_BYTES
 
@@ -76,7 +77,7 @@ def consumer(bootstrap: str) -> Consumer:
     """Return a consumer that is in no group, commits nothing and never moves to another offset by itself."""
     return Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **librdkafka_options(bootstrap),
             "log_level": 0,
             "reconnect.backoff.max.ms": RECONNECT_MS,
             # Asked for by the library, used by nobody: partitions are assigned by hand.

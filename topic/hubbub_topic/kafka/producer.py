@@ -9,12 +9,15 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from hubbub_topic.errors import LogError
+from hubbub_topic.kafka.brokers import librdkafka_options
 from hubbub_topic.kafka.consumer import RECONNECT_MS, offset_of
 from hubbub_topic.kafka.topic import MAX_RECORD_BYTES
 
 # A device waits this long for a broker before it hears 503. Below the sealer's grace of 30 s.
 DELIVERY_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.1
+# Beyond the delivery timeout, in which librdkafka should report: it checks once a second.
+_MARGIN_S: Final = 3.0
 _FLUSH_TIMEOUT_S: Final = 10.0
 
 
@@ -46,7 +49,7 @@ class RecordProducer:
 
     def __init__(self, bootstrap: str, delivery_timeout_s: float) -> None:
         self._config: dict[str, Any] = {
-            "bootstrap.servers": bootstrap,
+            **librdkafka_options(bootstrap),
             "log_level": 0,
             "enable.idempotence": True,
             "acks": "all",
@@ -57,7 +60,10 @@ class RecordProducer:
             "message.timeout.ms": int(1000 * delivery_timeout_s),
             # The queue here is bounded: batches are appended one by one, so this is never reached.
             "queue.buffering.max.kbytes": 65_536,
+            "error_cb": self._hear,
         }
+        self._patience_s = delivery_timeout_s + _MARGIN_S
+        self._said = ""
         self._lock = threading.Lock()
         self._producer = Producer(self._config)
         self._stop = threading.Event()
@@ -65,9 +71,17 @@ class RecordProducer:
         self._thread = threading.Thread(target=self._serve, name="hubbub-kafka", daemon=True)
         self._thread.start()
 
+    def _hear(self, error: KafkaError) -> None:
+        """Keep the last thing that the client said of its brokers."""
+        self._said = str(error)
+
     def _serve(self) -> None:
         while not self._stop.is_set():
-            self._producer.poll(_POLL_S)
+            try:
+                self._producer.poll(_POLL_S)
+            except KafkaException as error:  # fatal, such as no right to write: the thread must outlive it
+                self._hear(error.args[0])
+                self._stop.wait(_POLL_S)
 
     def send(self, records: Sequence[tuple[str, int, bytes | None, bytes]], *, minute_ms: int) -> list[int]:
         """Store (topic, partition, key, body) records, in order within a partition; return their offsets.
@@ -98,7 +112,13 @@ class RecordProducer:
                     break
         if refused is not None:
             raise LogError(f"a record could not be produced: {refused}") from refused
-        sent.done.wait()
+        if not sent.done.wait(self._patience_s):
+            # Nothing is waited for without end, whatever becomes of the client's reports.
+            with self._lock:
+                self._producer.purge()
+                self._fatal = True
+            said = f" ({self._said})" if self._said else ""
+            raise LogError(f"records are not known to be stored: no answer in {self._patience_s:g} s{said}")
         if sent.error is not None:
             self._fatal |= sent.error.fatal()
             raise LogError(f"records are not known to be stored: {sent.error}")

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from hubbub_topic.errors import LogError
+from hubbub_topic.kafka.brokers import librdkafka_options
 from hubbub_topic.kafka.errors import POLL_S
 
 _ANSWER_S = 20.0
@@ -70,4 +71,4 @@ def delete_topics(bootstrap: str, names: Iterable[str]) -> None:
 
 
 def _client(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    return AdminClient(librdkafka_options(bootstrap) | {"log_level": 0})

@@ -16,6 +16,7 @@ import confluent_kafka.admin
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from hubbub_topic.errors import LogError
+from hubbub_topic.kafka.brokers import librdkafka_options
 from hubbub_topic.kafka.errors import POLL_S, TRANSIENT, ask, code_of
 
 # A linger of 32,768 reports that all fall into one partition stays below 1 MiB; the rest is room to grow.
@@ -255,4 +256,4 @@ def check_settings(name: str, settings: Mapping[str, str], topic: Topic, rebuild
 
 def _client(bootstrap: str) -> confluent_kafka.admin.AdminClient:
     # Log lines of the library would come from a thread of its own, past logging; errors are raised instead.
-    return confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    return confluent_kafka.admin.AdminClient(librdkafka_options(bootstrap) | {"log_level": 0})

@@ -44,7 +44,7 @@ def cluster_traces(settings: ClusterSettings, folder: Path) -> ClusterTraces:
     """
     with _redis(settings) as client:
         keys = namespace_keys(client, settings.namespace)
-        return ClusterTraces(topics_of(settings.kafka, settings.topic), len(keys), _files(folder))
+        return ClusterTraces(topics_of(settings.brokers, settings.topic), len(keys), _files(folder))
 
 
 def delete_cluster(settings: ClusterSettings, folder: Path) -> None:
@@ -58,9 +58,9 @@ def delete_cluster(settings: ClusterSettings, folder: Path) -> None:
         keys = namespace_keys(client, settings.namespace)
         if any(key.endswith(b":lease") for key in keys):
             raise DeployError("stop all processes of the cluster first, got a dashboard at work")
-        if readers := readers_of(settings.kafka, settings.group):
+        if readers := readers_of(settings.brokers, settings.group):
             raise DeployError(f"stop all processes of the cluster first, got {readers} aggregators at work")
-        delete_topics(settings.kafka, topics_of(settings.kafka, settings.topic))
+        delete_topics(settings.brokers, topics_of(settings.brokers, settings.topic))
         delete_keys(client, keys)
         for path in _files(folder):
             path.unlink()

@@ -42,7 +42,7 @@ def migrate(folder: Path, settings: ClusterSettings, *, replication: int) -> int
 
 def _fill(settings: ClusterSettings, log: SqliteLog) -> int:
     try:
-        with KafkaLog(settings.kafka, settings.topic, rebuild_s=settings.rebuild_s) as topic:
+        with KafkaLog(settings.brokers, settings.topic, rebuild_s=settings.rebuild_s) as topic:
             return sum(_copy(log, topic, partition) for partition in range(log.partitions))
     except (CollectorError, LogError, DeployError) as error:
         raise DeployError(
