@@ -1,6 +1,8 @@
-"""Counts of the house: imports past faces, sizes of folders, what a device loads. Prints; asserts nothing.
+"""Counts of the house: imports past faces, sizes of folders, modules that a device loads.
 
     python tests/house.py
+
+It prints and asserts nothing; tests/core/test_house.py holds bounds on its counts.
 
 A face is a package or one of its rooms; `hubbub.errors`, `hubbub.lazy` and the two packages' `testing` are
 faces of their own.
@@ -14,7 +16,7 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import median
 
@@ -149,7 +151,7 @@ def comment_share(path: Path) -> tuple[int, int]:
 
 
 def loaded(statement: str) -> str:
-    """What one import costs above the dependencies, the median of five processes."""
+    """The cost of one import above its dependencies: a line of the medians of five processes."""
     runs = []
     paths = [str(ROOT / folder) for folder in PACKAGES.values()]
     code = f"import sys; sys.path[:0] = {paths!r}\n" + LOADED.replace("{statement}", statement)
@@ -160,11 +162,18 @@ def loaded(statement: str) -> str:
     return f"{runs[0][0]} core modules, {seconds:.3f} s, {grown:.1f} MB, urllib3 {runs[0][3]}"
 
 
-def main() -> None:
-    """Print every count."""
-    known = modules()
-    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in known.items()}
-    graph = {name: imports(tree, name, known) for name, tree in trees.items()}
+def loaded_core(statement: str) -> int:
+    """The number of core modules that one import loads."""
+    paths = [str(ROOT / folder) for folder in PACKAGES.values()]
+    count = "print(sum(name.split('.')[0] == 'hubbub' for name in sys.modules))"
+    code = f"import sys; sys.path[:0] = {paths!r}\n{statement}\n{count}"
+    return int(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    )
+
+
+def crossings(graph: dict[str, set[str]], known: dict[str, Path]) -> tuple[list[str], int]:
+    """Imports across packages past a face, each as "from -> to", and the number of those through one."""
     past, through = [], 0
     for name, others in graph.items():
         for other in others:
@@ -173,59 +182,82 @@ def main() -> None:
                     through += 1
                 else:
                     past.append(f"{name} -> {other}")
+    return sorted(past), through
+
+
+def folder_sizes(known: dict[str, Path]) -> dict[Path, int]:
+    """Modules beside the face, by folder."""
     folders: dict[Path, int] = defaultdict(int)
     for path in known.values():
         folders[path.parent] += path.name != "__init__.py"
-    largest = max(folders, key=lambda folder: (folders[folder], str(folder)))
-    bases: dict[str, set[str]] = {}
-    classes: dict[str, list[str]] = defaultdict(list)
-    for name, tree in trees.items():
+    return folders
+
+
+def kind_checks(trees: dict[str, ast.Module]) -> int:
+    """Sites that ask by isinstance for a kind of channel or form, outside these classes."""
+    bases: dict[str, set[str]] = defaultdict(set)
+    for tree in trees.values():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                bases.setdefault(node.name, set()).update(
-                    ast.unparse(base).split(".")[-1] for base in node.bases
-                )
-                classes[node.name].append(name)
+                bases[node.name] |= {ast.unparse(base).split(".")[-1] for base in node.bases}
     kinds = set(CHANNELS)
     while more := {name for name, above in bases.items() if above & kinds} - kinds:
         kinds |= more
-    sites = sum(
+    kinds |= FORMS
+    return sum(
         isinstance(node, ast.Call)
         and ast.unparse(node.func) == "isinstance"
-        and bool(
-            {word.split(".")[-1] for word in re.findall(r"[\w.]+", ast.unparse(node.args[1]))}
-            & (kinds | FORMS)
-        )
+        and bool({word.split(".")[-1] for word in re.findall(r"[\w.]+", ast.unparse(node.args[1]))} & kinds)
         and not any(
-            isinstance(holder, ast.ClassDef)
-            and holder.name in kinds | FORMS
-            and node in set(ast.walk(holder))
+            isinstance(holder, ast.ClassDef) and holder.name in kinds and node in set(ast.walk(holder))
             for holder in ast.walk(tree)
         )
         for tree in trees.values()
         for node in ast.walk(tree)
     )
-    twice = sorted(name for name, where in classes.items() if len(where) > 1)
+
+
+def named_twice(trees: dict[str, ast.Module]) -> list[str]:
+    """Names of classes that mean two things."""
+    found = Counter(
+        node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    )
+    return sorted(name for name, times in found.items() if times > 1)
+
+
+def lazy_graph(
+    graph: dict[str, set[str]], trees: dict[str, ast.Module], known: dict[str, Path]
+) -> dict[str, set[str]]:
+    """The graph of imports with those that go through lazy faces."""
+    faces = {name: given(tree) for name, tree in trees.items() if known[name].name == "__init__.py"}
+    return {
+        name: others if name in faces else others | behind(trees[name], name, known, faces)
+        for name, others in graph.items()
+    }
+
+
+def main() -> None:
+    """Print every count."""
+    known = modules()
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in known.items()}
+    graph = {name: imports(tree, name, known) for name, tree in trees.items()}
+    past, through = crossings(graph, known)
+    folders = folder_sizes(known)
+    largest = max(folders, key=lambda folder: (folders[folder], str(folder)))
+    twice = named_twice(trees)
     comments = [comment_share(path) for name, path in known.items() if name.rsplit(".", 1)[-1] in DENSE]
     share = 100 * sum(count for count, _ in comments) / sum(lines for _, lines in comments)
     print(
-        f"imports across packages past a face: {len(past)} (through one: {through})",
-        *sorted(past)[:20],
-        sep="\n  ",
+        f"imports across packages past a face: {len(past)} (through one: {through})", *past[:20], sep="\n  "
     )
     print(f"files at core's top: {folders[ROOT / 'core' / 'hubbub']} beside the face")
     print(f"largest source folder: {folders[largest]} files beside the face, {largest.relative_to(ROOT)}")
     for statement in ("import hubbub_client", "from hubbub_client import Agent"):
         print(f"{statement}: {loaded(statement)}, of {sum(name.split('.')[0] == 'hubbub' for name in known)}")
-    print(f"isinstance sites on channels and forms outside their classes: {sites}")
+    print(f"isinstance sites on channels and forms outside their classes: {kind_checks(trees)}")
     print(f"class names that mean two things: {len(twice)}: {', '.join(twice)}")
     print(f"comment lines in the dense modules: {share:.1f} %")
-    faces = {name: given(tree) for name, tree in trees.items() if known[name].name == "__init__.py"}
-    whole = {
-        name: others if name in faces else others | behind(trees[name], name, known, faces)
-        for name, others in graph.items()
-    }
-    found = circles(whole)
+    found = circles(lazy_graph(graph, trees, known))
     print(
         f"circles of imports, lazy ones included: {len(found)}",
         *(" ".join(group) for group in found),

@@ -1,0 +1,54 @@
+"""The house stays in order: tests/house.py counts, and these bounds hold."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+PATH = Path(__file__).parents[1] / "house.py"
+MOST_AT_CORES_TOP = 10
+MOST_IN_A_FOLDER = 15
+MOST_KIND_CHECKS = 9
+MOST_CORE_MODULES_ON_A_DEVICE = 42
+
+
+@pytest.fixture(scope="module")
+def house() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("house", PATH)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_imports_pass_through_faces_and_run_in_no_circle(house: ModuleType) -> None:
+    known = house.modules()
+    assert {name.split(".")[0] for name in known} == set(house.PACKAGES)
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in known.items()}
+    graph = {name: house.imports(tree, name, known) for name, tree in trees.items()}
+    past, through = house.crossings(graph, known)
+    assert past == [] and through > 0
+    assert house.circles(house.lazy_graph(graph, trees, known)) == []
+    assert house.circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+
+
+def test_folders_stay_small(house: ModuleType) -> None:
+    sizes = house.folder_sizes(house.modules())
+    assert 0 < sizes[house.ROOT / "core" / "hubbub"] <= MOST_AT_CORES_TOP
+    assert {folder: size for folder, size in sizes.items() if size > MOST_IN_A_FOLDER} == {}
+
+
+def test_class_names_mean_one_thing_and_few_places_ask_for_a_kind(house: ModuleType) -> None:
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in house.modules().items()}
+    assert house.named_twice(trees) == []
+    assert house.kind_checks(trees) <= MOST_KIND_CHECKS
+    asked = ast.parse("class Near(SetChannel): pass\nclass Near(Other): pass\nisinstance(it, Near)")
+    assert house.named_twice({"two": asked}) == ["Near"] and house.kind_checks({"two": asked}) == 1
+
+
+def test_the_agents_import_loads_few_modules_of_core(house: ModuleType) -> None:
+    assert 0 < house.loaded_core("from hubbub_client import Agent") <= MOST_CORE_MODULES_ON_A_DEVICE
