@@ -35,7 +35,7 @@ KEPT_ROUNDS: Final = 100
 """Releases of one survey whose alerts are kept, the newest."""
 
 _CELLS: Final = 2**18
-"""Cells that are judged anew when a process starts, per survey: about a second."""
+"""The most cells of a survey that are judged anew when a process starts: about a second."""
 
 MOST_ALERTS: Final = 20
 """Alerts of one kind that a round lists, those furthest beyond their thresholds; the others are counted."""

@@ -20,7 +20,7 @@ class SurveyLoad(NamedTuple):
     """A number of operations and of bytes, both upper bounds.
 
     Attributes:
-        work: Comparisons of two weights, half a nanosecond each, that reserving and recording take.
+        work: Comparisons of two weights that reserving and recording take.
         held: Bytes that the survey and its divergence take in memory.
     """
 

@@ -2,7 +2,7 @@
 
 With omega_y = min_x P(y|x) and gamma = sum_y omega_y a report is, with probability gamma, drawn from
 omega/gamma whatever the input is (Balle, Bell, Gascon, Nissim 2019). How well such reports hide one
-person's is told by a law per ordered pair of inputs x, x': under omega/gamma, how P(y|x)/omega_y and
+person's report is told by a law per ordered pair of inputs x, x': under omega/gamma, how P(y|x)/omega_y and
 P(y|x')/omega_y are distributed. Two pairs that some symmetry of the channel exchanges have one law.
 """
 
@@ -31,7 +31,7 @@ from hubbub.mechanisms.pbgrr import PBGRR
 Floats = NDArray[np.float64]
 
 MAX_TABLE: Final = 2**24
-"""Weights times inputs of a channel without symmetries: all pairs of rows are looked at."""
+"""The most weights times inputs of a channel without symmetries: all pairs of its rows are looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class BlanketLaw:
 
 @singledispatch
 def blanket_laws(channel: Channel) -> list[BlanketLaw]:
-    """Return the law of every ordered pair of different inputs, one of each that are alike.
+    """Return the laws of ordered pairs of different inputs, one law for all pairs that are alike.
 
     Raises:
         ParameterError: If the channel is of no kind known here, or has no symmetries and is too large.
@@ -184,7 +184,7 @@ def _of_level(level: Level, *, apart: bool) -> list[tuple[float, float, float]]:
 def _of_bits(
     p: float, q: float, cells: int, share: float, *, apart: bool
 ) -> list[tuple[float, float, float]]:
-    """Return the atoms of unary encoding: under q for every bit, how likely those of two inputs are.
+    """Return the atoms of unary encoding: with q for every bit, how much likelier two inputs make a set.
 
     A set's least probability is that of an input whose bit is not set; only the set of all has none such.
     """

@@ -32,7 +32,7 @@ from hubbub.errors import ParameterError
 Floats = NDArray[np.float64]
 
 MAX_REPORTS: Final = 10**7
-"""Reports of a round that are looked at; more hide a person no worse."""
+"""The most reports of a round that are looked at; more of them hide a person no worse."""
 
 STEP: Final = 0.05
 """The lattice's step as a share of the standard deviation of l: the variance grows by 0.06 % at most."""

@@ -3,9 +3,9 @@
 An estimate is read as its share plus normal noise of known standard deviation, and the shares as drawn from
 an unknown law of numbers that are not negative. That law is found by nonparametric maximum likelihood (Kiefer
 and Wolfowitz 1956; Jiang and Zhang 2009), and every share is its posterior mean; then `norm_sub` makes them
-sum to their total. Where most shares are near nothing, the view has a tenth of the squared error of the raw
-estimates or less. It is biased, it is shown beside them and never alone, and it has no intervals; alerts,
-tests and changes look at raw estimates.
+sum to their total. Where most shares are near nothing, the view had a half to a thirtieth of the raw
+estimates' squared error (docs/evaluation.md, block views). It is biased, it is shown beside them and never
+alone, and it has no intervals; alerts, tests and changes look at raw estimates.
 
 A category of FEW values or more has a law of its own, which suits its values best; all others share one.
 """
@@ -26,7 +26,7 @@ FEW: Final = 10
 """Values from which on a category has a law of its own."""
 
 STEPS: Final = 100
-"""Steps of the likelihood at most: more change the view's error by a hundredth."""
+"""The most steps of the search for the likeliest law: more change the view's error by a hundredth."""
 
 GAP: Final = 1e-3
 """Steps end where no law could raise the mean log-likelihood by more than this."""

@@ -28,7 +28,7 @@ class CoinBytes:
 
     Attributes:
         heads: 1 to 2^bits - 1.
-        bits: Of the rate's denominator.
+        bits: The exponent of the rate's denominator, 2^bits.
         ends: Where the interval of each byte ends, in units of 2^(-8 bits); the last ends at 2^(8 bits).
     """
 

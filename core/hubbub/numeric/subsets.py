@@ -29,13 +29,13 @@ _LISTED_CELLS: Final = 32
 """Cells of a listed subset at most: a row of the table is copied for each draw."""
 
 _SHORT: Final = 2**12
-"""The bound up to which integers come of words of 16 bits: less than one word in sixteen is dropped."""
+"""The bound up to which integers come from words of 16 bits: less than one word in sixteen is dropped."""
 
 _PLANES: Final = 4
 """Bits of the coin of one draw: its rate is a sixteenth of the cells, the nearest to the size asked for."""
 
 _FEW: Final = 16
-"""Cells of a set that joins them one by one."""
+"""The size up to which sets are filled cell by cell, without coins."""
 
 _CHUNK: Final = 2**21
 """Cells of the rows that are drawn together: few enough for a cache, with rows enough to amortise a step."""
@@ -175,8 +175,8 @@ def corrected_mask(mask: int, count: int, bits: Iterable[int]) -> int:
 def uniform_bits(size: int, source: Source) -> Iterator[int]:
     """Return 2^c of independent, exactly uniform cells c in 0 to size - 1, without end; perhaps with zeros.
 
-    Words are bytes for sizes to 2^8, of 16 bits to 2^12, else of 32; of those from the last whole multiple of
-    the size on none is a cell.
+    Words have 8 bits for sizes to 2^8, 16 to 2^12, else 32. A word is no cell if it is not below the last
+    whole multiple of the size.
     """
     if size <= _BYTE:
         by_byte = _bits_of_bytes(size).__getitem__

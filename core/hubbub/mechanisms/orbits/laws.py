@@ -82,7 +82,15 @@ class _Cells:
         own: float,
         mean: Floats | float,
     ) -> None:
-        """Set the mean of a power of the score, of a device in the cell and over a population: `place`."""
+        """Set the mean of a power of the score, for a device in the cell and over a population.
+
+        Args:
+            cells: The cells.
+            place: The power, and the number of the population.
+            held: The share of the population in the cell.
+            own: The mean for a device in the cell.
+            mean: The mean over the population.
+        """
         power, population = place
         self.own[power, cells] = own
         self.held[population, cells] = held
