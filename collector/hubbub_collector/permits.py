@@ -31,7 +31,7 @@ class Issuer:
 
     Attributes:
         name: What its tokens' challenges call it.
-        key: What it signs with. One that changes its key is listed twice while tokens of both are about.
+        key: What it signs with. An issuer that changes its key is listed twice while both are used.
     """
 
     name: str

@@ -126,7 +126,7 @@ class _Credentials:
         self.holds(b"")
 
     def holds(self, hashed: bytes) -> bool:
-        """Return whether the file has a hash; what cannot be read changes nothing, but at the first time."""
+        """Return whether the file has a hash; a later file that cannot be read changes nothing."""
         try:
             stat = self._path.stat()
             version = (stat.st_mtime_ns, stat.st_size, stat.st_ino)

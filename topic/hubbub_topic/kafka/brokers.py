@@ -19,7 +19,7 @@ MECHANISMS: Final[tuple[Mechanism, ...]] = ("SCRAM-SHA-512", "SCRAM-SHA-256", "P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSecurity:
-    """The way to brokers that take not everyone.
+    """The way to brokers that do not let everyone in.
 
     Attributes:
         ca: File of the authorities (PEM) that sign the brokers' certificates; None for no TLS.

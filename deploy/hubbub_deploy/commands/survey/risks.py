@@ -75,7 +75,7 @@ class Shuffling:
     delta: float
 
     def epsilon(self, channel: Channel) -> float | None:
-        """Return the epsilon after shuffling, None of a channel that is too large to look at."""
+        """Return the epsilon after shuffling, None for a channel that is too large to look at."""
         try:
             return epsilon_after_shuffling(channel, self.reports, self.delta)
         except ParameterError:
@@ -99,7 +99,7 @@ class Shuffling:
 
     @property
     def assumption(self) -> str:
-        """The words that belong to every such epsilon."""
+        """The words that must stand beside every such epsilon."""
         return (
             f"for readers who see how often each report came among {self.reports:,} honest ones of one "
             "sealed round of fresh answers; not for the collector, which sees single reports, and answers "
