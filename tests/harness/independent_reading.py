@@ -353,7 +353,7 @@ def _orbits(channel: dict[str, Any], symbol: bytes) -> FLOATS:
 
 
 def _short_orbits(channel: dict[str, Any], symbol: bytes) -> FLOATS:
-    """The same law: the set is read first, and sent as a bit for every input."""
+    """Return the law of orbits: the set is read first, and sent as a bit for every input."""
     sizes, counts = channel["sizes"], np.reshape(channel["counts"], (len(channel["missing"]), -1))
     classes = [size for size in sorted(set(sizes), reverse=True) for _ in range(sizes.count(size))]
     largest = max(size for row in counts for size, n in zip(classes, row, strict=True) if n)

@@ -248,7 +248,7 @@ class Pages:
         logging.getLogger("page").warning("page %d: %s", number, why or "live")
 
     def at_work(self) -> int:
-        """Whoever was first; the other one stands by."""
+        """Return the dashboard that was first; the other one stands by."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             said = [self.stale(0), self.stale(1)]

@@ -104,7 +104,7 @@ class World:
         return Token(nonce, bound, key.id, authenticator)
 
     def counted(self) -> Counter[tuple[str, int]]:
-        """How many reports a fresh count of the log gives each verdict, by round."""
+        """Return the number of reports that a fresh count of the log gives each verdict, by round."""
         found: Counter[tuple[str, int]] = Counter()
         path = self.folder / f"store-{secrets.token_hex(4)}.sqlite"
         with closing(SqliteStore(path, log_identity=self.log.identity, partitions=4)) as store:

@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 
 SURVEYS_PATH: Final = "/v1/surveys"
 
+_WHOLE_OUTBOX: Final = 2**31
+"""More reports than any device has."""
+
 JITTER: Final = SystemRandom().random
 
 
@@ -316,6 +319,7 @@ class Agent:
             if self._ledger.paused():
                 return False
             coming = self._state.coming_rounds(now_s, tokens.period_s)
+            tokens.wallet.keep(coming, [report.id for report in self._ledger.outbox(_WHOLE_OUTBOX)])
         return tokens.fetch(coming, now_s=now_s)
 
     def upload(self) -> UploadOutcome:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,14 +21,24 @@ _APPLICATION_ID: Final = 0x48755457  # "HuTW"
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS nonce (
     digest BLOB NOT NULL, round INTEGER NOT NULL, nonce BLOB NOT NULL, id BLOB NOT NULL UNIQUE,
-    key_id BLOB, authenticator BLOB, PRIMARY KEY (digest, round)
+    key_id BLOB, authenticator BLOB, waits INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (digest, round)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS asked (
     period INTEGER NOT NULL, place INTEGER NOT NULL, request BLOB NOT NULL, nonce BLOB NOT NULL,
     challenge BLOB NOT NULL, inverse BLOB NOT NULL, PRIMARY KEY (period, place)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS period (number INTEGER PRIMARY KEY) STRICT;
+CREATE TABLE IF NOT EXISTS issuer (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 """
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    """Say what fails below as the client does."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        raise ClientError(f"token wallet cannot be used: {type(error).__name__}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +66,43 @@ class Wallet:
         issuer: The issuer's name, as its tokens' challenges have it.
 
     Raises:
-        ClientError: If the file cannot be used, or is another database.
+        ClientError: If the file cannot be used, is another database, or of another issuer: the ids of reports
+            that wait are bound to its name. So does every method where the file fails.
     """
 
     def __init__(self, path: str | os.PathLike[str], issuer: str) -> None:
         self._issuer = issuer
         self._lock = threading.Lock()
-        try:
+        place = os.fspath(path)
+        with _named_errors():
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            (mark,) = self._db.execute("PRAGMA application_id").fetchone()
-            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            if mark != _APPLICATION_ID and tables:
-                raise ClientError(
-                    f"token wallet must be a wallet's file, got another database: {os.fspath(path)!r}"
+        try:
+            with _named_errors():
+                (mark,) = self._db.execute("PRAGMA application_id").fetchone()
+                (tables,) = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+                if mark != _APPLICATION_ID and tables:
+                    raise ClientError(f"token wallet must be one, got another database: {place!r}")
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = FULL")
+                self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                self._db.executescript(_SCHEMA)
+                self._db.execute(
+                    "INSERT INTO issuer SELECT ? WHERE NOT EXISTS (SELECT 1 FROM issuer)", (issuer,)
                 )
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            self._db.executescript(_SCHEMA)
-        except (OSError, sqlite3.Error) as error:
-            raise ClientError(
-                f"token wallet cannot be used: {type(error).__name__}: {os.fspath(path)!r}"
-            ) from None
+                (name,) = self._db.execute("SELECT name FROM issuer").fetchone()
+            if name != issuer:
+                raise ClientError(f"token wallet must be of issuer {issuer!r}, got one of {name!r}")
+        except BaseException:
+            self._db.close()
+            raise
+
+    @contextmanager
+    def _held(self) -> Iterator[sqlite3.Connection]:
+        """Hold the file for one change, which is made whole or not at all."""
+        with _named_errors(), self._lock, self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield self._db
 
     def report_id(self, digest: bytes, round_number: int) -> bytes:
         """Return the id of the report of a survey and round, 16 bytes; its nonce is on disk from then on."""
@@ -88,15 +112,31 @@ class Wallet:
         """Return nonce and report id of a survey and round."""
         bound = challenge_digest(self._issuer, digest, round_number)
         nonce = os.urandom(NONCE_BYTES)
-        with self._lock:
-            self._db.execute(
+        with self._held() as db:
+            db.execute(
                 "INSERT INTO nonce (digest, round, nonce, id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 (digest, round_number, nonce, report_id_of(nonce, bound)),
             )
-            found: tuple[bytes, bytes] = self._db.execute(
+            found: tuple[bytes, bytes] = db.execute(
                 "SELECT nonce, id FROM nonce WHERE digest = ? AND round = ?", (digest, round_number)
             ).fetchone()
         return found
+
+    def keep(self, rounds: Iterable[tuple[bytes, int]], waiting: Iterable[bytes]) -> None:
+        """Drop what is neither for a coming round nor for a report that waits.
+
+        The caller holds the ledger meanwhile: a report that is being answered would be dropped otherwise.
+
+        Args:
+            rounds: (digest, round) pairs that will soon be answered.
+            waiting: Ids of the reports that wait to be sent: their tokens are asked for first.
+        """
+        coming, ids = set(rounds), set(waiting)
+        with self._held() as db:
+            rows = db.execute("SELECT digest, round, id FROM nonce").fetchall()
+            gone = [row[:2] for row in rows if row[:2] not in coming and row[2] not in ids]
+            db.executemany("DELETE FROM nonce WHERE digest = ? AND round = ?", gone)
+            db.executemany("UPDATE nonce SET waits = 1 WHERE id = ?", [(one,) for one in ids])
 
     def unsigned(self, rounds: Iterable[tuple[bytes, int]], limit: int) -> list[tuple[bytes, bytes]]:
         """Return nonce and challenge digest of each token to ask for: of reports that wait, then of `rounds`.
@@ -105,12 +145,14 @@ class Wallet:
             rounds: (digest, round) pairs that will soon be answered.
             limit: Most of them.
         """
-        with self._lock:
-            waiting = self._db.execute(
-                "SELECT digest, round FROM nonce WHERE authenticator IS NULL ORDER BY round LIMIT ?", (limit,)
+        with self._held() as db:
+            waiting = db.execute(
+                "SELECT digest, round FROM nonce WHERE authenticator IS NULL "
+                "ORDER BY waits DESC, round LIMIT ?",
+                (limit,),
             ).fetchall()
             signed = set(
-                self._db.execute("SELECT digest, round FROM nonce WHERE authenticator IS NOT NULL").fetchall()
+                db.execute("SELECT digest, round FROM nonce WHERE authenticator IS NOT NULL").fetchall()
             )
         chosen = list(dict.fromkeys([*waiting, *rounds]))
         chosen = [pair for pair in chosen if pair not in signed][:limit]
@@ -121,8 +163,8 @@ class Wallet:
 
     def asked(self, period: int) -> list[PendingToken]:
         """Return what was asked for in a period, in order; nothing where nothing was, or it came."""
-        with self._lock:
-            rows = self._db.execute(
+        with self._held() as db:
+            rows = db.execute(
                 "SELECT request, nonce, challenge, inverse FROM asked WHERE period = ? ORDER BY place",
                 (period,),
             ).fetchall()
@@ -133,8 +175,8 @@ class Wallet:
 
     def is_done(self, period: int) -> bool:
         """Return whether the tokens of a period came."""
-        with self._lock:
-            return bool(self._db.execute("SELECT 1 FROM period WHERE number >= ?", (period,)).fetchone())
+        with self._held() as db:
+            return bool(db.execute("SELECT 1 FROM period WHERE number = ?", (period,)).fetchone())
 
     def ask(self, period: int, asked: Sequence[PendingToken]) -> None:
         """Keep what is about to be asked for; what was asked for in another period is given up."""
@@ -142,27 +184,26 @@ class Wallet:
             (period, place, one.request, one.nonce, one.challenge_digest, one.inverse.to_bytes(256, "big"))
             for place, one in enumerate(asked)
         ]
-        with self._lock, self._db:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("DELETE FROM asked")
-            self._db.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?, ?)", rows)
+        with self._held() as db:
+            db.execute("DELETE FROM asked")
+            db.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def take(self, period: int, tokens: Sequence[Token]) -> None:
         """Keep the tokens of a period that are for a report, and throw the others away."""
-        with self._lock, self._db:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany(
+        with self._held() as db:
+            db.executemany(
                 "UPDATE nonce SET key_id = ?, authenticator = ? WHERE nonce = ? AND authenticator IS NULL",
                 [(token.key_id, token.authenticator, token.nonce) for token in tokens],
             )
-            self._db.execute("DELETE FROM asked")
-            self._db.execute("INSERT OR IGNORE INTO period VALUES (?)", (period,))
-            self._db.execute("DELETE FROM period WHERE number < ?", (period,))
+            db.execute("DELETE FROM asked")
+            # The last one alone: a clock that was ahead once must not end the tokens until then.
+            db.execute("DELETE FROM period")
+            db.execute("INSERT INTO period VALUES (?)", (period,))
 
     def token_of(self, report_id: bytes) -> bytes | None:
         """Return the token of a report, None while there is none."""
-        with self._lock:
-            row = self._db.execute(
+        with self._held() as db:
+            row = db.execute(
                 "SELECT digest, round, nonce, key_id, authenticator FROM nonce "
                 "WHERE id = ? AND authenticator IS NOT NULL",
                 (report_id,),
@@ -174,18 +215,16 @@ class Wallet:
 
     def spent(self, report_ids: Iterable[bytes]) -> None:
         """Drop the tokens of reports that are settled."""
-        with self._lock, self._db:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("DELETE FROM nonce WHERE id = ?", [(report_id,) for report_id in report_ids])
+        with self._held() as db:
+            db.executemany("DELETE FROM nonce WHERE id = ?", [(report_id,) for report_id in report_ids])
 
     def forget(self) -> None:
         """Erase every nonce and token; the period stays asked for."""
-        with self._lock, self._db:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("DELETE FROM nonce")
-            self._db.execute("DELETE FROM asked")
+        with self._held() as db:
+            db.execute("DELETE FROM nonce")
+            db.execute("DELETE FROM asked")
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock, closing(self._db):
-            pass
+        with self._lock:
+            self._db.close()

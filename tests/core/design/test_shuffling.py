@@ -145,7 +145,7 @@ def test_law_of_every_mechanism_is_that_of_all_pairs_of_its_rows(workload):
 
 
 def near(one: Counter[tuple[float, float]], other: Counter[tuple[float, float]]) -> bool:
-    """Whether two laws are one, but for rounding."""
+    """Return True if two laws are one, but for rounding."""
     places = np.array([place for place, mass in one.items() if mass > 1e-9])
     if len(places) != sum(mass > 1e-9 for mass in other.values()):
         return False

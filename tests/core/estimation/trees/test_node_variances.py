@@ -77,7 +77,7 @@ def test_inputs_that_are_not_in_order_of_their_cells_are_found():
 
 @pytest.mark.parametrize(("points", "branching"), [(7, 2), (64, 2), (65, 3), (64, 4), (64, 8), (100, 99)])
 def test_sums_over_children_and_what_comes_down_are_those_by_parent(points, branching):
-    """Where every node has two children, but the missing one, and where not; to the last bit."""
+    """Both are the same to the last bit, with two children at every node and with others."""
     fitted = known(tree(points, epsilon=1.0, branching=branching))
     rng = np.random.default_rng(points)
     for k, parents in enumerate(fitted.parents, start=1):
