@@ -43,7 +43,7 @@ class TokenIssuer:
     period_s: int = 86_400
 
     def __post_init__(self) -> None:
-        checked_url(self.url)
+        checked_url(self.url, "issuer")
         if type(self.quantity) is not int or not 1 <= self.quantity <= MAX_QUANTITY:
             raise ClientError(f"quantity must be an integer in [1, {MAX_QUANTITY}], got {self.quantity!r}")
         if type(self.period_s) is not int or self.period_s < _LEAST_PERIOD_S:

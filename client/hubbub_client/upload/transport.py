@@ -57,8 +57,8 @@ class Transport(Protocol):
         """Close kept connections."""
 
 
-def checked_url(url: str) -> SplitResult:
-    """Return the parts of a collector's URL.
+def checked_url(url: str, subject: str = "collector") -> SplitResult:
+    """Return the parts of the URL of a collector, or of whom `subject` names.
 
     Raises:
         TransportError: If it is not http or https with a host, and a port from 0 to 65535 if any.
@@ -69,7 +69,7 @@ def checked_url(url: str) -> SplitResult:
             return parts
     except ValueError:  # what `urlsplit` and `port` raise
         pass
-    raise TransportError(f"collector URL must be http(s)://host[:port], got {url!r}")
+    raise TransportError(f"{subject} URL must be http(s)://host[:port], got {url!r}")
 
 
 class HttpTransport:

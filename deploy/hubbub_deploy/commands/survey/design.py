@@ -337,7 +337,7 @@ def run(settings: DesignSettings) -> int:
             if getattr(settings, name) is not None:
                 value = getattr(settings, name)
                 option = name.replace("_", "-")
-                raise DeployError(f"--{option} must be absent for a table or a score, got {value}")
+                raise DeployError(f"--{option} must be absent for a table or a score, got {_said(value)}")
         mechanism = tomllib.loads(settings.file.read_text(encoding="utf-8"))["mechanism"]
         show(survey, float(mechanism.get("participation", 1.0)), settings.output)
         return 0
@@ -506,3 +506,8 @@ def _table(rows: list[tuple[str, ...]]) -> str:
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def _said(value: object) -> object:
+    """Return an option's value as its user wrote it."""
+    return value.reports if isinstance(value, risks.Shuffling) else value
