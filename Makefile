@@ -4,9 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# The whole suite waits for processes more than it computes: two workers a core.
+WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))))
+PEERS := $(VENV)-peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check bench evidence lock clean
+.PHONY: help demo test quick check bench peers evidence lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -15,7 +18,7 @@ demo: $(READY) ## the whole way on real data: 20,190 devices to sealed estimates
 	@$(BIN)/hubbub demo $(ARGS)
 
 test: $(READY) ## every test, with real processes, real databases and kill -9
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadgroup $(ARGS)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 quick: $(READY) ## the tests of the edit loop, under a minute on two quiet cores
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadgroup -m quick $(ARGS)
@@ -30,19 +33,25 @@ check: $(READY) ## lint, format, types, the direction of imports, docstrings
 bench: $(READY) ## speed and size as ratios, measured in one run
 	@$(BIN)/python bench/run.py $(ARGS)
 
+peers: $(PEERS)/.ready ## other libraries beside this one, in one run; their own virtual environment (900 MB)
+	@$(PYTHON) bench/peers/peers.py $(ARGS)
+
 evidence: $(READY) ## what is too long for CI, written into docs/evaluation.md: NAME=...; without it the names
 	@$(BIN)/python bench/evidence.py $(NAME) $(ARGS)
 
 # One lock serves all that CI installs. An extra that CI does not need (peers, fuzzing, notebooks) gets a lock of its own
 # when something uses it: the second command with `--extra NAME ... -o requirements-NAME.lock` and the same -c.
 lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv)
-	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --all-extras \
+	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url \
+	    --extra server --extra design --extra bench --extra export --extra results --extra dev \
 	    --custom-compile-command "make lock" --upgrade -q pyproject.toml -o requirements.lock
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra cluster \
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o deploy/compose/requirements.lock
+	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra peers \
+	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o requirements-peers.lock
 
 clean: ## remove what was made
-	rm -rf $(VENV) $(VENV)-3.* dist build out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(VENV)-3.* dist build out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian may ship python3 without ensurepip: then the venv is made bare, and the system's pip fills it.
@@ -54,4 +63,14 @@ $(READY): requirements.lock pyproject.toml
 	    || { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install -q pip; }
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The audit looks for a fault of pure-ldp 1.1.2 that the locked version has mended, so that one lies beside it.
+$(PEERS)/.ready: requirements-peers.lock bench/peers/pure-ldp-1.1.2.lock
+	@echo "setting up $(PEERS) (once; some minutes)" >&2
+	@$(PYTHON) -m venv $(PEERS) 2>/dev/null \
+	    || { $(PYTHON) -m venv --clear --without-pip $(PEERS) && $(PYTHON) -m pip --python $(PEERS)/bin/python install -q pip; }
+	@$(PEERS)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-peers.lock
+	@$(PEERS)/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps --upgrade \
+	    --target $(PEERS)/pure-ldp-1.1.2 -r bench/peers/pure-ldp-1.1.2.lock
 	@touch $@

@@ -39,23 +39,30 @@ class Run:
 
 RUNS = {
     "alerts": Run("bench/alerts.py", "how often alerts are false, and see forged reports", markdown=True),
+    "bands": Run("bench/interval_bands.py", "how often bands of curves hold the truth", markdown=True),
     "boosting": Run("bench/papers/boosting.py", "the error of PB-GRR by boost_epsilon", "CSV [RUNS]", True),
     "busy": Run("bench/busy.py", "the integration tests five times beside eight busy processes"),
+    "capture": Run("bench/capture.py", "lengths that an observer of encrypted uploads reads", markdown=True),
     "chaos": Run("bench/chaos/chaos.py", "truth against counts while broker, Redis and workers are killed"),
     "collector": Run("bench/collector.py", "uploads beside an empty handler, delays from POST to page"),
     "composition": Run("bench/papers/composition.py", "a thousand laws composed, beside the exact value"),
+    "conformance": Run("bench/conformance.py", "10,000 cases by two implementations", markdown=True),
     "coverage": Run("bench/interval_coverage.py", "how often intervals hold the truth", markdown=True),
-    "coverage-file": Run("bench/coverage.py", "how often intervals hold for a file", "CSV SURVEY [RUNS]"),
+    "coverage-numbers": Run("bench/interval_coverage.py", "of numbers, and K = 1,000", markdown=True),
+    "coverage-file": Run("bench/file_coverage.py", "intervals that hold for a file", "CSV SURVEY [RUNS]"),
     "device-import": Run("bench/device_import.py", "importing the agent, before and now", markdown=True),
     "device-year": Run("bench/device_year.py", "a year of one device: time, ledger size, restarts"),
     "faults": Run("bench/faults.py", "sixteen faults of six parts, and what a user saw", markdown=True),
     "filters": Run("bench/filters.py", "a step of the filter beside OpenDP's and dp_accounting's"),
     "floor": Run("bench/floor.py", "the pick beside the least error of any mechanism", markdown=True),
+    "fuzz": Run("bench/fuzz.py", "every decoder fuzzed by coverage, from the golden files", markdown=True),
     "hostile": Run("bench/hostile_connections.py", "honest senders beside 10,000 hostile connections"),
     "hostile-memory": Run("bench/hostile_memory.py", "memory of a node under endless trailers and the like"),
     "install": Run("bench/install.py", "the wheel with each extra: packages, sizes, a walk with node"),
+    "issuers": Run("bench/issuers.py", "forged reports with tokens, and without an issuer", markdown=True),
     "kafka": Run("bench/kafka.py", "counting from a broker into Redis beside the parts alone"),
     "lifetime": Run("bench/papers/lifetime.py", "how many surveys a lifetime budget holds", markdown=True),
+    "long": Run("bench/long.py", "the tests that are too long for every run"),
     "looseness": Run("bench/papers/looseness.py", "bounds of several logistic answers beside losses found"),
     "mechanisms": Run("bench/mechanisms.py", "exact squared errors of mechanisms for labels", markdown=True),
     "memory": Run("bench/memory.py", "the memory of an aggregator over 120 rounds"),
@@ -63,10 +70,14 @@ RUNS = {
     "overload": Run("bench/overload.py", "four times a slowed capacity, and who comes after it"),
     "overload-full": Run("bench/overload.py --full", "as much as the generator reaches"),
     "papers": Run("bench/papers/papers.py", "what the papers claim beside what is exact"),
+    "peers": Run("bench/peers/peers.py speed", "other libraries beside this one: speed", markdown=True),
+    "audit": Run("bench/peers/peers.py --audit", "what an audit finds, and what it passes", markdown=True),
+    "peers-errors": Run("bench/peers/peers.py errors research", "the same: errors", markdown=True),
     "poisoning": Run("bench/poisoning.py", "what forged reports gain, by attack", markdown=True),
     "quantiles": Run("bench/quantiles.py", "trees: cost, distance, coverage, speed", markdown=True),
     "regression": Run("bench/papers/regression.py", "regressions about nine numbers until one is refused"),
     "screens": Run("bench/screens.py", "every page and state of the dashboard, photographed", markdown=True),
+    "secured": Run("bench/secured.py", "a cluster that asks everybody, forgers and strangers"),
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),
     "tokens": Run("bench/tokens.py", "the price of one-time tokens", markdown=True),
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),
@@ -89,7 +100,7 @@ def listing() -> str:
     lines = ["make evidence NAME=... writes what it measures into docs/evaluation.md:"]
     for name, run in RUNS.items():
         needs = f' (ARGS="{run.needs}")' if run.needs else ""
-        lines.append(f"  {name:15}{run.sentence}{needs}")
+        lines.append(f"  {name:17}{run.sentence}{needs}")
     return "\n".join(lines)
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -453,7 +454,15 @@ def outcome(command: str) -> Outcome:
         line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *log, f"tests/{command}"]
     began = time.monotonic()
     try:
-        done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(
+            line,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            env=os.environ | {"HUBBUB_TEST_LONG": "1"},
+        )
     except subprocess.TimeoutExpired:
         return Outcome(False, time.monotonic() - began, f"took longer than {TIMEOUT_S} s", ())
     last = "".join((done.stdout.strip() or done.stderr.strip()).splitlines()[-1:])

@@ -19,7 +19,7 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = ("", "node", "design", "cluster", "bench")
+EXTRAS = ("", "node", "design", "cluster", "speed", "bench")
 """The rows of README's table."""
 SKIPPED = 77
 

@@ -1,7 +1,7 @@
 """The coverage of a release's intervals, for every mechanism that a survey file can name.
 
     python bench/interval_coverage.py                          all cases, by two processes
-    python bench/interval_coverage.py --only orbits,tree       some mechanisms
+    python bench/interval_coverage.py --only 'orbits;tree'      some mechanisms
     python bench/interval_coverage.py --part 1/4 --save a.jsonl    a quarter of the cases, to be merged later
     python bench/interval_coverage.py --merge a.jsonl b.jsonl ...  the table of what parts saved
 
@@ -113,7 +113,7 @@ def upper(hits: int, runs: int, family: int) -> float:
 
 def every_case(only: str) -> list[Case]:
     """Return the cases, those of a channel one after the other."""
-    names = only.split(",") if only else [*LABELS, *NUMBERS]
+    names = only.split(";") if only else [*LABELS, *NUMBERS]
     found = [
         case
         for case in cases(names, [5, 91], EPSILONS, DEVICES)
@@ -273,7 +273,7 @@ def _columns(rows: list[Result]) -> list[str]:
 def main() -> int:
     """Judge the cases, or read what parts saved; print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="mechanisms, with commas in between")
+    parser.add_argument("--only", default="", help="mechanisms, with semicolons in between")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--part", default="1/1", help="i/n: every n-th channel, from the i-th on")
     parser.add_argument("--save", type=Path, help="add a line per case that is not there, and print no table")

@@ -78,6 +78,46 @@ class Rounds:
     together_high: dict[str, Floats] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class CubicLaw:
+    """A law of several levels by the coefficients of its moments, which are polynomials in the cell's share.
+
+    Attributes:
+        variance: By population that the rest may be, from the constant on, shape (populations, 3, c).
+        third: The same of the third moment, shape (populations, 4, c).
+        step: Lattice steps, shape (c,).
+    """
+
+    variance: Floats
+    third: Floats
+    step: Floats
+
+    @classmethod
+    def of(cls, law: LevelsLaw) -> CubicLaw:
+        """Return the polynomials through the law's moments at four shares."""
+        nodes = np.linspace(0.0, 1.0, 4)
+        inverse = np.linalg.inv(np.vander(nodes, increasing=True))
+        single = [
+            replace(law, parts=[replace(part, rest=part.rest[which : which + 1]) for part in law.parts])
+            for which in range(len(law.parts[0].rest))
+        ]
+        at = [[one.moments(np.full(len(law.step), node)) for node in nodes] for one in single]
+        both = np.einsum("ij,pjmc->mpic", inverse, np.array(at))
+        return cls(both[0][:, :3], both[1], law.step)
+
+    def moments(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return variance and third central moment, those of the population whose variance is largest."""
+        found = [
+            ((v[2] * shares + v[1]) * shares + v[0], ((t[3] * shares + t[2]) * shares + t[1]) * shares + t[0])
+            for v, t in zip(self.variance, self.third, strict=True)
+        ]
+        variance, third = found[0]
+        for other, skew in found[1:]:
+            larger = other > variance
+            variance, third = np.where(larger, other, variance), np.where(larger, skew, third)
+        return variance, third
+
+
 def holds(low: Floats, high: Floats, truth: Floats) -> NDArray[np.bool_]:
     """Return which intervals hold the truth; cells that the channel hides have none and count as holding."""
     return np.asarray((low <= truth + SLACK) & (truth - SLACK <= high) | np.isnan(low))
@@ -126,7 +166,8 @@ def stacked(laws: Sequence[CellLaw]) -> tuple[CellLaw, NDArray[np.intp] | None]:
                 np.concatenate([part.rest for part in own], axis=-1),
             )
         )
-    return LevelsLaw(first.n, parts, np.concatenate([law.step for law in laws]), first.drawn), None
+    step = np.concatenate([law.step for law in laws])
+    return CubicLaw.of(LevelsLaw(first.n, parts, step, first.drawn)), None
 
 
 def shape_of(law: CellLaw) -> tuple[object, ...]:

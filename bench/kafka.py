@@ -3,7 +3,8 @@
     python bench/kafka.py                     records of 1,000 and of 20,000 reports, two million each
     python bench/kafka.py 1000 5000000        records of 1,000, five million
 
-One worker counts a topic of four partitions that is full when it starts: exact dedup, every group saved.
+One worker counts a topic of four partitions that is full when it starts: exact dedup, every group saved. With
+the extra `speed` a worker with the compiled id table takes turns with one that has NumPy's.
 Figures are reports per second of the worker's own processor time, all its threads, and of the clock, the best
 of three runs in turn; the parts are measured alone, by processor time, in processes of their own. Broker and
 Redis run on one core and the worker on another where there are two.
@@ -18,16 +19,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from servers import CORES, broker, pin, redis_server
 
 import hubbub
 from hubbub.wire.record import ReportsRecord, Segment, SurveyRecord, decode_record, encode_record
-from hubbub_aggregator.counting import counting, dedup
+from hubbub_aggregator.counting import counting
 from hubbub_aggregator.counting.counting import apply_many
+from hubbub_aggregator.counting.id_tables import IdTableKind, id_table_of
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.runners import aiokafka_runner, faust_runner
 from hubbub_aggregator.runners import assignment as assignments
@@ -41,6 +44,7 @@ from run import SURVEY, line
 PARTITIONS = 4
 REPEATS = 3
 SEED = 5
+TABLES: tuple[IdTableKind, ...] = ("numpy", "compiled") if find_spec("numba") else ("numpy",)
 
 
 def records(reports: int, size: int) -> Iterator[tuple[int, bytes]]:
@@ -74,8 +78,8 @@ class _Measured(assignments.Assignment):
     empty = False
     groups = records = 0
 
-    def load(self, partitions: Any) -> dict[int, int]:
-        found = super().load(partitions)
+    def load(self, partitions: Any, generation: int | None = None) -> dict[int, int]:
+        found = super().load(partitions, generation)
         self.at = dict(found)
         self.began = time.process_time(), time.perf_counter()
         return found
@@ -93,12 +97,17 @@ class _Measured(assignments.Assignment):
 
 
 def work(kind: str, bootstrap: str, topic: str, redis_url: str) -> None:
-    """Run a worker that ends by itself: faust, plain, or either without counting."""
+    """Run a worker that ends by itself: faust or plain with a table, or either without counting."""
     pin(0)
+    kind, _, table = kind.partition("/")
     log = KafkaLog(bootstrap, topic)
     # Each run counts from the topic's begin into keys of its own.
     store = RedisStore.connect(
-        redis_url, log_identity=log.identity, partitions=PARTITIONS, namespace=f"{topic}-{time.time_ns()}"
+        redis_url,
+        log_identity=log.identity,
+        partitions=PARTITIONS,
+        namespace=f"{topic}-{time.time_ns()}",
+        id_table=id_table_of(cast(IdTableKind, table or "numpy")),
     )
     _Measured.ends = {partition: log.end(partition) for partition in range(PARTITIONS)}
     _Measured.empty = kind.startswith("empty")
@@ -143,7 +152,7 @@ def parts(reports: int, size: int, step: int, redis_url: str) -> dict[str, float
         took[what] = took.get(what, 0.0) + time.process_time() - start
         return result
 
-    tables = {partition: dedup.IdTable() for partition in columns}
+    keys = {kind: {partition: id_table_of(kind)() for partition in columns} for kind in TABLES}
     store = RedisStore.connect(
         redis_url, log_identity="parts", partitions=PARTITIONS, namespace=f"parts-{time.time_ns()}"
     )
@@ -156,8 +165,10 @@ def parts(reports: int, size: int, step: int, redis_url: str) -> dict[str, float
     for partition, group in groups:
         decoded = timed("decode", lambda group=group: [decode_record(record) for record in group])
         segments = [record.segments[0] for record in decoded]  # type: ignore[attr-defined]
-        table = tables[partition]
-        timed("dedup", lambda s=segments, t=table: t.add(t.fresh([segment.ids for segment in s])))
+        ids = [segment.ids for segment in segments]
+        for kind in TABLES:
+            table = keys[kind][partition]
+            timed(f"dedup, {kind}", lambda t=table, ids=ids: t.add(t.fresh(ids)))
 
         def count(segments: list[Segment] = segments) -> None:
             column = np.concatenate([segment.symbols for segment in segments])
@@ -165,7 +176,7 @@ def parts(reports: int, size: int, step: int, redis_url: str) -> dict[str, float
                 counting.count_symbols(column, survey.channel)
 
         timed("count", count)
-        del decoded, segments
+        del decoded, segments, ids
         state = states[partition]
         change = apply_many(state, enumerate(group, start=state.offset))
         timed("save", lambda p=partition, c=change: store.save(p, c))
@@ -184,14 +195,15 @@ def throughput(bootstrap: str, redis_url: str, *, size: int, reports: int) -> No
         return f"{reports / seconds / 1e6:.2f} M/s"
 
     print(f"records of {size:,} reports, {reports:,} reports:")
-    kinds = ("faust", "plain", "empty-faust", "empty-plain")
+    workers = [f"{kind}/{table}" for kind in ("faust", "plain") for table in TABLES]
+    kinds = (*workers, "empty-faust", "empty-plain")
     runs: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
     alone: list[dict[str, float]] = []
     for _ in range(REPEATS):
         for kind in kinds:
             runs[kind].append(worker(kind, bootstrap, topic, redis_url))
         # In groups as large as those that the worker has just counted.
-        step = max(1, round(runs["faust"][-1]["group"]))
+        step = max(1, round(runs["faust/numpy"][-1]["group"]))
         command = [sys.executable, __file__, "--parts", str(reports), str(size), str(step), redis_url]
         run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         alone.append(json.loads(run.stdout))
@@ -199,33 +211,44 @@ def throughput(bootstrap: str, redis_url: str, *, size: int, reports: int) -> No
     def best(found: list[dict[str, float]]) -> dict[str, float]:
         return {name: min(run[name] for run in found) for name in found[0]}
 
-    whole, bare, events, fetch = (best(runs[kind]) for kind in kinds)
-    found = best(alone)
-    total = events["cpu"] + sum(found[what] for what in ("decode", "dedup", "count", "save"))
-    spread = max(run["cpu"] for run in runs["faust"]) / whole["cpu"]
-    line(
-        "Faust, one worker",
-        rate(whole["cpu"]),
-        f"{total / whole['cpu']:.2f} of its parts",
-        "target 3 M/s, 0.8",
-    )
-    line("  by the clock; slowest run to the best", rate(whole["wall"]), f"{spread:.2f}")
-    groups = ", ".join(f"{run['group']:.0f}" for run in runs["faust"])
-    line("  records of a partition in a group, on average", groups)
-    line(
-        "plain aiokafka, same core and store", rate(bare["cpu"]), f"{whole['cpu'] / bare['cpu']:.2f} of Faust"
-    )
-    line("  by the clock", rate(bare["wall"]))
+    least = {kind: best(runs[kind]) for kind in kinds}
+    events, fetch, found = least["empty-faust"], least["empty-plain"], best(alone)
+    for table in TABLES:
+        whole, bare = least[f"faust/{table}"], least[f"plain/{table}"]
+        total = events["cpu"] + sum(found[what] for what in ("decode", f"dedup, {table}", "count", "save"))
+        spread = max(run["cpu"] for run in runs[f"faust/{table}"]) / whole["cpu"]
+        line(
+            f"Faust, one worker, {table}",
+            rate(whole["cpu"]),
+            f"{total / whole['cpu']:.2f} of its parts",
+            "target 3 M/s, 0.8" if table == "numpy" else "target 0.8",
+        )
+        line("  by the clock; slowest run to the best", rate(whole["wall"]), f"{spread:.2f}")
+        groups = ", ".join(f"{run['group']:.0f}" for run in runs[f"faust/{table}"])
+        line("  records of a partition in a group, on average", groups)
+        ratio = f"{whole['cpu'] / bare['cpu']:.2f} of Faust"
+        line(f"plain aiokafka, same core and store, {table}", rate(bare["cpu"]), ratio)
+        line("  by the clock", rate(bare["wall"]))
+    for kind in ("faust", "plain") if len(TABLES) > 1 else ():
+        gain = least[f"{kind}/numpy"]["cpu"] / least[f"{kind}/compiled"]["cpu"]
+        line(
+            f"compiled table to NumPy's, {kind}, by processor time",
+            f"{gain:.2f}",
+            "",
+            "target 1.8; 2 of 20,000",
+        )
     line("decode and count, no ids", rate(found["decode and count"]))
     print("  parts alone, by processor time:")
     number = reports / size
     for what, seconds in (
         ("Faust's events, nothing counted", events["cpu"]),
         ("aiokafka's messages, nothing counted", fetch["cpu"]),
-        *((what, found[what]) for what in ("decode", "dedup", "count", "save")),
+        *(
+            (what, found[what])
+            for what in ("decode", *(f"dedup, {table}" for table in TABLES), "count", "save")
+        ),
     ):
         line(f"  {what}", rate(seconds), f"{1e6 * seconds / number:.0f} us a record")
-    line("  all of them, with Faust's events", rate(total))
 
 
 def main() -> int:

@@ -38,6 +38,24 @@ NOT_QUICK = (
     "topic/test_sqlite_log.py",
 )
 
+# What takes longest and has a shorter relative that always runs; `make evidence NAME=long` runs these.
+LONG = (
+    "bench/test_faults.py::test_a_test_that_fails_or_is_skipped_or_is_not_there_does_not_hold",
+    "bench/test_poisoning.py::test_alerts_are_seldom_false_and_see_one_liar_in_twenty",
+    "bench/test_subsampling.py::test_the_best_rate_is_no_worse_than_any_other",
+    "client/surveys/test_list_memory.py::test_a_survey_of_as_many_elements_as_any_may_have_takes_no_more_than_they_do",
+    "core/design/test_design.py::test_trade_offs_are_drawn[d.png",
+    "core/estimation/rounds/test_change.py::test_change_of_fresh_rounds_is_covered",
+    "core/filter/test_regression.py::test_no_answers_to_accepted_regressions_exceed_the_budget",
+    "integration/test_agent_kill.py::test_a_kill_before_any_statement_of_the_very_first_answers_leaves_one_noise",
+    "integration/test_cluster_commands.py::test_simulated_devices_are_set_beside_a_release_of_the_cluster",
+    "integration/test_cluster_commands.py::test_a_dashboard_paused_past_its_lease_gives_way_and_stands_by",
+    "integration/test_demo.py::test_demo_without_a_seed_differs_every_time",
+    "integration/test_kafka_counting.py::test_crash_loop_ends_when_the_operator_gives_up_what_is_gone",
+    "integration/test_kafka_counting.py::test_plain_worker_and_faust_release_the_same_bytes",
+    "integration/test_kafka_counting.py::test_workers_that_come_and_go_count_every_report_once",
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks tests by their folder, so that `-m "not integration"` never misses one that forgot to say so.
@@ -45,7 +63,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Where tests run in several processes, those of one integration module stay together, with its servers.
     """
     tests = Path(__file__).parent
+    short = pytest.mark.skipif("HUBBUB_TEST_LONG" not in os.environ, reason="long: make evidence NAME=long")
     for item in items:
+        if item.path.is_relative_to(tests) and item.nodeid.removeprefix("tests/").startswith(LONG):
+            item.add_marker(pytest.mark.long)
+            item.add_marker(short)
         for folder in MARKED_FOLDERS:
             if item.path.is_relative_to(tests / folder):
                 item.add_marker(folder)

@@ -16,6 +16,7 @@ from functools import cache
 
 import numpy as np
 import paper_accounting
+from closed_forms import accepted_in_two_parts, noise_errors
 from subsampling import AggregateQuery, acceptance, best_rate, sampled, spendable
 
 from hubbub.filter import Box, Regression
@@ -57,6 +58,13 @@ def designs() -> dict[float, paper_accounting.BudgetRecycling]:
     return {width: paper_accounting.paper_br_design(width, 1.0, 3.0, DELTA) for width in (1.0, 2.0, 4.867)}
 
 
+ERRORS_OF = {
+    "plain": "epsilon 3, the plain Gaussian",
+    "paper": "the same, half width 1, Algorithms 1 and 2",
+    "best": "the same, the kernel and boost of most acceptance",
+}
+
+
 def best_exact(width: float, epsilon: float) -> BoostedNoise:
     """Return the Gaussian kernel and boost of most acceptance, exactly, on a grid of 1 % in sigma."""
     plain = gaussian_sigma(epsilon, DELTA, 1.0)
@@ -92,6 +100,11 @@ def budget_recycling() -> Iterator[Figure]:
         for share, boost in itertools.product(range(2, 60, 2), (0.5, 0.9, 0.99, 0.999)):
             law = BoostedNoise(Gaussian(sigma), AbsoluteRegion(0.1 * share * sigma), boost)
             worst = max(worst, Profile(law, 1.0).delta(kernel_epsilon - math.log1p(-boost)) / delta)
+    alone = BoostedNoise(Gaussian(gaussian_sigma(3.0, DELTA, 1.0)))
+    for name, law in (("plain", alone), ("paper", designs()[1.0].law), ("best", exact_law)):
+        found, what = noise_errors(law), ERRORS_OF[name]
+        yield f"BR-absolute-{name}", f"{what}: mean absolute error", "-", number(found.absolute)
+        yield f"BR-variance-{name}", f"{what}: variance", "-", number(found.square)
     yield "BR-theorem-2", "Theorem 2: largest true delta over claimed in a scan", "1", number(worst)
     small = paper_accounting.paper_br_design(1.0, 1.0, 0.1, DELTA)
     spent = largest_boost(small.kernel, AbsoluteRegion(1.0), sensitivity=1.0, epsilon=0.1, delta=DELTA)
@@ -448,6 +461,13 @@ def filter_paper() -> Iterator[Figure]:
             f"Conjecture D.2: 3 labels against 2, epsilon 1, {k} parts",
             (f"above {number(accepted(k, k, 2))}"),
             number(accepted(k, k, 3)),
+        )
+    for labels in (3, 10, 100):
+        yield (
+            f"BPF-two-parts-{labels}",
+            f"Conjecture D.2: {labels} labels against 2, epsilon 1, 2 parts, by the closed form",
+            f"above {number(accepted_in_two_parts(2, 1.0))}",
+            number(accepted_in_two_parts(labels, 1.0)),
         )
     for k in (2, 10, 50):
         yield (

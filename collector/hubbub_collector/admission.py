@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels import Channel
 from hubbub.survey import Survey
-from hubbub.wire import NO_ROUND, Malformed, Outcome, Report
+from hubbub.wire import NO_ROUND, Malformed, Outcome, Report, Voucher
 from hubbub_collector.errors import CollectorError
 
 Key: TypeAlias = tuple[bytes, int]
@@ -32,10 +32,12 @@ class Verdict(NamedTuple):
         outcome: What the device is told.
         key: Where the log tallies it; None where no survey is to be charged: unknown digests, and
             elements that are no reports at all.
+        voucher: The issuer that vouched for it; None where no tokens are asked for.
     """
 
     outcome: Outcome
     key: Key | None
+    voucher: Voucher | None = None
 
 
 _MALFORMED: Final = Verdict("invalid", None)

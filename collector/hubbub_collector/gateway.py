@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,7 @@ from hubbub.wire import (
     Malformed,
     Report,
     SurveyRecord,
+    Voucher,
     decode_response,
     decode_token_upload,
     decode_upload,
@@ -42,7 +44,7 @@ from hubbub.wire import (
     short_reports,
     wide_reports,
 )
-from hubbub_collector.admission import Admission, AdmissionRules, Key, index_surveys
+from hubbub_collector.admission import Admission, AdmissionRules, Key, Verdict, index_surveys
 from hubbub_collector.batching import ByteBudget, Writer, never_gone
 from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
 from hubbub_collector.boot_clock import boot_s
@@ -52,6 +54,7 @@ from hubbub_collector.list_file import ListFile
 from hubbub_collector.metrics import GatewayCollector, Metrics
 from hubbub_collector.permits import Issuer, Permits, TokenGate
 from hubbub_collector.problems import PROBLEM, failed, problem, refused
+from hubbub_collector.rate_limit import RateLimit
 from hubbub_collector.settings import GatewaySettings
 from hubbub_topic import Log
 
@@ -93,6 +96,8 @@ class Gateway:
         self._source = source
         self._permits = permits
         self._gate = TokenGate(permits.issuers) if permits.issuers else None
+        self._rate = RateLimit(settings.permit_rate, boot_clock)
+        self._shared = "everybody" if permits.password is None else "password"
         self._admission = Admission(
             {digest: AdmissionRules.of(survey) for digest, survey in self._surveys.items()}
         )
@@ -152,7 +157,11 @@ class Gateway:
     async def uploads(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer POST /v1/reports: an upload in, one outcome per report out, when their record is durable."""
         try:
-            status, body, headers = 200, await self._outcomes(scope, receive), _OUTCOME_HEADERS
+            status, body = 200, await self._outcomes(scope, receive)
+            headers: Headers = (
+                *_OUTCOME_HEADERS,
+                _PADDING[-(len(body) + len(str(len(body)))) % _ANSWER_STEP],
+            )
         except HungUp:
             return
         except Refusal as refusal:
@@ -214,14 +223,27 @@ class Gateway:
         if self._gate is not None:
             raise Refusal(401, "every report must carry a token of an issuer that is taken here")
         if (rows := short_reports(body, max_reports=self._settings.max_reports)) is not None:
+            self._within_rate({self._shared: len(rows)})
             return writer.submit_rows(rows, now_s, began_s=began_s, is_gone=is_gone)
         if (rows := wide_reports(body, max_reports=self._settings.max_reports)) is not None:
+            self._within_rate({self._shared: len(rows)})
             return writer.submit_rows(rows, now_s, WIDE_REPORT, began_s=began_s, is_gone=is_gone)
         try:
             reports = decode_upload(body, max_reports=self._settings.max_reports)
         except WireError as error:
             raise Refusal(400, str(error)) from None
+        self._within_rate({self._shared: len(reports)})
         return self._judged(writer, reports, now_s, began_s, is_gone)
+
+    def _within_rate(self, reports: Mapping[str, int]) -> None:
+        """Raise Refusal with status 429 if a permit lets in no more now; else count its reports."""
+        if (refused := self._rate.take(reports)) is None:
+            return
+        permit, wait_s = refused
+        self.metrics.rate_limited[permit] += 1
+        headers = ((b"retry-after", b"%d" % max(wait_s, self._settings.retry_after_s)),)
+        text = f"uploads must keep to {self._settings.permit_rate:g} reports a second; try again"
+        raise Refusal(429, text, headers)
 
     def _judged(
         self,
@@ -230,8 +252,12 @@ class Gateway:
         now_s: float,
         began_s: float,
         is_gone: Callable[[], bool],
+        *,
+        vouchers: Sequence[Voucher] | None = None,
     ) -> Awaitable[bytes]:
         verdicts = self._admission.judge(reports, now_s)
+        if vouchers is not None:
+            verdicts = [Verdict(*verdict[:2], one) for verdict, one in zip(verdicts, vouchers, strict=True)]
         return writer.submit(reports, verdicts, now_s, began_s=began_s, is_gone=is_gone)
 
     async def _submit_with_tokens(
@@ -247,12 +273,17 @@ class Gateway:
             raise Refusal(400, str(error)) from None
         reports = [report for report, _ in pairs]
         if self._gate is None:
+            self._within_rate({self._shared: len(reports)})
             return await self._judged(writer, reports, now_s, began_s, is_gone)
         found = self._gate.judge(pairs)
+        self._within_rate(Counter(f"issuer {one.name}" for one in found if isinstance(one, Issuer)))
         admitted = [isinstance(one, Issuer) for one in found]
         good = [report for report, is_good in zip(reports, admitted, strict=True) if is_good]
+        vouchers = [one.voucher for one in found if isinstance(one, Issuer)]
         outcomes = iter(
-            decode_response(await self._judged(writer, good, now_s, began_s, is_gone)) if good else ()
+            decode_response(await self._judged(writer, good, now_s, began_s, is_gone, vouchers=vouchers))
+            if good
+            else ()
         )
         self.metrics.tokens.update(
             ("taken", one.name) if isinstance(one, Issuer) else ("refused", one) for one in found
@@ -291,6 +322,9 @@ class Gateway:
 
 # Nothing about caching: of a POST, nothing is kept that does not say that it may be.
 _OUTCOME_HEADERS: Final[Headers] = ((b"content-type", MSGPACK.encode()),)
+# Answers are as long as steps of this many bytes: else their lengths tell how many reports an upload had.
+_ANSWER_STEP: Final = 128
+_PADDING: Final[Headers] = tuple((b"padding", b"0" * length) for length in range(_ANSWER_STEP))
 _PROBLEM_HEADERS: Final[Headers] = ((b"content-type", PROBLEM.encode()),)
 
 _UPLOADS: Final = "/v1/reports"

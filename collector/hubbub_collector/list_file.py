@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from hubbub.errors import ListError
@@ -41,7 +42,8 @@ class ListFile:
                 self._mark = mark
                 self._data = self._read()
         except ListFileError as error:
-            print(f"hubbub: {error}; the list before it is still served", file=sys.stderr, flush=True)
+            with suppress(OSError):  # what stderr goes to may be full
+                print(f"hubbub: {error}; the list before it is still served", file=sys.stderr, flush=True)
         return self._data
 
     def _stamp(self) -> tuple[int, int, int] | None:

@@ -1,4 +1,4 @@
-"""The gateway's metrics for Prometheus; nothing in them tells one sender from another.
+"""The metrics of a gateway and of an issuer for Prometheus; nothing in them tells one sender from another.
 
 The numbers are plain integers, since requests and the writer's thread count at every batch; prometheus-client
 asks for them when somebody reads, and writes the text. One registry a process: the client's
@@ -30,6 +30,8 @@ class Metrics:
         self.shed: Counter[str] = Counter(waited=0, gone=0)
         self.tokens: Counter[tuple[str, str]] = Counter()
         """(taken, issuer's name) and (refused, fault) -> how many."""
+        self.rate_limited: Counter[str] = Counter()
+        """Permit -> uploads turned away because it let in too many."""
         self.records = 0
         self.record_bytes = 0
         self.write_s = 0.0
@@ -84,6 +86,8 @@ class GatewayCollector(Collector):
         yield _by("tokens_taken", "Reports whose token was good, by issuer.", "issuer", of.tokens_of("taken"))
         text = "Reports refused for their token, which are not written."
         yield _by("tokens_refused", text, "fault", of.tokens_of("refused"))
+        text = "Uploads turned away because their permit let in too many reports a second."
+        yield _by("rate_limited_uploads", text, "permit", dict(sorted(of.rate_limited.items())))
         yield _counter("records", "Records appended.", of.records)
         yield _counter("record_bytes", "Bytes of records appended.", of.record_bytes)
         yield _counter("write_seconds", "Time to encode and append batches.", of.write_s)
@@ -93,15 +97,56 @@ class GatewayCollector(Collector):
             yield _gauge("sealing", text, self._is_sealing())
 
 
-def _by(name: str, text: str, label: str, numbers: Mapping[Any, int]) -> Metric:
-    family = CounterMetricFamily(f"hubbub_gateway_{name}", text, labels=[label])
+class IssuerMetrics:
+    """The counters of an issuer since the process began; none tells one device from another."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[int] = Counter()
+        self.grants: Counter[str] = Counter(new=0, again=0, used=0)
+        self.tokens = 0
+
+
+class IssuerCollector(Collector):
+    """A collector of prometheus-client that reads an issuer's counters and gauges when it is asked.
+
+    Args:
+        metrics: The counters.
+        credentials: Returns how many credentials are known.
+        faults: Returns what keeps the issuer from giving tokens; empty while nothing does.
+    """
+
+    def __init__(
+        self,
+        metrics: IssuerMetrics,
+        *,
+        credentials: Callable[[], int],
+        faults: Callable[[], Mapping[str, str]],
+    ) -> None:
+        self._metrics, self._credentials, self._faults = metrics, credentials, faults
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family with its numbers as of now."""
+        of = self._metrics
+        requests = dict(sorted(of.requests.items()))
+        yield _by("requests", "Token requests answered, by HTTP status.", "status", requests, "issuer")
+        text = "Requests of known devices: the first of a period, the same again, another."
+        yield _by("grants", text, "grant", of.grants, "issuer")
+        yield _counter("tokens", "Tokens signed, those signed again included.", of.tokens, "issuer")
+        yield _gauge("issuer_credentials", "Credentials of devices that are known.", self._credentials())
+        yield _gauge(
+            "issuer_healthy", "1 while grants can be written and credentials read.", not self._faults()
+        )
+
+
+def _by(name: str, text: str, label: str, numbers: Mapping[Any, int], of: str = "gateway") -> Metric:
+    family = CounterMetricFamily(f"hubbub_{of}_{name}", text, labels=[label])
     for value, number in numbers.items():
         family.add_metric([str(value)], number)
     return family
 
 
-def _counter(name: str, text: str, value: float) -> Metric:
-    return CounterMetricFamily(f"hubbub_gateway_{name}", text, value=value)
+def _counter(name: str, text: str, value: float, of: str = "gateway") -> Metric:
+    return CounterMetricFamily(f"hubbub_{of}_{name}", text, value=value)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -15,12 +15,13 @@ from starlette.types import Scope
 
 from hubbub.errors import ParameterError, WireError
 from hubbub.tokens import PublicKey, challenge_digest, decode_token
-from hubbub.wire import Malformed, Report
+from hubbub.wire import Malformed, Report, Voucher
 from hubbub_collector.body import Headers, Refusal
 from hubbub_collector.errors import SettingsError
 
 TokenFault: TypeAlias = Literal["malformed", "unknown_key", "other_round", "other_id", "forged"]
 
+MAX_ISSUER_QUOTA: Final = 2**31
 _LEAST_PASSWORD: Final = 16
 _AUTHENTICATE: Final[Headers] = ((b"www-authenticate", b"Bearer"), (b"connection", b"close"))
 
@@ -32,10 +33,17 @@ class Issuer:
     Attributes:
         name: What its tokens' challenges call it.
         key: What it signs with. An issuer that changes its key is listed twice while both are used.
+        quota: The most of its reports that a round of a survey takes; None for any number.
     """
 
     name: str
     key: PublicKey
+    quota: int | None = None
+
+    @property
+    def voucher(self) -> Voucher:
+        """The voucher that the log keeps beside its reports."""
+        return Voucher(self.name, self.quota)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,8 @@ class Permits:
         issuers: Whose tokens are taken. With any, every report needs one.
 
     Raises:
-        SettingsError: If the password or an issuer's name breaks its rule, or a key is listed twice.
+        SettingsError: If the password or an issuer's name or quota breaks its rule, a key is listed twice,
+            or one issuer has two quotas.
     """
 
     password: str | None = field(default=None, repr=False)
@@ -62,7 +71,14 @@ class Permits:
             )
         if len({issuer.key.id for issuer in self.issuers}) < len(self.issuers):
             raise SettingsError("issuers must have keys of their own, got one twice")
+        quotas = {issuer.name: issuer.quota for issuer in self.issuers}
         for issuer in self.issuers:
+            if issuer.quota is not None and not 0 <= issuer.quota <= MAX_ISSUER_QUOTA:
+                raise SettingsError(
+                    f"quota of issuer {issuer.name} must be in [0, {MAX_ISSUER_QUOTA}], got {issuer.quota}"
+                )
+            if issuer.quota != quotas[issuer.name]:
+                raise SettingsError(f"issuer {issuer.name} must have one quota for all its keys")
             try:
                 challenge_digest(issuer.name, bytes(16), 0)
             except ParameterError as error:

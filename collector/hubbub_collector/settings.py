@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Final, Self
 
 from hubbub_collector.errors import SettingsError
+
+MOST: Final = 2**40
+"""The greatest value of any setting: what is above it was meant as infinity."""
+_FROM_ZERO: Final = frozenset({"linger_s", "permit_rate"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +42,10 @@ class GatewaySettings:
             add jitter, so the least that the header can say is enough.
         max_connections: Connections open at once; beyond, the one idle longest is closed. Fewer where the
             process may not open as many files.
+        permit_rate: Reports a second that one permit lets in, 0 for any number: the password, each issuer
+            whose tokens are taken, or everybody where nothing is asked for. Ten seconds' worth may come at
+            once; past it uploads get 429 with the seconds to wait. A leaked password, or an issuer that signs
+            for anybody, then adds no more than this.
         shutdown_s: Whole seconds that open requests get to finish when the process is asked to stop.
     """
 
@@ -52,6 +60,7 @@ class GatewaySettings:
     delivery_s: float = 10.0
     retry_after_s: int = 1
     max_connections: int = 8192
+    permit_rate: float = 0.0
     shutdown_s: int = 10
 
     def __post_init__(self) -> None:
@@ -60,8 +69,8 @@ class GatewaySettings:
             kinds = (int, float) if field.type == "float" else (int,)
             if type(value) not in kinds:
                 raise SettingsError(f"{field.name} must be {field.type}, got {value!r}")
-            low = 0 if field.name == "linger_s" else 1 if kinds == (int,) else 1e-3
-            if not low <= value <= 2**40:
+            low = self.least(field.name)
+            if not low <= value <= MOST:
                 raise SettingsError(f"{field.name} must be at least {low} and finite, got {value!r}")
         if self.linger_s > self.shutdown_s / 2:
             # An upload that waits when the process is asked to stop must still be written and answered.
@@ -71,6 +80,13 @@ class GatewaySettings:
                 f"max_pending_bytes must be at least max_upload_bytes, which is {self.max_upload_bytes}, "
                 f"got {self.max_pending_bytes}"
             )
+
+    @classmethod
+    def least(cls, name: str) -> float:
+        """Return the least value that a setting may have; MOST is the greatest of all."""
+        if name in _FROM_ZERO:
+            return 0
+        return 1 if cls.__annotations__[name] == "int" else 1e-3
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Self:

@@ -10,15 +10,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import logging
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric import rsa
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -29,11 +34,13 @@ from hubbub.errors import WireError
 from hubbub.numeric import SYSTEM
 from hubbub.tokens import REQUEST_BYTES, blind_sign, decode_requests, public_of
 from hubbub_collector.errors import CollectorError, SettingsError
+from hubbub_collector.metrics import IssuerCollector, IssuerMetrics
 from hubbub_collector.problems import PROBLEM, problem, refused
 
 REQUEST_PATH: Final = "/v1/tokens"
 DIRECTORY_PATH: Final = "/.well-known/private-token-issuer-directory"
 MAX_QUANTITY: Final = 128
+_LOG = logging.getLogger("hubbub.issuer")
 _ANSWER: Final = "application/private-token-response"
 
 Grant: TypeAlias = Literal["new", "again", "used"]
@@ -78,6 +85,7 @@ class Grants:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
+        self._fault: str | None = None
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -97,18 +105,41 @@ class Grants:
             period: The period's number.
             who: SHA-256 of its credential.
             request: SHA-256 of what it asks to be signed.
+
+        Raises:
+            sqlite3.Error: If the file cannot be written.
         """
-        with self._lock:
-            made = self._db.execute(
-                "INSERT INTO issued VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (period, who, request)
-            )
-            if made.rowcount:
-                self._db.execute("DELETE FROM issued WHERE period < ?", (period - 1,))
-                return "new"
-            (known,) = self._db.execute(
-                "SELECT request FROM issued WHERE period = ? AND who = ?", (period, who)
-            ).fetchone()
+        try:
+            with self._lock:
+                found = self._granted(period, who, request)
+        except sqlite3.Error as error:
+            self._fault = type(error).__name__
+            raise
+        self._fault = None
+        return found
+
+    def _granted(self, period: int, who: bytes, request: bytes) -> Grant:
+        made = self._db.execute(
+            "INSERT INTO issued VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (period, who, request)
+        )
+        if made.rowcount:
+            self._db.execute("DELETE FROM issued WHERE period < ?", (period - 1,))
+            return "new"
+        (known,) = self._db.execute(
+            "SELECT request FROM issued WHERE period = ? AND who = ?", (period, who)
+        ).fetchone()
         return "again" if known == request else "used"
+
+    @property
+    def fault(self) -> str | None:
+        """The kind of error that the last grant met, None after one that was stored.
+
+        While there is one, a row of no period is written, so that it ends without a device's help.
+        """
+        if self._fault is not None:
+            with suppress(sqlite3.Error):
+                self.grant(-1, secrets.token_bytes(32), b"")
+        return self._fault
 
     def close(self) -> None:
         """Close the file."""
@@ -123,7 +154,11 @@ class _Credentials:
         self._path = path
         self._read: tuple[int, int, int] | None = None
         self._hashes: frozenset[bytes] = frozenset()
+        self.fault: str | None = None
         self.holds(b"")
+
+    def __len__(self) -> int:
+        return len(self._hashes)
 
     def holds(self, hashed: bytes) -> bool:
         """Return whether the file has a hash; a later file that cannot be read changes nothing."""
@@ -134,11 +169,15 @@ class _Credentials:
                 lines = self._path.read_text("ascii").split()
                 self._hashes = frozenset(bytes.fromhex(line) for line in lines)
                 self._read = version
+            self.fault = None
         except (OSError, ValueError) as error:
             if self._read is None:
                 raise SettingsError(
                     f"{self._path}: must hold the SHA-256 of a credential a line, got {type(error).__name__}"
                 ) from None
+            if self.fault is None:
+                _LOG.warning("credentials cannot be read: %s; those known stay", type(error).__name__)
+            self.fault = type(error).__name__
         return hashed in self._hashes
 
 
@@ -147,8 +186,36 @@ class _Issuer:
         self._settings, self._grants, self._clock = settings, grants, clock
         self._key = public_of(settings.key)
         self._credentials = _Credentials(settings.credentials)
+        self._metrics = IssuerMetrics()
+        self._registry = CollectorRegistry()
+        self._registry.register(
+            IssuerCollector(self._metrics, credentials=lambda: len(self._credentials), faults=self._faults)
+        )
+
+    def _faults(self) -> dict[str, str]:
+        """Return what keeps the issuer from giving tokens to all of its devices, by part."""
+        self._credentials.holds(b"")
+        found = {"grants": self._grants.fault, "credentials": self._credentials.fault}
+        return {part: fault for part, fault in found.items() if fault is not None}
+
+    async def health(self, _: Request) -> Response:
+        """Answer GET /healthz and /readyz: 200 while grants can be written and credentials read, else 503."""
+        faults = await asyncio.to_thread(self._faults)
+        said = {"status": "tokens are refused" if "grants" in faults else "credentials are old"}
+        return JSONResponse(said | faults if faults else {"status": "ok"}, 503 if faults else 200)
+
+    async def metrics_page(self, _: Request) -> Response:
+        """Answer GET /metrics with the counters for Prometheus."""
+        text = await asyncio.to_thread(generate_latest, self._registry)
+        return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     async def tokens(self, request: Request) -> Response:
+        """Answer POST /v1/tokens, and count the answer."""
+        answer = await self._answer(request)
+        self._metrics.requests[answer.status_code] += 1
+        return answer
+
+    async def _answer(self, request: Request) -> Response:
         """Answer POST /v1/tokens: blind signatures side by side, in the order of the requests."""
         scheme, _, word = request.headers.get("authorization", "").partition(" ")
         who = hashlib.sha256(word.encode("utf-8", "surrogateescape")).digest()
@@ -164,21 +231,24 @@ class _Issuer:
         body = await request.body()
         try:
             blinded = decode_requests(body, self._key)
+            grant, signed = await asyncio.to_thread(self._sign, who, body, blinded)
         except WireError as error:
             return _problem(400, str(error))
-        try:
-            answer = await asyncio.to_thread(self._sign, who, body, blinded)
-        except WireError as error:
-            return _problem(400, str(error))
-        if answer is None:
+        except sqlite3.Error as error:
+            _LOG.error("grants cannot be written: %s", type(error).__name__)
+            return _problem(503, "the grant could not be stored; try again")
+        self._metrics.grants[grant] += 1
+        self._metrics.tokens += len(signed)
+        if grant == "used":
             return _problem(429, "the device had its tokens of this period")
-        return Response(answer, media_type=_ANSWER)
+        return Response(b"".join(signed), media_type=_ANSWER)
 
-    def _sign(self, who: bytes, body: bytes, blinded: list[bytes]) -> bytes | None:
+    def _sign(self, who: bytes, body: bytes, blinded: list[bytes]) -> tuple[Grant, list[bytes]]:
         period = int(self._clock() // self._settings.period_s)
-        if self._grants.grant(period, who, hashlib.sha256(body).digest()) == "used":
-            return None
-        return b"".join(blind_sign(self._settings.key, message, SYSTEM) for message in blinded)
+        grant = self._grants.grant(period, who, hashlib.sha256(body).digest())
+        if grant == "used":
+            return grant, []
+        return grant, [blind_sign(self._settings.key, message, SYSTEM) for message in blinded]
 
     async def directory(self, _: Request) -> Response:
         """Answer GET of the directory (RFC 9578, section 4)."""
@@ -205,7 +275,9 @@ def create_issuer_app(settings: IssuerSettings, grants: Grants, *, clock: Callab
         routes=[
             Route(REQUEST_PATH, issuer.tokens, methods=["POST"]),
             Route(DIRECTORY_PATH, issuer.directory),
-            Route("/healthz", lambda _: JSONResponse({"status": "ok"})),
+            Route("/healthz", issuer.health),
+            Route("/readyz", issuer.health),
+            Route("/metrics", issuer.metrics_page),
         ],
         exception_handlers={HTTPException: refused},
     )

@@ -17,6 +17,7 @@ from hubbub_deploy.commands import (
     aggregator,
     audit,
     collector,
+    config,
     dashboard,
     dead_letters,
     delete,
@@ -53,6 +54,7 @@ COMMANDS = (
     dashboard,
     dead_letters,
     skip_lost,
+    config,
 )
 
 

@@ -10,6 +10,7 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import hubbub_collector
 from hubbub import Survey
@@ -27,6 +28,7 @@ from hubbub_deploy.announced import digests_of, refuse_changed
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.cluster_topics import opened, published_surveys
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.extras import missing
 from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.http_server import PageServer, base_url, listen, run, stopping_politely
 from hubbub_topic import LogError
@@ -34,7 +36,9 @@ from hubbub_topic.kafka import GrowingLog, KafkaDeadTopic
 
 
 @contextlib.contextmanager
-def _store(settings: ClusterSettings, log: GrowingLog) -> Iterator[RedisStore]:
+def _store(
+    settings: ClusterSettings, log: GrowingLog, *, id_table: counting.IdTableKind = "numpy"
+) -> Iterator[RedisStore]:
     try:
         store = RedisStore.connect(
             settings.redis,
@@ -42,9 +46,12 @@ def _store(settings: ClusterSettings, log: GrowingLog) -> Iterator[RedisStore]:
             partitions=log.partitions,
             partition_map=log.partition_map,
             namespace=settings.namespace,
+            id_table=counting.id_table_of(id_table),
         )
     except AggregatorError as error:
         raise DeployError(str(error)) from error
+    except ImportError as error:
+        raise DeployError(f"id_table compiled: {missing(error.name or 'numba')}") from error
     with contextlib.closing(store):
         yield store
 
@@ -175,7 +182,7 @@ def aggregate(
     with (
         contextlib.ExitStack() as stack,
         opened(settings) as log,
-        _store(settings, log) as store,
+        _store(settings, log, id_table=cast(counting.IdTableKind, settings.id_table)) as store,
         _dead(settings) as dead,
     ):
         try:
@@ -206,6 +213,7 @@ def aggregate(
             session_s=settings.session_s,
             dead_letters=letters,
             skips=skips,
+            seal_rules=settings.seal_rules,
         )
         if address is not None:
             listener = stack.enter_context(listen(*address))
@@ -241,7 +249,7 @@ def dashboard(
         DeployError: If topic, Redis or folder cannot be used, the address cannot be listened on, or on an
             invariant violation.
     """
-    view = LiveView()
+    view, sign = LiveView(), settings.seal_signer
     # Begins once: a new connection must not forget what the clock said before it.
     steady = SteadyClock(time.time, boot_s)
     with contextlib.ExitStack() as stack:
@@ -267,6 +275,7 @@ def dashboard(
                     clock=AgreedClock(steady, store.clocks),
                     fleet=fleet,
                     alerts=alerts,
+                    sign=sign,
                 )
 
         # A fault from the outset should be seen by the person who starts it.

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final, Self, cast
 
+from hubbub.errors import ParameterError
+from hubbub.survey import public_key, public_text
 from hubbub_aggregator import runners
+from hubbub_aggregator.counting import SealRules, SignSeal, seal_signer
 from hubbub_aggregator.release import DEFAULT_GRACE_S
-from hubbub_collector import GatewaySettings
+from hubbub_collector import CollectorError, GatewaySettings
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import load_signing_key
+from hubbub_deploy.settings import GATEWAY, Sourced, gather, read_file, refuse_unknown_variables
 from hubbub_topic import LogError
 from hubbub_topic.kafka import DEFAULT_REBUILD_S, MECHANISMS, Brokers, BrokerSecurity, Mechanism
 
@@ -35,6 +40,7 @@ _RULES: Final = {
 _WORDS: Final = {
     "dead_letter_payload": ("none", "whole"),
     "event_loop": ("asyncio", "uvloop"),
+    "id_table": ("auto", "numpy", "compiled"),
     "kafka_mechanism": MECHANISMS,
 }
 
@@ -52,6 +58,11 @@ class ClusterSettings:
         kafka_user: Name for SASL; every kind of process should have one of its own, for its rights.
         kafka_password_file: File of its password; HUBBUB_KAFKA_PASSWORD takes its place.
         kafka_mechanism: "SCRAM-SHA-512", "SCRAM-SHA-256" or "PLAIN".
+        seal_keys: Public keys of which one must have signed each seal, from `hubbub survey keygen`, with
+            commas between them; none: every seal is taken.
+        seal_key_file: File of the dashboard's secret key; no other process should be able to read it.
+        seals_signed_since: A time, as 2026-12-01T00:00:00Z: rounds that end before it may have seals without
+            a signature, from before there were keys.
         redis: The Redis that keeps the counts, as redis://host:port/database.
         namespace: What its keys begin with: several clusters may share a Redis.
         group: Aggregators of one group share the partitions.
@@ -61,6 +72,9 @@ class ClusterSettings:
             that took half of it, or ten seconds; the rest is for the difference of the servers' clocks.
         dead_letter_payload: Whether a dead letter holds the record's bytes: "none" or "whole".
         event_loop: What drives an aggregator: "asyncio" or "uvloop".
+        id_table: What an aggregator remembers ids in: "numpy", "compiled", or "auto": compiled where numba is
+            installed.
+        limits: Bounds and waits of its collectors, which stand beside the keys above in the file.
     """
 
     kafka: str
@@ -71,6 +85,9 @@ class ClusterSettings:
     kafka_user: str | None = None
     kafka_password_file: str | None = None
     kafka_mechanism: str = MECHANISMS[0]
+    seal_keys: str | None = None
+    seal_key_file: str | None = None
+    seals_signed_since: str | None = None
     redis: str
     namespace: str = "hubbub"
     group: str = "hubbub-aggregator"
@@ -79,6 +96,8 @@ class ClusterSettings:
     grace_s: float = DEFAULT_GRACE_S
     dead_letter_payload: str = "none"
     event_loop: str = "asyncio"
+    id_table: str = "auto"
+    limits: GatewaySettings = field(default_factory=GatewaySettings)
 
     @property
     def brokers(self) -> Brokers:
@@ -111,32 +130,100 @@ class ClusterSettings:
         return Brokers(self.kafka, asked)
 
     @property
-    def gateway(self) -> GatewaySettings:
-        """A collector's settings: at most half the grace for delivery, the rest for clocks that differ."""
-        usual = GatewaySettings()
-        return replace(usual, delivery_s=min(usual.delivery_s, self.grace_s / 2))
-
-    @classmethod
-    def load(cls, path: Path, environment: Mapping[str, str] = os.environ) -> Self:
-        """Return the settings in a TOML file.
-
-        The environment variables HUBBUB_KAFKA and HUBBUB_REDIS replace the file's two addresses.
-
-        Only addresses can differ between processes of one cluster, so only these two are read from the
-        environment. An empty variable counts as one that is not set.
+    def seal_rules(self) -> SealRules | None:
+        """The rule by which a seal is the dashboard's, None where every seal is taken.
 
         Raises:
-            DeployError: If the file cannot be read, or a key is missing, unknown or has the wrong type.
+            DeployError: If a key or the time cannot be read, or the time is given without keys.
         """
+        if self.seal_keys is None:
+            if self.seals_signed_since is not None:
+                raise DeployError("seals_signed_since must come with seal_keys")
+            return None
+        since_s = 0
         try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise DeployError(f"{path}: must be a readable file, got {error.strerror!r}") from error
-        except ValueError as error:
-            raise DeployError(f"{path}: must be TOML, got {str(error)!r}") from error
-        addresses = {key: found for key, name in ADDRESSES.items() if (found := environment.get(name))}
+            if self.seals_signed_since is not None:
+                since = datetime.fromisoformat(self.seals_signed_since)
+                if since.tzinfo is None:
+                    raise ValueError
+                since_s = int(since.timestamp())
+            keys = tuple(public_key(text.strip()) for text in self.seal_keys.split(","))
+        except ParameterError as error:
+            raise DeployError(f"seal_keys: {error}") from None
+        except ValueError:
+            raise DeployError(
+                "seals_signed_since must be a time such as 2026-12-01T00:00:00Z, "
+                f"got {self.seals_signed_since!r}"
+            ) from None
+        return SealRules(keys, since_s)
+
+    @property
+    def seal_signer(self) -> SignSeal | None:
+        """The dashboard's way to sign seals, None where they are not signed.
+
+        Raises:
+            DeployError: If the key cannot be read, is none of `seal_keys`, or is missing.
+        """
+        rules = self.seal_rules
+        if self.seal_key_file is None:
+            if rules is not None:
+                raise DeployError(
+                    "seal_key_file must be given where seal_keys are: nobody would take its seals"
+                )
+            return None
+        key = load_signing_key(Path(self.seal_key_file))
+        if rules is None or key.public_key().public_bytes_raw() not in rules.keys:
+            raise DeployError(
+                f"seal_keys must have the public key of {self.seal_key_file}, {public_text(key)}"
+            )
+        return seal_signer(key)
+
+    @property
+    def gateway(self) -> GatewaySettings:
+        """A collector's settings: at most half the grace for delivery, the rest for clocks that differ."""
+        return replace(self.limits, delivery_s=min(self.limits.delivery_s, self.grace_s / 2))
+
+    @classmethod
+    def load(
+        cls,
+        path: Path,
+        environment: Mapping[str, str] = os.environ,
+        flags: Mapping[str, object] | None = None,
+    ) -> Self:
+        """Return the settings in a TOML file, and what environment and command line put in their place.
+
+        Only addresses and a collector's limits can differ between processes of one cluster, so only these
+        are read from the environment. An empty variable counts as one that is not set.
+
+        Args:
+            path: The file.
+            environment: The environment.
+            flags: Limits that the command line gives; None as a value for one that it does not.
+
+        Raises:
+            DeployError: If the file cannot be read, a key is missing, unknown or has the wrong type, or a
+                variable that begins with HUBBUB_ is unknown.
+        """
+        return cls.sourced(path, environment, flags)[0]
+
+    @classmethod
+    def sourced(
+        cls,
+        path: Path,
+        environment: Mapping[str, str] = os.environ,
+        flags: Mapping[str, object] | None = None,
+    ) -> tuple[Self, Sourced]:
+        """Do as `load`, and return where each value came from, too."""
+        refuse_unknown_variables(environment)
+        file = read_file(path)
+        found = gather(GATEWAY, path=path, file=file, environment=environment, flags=flags or {})
+        for key in file.keys() - found.values.keys():
+            found.values[key], found.origins[key] = file[key], str(path)
+        for key, name in ADDRESSES.items():
+            if address := environment.get(name):
+                found.values[key], found.origins[key] = address, name
         try:
-            return cls.from_mapping(values | addresses)
+            return cls.from_mapping(found.values), found
         except DeployError as error:
             raise DeployError(f"{path}: {error}") from None
 
@@ -147,9 +234,14 @@ class ClusterSettings:
         Raises:
             DeployError: If a key is missing, unknown or has the wrong type.
         """
-        known = {field.name: str(field.type).removesuffix(" | None") for field in fields(cls)}
-        if unknown := sorted(values.keys() - known.keys()):
-            raise DeployError(f"settings must be among {', '.join(known)}, got {', '.join(unknown)}")
+        known = {each.name: str(each.type).removesuffix(" | None") for each in fields(cls)}
+        del known["limits"]
+        limits = {row.key: values[row.key] for row in GATEWAY if row.key in values}
+        if unknown := sorted(values.keys() - known.keys() - limits.keys()):
+            raise DeployError(
+                f"settings must be among {', '.join(known)} and a gateway's, got {', '.join(unknown)}"
+            )
+        values = {key: value for key, value in values.items() if key in known}
         if missing := sorted({"kafka", "redis"} - values.keys()):
             raise DeployError(f"{' and '.join(missing)} must be given")
         kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
@@ -159,10 +251,18 @@ class ClusterSettings:
                 # An address may hold a password.
                 got = "something else" if key in ADDRESSES else json.dumps(value, default=str)
                 raise DeployError(f"{key} must be {_RULES[known[key]]}, got {got}")
+        if any(mark in str(values["kafka"]) for mark in "@/"):  # errors name the brokers
+            raise DeployError(
+                "kafka must be host:port,host:port without a user or a password (kafka_user and "
+                "kafka_password_file take them), got something else"
+            )
         grace_s = values.get("grace_s", DEFAULT_GRACE_S)
         if isinstance(grace_s, int | float) and grace_s < LEAST_GRACE_S:
             raise DeployError(f"grace_s must be at least {LEAST_GRACE_S:g}, got {grace_s!r}")
         for key, words in _WORDS.items():
             if values.get(key, words[0]) not in words:
                 raise DeployError(f"{key} must be {' or '.join(words)}, got {values[key]!r}")
-        return cls(**values)  # type: ignore[arg-type]  # every type was checked
+        try:
+            return cls(**values, limits=GatewaySettings.from_mapping(limits))  # type: ignore[arg-type]  # every type was checked
+        except CollectorError as error:
+            raise DeployError(str(error)) from None

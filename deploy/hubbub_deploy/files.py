@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     from hubbub import Survey
 
 ARCHIVE_FILE: Final = "archive.sqlite"
@@ -41,12 +43,27 @@ def load_survey(path: Path) -> Survey:
     """
     from hubbub import Survey  # noqa: PLC0415 - commands that load none start without it
 
+    return Survey.load(path) if str(path) != "-" else Survey.parse(survey_text(path), file="stdin")
+
+
+def survey_text(path: Path) -> str:
+    """Return the TOML text of a survey file; - is stdin.
+
+    Raises:
+        SurveyError: If the file cannot be read.
+        DeployError: If stdin holds no text, or was read before: it holds one survey.
+    """
+    from hubbub import authoring  # noqa: PLC0415 - see above
+
     if str(path) != "-":
-        return Survey.load(path)
+        return authoring.read(path)
     try:
-        return Survey.parse(sys.stdin.buffer.read().decode("utf-8"), file="stdin")
+        text = sys.stdin.buffer.read().decode("utf-8") if sys.stdin else ""
     except UnicodeDecodeError as error:
         raise DeployError(f"stdin must be TOML in UTF-8, got {error.reason}") from None
+    if not text:
+        raise DeployError("stdin must hold a survey, once, got nothing more")
+    return text
 
 
 def create(path: Path, data: bytes, *, mode: int) -> None:
@@ -70,3 +87,24 @@ def create(path: Path, data: bytes, *, mode: int) -> None:
         raise DeployError(f"{path} is there already, and is not overwritten") from None
     except OSError as error:
         raise DeployError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def load_signing_key(path: Path) -> Ed25519PrivateKey:
+    """Return the key in a file of `hubbub survey keygen`.
+
+    Raises:
+        DeployError: If it cannot be read, or is another kind of key.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
+
+    try:
+        key = load_pem_private_key(path.read_bytes(), password=None)
+    except OSError as error:
+        raise DeployError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise DeployError(f"{path} must be an Ed25519 private key in PEM without a password")
+    return key

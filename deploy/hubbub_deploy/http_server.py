@@ -146,9 +146,11 @@ class PageServer:
             try:
                 self.work(stop)
             except Exception:
-                traceback.print_exc()
                 failed.set()
                 server.should_exit = True
+                # After it: what stderr goes to may be full.
+                with contextlib.suppress(OSError):
+                    traceback.print_exc()
 
         worker = threading.Thread(target=work, name=f"hubbub-{self.name}")
 

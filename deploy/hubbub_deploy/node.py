@@ -24,7 +24,7 @@ from hubbub.estimation import AlertRules
 from hubbub_aggregator import AggregatorError
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import FleetStatement, SteadyClock
-from hubbub_aggregator.runners import Worker
+from hubbub_aggregator.runners import Retention, Worker
 from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic, SqliteStore
 from hubbub_aggregator.web import LiveView, StreamCaps, ViewCollector
 from hubbub_collector import CollectorError, GatewaySettings, Permits, boot_s
@@ -34,7 +34,7 @@ from hubbub_deploy.errors import AlreadyRunning, DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.http_server import PageServer, listen
 from hubbub_deploy.supervise import is_full, run_supervised
-from hubbub_topic import LogError, LogLocked, SqliteLog
+from hubbub_topic import BoundedLog, LogError, LogLocked, SqliteLog
 
 LOG_FILE: Final = "log.sqlite"
 STORE_FILE: Final = "store.sqlite"
@@ -68,6 +68,9 @@ class NodeSettings:
         read_token: What readers of page and API must know; None where anyone may read. Devices need none.
         streams: Caps on the page's streams of changes.
         permits: What senders must show.
+        log_keep_s: Seconds that counted records of released rounds are kept; 0 for ever.
+        log_keep_bytes: Bytes of the log above which the oldest such records go; 0 for any number.
+        log_max_bytes: Bytes of the log past which uploads get 503; 0 for any number.
     """
 
     surveys: tuple[Survey, ...]
@@ -87,6 +90,9 @@ class NodeSettings:
     read_token: str | None = field(default=None, repr=False)
     streams: StreamCaps = field(default_factory=StreamCaps)
     permits: Permits = field(default_factory=Permits)
+    log_keep_s: float = 0.0
+    log_keep_bytes: int = 0
+    log_max_bytes: int = 0
 
     def __post_init__(self) -> None:
         if self.grace_s < _LEAST_GRACE_S:
@@ -169,6 +175,13 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, _Counting, LiveV
                 if skip_record(log, stored, letters, skips, (partition, offset), now_s=now_s):
                     skips[partition, offset] = now_s
             view = LiveView()
+            retention = Retention(
+                log,
+                archive,
+                keep_s=settings.log_keep_s,
+                keep_bytes=settings.log_keep_bytes,
+                clock=settings.clock,
+            )
             worker = _Counting(
                 partial(
                     Worker,
@@ -182,6 +195,7 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, _Counting, LiveV
                     alerts=settings.alerts,
                     dead_letters=letters,
                     skips=skips,
+                    retention=retention if settings.log_keep_s or settings.log_keep_bytes else None,
                 ),
                 view,
             )
@@ -221,7 +235,7 @@ def serve(
             }
             refuse_changed(settings.surveys, known)
             ingest = hubbub_collector.create_app(
-                log,
+                BoundedLog(log, settings.log_max_bytes) if settings.log_max_bytes else log,
                 settings.surveys,
                 settings=_within_grace(settings),
                 clock=settings.clock,

@@ -7,6 +7,7 @@ process at once.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import traceback
@@ -81,7 +82,9 @@ def run_supervised(
                 raise
             if str(error) != said:  # who stands by says so once, not for years
                 said = str(error)
-                traceback.print_exc(limit=0, chain=False)  # one line
+                # The file of stderr may lie on the disk that is full.
+                with contextlib.suppress(OSError):
+                    traceback.print_exc(limit=0, chain=False)  # one line
             view.stand_still(since=timestamp(int(since_s)), why=_why(error))
             stop.wait(next(waits))
 

@@ -85,8 +85,8 @@ def test_an_open_cell_and_a_failed_one_fail_the_run(
 
 @pytest.mark.integration
 def test_a_few_cells_hold() -> None:
-    """Seconds of the matrix: two of the log, one of the agent, one of the sealer."""
-    cells = ["killed/log", "disk_full/log", "clock_behind/agent", "cut/sealer"]
+    """Seconds of the matrix: one of the log, one of the sealer."""
+    cells = ["disk_full/log", "cut/sealer"]
     words = [sys.executable, str(SCRIPT), "--json", *cells]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
     rows = [json.loads(line) for line in done.stdout.splitlines()]

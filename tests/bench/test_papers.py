@@ -27,7 +27,7 @@ pytestmark = pytest.mark.xdist_group("papers")  # all tables are computed once
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def bench():
     spec = importlib.util.spec_from_file_location("papers_bench", ROOT / "bench" / "papers" / "papers.py")
     module = importlib.util.module_from_spec(spec)
@@ -35,7 +35,7 @@ def bench():
     return module
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def rows(bench):
     """The rows of all tables, by the name of the figure."""
     figures = [figure for _, section in bench.SECTIONS.values() for figure in section()]

@@ -27,6 +27,7 @@ GATEWAY = {
     "hubbub_gateway_pending_bytes": "gauge",
     "hubbub_gateway_batches_total": "counter",
     "hubbub_gateway_shed_uploads_total": "counter",
+    "hubbub_gateway_rate_limited_uploads_total": "counter",
     "hubbub_gateway_records_total": "counter",
     "hubbub_gateway_record_bytes_total": "counter",
     "hubbub_gateway_write_seconds_total": "counter",
@@ -58,6 +59,7 @@ def test_gateway_shows_its_counters_under_their_public_names(is_sealing: bool | 
     metrics.batch_done("stored")
     metrics.batch_done("overdue")
     metrics.shed.update(waited=5, gone=2)
+    metrics.rate_limited["password"] = 3
     metrics.stored(4, 1000, 0.25)
     metrics.stored(1, 24, 0.5)
     sealing = None if is_sealing is None else lambda: is_sealing
@@ -79,6 +81,7 @@ def test_gateway_shows_its_counters_under_their_public_names(is_sealing: bool | 
         ("hubbub_gateway_batches_total", (("fate", "overdue"),)): 1.0,
         ("hubbub_gateway_shed_uploads_total", (("reason", "waited"),)): 5.0,
         ("hubbub_gateway_shed_uploads_total", (("reason", "gone"),)): 2.0,
+        ("hubbub_gateway_rate_limited_uploads_total", (("permit", "password"),)): 3.0,
         ("hubbub_gateway_records_total", ()): 5.0,
         ("hubbub_gateway_record_bytes_total", ()): 1024.0,
         ("hubbub_gateway_write_seconds_total", ()): 0.75,

@@ -31,7 +31,7 @@ from hubbub_aggregator.web.view import LiveView
 from hubbub_client import Agent, ListRefused
 from hubbub_client.upload.transport import Response
 from hubbub_deploy.cluster import ARCHIVE_FILE
-from hubbub_deploy.commands.replay import log_replay
+from hubbub_deploy.commands.replay import log_count, log_replay
 from hubbub_deploy.commands.replay.log_replay import LogReplaySettings
 from hubbub_deploy.node import LOG_FILE
 from hubbub_topic import SqliteLog
@@ -101,7 +101,7 @@ def test_rounds_released_later_have_the_present_method_and_all_are_recomputed_by
     assert log_replay.run(LogReplaySettings(source=str(folder))) == 0
     assert capsys.readouterr().out.count("the same bytes") == 8
     # Control: by one method alone, half of them are others.
-    states, layout = log_replay.counted(str(folder))
+    states, layout = log_count.counted(str(folder))
     found = log_replay.releases(states, {survey.digest: survey for survey in SURVEYS}, layout)
     assert sum(data.decode() in later.values() for data in found.values()) == 4
 

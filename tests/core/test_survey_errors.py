@@ -201,7 +201,7 @@ WRONG = {
     "mechanism name": (
         changed(LABELS, '"grr"', '"rappor"'),
         "mechanism.name",
-        "auto, grr, pbgrr, subset, unary, local_hashing, levels, orbits, neighbourhood, tree, regression",
+        "auto, grr, pbgrr, subset, unary, local_hashing, levels, orbits, neighbourhood, optimal, tree",
         "'rappor'",
     ),
     "mechanism missing": (LABELS.split("[mechanism]")[0], "mechanism", "must be given", "nothing"),
@@ -472,6 +472,10 @@ def test_survey_loads_from_a_file(tmp_path):
         "".join(f"[{'.'.join(['a'] * i)}]\n" for i in range(1, 2000)),
         "[a" + ".a" * 3000 + "]\n" + "".join(f"x{i}.y = 1\n" for i in range(100_000)),
         "".join(f"[a{i}]\n" for i in range(400_000)),
+        "a = [" + "1," * 4_000_000 + "]",
+        "".join(f"k{i}" + ".b" * 30 + " = 1\n" for i in range(100_000)),
+        'a = ["""x"y"z""", ' + "{a=1}," * 1_000_000 + "]",
+        "".join(f"x{i} = {{}}\n" for i in range(600_000)),
     ],
     ids=[
         "key",
@@ -482,12 +486,34 @@ def test_survey_loads_from_a_file(tmp_path):
         "nested tables",
         "below a deep table",
         "many tables",
+        "a long array",
+        "long keys",
+        "inline tables behind a string of several lines",
+        "many keys",
     ],
 )
 def test_toml_that_takes_minutes_is_refused_before_it_is_parsed(text: str) -> None:
     """Processor time of this thread; each took 25 s or more, and a longer file its square."""
     begun = time.thread_time()
     with pytest.raises(SurveyError, match=r"must be TOML of modest depth|must have at most"):
+        Survey.parse(text)
+    assert time.thread_time() - begun < 2.0
+
+
+def test_strings_and_comments_hold_as_many_signs_as_they_like() -> None:
+    signs = "[=,.{" * 200_000
+    title = "title = '''Visits '[=,.' \"\"'''"
+    lines = [title if line.startswith("title") else line for line in surveys.VISITS.splitlines()]
+    survey = Survey.parse(f"# {signs} '\n" + "\n".join(lines))
+    assert survey.title == "Visits '[=,.' \"\""
+
+
+@pytest.mark.parametrize(
+    "text", ['a = "' + '\\"' * 300_000, 'a = """' + '\\"' * 300_000, "a = '''" + "''x" * 300_000]
+)
+def test_strings_without_an_end_are_read_once(text: str) -> None:
+    begun = time.thread_time()
+    with pytest.raises(SurveyError, match="must be TOML"):
         Survey.parse(text)
     assert time.thread_time() - begun < 2.0
 

@@ -204,6 +204,7 @@ CLUSTER = [
     "dashboard",
     "dead-letters",
     "skip-lost",
+    "config",
 ]
 NAMES = ["demo", "node", "simulate", "export", "delete", "replay", "audit", "survey", "agent", *CLUSTER]
 EARLIER = {"grow": "add-partitions", "dead": "dead-letters", "adopt": "skip-lost"}

@@ -84,6 +84,7 @@ def test_numbers_out_of_range_are_misuse_before_anybody_is_asked(refuse, line, s
         ("replay folder --survey VISITS", "folder: log "),
         ("replay none.csv --survey VISITS", "none.csv: cannot be read: No such file or directory"),
         ("replay kafka://nowhere", "must be given as kafka://host:port/topic, got 'kafka://nowhere'"),
+        ("replay kafka://me:secret@k:1/t", "as kafka://host:port/topic, got one with a user"),
         ("survey keygen --out folder", "folder is there already, and is not overwritten"),
         ("survey sign VISITS --key file --out l", "file must be an Ed25519 private key in PEM without"),
         ("agent leave --ledger folder x", "ledger folder must be a file, and is none"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import traceback
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from hubbub.wire.record import SurveyRecord, encode_record
 from hubbub_aggregator.errors import StoreError
 from hubbub_aggregator.stores.redis_connection import connected
 from hubbub_deploy.announced import digests_of, refuse_changed
+from hubbub_deploy.cli import main
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
 from hubbub_topic.kafka import security_of
@@ -43,6 +46,7 @@ def test_kafka_and_redis_are_enough() -> None:
         ),
         ({"grace_s": 9.9}, "grace_s must be at least 10, got 9.9"),
         ({"dead_letter_payload": "some"}, "dead_letter_payload must be none or whole, got 'some'"),
+        ({"id_table": "fast"}, "id_table must be auto or numpy or compiled, got 'fast'"),
         ({"event_loop": "fast"}, "event_loop must be asyncio or uvloop, got 'fast'"),
     ],
 )
@@ -76,13 +80,18 @@ def test_file_is_named_in_what_is_said_about_it(tmp_path: Path) -> None:
 def test_environment_says_where_kafka_and_redis_are(tmp_path: Path) -> None:
     path = tmp_path / "cluster.toml"
     path.write_text("kafka = 'a:1'\nredis = 'redis://b:1'\n")
-    settings = ClusterSettings.load(
-        path, {"HUBBUB_KAFKA": "c:1", "HUBBUB_REDIS": "", "HUBBUB_TOPIC": "other"}
-    )
+    settings = ClusterSettings.load(path, {"HUBBUB_KAFKA": "c:1", "HUBBUB_REDIS": ""})
     assert (settings.kafka, settings.redis, settings.topic) == ("c:1", "redis://b:1", "reports")
     path.write_text("topic = 'x'\n")
     both = {"HUBBUB_KAFKA": "c:1", "HUBBUB_REDIS": "redis://d:1"}
     assert ClusterSettings.load(path, both).redis == "redis://d:1"
+
+
+@pytest.mark.parametrize("brokers", ["kafka://me:s3cret@k:1", "me:s3cret@k:1", "k:1,me:s3cret@k2:1"])
+def test_a_password_among_the_brokers_is_refused_and_not_repeated(brokers: str) -> None:
+    with pytest.raises(DeployError, match="without a user or a password") as refused:
+        ClusterSettings.from_mapping(LEAST | {"kafka": brokers})
+    assert "s3cret" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -143,3 +152,31 @@ def test_what_brokers_ask_for_comes_from_file_and_environment(
             _ = ClusterSettings.from_mapping({**base, **extra}).brokers
     plain = ClusterSettings.from_mapping({"kafka": "k:1", "redis": "redis://r"}).brokers
     assert security_of(plain).protocol == "PLAINTEXT"
+
+
+def test_keys_of_seals_belong_together(tmp_path: Path) -> None:
+    secret, other = tmp_path / "seal.pem", tmp_path / "other.pem"
+    said = []
+    for path in (secret, other):
+        with redirect_stdout(StringIO()) as text:
+            assert main(["survey", "keygen", "--out", str(path)]) == 0
+        said.append(text.getvalue().strip())
+    given = {"kafka": "k:1", "redis": "redis://r"}
+    assert ClusterSettings.from_mapping(given).seal_rules is None
+    assert ClusterSettings.from_mapping(given).seal_signer is None
+    mine = given | {"seal_keys": f"{said[0]}, {said[1]}", "seals_signed_since": "2026-01-01T00:00:00Z"}
+    rules = ClusterSettings.from_mapping(mine).seal_rules
+    assert rules is not None
+    assert (len(rules.keys), rules.since_s) == (2, 1_767_225_600)
+    assert ClusterSettings.from_mapping(mine | {"seal_key_file": str(secret)}).seal_signer is not None
+    for values, text in (
+        (mine, "seal_key_file must be given"),
+        (given | {"seal_keys": said[0], "seal_key_file": str(other)}, "must have the public key"),
+        (given | {"seal_key_file": str(secret)}, "must have the public key"),
+        (given | {"seals_signed_since": "2026-01-01T00:00:00Z"}, "must come with seal_keys"),
+        (mine | {"seals_signed_since": "yesterday"}, "must be a time"),
+        (mine | {"seals_signed_since": "2026-01-01T00:00:00"}, "must be a time"),
+        (given | {"seal_keys": "00"}, "seal_keys: a survey key must be the 64"),
+    ):
+        with pytest.raises(DeployError, match=text):
+            assert ClusterSettings.from_mapping(values).seal_signer

@@ -13,6 +13,8 @@ from surveys import LABELS
 
 from hubbub_deploy.commands import arguments
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.evaluation import truth_of
+from hubbub_deploy.simulation import SentRound, fetch_surveys, released
 
 TOKEN = "0123456789abcdef"  # noqa: S105 - of this test
 
@@ -61,6 +63,12 @@ def test_a_node_with_a_token_serves_devices_without_it_and_readers_with_it(tmp_p
             return [
                 each["id"] for each in urllib3.request("GET", base + path, headers=reader).json()["surveys"]
             ]
+
+        served = fetch_surveys(base, patience_s=0.0, say=print)
+        sent = SentRound(served[0], 0, 0, 0, 0, truth_of(served[0], [served[0].input_labels[0]]))
+        for shown, said in ((None, "got none"), ("x" * 16, "got another one")):
+            with pytest.raises(DeployError, match=f"--read-token-file must hold it, {said}$"):
+                released(base, sent, token=shown, clock=lambda: 2e9, wait=print)
 
         wait_until(lambda: listed() != [])  # a node serves devices before it has counted its own announcement
         assert listed() == ["self-rated-health"]

@@ -18,7 +18,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "COLUMNS": "200"}
 
 
-def hubbub(*arguments: object, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+def hubbub(*arguments: object, timeout_s: float = 300.0) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end."""
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],

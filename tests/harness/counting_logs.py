@@ -11,8 +11,9 @@ from surveys import START_S
 
 from hubbub.survey.survey import Survey
 from hubbub.wire.partition_map import PartitionMap
-from hubbub.wire.record import ReportsRecord, Segment, SurveyRecord, encode_record
+from hubbub.wire.record import ReportsRecord, Segment, SurveyRecord, Voucher, encode_record
 from hubbub_aggregator.counting.dedup import IdTable
+from hubbub_aggregator.counting.issuers import merged
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey, RoundState
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.errors import StoreConflict
@@ -27,11 +28,19 @@ def report_id(number: int) -> bytes:
     return hashlib.sha256(number.to_bytes(8, "big")).digest()[:16]
 
 
-def segment(survey: Survey, number: int, reports: Sequence[tuple[bytes, int]], **refused: int) -> Segment:
+def segment(
+    survey: Survey,
+    number: int,
+    reports: Sequence[tuple[bytes, int]],
+    voucher: Voucher | None = None,
+    **refused: int,
+) -> Segment:
     """The segment of (id, symbol) pairs and what the gateway refused beside them."""
     symbols = np.array([symbol for _, symbol in reports], dtype=np.uint32)
     attempts = len(reports) + sum(refused.values())
-    return Segment(survey.digest, number, b"".join(i for i, _ in reports), symbols, attempts, refused)
+    return Segment(
+        survey.digest, number, b"".join(i for i, _ in reports), symbols, attempts, refused, voucher
+    )
 
 
 def batch(*segments: Segment, minute: int = MINUTE, unknown: int = 0) -> bytes:
@@ -100,6 +109,7 @@ class MemoryStore:
                 if len(known.counts) and len(new.counts)
                 else (new.counts if len(new.counts) else known.counts)
             )
+            known.issuers = merged(known.issuers, new.issuers)
             known.verdicts += new.verdicts
             known.after_seal += new.after_seal
             self._keys.setdefault((partition, key), []).extend(new.keys.tolist())
@@ -127,8 +137,8 @@ class MemoryStore:
 
 def counted(
     state: PartitionState,
-) -> dict[RoundKey, tuple[list[int], VerdictCounts, int | None, VerdictCounts, int]]:
-    """Everything that a state holds per round, comparable: counts, tallies, seal, tallies after it, ids."""
+) -> dict[RoundKey, tuple[list[int], VerdictCounts, int | None, VerdictCounts, int, dict[str, list[int]]]]:
+    """All of a state's rounds, comparable: counts, tallies, seal, those after it, ids, those by issuer."""
     return {
         key: (
             known.counts.tolist(),
@@ -136,6 +146,7 @@ def counted(
             known.sealed_at,
             known.after_seal,
             0 if known.seen is None else len(known.seen),
+            {name: [*tally.numbers, *tally.counts.tolist()] for name, tally in known.issuers.items()},
         )
         for key, known in state.rounds.items()
     }

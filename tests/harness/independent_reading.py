@@ -373,6 +373,8 @@ _KINDS = {
     "pbgrr": _pbgrr,
     "category_grr": _category,
     "dense": _dense,
+    "curve": _dense,
+    "weighted": _dense,
     "levels": _levels,
     "local_hashing": _hashing,
     "subset": _subset,

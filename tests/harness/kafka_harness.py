@@ -18,7 +18,7 @@ import pytest
 
 SCRIPT: Final = Path(__file__).parents[2] / "deploy" / "kafka" / "broker.py"
 _MISSING = [name for name in ("java", "mvn") if shutil.which(name) is None]
-_START_S = 90.0
+_START_S = 180.0
 
 
 class Broker:

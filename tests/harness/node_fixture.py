@@ -92,7 +92,7 @@ class World:
     def end(self) -> None:
         self._nursery.stdin.close()
         try:
-            self._nursery.wait(10)
+            self._nursery.wait(120)
         finally:
             self._nursery.kill()
             self._nursery.wait()
@@ -130,7 +130,7 @@ def quiet_port() -> int:
             return port
 
 
-def wait_until(done: Callable[[], bool], timeout_s: float = 20.0) -> None:
+def wait_until(done: Callable[[], bool], timeout_s: float = 120.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not done():
         assert time.monotonic() < deadline, "it takes too long"

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -15,7 +16,7 @@ import redis
 
 BINARY = shutil.which("redis-server")
 needs_redis = pytest.mark.skipif(BINARY is None, reason="redis-server is not installed (apt: redis-server)")
-_START_S = 10.0
+_START_S = 60.0
 
 
 def free_port() -> int:
@@ -24,12 +25,35 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-class RedisServer:
-    """One server process; started again on the same port and folder as often as a test likes."""
+@dataclass(frozen=True)
+class Door:
+    """What a server asks of its clients: TLS by its certificate, and a password."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    ca: Path
+    certificate: Path
+    key: Path
+    password: str
+
+    def options(self, port: int) -> tuple[str, ...]:
+        return (
+            *("--port", "0", "--tls-port", str(port), "--requirepass", self.password),
+            *("--tls-cert-file", str(self.certificate), "--tls-key-file", str(self.key)),
+            *("--tls-ca-cert-file", str(self.ca), "--tls-auth-clients", "no", "--tls-cluster", "yes"),
+        )
+
+
+class RedisServer:
+    """One server process; started again on the same port and folder as often as a test likes.
+
+    With `door`, it takes only those who know the password, by TLS.
+    """
+
+    def __init__(self, folder: Path, *options: str, door: Door | None = None) -> None:
         self.folder, self.port, self._options = folder, free_port(), options
         self.url = f"redis://127.0.0.1:{self.port}/0"
+        if door is not None:
+            self._options = (*door.options(self.port), *options)
+            self.url = f"rediss://:{door.password}@127.0.0.1:{self.port}/0?ssl_ca_certs={door.ca}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -58,14 +82,14 @@ class RedisServer:
 
 
 @contextlib.contextmanager
-def running_cluster(folder: Path, nodes: int = 3) -> Iterator[list[RedisServer]]:
+def running_cluster(folder: Path, nodes: int = 3, *, door: Door | None = None) -> Iterator[list[RedisServer]]:
     """Redis servers that share the slots of a Redis Cluster."""
     with contextlib.ExitStack() as stack:
         servers = []
         for number in range(nodes):
             (folder / str(number)).mkdir()
             options = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
-            servers.append(stack.enter_context(running(folder / str(number), *options)))
+            servers.append(stack.enter_context(running(folder / str(number), *options, door=door)))
         clients = [stack.enter_context(redis.Redis.from_url(server.url)) for server in servers]
         bounds = [16384 * number // nodes for number in range(nodes + 1)]
         for client, low, high in zip(clients, bounds, bounds[1:], strict=False):
@@ -88,8 +112,8 @@ def running_cluster(folder: Path, nodes: int = 3) -> Iterator[list[RedisServer]]
 
 
 @contextlib.contextmanager
-def running(folder: Path, *options: str) -> Iterator[RedisServer]:
-    server = RedisServer(folder, *options)
+def running(folder: Path, *options: str, door: Door | None = None) -> Iterator[RedisServer]:
+    server = RedisServer(folder, *options, door=door)
     server.start()
     try:
         yield server

@@ -11,7 +11,7 @@ from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
 from hubbub.wire.partition_map import PartitionMap
-from hubbub.wire.record import SealRecord, encode_record
+from hubbub.wire.record import SealRecord, Voucher, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.skip_offsets import skip_lost
@@ -24,9 +24,11 @@ HEALTH, VISITED = Survey.parse(LABELS), Survey.parse(VISITS)
 Opener = Callable[[], Store]
 
 
-def some(survey: Survey, start: int, n: int, number: int = 0, **refused: int) -> bytes:
+def some(
+    survey: Survey, start: int, n: int, number: int = 0, voucher: Voucher | None = None, **refused: int
+) -> bytes:
     pairs = [(report_id(start + i), (start + i) % 5) for i in range(n)]
-    return batch(segment(survey, number, pairs, **refused))
+    return batch(segment(survey, number, pairs, voucher, **refused))
 
 
 HISTORY = [
@@ -35,6 +37,9 @@ HISTORY = [
     [announcement(VISITED), some(VISITED, 0, 30), some(VISITED, 500, 3, number=7)],
     [some(HEALTH, 200, 10), encode_record(SealRecord(HEALTH.digest, 0)), some(HEALTH, 300, 5)],
     [some(HEALTH, 300, 5), some(VISITED, 10, 40)],
+    [some(VISITED, 10, 5, voucher=Voucher("b"))],
+    [some(VISITED, 600, 20, voucher=Voucher("a")), some(VISITED, 610, 40, voucher=Voucher("a"))],
+    [some(VISITED, 700, 9, voucher=Voucher("b")), some(VISITED, 800, 7)],
 ]
 
 
@@ -60,6 +65,10 @@ class StoreContract:
             assert counted(loaded) == counted(state)
             assert (loaded.offset, loaded.unknown, loaded.dead) == (offset, state.unknown, state.dead)
             assert loaded.surveys.keys() == state.surveys.keys()
+        assert {name: tally.numbers for name, tally in state.rounds[VISITED.digest, 0].issuers.items()} == {
+            "b": (9, 5, 0),
+            "a": (50, 10, 0),
+        }
         assert state.dead == 1
         assert reopen().load(0).offset == 0
 
@@ -82,6 +91,18 @@ class StoreContract:
         tally = reopen().load(1).rounds[known].verdicts
         # Partition 1 of 2 takes 25: 0 to 24; copies of those are duplicates, the rest is over it, again too.
         assert (tally.accepted, tally.duplicate, tally.over_quota) == (25, 10 + 25, 15 + 35)
+
+    def test_a_loaded_state_goes_on_with_an_issuers_quota_where_it_was(self, reopen: Opener) -> None:
+        mine = Voucher("a", 50)
+        for records in ([announcement(HEALTH), some(HEALTH, 0, 20, voucher=mine)],) + (
+            [some(HEALTH, 10, 30, voucher=mine), some(HEALTH, 100, 3, voucher=Voucher("b", 10))],
+        ) * 2:
+            state = reopen().load(1)
+            state.place(PartitionMap.of(2), 1)
+            reopen().save(1, apply_many(state, enumerate(records, start=state.offset)))
+        issuers = reopen().load(1).rounds[HEALTH.digest, 0].issuers
+        assert issuers["a"].numbers == (25, 10 + 15, 15 + 15)
+        assert issuers["b"].numbers == (3, 3, 0)
 
     def test_change_from_another_offset_is_a_conflict_and_saves_nothing(self, reopen: Opener) -> None:
         state = PartitionState()

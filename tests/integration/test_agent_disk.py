@@ -118,7 +118,7 @@ def test_two_processes_never_hold_one_ledger(tmp_path: Path) -> None:
         )
         for i in range(6)
     ]
-    errors = [process.communicate(timeout=60)[1] for process in processes]
+    errors = [process.communicate(timeout=300)[1] for process in processes]
     assert [process.returncode for process in processes] == [0] * 6, errors
     ledger = Ledger(path, budget=1.0)
     assert len(ledger.attributes()) == 30

@@ -77,7 +77,7 @@ class Process:
     def end(self) -> None:
         self._process.stdin.close()
         try:
-            assert self._process.wait(30) == 0
+            assert self._process.wait(120) == 0
         finally:
             self._process.kill()
             self._process.stdout.close()

@@ -26,7 +26,7 @@ from hubbub_topic.kafka.growing_log import GrowingLog
 
 pytestmark = [pytest.mark.integration, needs_redis]
 
-PATIENCE_S, HOUR_S = 40.0, 3600
+PATIENCE_S, HOUR_S = 120.0, 3600
 # A dashboard on a machine whose clock is so far ahead: argv[1] seconds.
 AHEAD = """
 import sys, time
@@ -88,7 +88,7 @@ def test_rounds_are_sealed_by_no_clock_that_is_ahead_of_redis(
             assert dashboard.stdout is not None
             url = dashboard.stdout.readline().split(": ", 1)[1].strip()
             deadline = time.monotonic() + PATIENCE_S
-            with urllib3.PoolManager(retries=False, timeout=20) as http:
+            with urllib3.PoolManager(retries=False, timeout=60) as http:
                 while http.request("GET", f"{url}/healthz").status == 200 and not seals(log):
                     assert time.monotonic() < deadline
                     time.sleep(0.05)
@@ -101,5 +101,5 @@ def test_rounds_are_sealed_by_no_clock_that_is_ahead_of_redis(
                 assert "must agree within 5 s, got 3600 s" in health.json()["unsealed"]
         finally:
             dashboard.terminate()
-            dashboard.wait(20)
+            dashboard.wait(120)
             dashboard.stdout.close()

@@ -32,7 +32,7 @@ from hubbub_topic.kafka.log import KafkaLog
 pytestmark = [pytest.mark.integration, needs_redis]
 
 HUBBUB = [sys.executable, "-m", "hubbub_deploy.cli"]
-PATIENCE_S = 40.0
+PATIENCE_S = 120.0
 
 
 class Cluster:
@@ -80,7 +80,7 @@ class Cluster:
         codes = []
         for process in self.processes:
             try:
-                codes.append(process.wait(20))
+                codes.append(process.wait(120))
             except subprocess.TimeoutExpired:
                 process.kill()
                 codes.append(process.wait())

@@ -37,7 +37,7 @@ def test_the_apps_of_the_page_run_as_they_stand(tmp_path: Path) -> None:
                 env=environment(),
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=300,
                 check=False,
             )
             assert (done.stdout, done.stderr) == (PRINTED, "")
@@ -52,7 +52,7 @@ def test_the_tests_of_the_page_pass_and_its_rehearsal_writes_a_page(tmp_path: Pa
         (tmp_path / name).write_text(FILES[name])
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_app.py"]
     done = subprocess.run(
-        words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False
+        words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=300, check=False
     )
     assert "2 passed" in done.stdout, done.stdout
     line = re.search(r"```sh\nhubbub (survey rehearse .*?)\n```", PAGE)[1]

@@ -53,7 +53,7 @@ class Device:
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self._pool = urllib3.HTTPConnectionPool("127.0.0.1", port, retries=False, timeout=20, maxsize=8)
+        self._pool = urllib3.HTTPConnectionPool("127.0.0.1", port, retries=False, timeout=60, maxsize=8)
 
     def ask(self, method: str, path: str, body: bytes | None) -> urllib3.BaseHTTPResponse:
         return self._pool.request(method, path, body=body)
@@ -111,7 +111,7 @@ class GatedLog(SqliteLog):
 
     def append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
         self.entered.set()
-        assert self.gate.wait(20)
+        assert self.gate.wait(120)
         if self.failing:
             raise LogError("disk full")
         return super().append(batches)
@@ -178,7 +178,7 @@ def test_no_answer_comes_before_the_record_is_durable_not_even_a_refusal(log: Ga
         answers: list[list[str]] = []
         thread = threading.Thread(target=lambda: answers.append(device.upload(report(9))))
         thread.start()
-        assert log.entered.wait(20)
+        assert log.entered.wait(120)
         thread.join(0.1)
         assert thread.is_alive()
         log.gate.set()
@@ -388,7 +388,7 @@ def test_a_connection_that_says_too_little_ends_and_one_that_waits_for_its_answe
         answers: list[list[str]] = []
         thread = threading.Thread(target=lambda: answers.append(device.upload(report())))
         thread.start()
-        assert log.entered.wait(20)
+        assert log.entered.wait(120)
         with connected(device) as silent, connected(device) as slow:
             slow.sendall(b"POST /v1/reports HTTP/1.1\r\nX: ")
             with contextlib.suppress(ConnectionError):
@@ -408,7 +408,7 @@ def test_past_the_bound_uploads_get_429_before_they_are_read_and_recover(log: Ga
         answers: list[list[str]] = []
         thread = threading.Thread(target=lambda: answers.append(device.upload(one)))
         thread.start()
-        assert log.entered.wait(20)
+        assert log.entered.wait(120)
         refused = headers_only(device.port, f"Content-Length: {size}")
         assert refused.status == 429
         assert refused.headers["Retry-After"] == "7"
@@ -497,7 +497,7 @@ def test_stopping_finishes_what_waits(log: GatedLog) -> None:
         log.gate.clear()
         thread = threading.Thread(target=lambda: answers.append(device.upload(one)))
         thread.start()
-        assert log.entered.wait(20)
+        assert log.entered.wait(120)
         release = threading.Timer(0.2, log.gate.set)
         release.start()
     thread.join()
@@ -590,7 +590,7 @@ class Node:
         assert self.process.stdout is not None
         if self.process.poll() is None:
             os.kill(self.process.pid, number)
-        code = self.process.wait(30)
+        code = self.process.wait(120)
         self.process.stdout.close()
         return code
 
@@ -623,7 +623,7 @@ def test_a_retry_after_kill_nine_between_accept_and_answer_is_stored(
     path, one = tmp_path / "log.sqlite", report()
     with node(path, death) as gateway:
         assert try_upload(gateway.port, body_of(one)) is None
-        assert gateway.process.wait(30) == -signal.SIGKILL
+        assert gateway.process.wait(120) == -signal.SIGKILL
         gateway.end()
         gateway.start()
         assert try_upload(gateway.port, body_of(one)) == ["accepted"]

@@ -43,7 +43,7 @@ POST = b"POST %s HTTP/1.1\r\nHost: x\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 # The gateway's own path, one that only takes GET, one of the page, and none at all.
 PATHS = [b"/v1/reports", b"/v1/surveys", b"/api/live", b"/nowhere"]
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 
 
 class Server:
@@ -483,12 +483,16 @@ def test_the_connection_idle_longest_gives_way_to_a_new_one(
         silent[0].sendall(b"G")
         silent[1].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert answer(silent[1], "GET").status == 200
+        answered_s = time.monotonic()
         for _ in range(2):
             assert server.upload() == ["accepted"]
         assert end_of(silent[0])
         assert server.connections <= 8
         silent[1].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert answer(silent[1], "GET").status == 200
+        try:
+            assert answer(silent[1], "GET").status == 200
+        except http.client.RemoteDisconnected:  # on a busy machine the 5 s of keep-alive may be over by now
+            assert time.monotonic() - answered_s > 5.0
     assert any("idle longest" in record.getMessage() for record in caplog.records)
 
 

@@ -19,7 +19,7 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
         [sys.executable, str(BENCH), *map(str, words)],
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=300,
         check=False,
     )
 

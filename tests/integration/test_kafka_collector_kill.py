@@ -30,7 +30,7 @@ pytestmark = pytest.mark.integration
 
 HEALTH = Survey.parse(LABELS)
 PROCESS = Path(__file__).parents[1] / "harness" / "kafka_gateway_process.py"
-PARTITIONS, UPLOADS, EACH, PATIENCE_S = 3, 300, 5, 60.0
+PARTITIONS, UPLOADS, EACH, PATIENCE_S = 3, 300, 5, 120.0
 
 
 class Collector:
@@ -86,7 +86,7 @@ class Devices(threading.Thread):
 
     def run(self) -> None:
         deadline = monotonic() + PATIENCE_S
-        with urllib3.PoolManager(retries=False, timeout=20) as http:
+        with urllib3.PoolManager(retries=False, timeout=60) as http:
             for body in self._bodies:
                 while monotonic() < deadline:
                     port = self._dice.choice(self._ports)

@@ -41,7 +41,7 @@ SURVEYS = (
 )
 PARTITIONS, DAY = 3, 1440
 PROCESS = Path(__file__).parents[1] / "harness" / "aggregator_process.py"
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def hubbub(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -128,7 +128,7 @@ def test_embedded_log_through_kafka_and_topic_offline_release_the_same_bytes(
             assert releases(archive) == embedded
     finally:
         worker.terminate()
-        assert worker.wait(20) == 0
+        assert worker.wait(120) == 0
 
     out = tmp_path / "out"
     source = f"kafka://{kafka}/{topic}"

@@ -147,7 +147,7 @@ def test_a_node_killed_at_fifty_random_points_counts_every_answer_once(world: Wo
         meddler = Meddler(world, crowd, number)
         kill_at_random(world, chance, 18)
         with world.living():
-            wait_until(lambda crowd=crowd: len(crowd.columns) >= 17, timeout_s=60.0)
+            wait_until(lambda crowd=crowd: len(crowd.columns) >= 17, timeout_s=120.0)
             columns += crowd.finish()
             meddler.finish()
         retries += crowd.retries

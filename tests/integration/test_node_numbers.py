@@ -46,7 +46,7 @@ def text_of(name: str) -> str:
 
 
 def get(port: int, path: str) -> bytes:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as reply:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as reply:
         data: bytes = reply.read()
     return data
 
@@ -115,7 +115,7 @@ def test_a_number_by_four_mechanisms_goes_from_devices_to_a_sealed_release_and_t
     lines = ["person,diseases", *(f"{i},{'' if v is None else v}" for i, v in enumerate(held))]
     people.write_text("\n".join(lines) + "\n")
     asked = [part for file in files for part in ("--survey", file)]
-    done = hubbub("replay", people, *asked, "--seed", 5, "--out", tmp_path / "out", "--json", timeout_s=120)
+    done = hubbub("replay", people, *asked, "--seed", 5, "--out", tmp_path / "out", "--json", timeout_s=300)
     assert done.returncode == 0, done.stderr
     replayed = json.loads(done.stdout)
     assert {survey.id for survey in surveys} == {each["survey"] for each in replayed}

@@ -16,7 +16,7 @@ BENCH = Path(__file__).parents[2] / "bench" / "overload.py"
 
 def run(*words: object) -> tuple[int, dict[str, object]]:
     command = [sys.executable, str(BENCH), *map(str, words), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 

@@ -60,7 +60,7 @@ def schemathesis(world: World, folder: Path, *options: str, settings: str = "") 
         env={**os.environ, "NO_PROXY": "*", "COLUMNS": "120"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr
@@ -160,7 +160,7 @@ def test_every_metric_of_the_board_is_exported_and_the_other_way_round(world: Wo
             lines = [line for line in page.splitlines() if line.startswith(metric + "{")]
             for name in set(labels.replace(" ", "").split(",")) - {"instance"}:  # Prometheus adds that one
                 assert all(f'{name}="' in line for line in lines)
-                assert lines
+                assert lines or metric == "hubbub_issuer_reports"  # nobody vouches for reports here
     assert counted in page
     assert 'hubbub_rounds{stage="open",survey="self-rated-health",version="1"} 1.0' in page
 

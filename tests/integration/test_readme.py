@@ -62,7 +62,7 @@ def serving(words: list[str], folder: Path) -> Iterator[str]:
         assert process.stdout is not None
         yield process.stdout.readline()
         process.terminate()
-        assert process.wait(30) in (0, -15)  # the owner's page ends at any signal
+        assert process.wait(120) in (0, -15)  # the owner's page ends at any signal
     finally:
         process.kill()
         process.communicate()
@@ -70,7 +70,7 @@ def serving(words: list[str], folder: Path) -> Iterator[str]:
 
 def run(words: list[str], folder: Path) -> None:
     ended = subprocess.run(
-        words, cwd=folder, capture_output=True, text=True, check=False, timeout=120, env=environment()
+        words, cwd=folder, capture_output=True, text=True, check=False, timeout=300, env=environment()
     )
     assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,13 @@ def people() -> dict[str, np.ndarray]:
     return {HEALTH.attribute.id: held}
 
 
-def session(world: World, moments: Time, traffic: Traffic, seed: int = 5) -> Session:
+def session(
+    world: World,
+    moments: Time,
+    traffic: Traffic,
+    seed: int = 5,
+    wait: Callable[[float], None] | None = None,
+) -> Session:
     (survey,) = [each for each in fetch_surveys(world.url) if each.digest == HEALTH.digest]
     return Session(
         world.url,
@@ -79,7 +86,7 @@ def session(world: World, moments: Time, traffic: Traffic, seed: int = 5) -> Ses
         budget=HEALTH.epsilon * HEALTH.rounds,
         seed=seed,
         clock=moments.clock,
-        wait=moments.wait,
+        wait=wait or moments.wait,
     )
 
 
@@ -97,6 +104,26 @@ def test_all_that_is_sent_is_counted_once_and_the_page_lies_about_the_truth(tmp_
         assert accounting["accepted"] == found.release["devices"] == sent.honest
         assert accounting["duplicate"] == counts.reports - sent.honest > PEOPLE // 10
         assert found.rows and all(abs(row.estimate - row.truth) <= 6 * row.error for row in found.rows)
+
+
+def test_reports_that_come_late_are_said_and_are_no_part_of_the_truth(tmp_path: Path) -> None:
+    with World(tmp_path) as world, world.living():
+        moments, begun_s = Time(world), in_round(0)
+
+        def turn_once(seconds: float) -> None:  # the node's clock runs past the round's end when half is sent
+            before_s, moments.now_s = moments.now_s, moments.now_s + seconds
+            if before_s < begun_s + PEOPLE / 2 <= moments.now_s:
+                time.sleep(0.5)  # what is on its way is mostly written; nothing is asserted of how much
+                world.turn(begun_s + 2 * (DAY_S + LATENESS_S))
+
+        devices = session(world, moments, Traffic(duplicates=0.1, rate=1.0), wait=turn_once)
+        devices.enrol()
+        (((sent,), counts),) = list(devices.rounds(1))
+        assert moments.now_s > begun_s + PEOPLE and not counts.given_up
+        assert sent.honest > PEOPLE // 4 and sent.refused > PEOPLE // 4
+        assert sent.honest + sent.refused == PEOPLE
+        found = released(world.url, sent, clock=moments.clock, wait=moments.wait)
+        assert found.release["devices"] == sent.honest
 
 
 def test_liars_move_the_shares_that_they_claim(tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import urllib3
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -21,16 +23,30 @@ from starlette.applications import Starlette
 from surveys import START_S
 
 from hubbub.numeric import SYSTEM
-from hubbub.tokens import Token, blind, challenge_digest, encode_request, finalize, public_of, token_input
+from hubbub.tokens import (
+    Token,
+    blind,
+    challenge_digest,
+    decode_token,
+    encode_request,
+    finalize,
+    public_of,
+    token_input,
+)
 from hubbub.wire.report import Report, decode_response, encode_report, encode_upload
 from hubbub.wire.token_upload import decode_token_upload, encode_token_upload
+from hubbub_aggregator.counting.counting import apply_many
+from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.runners.counters import LogCounter
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_client import Agent, TokenIssuer, Tokens, TransportError
+from hubbub_client.upload.uploader import Response
 from hubbub_collector.gateway import create_app
 from hubbub_collector.permits import Issuer, Permits
 from hubbub_collector.server import create_server
 from hubbub_collector.token_issuer import Grants, IssuerSettings, create_issuer_app
+from hubbub_deploy.errors import DeployError
+from hubbub_deploy.simulation import Session, TokenPool, Traffic
 from hubbub_topic.sqlite import SqliteLog
 
 pytestmark = pytest.mark.integration
@@ -103,6 +119,19 @@ class World:
         authenticator = finalize(key, message, signed.to_bytes(256, "big"), hidden.inverse)
         return Token(nonce, bound, key.id, authenticator)
 
+    def issuers(self) -> dict[str, list[int]]:
+        """Return accepted, duplicate and over quota by issuer that a fresh count of the log gives."""
+        found: dict[str, list[int]] = {}
+        for partition in range(4):
+            state = PartitionState()
+            state.place(self.log.partition_map, partition)
+            state.commit(apply_many(state, self.log.read(partition, 0, 100)))
+            for known in state.rounds.values():
+                for name, tally in known.issuers.items():
+                    sums = found.get(name, [0, 0, 0])
+                    found[name] = [a + b for a, b in zip(sums, tally.numbers, strict=True)]
+        return found
+
     def counted(self) -> Counter[tuple[str, int]]:
         """Return the number of reports that a fresh count of the log gives each verdict, by round."""
         found: Counter[tuple[str, int]] = Counter()
@@ -133,6 +162,56 @@ def world(tmp_path: Path, secret: rsa.RSAPrivateKey) -> Iterator[World]:
         app = create_app(log, [HEALTH_SURVEY, VISITS_SURVEY], clock=clock, permits=permits)
         with served(create_issuer_app(settings, grants, clock=clock)) as issuer_url, served(app) as url:
             yield World(tmp_path, clock, secret, issuer_url, url, log, app)
+
+
+def test_the_log_says_whose_token_each_report_came_with(world: World) -> None:
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    permits = Permits(
+        issuers=(
+            Issuer(NAME, public_of(world.secret)),
+            Issuer("other.example", public_of(other), quota=4),
+        )
+    )
+    app = create_app(world.log, [HEALTH_SURVEY, VISITS_SURVEY], clock=world.clock, permits=permits)
+
+    def pair(world: World, name: str) -> tuple[Report, bytes]:
+        token = world.token(name=name)
+        return Report(HEALTH_SURVEY.digest, 0, token.report_id, 1), token.encoded
+
+    with served(app) as url:
+        here = replace(world, url=url)
+        mine = [pair(here, NAME) for _ in range(3)]
+        assert here.outcomes(*mine, mine[0]) == ["accepted"] * 4
+        theirs = [pair(replace(here, secret=other), "other.example") for _ in range(40)]
+        assert here.outcomes(*theirs, mine[1]) == ["accepted"] * 41
+    found = world.issuers()
+    assert found[NAME] == [3, 2, 0]
+    # Partitions take a report each; of 40 reports, none is without any but once in 10^5 runs.
+    assert found["other.example"] == [4, 0, 36]
+
+
+def test_simulated_liars_send_as_many_reports_as_stolen_credentials_get_tokens(world: World) -> None:
+    """Two honest devices, twenty liars, one stolen credential: five tokens, all of them for one round."""
+    held = np.array(["good", "fair"], dtype=object)
+    session = Session(
+        world.url,
+        [HEALTH_SURVEY],
+        {HEALTH.id: held},
+        traffic=Traffic(fakes=10.0),
+        budget=99.0,
+        seed=3,
+        clock=world.clock,
+        wait=lambda _: None,
+        tokens=TokenPool(world.issuer(), CREDENTIALS, 2),
+    )
+    session.enrol()
+    ((sent,), counts) = next(session.rounds(1))
+    assert (sent.honest, sent.forged, sent.without_token) == (2, QUANTITY, 0)
+    assert counts.outcomes == {"accepted": 2 + QUANTITY}
+    assert world.counted() == Counter({("accepted", 0): 2 + QUANTITY})
+    assert world.issuers() == {NAME: [2 + QUANTITY, 0, 0]}
+    with pytest.raises(DeployError, match="one for each of 4 devices"):
+        TokenPool(world.issuer(), CREDENTIALS, 4)
 
 
 def enrolled(agent: Agent) -> Agent:
@@ -169,6 +248,68 @@ def test_a_second_use_of_a_token_is_a_duplicate(world: World) -> None:
     assert world.outcomes((first, token.encoded), (other, token.encoded)) == ["accepted"] * 2
     assert world.outcomes((other, token.encoded)) == ["accepted"]
     assert world.counted() == {("accepted", 0): 1, ("duplicate", 0): 2}
+
+
+def test_what_issuer_and_collector_write_down_together_fits_every_device(world: World) -> None:
+    """The transcripts of real devices: whoever has both sides finds a blinding factor for every pair of them.
+
+    The factor is drawn uniformly and thrown away, so every matching of devices to tokens has one probability.
+    The control: with a factor that is kept, the one true pair stands out.
+    """
+    issued: dict[str, tuple[bytes, bytes]] = {}
+    spent: list[Token] = []
+    gateway: Any = world.app.gateway  # type: ignore[attr-defined]
+    submit = gateway._submit
+
+    def noted(writer: object, body: bytes, is_gone: object) -> object:
+        spent.extend(decode_token(token) for _, token in decode_token_upload(body, max_reports=99))
+        return submit(writer, body, is_gone)
+
+    gateway._submit = noted
+    kept: list[tuple[bytes, int]] = []
+    for name, credential in zip("ab", CREDENTIALS, strict=False):
+        with enrolled(world.agent(name, credential)) as agent:
+            agent.answer()
+            tokens = agent._tokens
+            assert tokens is not None
+            post = tokens._http.post
+
+            def told(
+                path: str, body: bytes, name: str = name, post: Any = post, wallet: Any = tokens.wallet
+            ) -> Response:
+                answer: Response = post(path, body)
+                issued[name] = body, answer.body
+                kept.extend((one.request, one.inverse) for one in wallet.asked(START_S // DAY))
+                return answer
+
+            tokens._http.post = told  # type: ignore[method-assign]
+            agent.fetch_tokens()
+            agent.upload()
+    n = public_of(world.secret).modulus
+    assert (len(issued), len(spent)) == (2, 4)
+    # Lengths and heads are one for all; nothing that the collector sees was shown to the issuer.
+    assert {(len(body), len(answer)) for body, answer in issued.values()} == {
+        (259 * QUANTITY, 256 * QUANTITY)
+    }
+    for body, answer in issued.values():
+        for token in spent:
+            parts = (token.nonce, token.challenge_digest, token.authenticator, token.report_id)
+            assert not any(part in body + answer for part in parts)
+        for place in range(QUANTITY):
+            blinded = int.from_bytes(body[259 * place + 3 : 259 * (place + 1)], "big")
+            signature = int.from_bytes(answer[256 * place : 256 * (place + 1)], "big")
+            for token in spent:
+                authenticator = int.from_bytes(token.authenticator, "big")
+                factor = signature * pow(authenticator, -1, n) % n
+                assert pow(authenticator * factor, 65537, n) == blinded
+    true = [
+        token
+        for request, inverse in kept
+        for token in spent
+        if pow(int.from_bytes(token.authenticator, "big") * pow(inverse, -1, n), 65537, n)
+        == int.from_bytes(request[3:], "big")
+    ]
+    assert len(true) == len(spent)
 
 
 def test_what_a_token_does_not_admit_is_refused_and_not_written(world: World) -> None:

@@ -124,7 +124,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def ask(
     world: World, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
 ) -> tuple[int, str | None, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", world.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", world.port, timeout=60)
     try:
         connection.request(method, path, body, headers or {})
         answer = connection.getresponse()
@@ -161,7 +161,7 @@ def test_a_wrong_upload_is_told_what_an_upload_is(world, body, headers, status, 
 
 @pytest.mark.parametrize("head", UNREADABLE)
 def test_what_is_no_http_is_answered_or_closed_and_the_node_goes_on(world: World, head: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", world.port), timeout=10) as raw:
+    with socket.create_connection(("127.0.0.1", world.port), timeout=60) as raw:
         raw.sendall(head + b"\r\n\r\n")
         raw.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: raw.recv(65_536), b""))

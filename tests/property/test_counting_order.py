@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
-from hubbub.wire.record import SealRecord, encode_record
+from hubbub.wire.record import SealRecord, Voucher, encode_record
 from hubbub_aggregator.counting.counting import apply, apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
@@ -39,6 +39,9 @@ SEALS = [encode_record(SealRecord(survey.digest, 0)) for survey in SURVEYS]
 REPORTS = st.lists(
     st.tuples(st.integers(0, 1), st.integers(0, 60), st.integers(0, 6)), min_size=1, max_size=80
 )
+
+
+VOUCHERS = (None, Voucher("a"), Voucher("b"))
 
 
 def expected(reports: list[tuple[int, int, int]]) -> list[tuple[dict[int, int], VerdictCounts]]:
@@ -72,10 +75,15 @@ def records_of(reports: list[tuple[int, int, int]], cuts: list[int], *, early: i
     batches = []
     for part in split(reports, cuts):
         segments = []
-        for index, survey in enumerate(SURVEYS):
-            pairs = [(report_id(number), symbol) for found, number, symbol in part if found == index]
+        # Who vouches follows from the id, as with tokens.
+        for (index, survey), (rest, voucher) in itertools.product(enumerate(SURVEYS), enumerate(VOUCHERS)):
+            pairs = [
+                (report_id(number), symbol)
+                for found, number, symbol in part
+                if found == index and number % len(VOUCHERS) == rest
+            ]
             if pairs:
-                segments.append(segment(survey, 0, pairs, early=early))
+                segments.append(segment(survey, 0, pairs, voucher, early=early))
         batches.append(batch(*segments, unknown=1))
     return [*map(announcement, SURVEYS), *batches, *SEALS]
 

@@ -27,7 +27,7 @@ from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.web.view import LiveView
 from hubbub_collector.batching.batcher import partition_of
-from hubbub_deploy.commands.replay import log_replay
+from hubbub_deploy.commands.replay import log_count
 from hubbub_deploy.node import LOG_FILE
 from hubbub_topic.sqlite import SqliteLog
 
@@ -172,7 +172,7 @@ def test_every_setting_refuses_the_same_reports(
         found = [embedded(log, folder, reads, kills), grouped(log, reads, kills)]
         with SqliteLog(folder / LOG_FILE, partitions=partitions) as kept:
             kept.append(columns)
-        found.append(log_replay.counted(name)[0])
+        found.append(log_count.counted(name)[0])
     for states in found:
         for partition, (counts, tally) in expected.items():
             known = states[partition].rounds[survey.digest, 0]

@@ -8,13 +8,13 @@ import os
 import sqlite3
 import threading
 import uuid
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
 from hubbub.wire import PartitionMap
 from hubbub_topic.errors import LogError, LogLocked, LogVersionError
+from hubbub_topic.rows import OFFSET_BITS, OFFSET_MASK, Cut, checksum, cut, positions
 
 # 1 had no checksums: records that it wrote keep none, and older programs refuse the file from then on.
 SCHEMA_VERSION: Final = 2
@@ -24,10 +24,6 @@ APPLICATION_ID: Final = 0x48424C47
 MAX_PARTITIONS: Final = 1024
 # One read returns at most this much (and at least one record), so that a reader's memory is bounded.
 MAX_READ_BYTES: Final = 8 * 2**20
-# A row's key is partition * 2^40 + offset: one integer primary key, in reading order. 2^40 records of a
-# partition last a thousand years at 35 a second.
-_OFFSET_BITS: Final = 40
-_OFFSET_MASK: Final = 2**_OFFSET_BITS - 1
 _MAX_LIMIT: Final = 2**31
 
 # head: the next offset of a partition; announced: the keys of surveys that were published.
@@ -38,6 +34,11 @@ CREATE TABLE head (
 CREATE TABLE record (position INTEGER PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER) STRICT;
 CREATE TABLE announced (key BLOB PRIMARY KEY) STRICT, WITHOUT ROWID;
 """
+# Added by the first cut, to logs of any age: the first offset kept, and the names of what went before it.
+_TRIMMED: Final = (
+    "CREATE TABLE IF NOT EXISTS kept (partition INTEGER PRIMARY KEY, begin INTEGER NOT NULL) STRICT",
+    "CREATE TABLE IF NOT EXISTS trimmed (name BLOB PRIMARY KEY) STRICT, WITHOUT ROWID",
+)
 _SELECT: Final = (
     "SELECT position, body, checksum FROM record WHERE position BETWEEN ? AND ? ORDER BY position LIMIT ?"
 )
@@ -116,6 +117,8 @@ class SqliteLog:
         # If fsync does not reach the platter (macOS), ask for the flush that does; elsewhere no effect.
         con.execute("PRAGMA fullfsync = ON")
         con.execute("PRAGMA checkpoint_fullfsync = ON")
+        # A record that retention deletes must not be found in the file's free pages.
+        con.execute("PRAGMA secure_delete = ON")
         if fresh and partitions is not None:
             with self._transaction():
                 for statement in _SCHEMA.split(";")[:-1]:
@@ -148,12 +151,12 @@ class SqliteLog:
             raise LogError(f"log {self._path} must have a head for each of its partitions: it is damaged")
         for partition, following, checked in heads:
             (last,) = self._writer.execute(
-                "SELECT max(position) FROM record WHERE position BETWEEN ? AND ?", _positions(partition, 0)
+                "SELECT max(position) FROM record WHERE position BETWEEN ? AND ?", positions(partition, 0)
             ).fetchone()
-            if checked > following or (last is not None and last & _OFFSET_MASK != following - 1):
+            if checked > following or (last is not None and last & OFFSET_MASK != following - 1):
                 raise LogError(
                     f"log {self._path}, partition {partition}: the next offset must follow the last record, "
-                    f"{last and last & _OFFSET_MASK}, got {following}: the file is damaged"
+                    f"{last and last & OFFSET_MASK}, got {following}: the file is damaged"
                 )
         return str(rows[0][0]), int(rows[0][1])
 
@@ -203,8 +206,8 @@ class SqliteLog:
         with self._writing() as con:
             con.execute("DELETE FROM announced WHERE key = ?", (key,))
             for partition, offset, body in records:
-                position = (partition << _OFFSET_BITS) + offset
-                row = (body, _checksum(position, body), position)
+                position = (partition << OFFSET_BITS) + offset
+                row = (body, checksum(position, body), position)
                 if (
                     con.execute("UPDATE record SET body = ?, checksum = ? WHERE position = ?", row).rowcount
                     != 1
@@ -215,6 +218,47 @@ class SqliteLog:
             self._writer.execute("VACUUM")
             self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def trim(self, cuts: Mapping[int, Cut], names: Iterable[bytes]) -> None:
+        """Delete the first records of some partitions for good, in one transaction.
+
+        Offsets stay. The file does not shrink: its free pages, which are overwritten with zeros, are used
+        for later records.
+
+        Args:
+            cuts: Partition -> where to cut, and what to keep.
+            names: What the records that go were about; `trimmed` gives them back.
+
+        Raises:
+            LogError: If a cut is not within what the partition holds, or the file cannot be written.
+        """
+        for partition in cuts:
+            self._check_partition(partition)
+        with self._writing() as con:
+            for statement in _TRIMMED:
+                con.execute(statement)
+            for partition, where in cuts.items():
+                begin = cut(con, partition, where)
+                con.execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (partition, begin))
+            con.executemany("INSERT OR IGNORE INTO trimmed VALUES (?)", ((name,) for name in names))
+
+    def trimmed(self) -> tuple[dict[int, int], frozenset[bytes]]:
+        """Return the first offset that each cut partition kept, and the names of what went."""
+        with self._reading() as con:
+            tables = {name for (name,) in con.execute("SELECT name FROM sqlite_schema")}
+            if "trimmed" not in tables:
+                return {}, frozenset()
+            begins = dict(con.execute("SELECT partition, begin FROM kept").fetchall())
+            return begins, frozenset(name for (name,) in con.execute("SELECT name FROM trimmed"))
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the file that hold something; free pages are left out."""
+        with self._reading() as con:
+            (pages,) = con.execute("PRAGMA page_count").fetchone()
+            (free,) = con.execute("PRAGMA freelist_count").fetchone()
+            (size,) = con.execute("PRAGMA page_size").fetchone()
+        return int((pages - free) * size)
+
     def _append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
         con, first = self._writer, {}
         for partition, records in batches.items():
@@ -223,10 +267,10 @@ class SqliteLog:
             if not all(isinstance(record, bytes) for record in records):
                 raise LogError(f"log {self._path}, partition {partition}: records must be bytes")
             (head,) = con.execute("SELECT next FROM head WHERE partition = ?", (partition,)).fetchone()
-            base = (partition << _OFFSET_BITS) + head
+            base = (partition << OFFSET_BITS) + head
             con.executemany(
                 "INSERT INTO record VALUES (?, ?, ?)",
-                ((base + i, record, _checksum(base + i, record)) for i, record in enumerate(records)),
+                ((base + i, record, checksum(base + i, record)) for i, record in enumerate(records)),
             )
             con.execute("UPDATE head SET next = ? WHERE partition = ?", (head + len(records), partition))
             first[partition] = head
@@ -238,8 +282,8 @@ class SqliteLog:
         See Log.read.
         """
         self._check_partition(partition)
-        if not 0 <= offset <= _OFFSET_MASK:
-            raise LogError(f"offset must be in [0, {_OFFSET_MASK}], got {offset}")
+        if not 0 <= offset <= OFFSET_MASK:
+            raise LogError(f"offset must be in [0, {OFFSET_MASK}], got {offset}")
         if not 0 < limit < _MAX_LIMIT:
             raise LogError(f"limit must be in [1, {_MAX_LIMIT}), got {limit}")
         found: list[tuple[int, bytes]] = []
@@ -248,13 +292,13 @@ class SqliteLog:
             following, checked = cursor.execute(
                 "SELECT next, checked FROM head WHERE partition = ?", (partition,)
             ).fetchone()
-            cursor.execute(_SELECT, (*_positions(partition, offset), limit))
-            for position, body, checksum in cursor:
-                at = position & _OFFSET_MASK
+            cursor.execute(_SELECT, (*positions(partition, offset), limit))
+            for position, body, stored in cursor:
+                at = position & OFFSET_MASK
                 if found and at != found[-1][0] + 1:
                     break
-                known = checksum is not None or at >= checked
-                if type(body) is not bytes or (known and checksum != _checksum(position, body)):
+                known = stored is not None or at >= checked
+                if type(body) is not bytes or (known and stored != checksum(position, body)):
                     raise self._damaged(partition, at, "must have its checksum, got another")
                 found.append((at, body))
                 size += len(body)
@@ -275,9 +319,9 @@ class SqliteLog:
         self._check_partition(partition)
         with self._reading() as con:
             (position,) = con.execute(
-                "SELECT min(position) FROM record WHERE position BETWEEN ? AND ?", _positions(partition, 0)
+                "SELECT min(position) FROM record WHERE position BETWEEN ? AND ?", positions(partition, 0)
             ).fetchone()
-        return self.end(partition) if position is None else int(position & _OFFSET_MASK)
+        return self.end(partition) if position is None else int(position & OFFSET_MASK)
 
     def end(self, partition: int) -> int:
         """Return the stored next offset: it does not depend on which records are still there."""
@@ -335,16 +379,6 @@ class SqliteLog:
             if con.in_transaction:
                 con.execute("ROLLBACK")
             raise
-
-
-def _positions(partition: int, offset: int) -> tuple[int, int]:
-    """Return the first and the last key of a partition's records from an offset on."""
-    base = partition << _OFFSET_BITS
-    return base + offset, base + _OFFSET_MASK
-
-
-def _checksum(position: int, body: bytes) -> int:
-    return zlib.crc32(body, zlib.crc32(position.to_bytes(8, "big")))
 
 
 def _own(path: Path) -> int:

@@ -12,7 +12,7 @@ Each report gets the first verdict that fits, in this order:
     late        its round is sealed
     duplicate   its id was accepted before in the open round
     over quota  the partition has accepted its share of the survey's quota for this round: quota // P of P
-                partitions, and one more in those below quota mod P
+                partitions, and one more in those below quota mod P; or so many of the report's issuer
     accepted    it counts
 
 Only accepted ids are remembered. What the gateway refused comes as tallies beside the reports, with the
@@ -24,7 +24,7 @@ below the next expected one is a redelivery and dropped; one above it is a Gap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
@@ -37,7 +37,8 @@ from hubbub.errors import HubbubError
 from hubbub.survey import Survey
 from hubbub.wire import ID_BYTES, NO_ROUND, ReportsRecord, SealRecord, Segment, SurveyRecord, decode_record
 from hubbub_aggregator.counting.dead_letters import DeadLetter, Reason
-from hubbub_aggregator.counting.dedup import Fresh, IdSet, Unchecked, keys_of
+from hubbub_aggregator.counting.dedup import Unchecked
+from hubbub_aggregator.counting.issuers import IssuerTally, tallies_of, vouched_by
 from hubbub_aggregator.counting.partition import (
     NO_COUNTS,
     Change,
@@ -47,6 +48,7 @@ from hubbub_aggregator.counting.partition import (
     RoundKey,
     RoundState,
 )
+from hubbub_aggregator.counting.quotas import within_quota, within_quotas
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.errors import Gap
 
@@ -228,13 +230,22 @@ class _Draft:
         if survey is not None and record.round >= survey.rounds:
             self._dead.append(DeadLetter(offset, "seal of no round", record=data))
             return
+        rules = self._state.seal_rules
+        if rules is not None and not rules.admits(record, survey):
+            self._dead.append(DeadLetter(offset, "forged seal", record=data))
+            return
         draft = self._round((record.digest, record.round))
         if not draft.is_sealed:
             draft.sealed_at = offset
 
     def _reports(self, record: ReportsRecord) -> None:
         self._unknown += record.unknown
-        for segment in record.segments:
+        segments, without = record.segments, self._state.without
+        if without:
+            segments = tuple(
+                each for each in segments if not (each.voucher and each.voucher.issuer in without)
+            )
+        for segment in segments:
             draft = self._rounds.get((segment.digest, segment.round))
             if draft is not None and record.minute >= draft.open_from and not draft.is_sealed:
                 # Almost every segment is one more of its round.
@@ -290,65 +301,71 @@ class _Draft:
             return RoundChange(NO_COUNTS, draft.verdicts, draft.sealed_at, draft.after_seal)
         survey = self._survey(key[0])
         assert survey is not None  # noqa: S101 - _segment saw it
-        ids, symbols = _valid(draft.waiting, survey.channel)
-        n, attempted = len(symbols), sum([len(segment.symbols) for segment in draft.waiting])
-        # Valid first, then new, then within the quota: the order of the verdicts, column by column.
-        accounting = draft.verdicts + _refused(*draft.waiting, invalid=attempted - n)
+        waiting = draft.waiting
+        ids, symbols, valid = _valid(waiting, survey.channel)
+        n, attempted = len(symbols), sum([len(segment.symbols) for segment in waiting])
+        # Valid first, then new, then within the quotas: the order of the verdicts, column by column.
+        accounting = draft.verdicts + _refused(*waiting, invalid=attempted - n)
         if not n:
             return RoundChange(NO_COUNTS, accounting, draft.sealed_at, draft.after_seal)
-        seen = draft.known.seen if draft.known.seen is not None else self._state.id_set()
-        fresh, over_quota = _within(self._state.room(key, survey), seen, ids, seen.fresh(ids))
+        known = draft.known
+        seen = known.seen if known.seen is not None else self._state.id_set()
+        vouched = vouched_by(waiting, known.issuers, valid)
+        room = self._state.room(key, survey)
+        issuers: dict[str, IssuerTally] = {}
+        if vouched is None:
+            fresh, over_quota = within_quota(room, seen, ids, seen.fresh(ids))
+        else:
+            rooms = self._state.issuer_rooms(known, vouched.vouchers)
+            fresh, over = within_quotas(room, rooms, seen, ids, vouched.places)
+            over_quota = int(np.count_nonzero(over))
+            accepted = np.ones(n, dtype=np.bool_) if fresh.mask is None else fresh.mask
+            issuers = tallies_of(vouched, symbols, accepted, over, survey.channel)
         if fresh.mask is not None:
             symbols = symbols[fresh.mask]
         counts = count_symbols(symbols, survey.channel)
         duplicate = n - len(symbols) - over_quota
         accounting += VerdictCounts(accepted=len(symbols), duplicate=duplicate, over_quota=over_quota)
-        return RoundChange(counts, accounting, draft.sealed_at, draft.after_seal, seen, fresh)
+        return RoundChange(
+            counts,
+            accounting,
+            draft.sealed_at,
+            draft.after_seal,
+            seen,
+            fresh,
+            issuers,
+            (*known.issuers, *(name for name in issuers if name not in known.issuers)),
+        )
 
 
-def _within(room: int | None, seen: IdSet, ids: Sequence[bytes], fresh: Fresh) -> tuple[Fresh, int]:
-    """Return the part of `fresh` that a quota leaves, and the number of reports that it refuses.
+def _valid(
+    segments: Iterable[Segment], channel: Channel
+) -> tuple[list[bytes], NDArray[np.unsignedinteger], NDArray[np.bool_] | None]:
+    """Return the ids and symbols of all reports, in their order, whose symbols the channel can send.
 
-    A report that is refused is not remembered: its copies are refused too, as they would be one by one. So
-    what comes after the last one accepted is a duplicate only of what was accepted.
-
-    Args:
-        room: How many more reports count; None for any number.
-        seen: The round's ids before this group.
-        ids: All ids of the group, in their order.
-        fresh: What `seen` said of them.
+    The last is which of the reports they are, shape (attempted,); None for all of them.
     """
-    n = sum(len(column) for column in ids) // ID_BYTES
-    if room is None or (n if fresh.mask is None else np.count_nonzero(fresh.mask)) <= room:
-        return fresh, 0
-    column = b"".join(ids)
-    # Cut the group at the first new report that finds no room: before it all is as `fresh` said, behind it no
-    # report counts, and only copies of accepted ones are duplicates.
-    first_over = room if fresh.mask is None else int(np.flatnonzero(fresh.mask)[room])
-    taken, rest = seen.fresh([column[: first_over * ID_BYTES]]), column[first_over * ID_BYTES :]
-    repeated = seen.known(rest) | np.isin(keys_of(rest), taken.keys)
-    mask = np.zeros(n, dtype=np.bool_)
-    mask[:first_over] = True if taken.mask is None else taken.mask
-    return taken._replace(mask=mask), n - first_over - int(np.count_nonzero(repeated))
-
-
-def _valid(segments: Iterable[Segment], channel: Channel) -> tuple[list[bytes], NDArray[np.unsignedinteger]]:
-    """Return the ids and symbols of all reports, in their order, whose symbols the channel can send."""
     ids: list[bytes] = []
     columns: list[NDArray[np.unsignedinteger]] = []
+    masks: list[NDArray[np.bool_]] = []
+    is_whole = True
     # Numbers and sets of several widths cannot lie in one column; of them a channel sends only one kind.
     for _, group in groupby(segments, lambda segment: segment.symbols.shape[1:]):
         alike = list(group)
         symbols = _joined([segment.symbols for segment in alike])
         valid = channel.valid_mask(symbols)
+        masks.append(np.ones(len(symbols), dtype=np.bool_) if valid is None else valid)
         if valid is None:
             ids += [segment.ids for segment in alike]
             columns.append(symbols)
-        elif valid.any():
+            continue
+        is_whole = False
+        if valid.any():
             column = np.frombuffer(b"".join([segment.ids for segment in alike]), dtype=_ID)
             ids.append(column[valid].tobytes())
             columns.append(symbols[valid])
-    return ids, _joined(columns) if columns else np.empty(0, dtype=np.uint8)
+    found = _joined(columns) if columns else np.empty(0, dtype=np.uint8)
+    return ids, found, None if is_whole else np.concatenate(masks)
 
 
 def _joined(columns: list[NDArray[np.unsignedinteger]]) -> NDArray[np.unsignedinteger]:

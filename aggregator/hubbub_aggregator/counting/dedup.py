@@ -100,6 +100,14 @@ class IdSet(Protocol):
         ...
 
 
+class KeySet(IdSet, Protocol):
+    """A set of ids that a store can fill again with the keys that it kept."""
+
+    def fresh_keys(self, keys: Keys) -> Fresh:
+        """Return which keys, shape (n,), none of them 0, were never seen."""
+        ...
+
+
 class Unchecked:
     """A stand-in that takes every id for new, to measure counting alone; never for a count that is used."""
 

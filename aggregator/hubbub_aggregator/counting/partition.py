@@ -6,7 +6,7 @@ and a store keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.survey import Survey
-from hubbub.wire import PartitionMap
+from hubbub.wire import PartitionMap, Voucher
 from hubbub_aggregator.counting.dead_letters import DeadLetter
 from hubbub_aggregator.counting.dedup import Fresh, IdSet, IdTable, Keys
+from hubbub_aggregator.counting.issuers import IssuerTallies, IssuerTally, merged
 from hubbub_aggregator.counting.lost_offsets import LostRange
+from hubbub_aggregator.counting.seals import SealRules
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -53,6 +55,7 @@ class RoundState:
         after_seal: Everything after the seal; no release contains it.
         seen: Ids accepted in the open round; None where none was, and after the seal.
         is_archived: Whether its counts and tallies were let go of, because an archive has its release.
+        issuers: Issuer -> what it vouched for up to the seal, in the order of their first reports.
     """
 
     counts: Counts = field(default_factory=NO_COUNTS.copy)
@@ -61,6 +64,7 @@ class RoundState:
     after_seal: VerdictCounts = NOTHING
     seen: IdSet | None = None
     is_archived: bool = False
+    issuers: dict[str, IssuerTally] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +78,8 @@ class RoundChange:
         after_seal: Added after the seal.
         seen: The round's set of ids as it was looked at; None where nothing had to be looked up.
         fresh: What `seen` said of the new ids.
+        issuers: Added by issuer, in the order of their first reports.
+        issuer_names: Every issuer of the round with these records, known ones first, where any is added.
     """
 
     counts: Counts
@@ -82,6 +88,8 @@ class RoundChange:
     after_seal: VerdictCounts
     seen: IdSet | None = None
     fresh: Fresh | None = None
+    issuers: IssuerTallies = field(default_factory=dict)
+    issuer_names: tuple[str, ...] = ()
 
     @property
     def keys(self) -> Keys:
@@ -136,6 +144,8 @@ class PartitionState:
         window: The starts of the rounds whose reports lie here, seconds since 1970: from the first on, and
             below the second. Other rounds' repeats would be known elsewhere: here their reports are invalid.
         id_set: Makes the set that remembers a round's ids.
+        seal_rules: Which seals are the sealer's; None where all are.
+        without: Issuers whose reports are passed over, as if they had never come; for a recount alone.
     """
 
     offset: int = 0
@@ -148,6 +158,8 @@ class PartitionState:
     share: tuple[int, int] | None = None
     window: tuple[int, float] = (0, float("inf"))
     id_set: Callable[[], IdSet] = IdTable
+    seal_rules: SealRules | None = None
+    without: frozenset[str] = frozenset()
 
     def place(self, partition_map: PartitionMap, partition: int) -> None:
         """Set what follows from where the partition lies in a log: its share of quotas, and its rounds."""
@@ -167,12 +179,37 @@ class PartitionState:
         taken = 0 if known is None else known.verdicts.accepted
         return max(0, share_of(survey.quota, self.share) - taken)
 
+    def issuer_rooms(
+        self, known: RoundState, vouchers: Iterable[Voucher | None]
+    ) -> list[tuple[str | None, int | None]]:
+        """Return for each voucher its issuer and how many more of its reports of a round count here.
+
+        Raises:
+            ValueError: If one states a quota, and the partition was not placed.
+        """
+        found: list[tuple[str | None, int | None]] = []
+        for voucher in vouchers:
+            issuer, quota = (None, None) if voucher is None else voucher
+            if issuer is None or quota is None:
+                found.append((issuer, None))
+                continue
+            if self.share is None:
+                raise ValueError(f"a partition must be placed in a log to judge an issuer's quota of {quota}")
+            taken = known.issuers[issuer].accepted if issuer in known.issuers else 0
+            found.append((issuer, max(0, share_of(quota, self.share) - taken)))
+        return found
+
     def counted(self, key: RoundKey) -> bool:
-        """Return whether a round's counts are those of as many reports as it accepted."""
+        """Return whether a round's counts are those of as many reports as it accepted, by issuer, too."""
         known, survey = self.rounds[key], self.surveys.get(key[0])
         if survey is None:
-            return not len(known.counts) and not known.verdicts.accepted
-        return survey.channel.agrees(known.counts, known.verdicts.accepted)
+            return not len(known.counts) and not known.verdicts.accepted and not known.issuers
+        vouched = known.issuers.values()
+        return (
+            survey.channel.agrees(known.counts, known.verdicts.accepted)
+            and all(survey.channel.agrees(tally.counts, tally.accepted) for tally in vouched)
+            and sum(tally.accepted for tally in vouched) <= known.verdicts.accepted
+        )
 
     def commit(self, change: Change) -> None:
         """Make a change that `apply_many` computed from this very state.
@@ -189,6 +226,8 @@ class PartitionState:
                 known.seen = new.seen
             if len(new.counts):
                 known.counts = known.counts + new.counts if len(known.counts) else new.counts
+            if new.issuers:
+                known.issuers = merged(known.issuers, new.issuers)
             known.verdicts += new.verdicts
             known.after_seal += new.after_seal
             if new.sealed_at is not None:

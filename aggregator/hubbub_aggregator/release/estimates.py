@@ -5,7 +5,8 @@ estimates by the normal law, neither simultaneous nor cut. They covered too litt
 made only to recompute what was released with them. Method 2: score intervals, per cell and simultaneous,
 within what is possible; errors by the law at the estimate, never 0; but those of method 1 still where reports
 are of orbits, a mean too narrow where the channel hides squares (`duchi`), and too skew a law of level
-sampling and of rare large scores. Method 3: none of these.
+sampling and of rare large scores. Method 3: none of these, but a wrong law where all reports of a tree or of
+levels are about one level. Method 4: nor that.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from hubbub.estimation import Estimate, PoisonMargin
 from hubbub.survey import Survey
 
 Document: TypeAlias = dict[str, Any]
-Method: TypeAlias = Literal[1, 2, 3]
+Method: TypeAlias = Literal[1, 2, 3, 4]
 Columns: TypeAlias = dict[str, NDArray[np.float64]]
 
-METHOD: Final[Method] = 3
+METHOD: Final[Method] = 4
 """The method of what is released from now on."""
 
-METHODS: Final[tuple[Method, ...]] = (1, 2, 3)
+METHODS: Final[tuple[Method, ...]] = (1, 2, 3, 4)
 """Every method that releases were made with."""
 
 
@@ -53,7 +54,9 @@ def estimates(survey: Survey, estimate: Estimate, *, level: float, method: Metho
         method: How intervals and errors are made.
     """
     if method == 2:
-        estimate = estimate.with_former_laws()
+        estimate = estimate.with_former_laws(2)
+    elif method == 3:
+        estimate = estimate.with_former_laws(3)
     names = survey.category_names
     # A score has a mean alone: what its two inputs stand for is nobody's value.
     labels = survey.input_labels if estimate.values.size else ()

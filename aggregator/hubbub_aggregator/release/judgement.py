@@ -74,11 +74,14 @@ class ReleaseJudge:
             family, label, statistic, threshold and rate) and "omitted", how many are not listed, by kind.
         """
         noise, shares = self._noise_of(survey, estimator), _shares(survey, release)
-        found = impossible_alerts(noise, shares, rate=self.rules.rate / 2.0)
+        # Every test has its part of the rate; issuers are tested where there are several.
+        compared = _compared(release)
+        rate = self.rules.rate / (3.0 if compared else 2.0)
+        found = impossible_alerts(noise, shares, rate=rate)
         if earlier is not None:
             before = _shares(survey, earlier)
             shared = _shared(survey, earlier, release)
-            found += jump_alerts(noise, before, shares, shared=shared, rate=self.rules.rate / 2.0)
+            found += jump_alerts(noise, before, shares, shared=shared, rate=rate)
         margin: float | None = None
         small: list[Alert] = []
         if release.get("poison_margin"):
@@ -87,6 +90,7 @@ class ReleaseJudge:
             )
             margin, small = margin_alerts(shares, margins, below=self.rules.margin_share)
         listed = {kind: _furthest(found, kind) for kind in ("impossible", "jump")}
+        issuers = _issuer_alerts(compared, rate)
         return {
             "round": release["round"],
             "devices": shares.n,
@@ -94,12 +98,14 @@ class ReleaseJudge:
             "judged": noise.is_bounded,
             "margin": margin,
             "alerts": [
-                _document(alert, release) for alert in (*listed["impossible"], *listed["jump"], *small)
+                *(_document(alert, release) for alert in (*listed["impossible"], *listed["jump"], *small)),
+                *issuers[:MOST_ALERTS],
             ],
             "omitted": {
                 kind: sum(1 for alert in found if alert.kind == kind) - len(some)
                 for kind, some in listed.items()
-            },
+            }
+            | ({"issuer": len(issuers[MOST_ALERTS:])} if compared else {}),
         }
 
     def _noise_of(self, survey: Survey, estimator: AnyEstimator) -> SurveyNoise:
@@ -115,6 +121,33 @@ class ReleaseJudge:
                 found = SurveyNoise(None, None)
             self._noise[survey.digest] = found
         return self._noise[survey.digest]
+
+
+def _compared(release: Document) -> list[Document]:
+    """Return the issuers of a release whose reports were compared with the others'."""
+    return [line for line in release.get("issuers", ()) if line["p_value"] is not None]
+
+
+def _issuer_alerts(compared: Sequence[Document], rate: float) -> list[dict[str, Any]]:
+    """Return the issuers out of line, as JSON types, the least likely first.
+
+    Args:
+        compared: The lines of all issuers that were compared.
+        rate: The probability that any is returned where issuers are random parts of all devices, at most.
+    """
+    each = rate / max(len(compared), 1)
+    return [
+        {
+            "kind": "issuer",
+            "family": "issuers",
+            "label": line["issuer"],
+            "statistic": line["p_value"],
+            "threshold": each,
+            "rate": rate,
+        }
+        for line in sorted(compared, key=lambda line: (line["p_value"], line["issuer"]))
+        if line["p_value"] <= each
+    ]
 
 
 def _shares(survey: Survey, release: Document) -> RoundShares:

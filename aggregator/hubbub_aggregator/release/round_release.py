@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 from hubbub.survey import AnyEstimator, Survey
+from hubbub_aggregator.counting.issuers import IssuerTally
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey
 from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
@@ -27,6 +28,7 @@ from hubbub_aggregator.errors import AccountingError
 from hubbub_aggregator.release.curve import curve, no_curve
 from hubbub_aggregator.release.enrolment import RoundEnrolment
 from hubbub_aggregator.release.estimates import METHOD, METHODS, Method, estimates, no_estimates
+from hubbub_aggregator.release.issuers import issuer_lines, issuers_of
 from hubbub_aggregator.release.provisional import AcceptedCounts
 
 LEVEL: Final = 0.95
@@ -48,6 +50,7 @@ class Release:
         verdicts: What became of every attempt that was read.
         lost: Offsets that the round may have lost, by an operator's word; see `skip_offsets`.
         enrolment: How many of the devices asked are in it; None while it is open.
+        issuers: The tallies of the issuers that vouched for its reports, by name.
     """
 
     survey: Survey
@@ -57,6 +60,7 @@ class Release:
     verdicts: VerdictCounts
     lost: list[dict[str, int]] = field(default_factory=list)
     enrolment: RoundEnrolment | None = None
+    issuers: Mapping[str, IssuerTally] = field(default_factory=dict)
 
     @property
     def is_suppressed(self) -> bool:
@@ -94,6 +98,9 @@ class Release:
             "suppressed": self.is_suppressed,
             "enrolment": None,
         }
+        if self.issuers:
+            # Too few devices: then nothing is said of what they sent.
+            document["issuers"] = issuer_lines(self.issuers, None if self.is_suppressed else self.tally)
         if not self.is_suppressed:
             estimate = (estimator or survey.estimator())(self.tally.counts, self.tally.n)
             document.update(curve(survey, estimate, LEVEL))
@@ -143,7 +150,8 @@ def release(survey: Survey, number: int, states: Mapping[int, PartitionState]) -
     gathered = gather((survey.digest, number), states)
     if gathered is None:
         return None
-    return Release(survey, number, "sealed", *gathered, lost_of(survey, number, states))
+    issuers = issuers_of(state.rounds[survey.digest, number] for state in states.values())
+    return Release(survey, number, "sealed", *gathered, lost_of(survey, number, states), issuers=issuers)
 
 
 def method_of(document: Document) -> Method:

@@ -14,6 +14,7 @@ from typing import Final
 from hubbub.survey import Survey
 from hubbub.wire import SealRecord, encode_record
 from hubbub_aggregator.counting.partition import RoundKey
+from hubbub_aggregator.counting.seals import SignSeal
 from hubbub_topic import Log
 
 # At least a gateway's `delivery_s` plus the largest difference of the servers' clocks.
@@ -49,12 +50,17 @@ class Sealer:
     Args:
         log: Where the seals go.
         target_partitions: The partitions of a round; all if absent.
+        sign: Signs seals; without it they are not signed.
     """
 
     def __init__(
-        self, log: Log, target_partitions: Callable[[RoundKey], Iterable[int]] | None = None
+        self,
+        log: Log,
+        target_partitions: Callable[[RoundKey], Iterable[int]] | None = None,
+        *,
+        sign: SignSeal | None = None,
     ) -> None:
-        self._log = log
+        self._log, self._sign = log, sign
         self._target_partitions = target_partitions or (lambda _: range(log.partitions))
         self._written: set[RoundKey] = set()
 
@@ -72,8 +78,10 @@ class Sealer:
             group = new[start : start + _APPEND_SEALS]
             seals: dict[int, list[bytes]] = {}
             for key in group:
+                signature = b"" if self._sign is None else self._sign(*key)
+                seal = encode_record(SealRecord(*key, signature))
                 for partition in self._target_partitions(key):
-                    seals.setdefault(partition, []).append(encode_record(SealRecord(*key)))
+                    seals.setdefault(partition, []).append(seal)
             self._log.append(seals)
             self._written.update(group)
         return len(new)

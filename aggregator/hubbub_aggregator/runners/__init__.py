@@ -10,14 +10,17 @@ if TYPE_CHECKING:
     from hubbub_aggregator.runners.embedded import Worker
     from hubbub_aggregator.runners.faust_runner import DEFAULT_SESSION_S, create_app, run, use_event_loop
     from hubbub_aggregator.runners.publisher import Publisher
+    from hubbub_aggregator.runners.retention import Retention, rounds_of
 
 __all__ = [
     "DEFAULT_SESSION_S",
     "Assignment",
     "Publisher",
+    "Retention",
     "Worker",
     "count",
     "create_app",
+    "rounds_of",
     "run",
     "use_event_loop",
 ]
@@ -35,5 +38,6 @@ attach(
             "use_event_loop",
         ),
         "hubbub_aggregator.runners.publisher": ("Publisher",),
+        "hubbub_aggregator.runners.retention": ("Retention", "rounds_of"),
     },
 )

@@ -17,6 +17,7 @@ from hubbub_aggregator.counting.counting import keep_freed_memory
 from hubbub_aggregator.counting.dead_letters import DeadLetters, NullDeadLetters
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundState
 from hubbub_aggregator.counting.progress import Progress
+from hubbub_aggregator.counting.seals import SealRules
 from hubbub_aggregator.counting.skipping import Skips, next_change
 from hubbub_aggregator.errors import AggregatorError, Ahead, Gap, Lost, Superseded
 from hubbub_aggregator.stores.store import Store
@@ -49,6 +50,7 @@ class Assignment:
         clock: Seconds that only grow, to wait for a record that is missing.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
         skips: The records that an operator said to pass over; see `skipping`.
+        seal_rules: Which seals are the sealer's; None where all are.
     """
 
     def __init__(
@@ -62,8 +64,10 @@ class Assignment:
         clock: Callable[[], float],
         dead_letters: DeadLetters | None = None,
         skips: Skips | None = None,
+        seal_rules: SealRules | None = None,
     ) -> None:
         keep_freed_memory()
+        self._seal_rules = seal_rules
         self._partition_map, self._keep = partition_map, keep
         self._dead_letters, self._skips = dead_letters or NullDeadLetters(), skips or {}
         self._store, self._begin, self._end, self._clock = store, begin, end, clock
@@ -98,6 +102,7 @@ class Assignment:
             for partition in partitions:
                 self._check_current(current)
                 state = loaded[partition] = self._store.load(partition)
+                state.seal_rules = self._seal_rules
                 if self._partition_map is not None:
                     state.place(self._partition_map, partition)
                 self._check_log(partition, state.offset)

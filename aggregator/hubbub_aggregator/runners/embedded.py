@@ -25,6 +25,7 @@ from hubbub_aggregator.release.estimates import METHOD, Method
 from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S
 from hubbub_aggregator.runners.counters import DEFAULT_READ_RECORDS, LogCounter
 from hubbub_aggregator.runners.publication import Publication
+from hubbub_aggregator.runners.retention import Retention
 from hubbub_aggregator.stores.archive import Archive
 from hubbub_aggregator.stores.store import Store
 from hubbub_aggregator.web.view import LiveView
@@ -49,6 +50,7 @@ class Worker:
         method: The method of rounds that are released from now on; see `estimates`.
         alerts: The thresholds of alerts on releases; None for the usual ones.
         skips: The records that an operator said to pass over; see `skipping`.
+        retention: The bounds of the log; None where it keeps everything.
 
     Raises:
         Ahead: If the store has applied records that the log does not hold.
@@ -71,7 +73,9 @@ class Worker:
         method: Method = METHOD,
         alerts: AlertRules | None = None,
         skips: Skips | None = None,
+        retention: Retention | None = None,
     ) -> None:
+        self._retention = retention
         self._counter = LogCounter(
             log, store, read_records=read_records, dead_letters=dead_letters, skips=skips
         )
@@ -108,6 +112,8 @@ class Worker:
         elif self.is_caught_up:
             # A worker that lags does not know yet what is sealed; it would only write seals twice.
             self._publication.seal_due()
+            if self._retention is not None:
+                self._retention.step(self._counter.states)
         return applied
 
     def run(self, stop: threading.Event) -> None:

@@ -33,6 +33,7 @@ from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 
 from hubbub_aggregator.counting.dead_letters import DeadLetters
+from hubbub_aggregator.counting.seals import SealRules
 from hubbub_aggregator.counting.skipping import Skips
 from hubbub_aggregator.errors import PartitionMapGrown, Superseded
 from hubbub_aggregator.runners.assignment import Assignment
@@ -215,6 +216,7 @@ def create_app(
     group_records: int = DEFAULT_GROUP_RECORDS,
     dead_letters: DeadLetters | None = None,
     skips: Skips | None = None,
+    seal_rules: SealRules | None = None,
 ) -> CountingApp:
     """Return a Faust app that counts the partitions it is assigned.
 
@@ -229,6 +231,7 @@ def create_app(
         group_records: The most records that are fetched, and those of a partition saved, together.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
         skips: The records that an operator said to pass over.
+        seal_rules: Which seals are the sealer's; None where all are.
     """
     assignment = Assignment(
         store,
@@ -239,6 +242,7 @@ def create_app(
         clock=time.monotonic,
         dead_letters=dead_letters,
         skips=skips,
+        seal_rules=seal_rules,
     )
     partition_map = log.partition_map
     names = [period.topic for period in partition_map.periods]

@@ -15,11 +15,13 @@ from dataclasses import replace
 from hubbub.estimation import AlertRules
 from hubbub.survey import AnyEstimator, Survey
 from hubbub_aggregator.counting.partition import RoundKey, RoundState
+from hubbub_aggregator.counting.seals import SignSeal
 from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.verdict_counts import NOTHING
 from hubbub_aggregator.errors import ArchiveError, ClockDoubt, Diverged
 from hubbub_aggregator.release.enrolment import FleetStatement
 from hubbub_aggregator.release.estimates import METHOD, Method
+from hubbub_aggregator.release.issuers import issuer_lines, issuers_of
 from hubbub_aggregator.release.judgement import ReleaseJudge, SurveyAlerts
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
 from hubbub_aggregator.release.round_release import (
@@ -55,6 +57,7 @@ class Publication:
         fleet: What the operator states about the devices asked; None states nothing.
         method: The method of rounds that are released from now on; see `estimates`.
         alerts: The thresholds of alerts.
+        sign: Signs seals; without it they are not signed.
 
     Raises:
         ArchiveError: If the store let go of counts whose release is not in this archive.
@@ -74,11 +77,12 @@ class Publication:
         fleet: FleetStatement | None = None,
         method: Method = METHOD,
         alerts: AlertRules | None = None,
+        sign: SignSeal | None = None,
     ) -> None:
         self._log, self._counter, self._gate_store = log, counter, gates
         self._archive, self._view = archive, view
         self._grace_s, self._clock = grace_s, clock
-        self._sealer = Sealer(log, self._target_partitions)
+        self._sealer = Sealer(log, self._target_partitions, sign=sign)
         self._fleet, self._method = fleet or FleetStatement(), method
         self._estimators: dict[bytes, AnyEstimator] = {}
         self._gates: dict[RoundKey, PublicationGate] = gates.load_gates()
@@ -315,6 +319,8 @@ class Publication:
                 "accounting": accounting.as_dict(),
                 "lost": lost_of(surveys[digest], number, self._counter.states),
             }
+            if issuers := issuers_of(parts):
+                self._provisional[key]["issuers"] = issuer_lines(issuers)
         # Saved before they are seen: after a crash the next step is still a cohort away.
         self._gate_store.save_gates(changed)
         self._ends = {partition: self._log.end(partition) for partition in self._counter.states}

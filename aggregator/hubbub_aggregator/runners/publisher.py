@@ -9,6 +9,7 @@ from typing import Final
 
 from hubbub.estimation import AlertRules
 from hubbub_aggregator.counting.partition import PartitionState
+from hubbub_aggregator.counting.seals import SignSeal
 from hubbub_aggregator.errors import PartitionMapGrown
 from hubbub_aggregator.release.enrolment import FleetStatement
 from hubbub_aggregator.release.estimates import METHOD, Method
@@ -43,6 +44,7 @@ class Publisher:
         fleet: What the operator states about the devices asked; None states nothing.
         method: The method of rounds that are released from now on; see `estimates`.
         alerts: The thresholds of alerts on releases; None for the usual ones.
+        sign: Signs seals; without it they are not signed.
 
     Raises:
         LeaseLost: If another publisher is at work.
@@ -62,6 +64,7 @@ class Publisher:
         fleet: FleetStatement | None = None,
         method: Method = METHOD,
         alerts: AlertRules | None = None,
+        sign: SignSeal | None = None,
     ) -> None:
         self._log, self._store, self._quiet = log, store, 0
         store.hold_lease()
@@ -77,6 +80,7 @@ class Publisher:
             fleet=fleet,
             method=method,
             alerts=alerts,
+            sign=sign,
         )
 
     @property

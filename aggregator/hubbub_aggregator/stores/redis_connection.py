@@ -16,7 +16,8 @@ from hubbub_aggregator.errors import StoreError
 
 # Redis answers in microseconds; past this it hangs, and the worker had better end than wait for ever.
 TIMEOUT_S: Final = 10.0
-CLUSTER_SCHEME: Final = "redis+cluster://"
+# A Redis Cluster's, and what its client takes in their place; the second by TLS.
+CLUSTER_SCHEMES: Final = {"redis+cluster://": "redis://", "rediss+cluster://": "rediss://"}
 # A password may hold any sign, "@" and "/" included: all before the last "@" goes.
 _USER: Final = re.compile(r"//.*@")
 _QUERY_SECRET: Final = re.compile(r"(password|username)=[^&]*", re.IGNORECASE)
@@ -26,22 +27,23 @@ def connected(url: str) -> Any:  # noqa: ANN401 - a client of one server, or of 
     """Return a client that gives bytes back and does not retry.
 
     Args:
-        url: redis://host:6379/0, or redis+cluster://host:6379 for a Redis Cluster.
+        url: redis://host:6379/0, or redis+cluster://host:6379 for a Redis Cluster; rediss for TLS, with the
+            file of the authorities as ?ssl_ca_certs=FILE where they are not the system's.
 
     Raises:
         StoreError: If the address cannot be read, or a cluster not be reached.
     """
     # A save that is sent twice would meet its own offset and look like a second writer.
     never = Retry(NoBackoff(), 0)
-    clustered = url.startswith(CLUSTER_SCHEME)
+    scheme = next((each for each in CLUSTER_SCHEMES if url.startswith(each)), None)
     options: dict[str, Any] = {
         "socket_timeout": TIMEOUT_S,
         "socket_connect_timeout": TIMEOUT_S,
         "retry": never,
     }
     try:
-        if clustered:
-            address = "redis://" + url.removeprefix(CLUSTER_SCHEME)
+        if scheme is not None:
+            address = CLUSTER_SCHEMES[scheme] + url.removeprefix(scheme)
             client: Any = redis.RedisCluster.from_url(address, **options)
         else:
             client = redis.Redis.from_url(url, **options)

@@ -52,7 +52,7 @@ def command(change: Change, name: Callable[..., str]) -> tuple[list[str], list[A
         field = redis_values.field_of(key)
         add("ROUND", numbers, field, ids, "new" if key in change.new else "known")
         if len(added.counts):
-            add("HSET", _ROUNDS, field, len(added.counts))
+            add("HSET", _ROUNDS, field, redis_values.shape_of(added))
         for increments in redis_values.increments(added):
             add("BITFIELD", numbers, *increments)
         if len(added.keys):

@@ -6,12 +6,13 @@ one script may touch them together::
     {..}:head                    hash: identity, offset, unknown, dead, and totals as below
     {..}:surveys                 hash: digest -> canonical bytes
     {..}:rounds                  hash: digest and round -> outputs, 0 until the first report is accepted,
-                                 "archived" once its release is kept elsewhere
+                                 then its issuers, a line each; "archived" once its release is kept elsewhere
     {..}:seals                   hash: digest and round -> offset of the seal
     {..}:past                    seven integers as below: the tallies of archived rounds
     {..}:lost                    list: first, end and time of every range that was given up
     {..}:round:<digest>:<round>  string of big-endian 64-bit integers: the seven tallies up to the seal, the
-                                 seven after it, then the counts per symbol
+                                 seven after it, the counts per symbol, and for each issuer three tallies
+                                 and its counts
     {..}:ids:<digest>:<round>    list of blocks of 8-byte keys; gone once the round is sealed
 
 Publication gates and the lease lie apart (`redis_gates`).
@@ -31,7 +32,7 @@ all of it is counted again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Self, cast
@@ -42,7 +43,7 @@ import redis
 from hubbub.errors import HubbubError
 from hubbub.survey import Survey
 from hubbub.wire import PartitionMap
-from hubbub_aggregator.counting.dedup import IdTable
+from hubbub_aggregator.counting.dedup import IdTable, KeySet
 from hubbub_aggregator.counting.lost_offsets import LostRange
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict, StoreError
@@ -69,6 +70,7 @@ class RedisStore:
         partitions: How many partitions that log has.
         partition_map: The topics that the log consists of; one if absent.
         namespace: What all keys begin with: several logs may share a Redis.
+        id_table: Makes the sets of ids of the states that are loaded.
 
     Raises:
         ForeignStore: If the namespace holds another log's counts, another number of partitions, or another
@@ -84,12 +86,13 @@ class RedisStore:
         partitions: int,
         partition_map: PartitionMap | None = None,
         namespace: str = "hubbub",
+        id_table: Callable[[], KeySet] = IdTable,
     ) -> None:
         if not namespace or set("{}") & set(namespace):
             raise ForeignStore(f"namespace must be a name without braces, got {namespace!r}")
         # Its answers are typed as either of sync and async; here they are always sync.
         self._redis = cast(Any, client)
-        self._partitions, self._namespace = partitions, namespace
+        self._partitions, self._namespace, self._id_table = partitions, namespace, id_table
         self._partition_map = partition_map or PartitionMap.of(partitions, identity=log_identity)
         self._gates = RedisGates(client, log_identity=log_identity, namespace=namespace)
         self._compiled: dict[bytes, Survey] = {}
@@ -117,6 +120,7 @@ class RedisStore:
         partitions: int,
         partition_map: PartitionMap | None = None,
         namespace: str = "hubbub",
+        id_table: Callable[[], KeySet] = IdTable,
     ) -> Self:
         """Return a store on the Redis at `url`: redis://host:6379/0, or redis+cluster://host:6379.
 
@@ -132,6 +136,7 @@ class RedisStore:
                 partitions=partitions,
                 partition_map=partition_map,
                 namespace=namespace,
+                id_table=id_table,
             )
         except BaseException:
             client.close()
@@ -237,6 +242,7 @@ class RedisStore:
             dead=int(head.get(b"dead", 0)),
             past=redis_values.past_of(past),
             lost=tuple(LostRange(*map(int, entry.split())) for entry in lost),
+            id_set=self._id_table,
         )
         if not state.past.holds:
             raise ValueError(f"attempts of archived rounds must be the sum of the verdicts, got {state.past}")
@@ -247,13 +253,13 @@ class RedisStore:
         for field, outputs in rounds.items():
             key, data = redis_values.round_of(field), integers[field]
             if outputs == _ARCHIVED:
-                known = redis_values.round_state(data or b"", 0)
+                known = redis_values.round_state(data or b"", b"0")
                 known.sealed_at, known.is_archived = int(seals[field]), True
                 state.rounds[key] = known
                 continue
             if data is None:
                 raise ValueError(f"round {key[1] + 1} of {key[0].hex()} must have its integers, got none")
-            known = redis_values.round_state(data, int(outputs))
+            known = redis_values.round_state(data, outputs)
             known.sealed_at = int(seals[field]) if field in seals else None
             if with_ids:
                 known.seen = self._table(self._round_keys(partition, key)[1])
@@ -272,8 +278,8 @@ class RedisStore:
             found = self._compiled[canonical] = Survey.from_canonical(canonical)
         return found
 
-    def _table(self, name: str) -> IdTable | None:
-        table, start = IdTable(), 0
+    def _table(self, name: str) -> KeySet | None:
+        table, start = self._id_table(), 0
         while blocks := self._redis.lrange(name, start, start + _BLOCKS - 1):
             keys = np.frombuffer(b"".join(blocks), dtype=redis_save.KEY).astype(np.uint64)
             fresh = table.fresh_keys(keys)

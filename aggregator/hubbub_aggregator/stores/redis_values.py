@@ -6,14 +6,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.wire import pack, unpack
+from hubbub_aggregator.counting.issuers import IssuerTally
 from hubbub_aggregator.counting.partition import PartitionState, RoundChange, RoundKey, RoundState
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate
 
 TALLIES: Final = len(NOTHING)
 _HEADER: Final = 2 * TALLIES
+# An issuer's tallies, which precede its counts.
+_ISSUER: Final = 3
 _COUNT: Final = np.dtype(">i8")  # the byte order of BITFIELD
 # Arguments that a script hands to one command lie on Lua's stack, which ends at 8,000.
 _INCREMENTS: Final = 1000
@@ -31,7 +35,8 @@ def round_of(field: bytes) -> RoundKey:
 
 def increments(new: RoundChange) -> Iterable[list[Any]]:
     """Return the arguments of BITFIELD that add a round's tallies and counts; none for numbers that stay."""
-    numbers = np.concatenate(([*new.verdicts, *new.after_seal], new.counts)).astype(np.int64)
+    blocks = [_issuer_block(new, name) for name in new.issuer_names]
+    numbers = np.concatenate(([*new.verdicts, *new.after_seal], new.counts, *blocks)).astype(np.int64)
     places = np.flatnonzero(numbers)
     for start in range(0, len(places), _INCREMENTS):
         part = places[start : start + _INCREMENTS]
@@ -42,22 +47,48 @@ def increments(new: RoundChange) -> Iterable[list[Any]]:
         ]
 
 
-def round_state(data: bytes, outputs: int) -> RoundState:
+def shape_of(new: RoundChange) -> str:
+    """Return how a round's integers are to be read: how many counts, then its issuers, a line each."""
+    return "\n".join([str(len(new.counts)), *new.issuer_names])
+
+
+def _issuer_block(new: RoundChange, name: str) -> NDArray[np.int64]:
+    """Return what is added to an issuer's tallies and counts, zeros where it is nothing."""
+    tally = new.issuers.get(name)
+    if tally is None:
+        return np.zeros(_ISSUER + len(new.counts), dtype=np.int64)
+    return np.concatenate((tally.numbers, tally.counts))
+
+
+def round_state(data: bytes, shape: bytes) -> RoundState:
     """Return a round's tallies and counts.
+
+    Args:
+        data: Its integers.
+        shape: What `shape_of` gave when the last of them were added.
 
     Raises:
         ValueError: If there are more counts than symbols.
     """
+    length, *issuers = shape.decode("ascii").split("\n")
+    outputs = int(length)
+    block = _ISSUER + outputs
     found = np.frombuffer(data, dtype=_COUNT)
-    if len(found) > _HEADER + outputs:
+    size = _HEADER + outputs + len(issuers) * block
+    if len(found) > size:
         raise ValueError(f"a round of {outputs} symbols must have as many counts, got {len(found) - _HEADER}")
-    numbers = np.zeros(_HEADER + outputs, dtype=np.int64)  # Redis keeps no zeros at the end
+    numbers = np.zeros(size, dtype=np.int64)  # Redis keeps no zeros at the end
     numbers[: len(found)] = found
     tallies = numbers[:_HEADER].tolist()
+    by_issuer = numbers[_HEADER + outputs :].reshape(-1, block)
     return RoundState(
-        counts=numbers[_HEADER:].copy(),
+        counts=numbers[_HEADER : _HEADER + outputs].copy(),
         verdicts=VerdictCounts(*tallies[:TALLIES]),
         after_seal=VerdictCounts(*tallies[TALLIES:]),
+        issuers={
+            name: IssuerTally(row[_ISSUER:].copy(), *row[:_ISSUER].tolist())
+            for name, row in zip(issuers, by_issuer, strict=True)
+        },
     )
 
 

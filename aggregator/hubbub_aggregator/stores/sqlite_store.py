@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,8 @@ import numpy as np
 
 from hubbub.errors import HubbubError
 from hubbub.survey import Survey
-from hubbub_aggregator.counting.dedup import IdTable
+from hubbub_aggregator.counting.dedup import IdTable, KeySet
+from hubbub_aggregator.counting.issuers import IssuerTally
 from hubbub_aggregator.counting.lost_offsets import LostRange
 from hubbub_aggregator.counting.partition import (
     Change,
@@ -80,6 +81,19 @@ CREATE TABLE IF NOT EXISTS lost (
     PRIMARY KEY (partition, first)
 )
 """
+_ISSUERS: Final = """
+CREATE TABLE IF NOT EXISTS issuer (
+    partition INTEGER, digest BLOB, round INTEGER, name TEXT, place INTEGER NOT NULL,
+    accepted INTEGER NOT NULL, duplicate INTEGER NOT NULL, over_quota INTEGER NOT NULL,
+    PRIMARY KEY (partition, digest, round, name)
+)
+"""
+_ISSUER_COUNTS: Final = """
+CREATE TABLE IF NOT EXISTS issuer_count (
+    partition INTEGER, digest BLOB, round INTEGER, name TEXT, chunk INTEGER, counts BLOB NOT NULL,
+    PRIMARY KEY (partition, digest, round, name, chunk)
+)
+"""
 
 
 class SqliteStore:
@@ -89,14 +103,22 @@ class SqliteStore:
         path: The file; it is made where there is none.
         log_identity: The log that the counts are of.
         partitions: How many partitions that log has.
+        id_table: Makes the sets of ids of the states that are loaded.
 
     Raises:
         ForeignStore: If the file was made for another log, another number of partitions, another schema
             version, or is no store at all.
     """
 
-    def __init__(self, path: str | Path, *, log_identity: str, partitions: int) -> None:
-        self._path, self._partitions = str(path), partitions
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        log_identity: str,
+        partitions: int,
+        id_table: Callable[[], KeySet] = IdTable,
+    ) -> None:
+        self._path, self._partitions, self._id_table = str(path), partitions, id_table
         self._db = sqlite3.connect(
             self._path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
@@ -122,7 +144,8 @@ class SqliteStore:
             found = dict(self._db.execute("SELECT key, value FROM meta")) if "meta" in tables else None
         if tables and found != identity:
             raise ForeignStore(f"{self._path} must be the store of {identity}, got {found}")
-        self._db.execute(_LOST)
+        for added in (_LOST, _ISSUERS, _ISSUER_COUNTS):
+            self._db.execute(added)
 
     def close(self) -> None:
         """Close the file."""
@@ -153,7 +176,7 @@ class SqliteStore:
             CorruptStore: If ids loaded, accepted reports and counts differ in any round, or rows contradict.
         """
         self._check_partition(partition)
-        state = PartitionState()
+        state = PartitionState(id_set=self._id_table)
         try:
             with self._transaction():
                 heads = self._rows("SELECT offset, unknown, dead FROM partition", partition)
@@ -188,13 +211,24 @@ class SqliteStore:
         for digest, number, chunk, blob in self._rows(chunks, partition):
             part = np.frombuffer(blob, dtype=_COUNT)
             state.rounds[digest, number].counts[chunk * _CHUNK : chunk * _CHUNK + len(part)] = part
+        issuers = "SELECT digest, round, name, accepted, duplicate, over_quota FROM issuer"
+        for digest, number, name, *numbers in self._db.execute(
+            f"{issuers} WHERE partition = ? ORDER BY place", (partition,)
+        ):
+            known = state.rounds[digest, number]
+            known.issuers[name] = IssuerTally(np.zeros(len(known.counts), dtype=np.int64), *numbers)
+        chunks = "SELECT digest, round, name, chunk, counts FROM issuer_count"
+        for digest, number, name, chunk, blob in self._rows(chunks, partition):
+            part = np.frombuffer(blob, dtype=_COUNT)
+            counts = state.rounds[digest, number].issuers[name].counts
+            counts[chunk * _CHUNK : chunk * _CHUNK + len(part)] = part
         for key, known in state.rounds.items():
             blocks = self._db.execute(
                 "SELECT keys FROM ids WHERE partition = ? AND digest = ? AND round = ?", (partition, *key)
             ).fetchall()
             if blocks:
                 keys = np.frombuffer(b"".join(block for (block,) in blocks), dtype=_KEY).astype(np.uint64)
-                known.seen = table = IdTable()
+                known.seen = table = self._id_table()
                 fresh = table.fresh_keys(keys)
                 if fresh.mask is not None or not keys.all():
                     raise ValueError("ids of one round must all differ")
@@ -241,22 +275,32 @@ class SqliteStore:
                     "over_quota = over_quota + excluded.over_quota",
                     (*key, after_seal, *tally),
                 )
-        for chunk in np.unique(np.flatnonzero(new.counts) // _CHUNK).tolist():
-            self._add_counts((*key, chunk), new.counts[chunk * _CHUNK : (chunk + 1) * _CHUNK])
+        self._add_counts("count", key, new.counts)
+        for name, vouched in new.issuers.items():
+            place = new.issuer_names.index(name)
+            self._db.execute(
+                "INSERT INTO issuer VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                "accepted = accepted + excluded.accepted, duplicate = duplicate + excluded.duplicate, "
+                "over_quota = over_quota + excluded.over_quota",
+                (*key, name, place, *vouched.numbers),
+            )
+            self._add_counts("issuer_count", (*key, name), vouched.counts)
         if len(new.keys):
             block = new.keys.astype(_KEY, copy=False).tobytes()
             self._db.execute("INSERT INTO ids VALUES (?, ?, ?, ?, ?)", (*key, offset, block))
         if new.sealed_at is not None:
             self._db.execute("DELETE FROM ids WHERE partition = ? AND digest = ? AND round = ?", key)
 
-    def _add_counts(self, key: tuple[int, bytes, int, int], new: Counts) -> None:
-        stored = self._db.execute(
-            "SELECT counts FROM count WHERE partition = ? AND digest = ? AND round = ? AND chunk = ?", key
-        ).fetchone()
-        total = new if stored is None else new + np.frombuffer(stored[0], dtype=_COUNT)
-        self._db.execute(
-            "INSERT OR REPLACE INTO count VALUES (?, ?, ?, ?, ?)", (*key, total.astype(_COUNT).tobytes())
-        )
+    def _add_counts(self, table: str, key: tuple[object, ...], new: Counts) -> None:
+        """Add counts to the chunks of theirs that they touch."""
+        named = " AND name = ?" if table == "issuer_count" else ""
+        select = f"SELECT counts FROM {table} WHERE partition = ? AND digest = ? AND round = ?{named}"  # noqa: S608
+        insert = f"INSERT OR REPLACE INTO {table} VALUES ({'?, ' * len(key)}?, ?)"  # noqa: S608 - constants
+        for chunk in np.unique(np.flatnonzero(new) // _CHUNK).tolist():
+            part = new[chunk * _CHUNK : (chunk + 1) * _CHUNK]
+            stored = self._db.execute(f"{select} AND chunk = ?", (*key, chunk)).fetchone()
+            total = part if stored is None else part + np.frombuffer(stored[0], dtype=_COUNT)
+            self._db.execute(insert, (*key, chunk, total.astype(_COUNT).tobytes()))
 
     def verify(self) -> None:
         """Do nothing: a file loses no rows."""
@@ -302,7 +346,7 @@ class SqliteStore:
     def erase(self, digest: bytes) -> None:
         """Delete everything of a survey for good, and write the file anew: no free page keeps any of it."""
         with self._transaction():
-            for table in ("survey", "round", "tally", "count", "ids", "step"):
+            for table in ("survey", "round", "tally", "count", "issuer", "issuer_count", "ids", "step"):
                 self._db.execute(f"DELETE FROM {table} WHERE digest = ?", (digest,))  # noqa: S608 - constants
         self._db.execute("VACUUM")
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

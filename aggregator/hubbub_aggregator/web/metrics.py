@@ -74,11 +74,24 @@ def _families(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
             devices.add_metric(name, sealed[-1]["devices"])
     yield rounds
     yield devices
+    yield from _issuers(snapshot)
     yield from _alerts(snapshot)
 
 
+def _issuers(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
+    text = "Reports of the newest round, by survey, issuer and verdict."
+    labels = ["survey", "version", "issuer", "verdict"]
+    reports = GaugeMetricFamily("hubbub_issuer_reports", text, labels=labels)
+    for survey in snapshot.get("surveys", ()):
+        for line in survey["rounds"][-1].get("issuers", ()) if survey["rounds"] else ():
+            name = [survey["id"], str(survey["version"]), line["issuer"] or "others"]
+            for verdict in ("accepted", "duplicate", "over_quota"):
+                reports.add_metric([*name, verdict], line[verdict])
+    yield reports
+
+
 def _alerts(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
-    text = "Alerts of the newest release, by survey and kind: impossible, jump, or margin."
+    text = "Alerts of the newest release, by survey and kind: impossible, jump, margin, or issuer."
     alerts = GaugeMetricFamily("hubbub_alerts", text, labels=["survey", "version", "kind"])
     text = "Share of forged reports that moves the largest value of the newest release out of its interval."
     margin = GaugeMetricFamily("hubbub_poisoning_margin", text, labels=["survey", "version"])
@@ -91,7 +104,7 @@ def _alerts(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
             continue
         newest = judged[-1]
         kinds = [alert["kind"] for alert in newest["alerts"]]
-        for kind in ("impossible", "jump", "margin"):
+        for kind in ("impossible", "jump", "margin", "issuer"):
             alerts.add_metric([*name, kind], kinds.count(kind) + newest["omitted"].get(kind, 0))
         if newest["margin"] is not None:
             margin.add_metric(name, newest["margin"])

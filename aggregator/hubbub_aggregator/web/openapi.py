@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hubbub_aggregator.export import COLUMNS, VIEWS
 
-API_VERSION: Final = "1.2.0"
+API_VERSION: Final = "1.3.0"
 """Grows in the middle with every addition; what breaks readers would get a path of its own, /api/v2."""
 
 Schema = dict[str, Any]
@@ -328,8 +328,8 @@ def _schemas() -> Schema:
         ),
         "Alert": _object(
             {
-                "kind": {"type": "string", "enum": ["impossible", "jump", "margin"]},
-                "family": {"type": "string", "enum": ["values", "categories", "total", "mean"]},
+                "kind": {"type": "string", "enum": ["impossible", "jump", "margin", "issuer"]},
+                "family": {"type": "string", "enum": ["values", "categories", "total", "mean", "issuers"]},
                 "label": {"type": ["string", "null"]},
                 "statistic": _NUMBER,
                 "threshold": _NUMBER,
@@ -344,7 +344,7 @@ def _schemas() -> Schema:
                 "judged": _TRUTH,
                 "margin": _NUMBER_OR_NULL,
                 "alerts": _list(_ref("schemas", "Alert")),
-                "omitted": _object({"impossible": _COUNT, "jump": _COUNT}),
+                "omitted": _object({"impossible": _COUNT, "jump": _COUNT}, {"issuer": _COUNT}),
             }
         ),
         "Alerts": _object(
@@ -379,6 +379,12 @@ def _schemas() -> Schema:
                 ("attempts", "accepted", "duplicate", "early", "late", "invalid", "over_quota"), _COUNT
             )
         ),
+        "Issuer": _object(
+            {"issuer": _TEXT}
+            | dict.fromkeys(("accepted", "duplicate", "over_quota"), _COUNT)
+            | {"output": _or_null(_COUNT)}
+            | dict.fromkeys(("share", "others_share", "p_value"), _NUMBER_OR_NULL)
+        ),
         "Round": _object(
             {
                 "survey": _object(name),
@@ -397,6 +403,7 @@ def _schemas() -> Schema:
             {
                 "poison_margin": _or_null(both),
                 "enrolment": {"type": ["object", "null"]},
+                "issuers": _list(_ref("schemas", "Issuer")),
                 "cumulative": _or_null(_ref("schemas", "Cumulative")),
                 "quantiles": _list(_ref("schemas", "Quantile")),
                 "empirical_bayes": _object({"values": numbers}),

@@ -53,7 +53,7 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  round may have lain; empty: nothing is missing
       "epsilon": {"declared": 2.0, "certified": 1.9999999999},
       "devices": 400,                            n of the estimates (equal to as_of)
-      "method": 3,                               how intervals are made (see `release/estimates.py`); releases
+      "method": 4,                               how intervals are made (see `release/estimates.py`); releases
                                                  without it are of method 1: intervals not cut, no bands
       "level": 0.95,
       "values":     [{"label": "0", "category": "none" or null,
@@ -63,7 +63,7 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  simultaneous: of all values at once
       "categories": [{"label": "none", ...}, ...],   the same keys but category; all categories at once
       "mean": {"estimate": 2.8, "error": 0.1, "low": 2.6, "high": 3.0} or null,
-      "cumulative": {                            only of a survey asked by a tree of ranges: the shares, of
+      "cumulative": {                            only of a survey asked for its curve: the shares, of
         "level": 0.95,                           those with a value, that have at most each point, which need
         "points": [0.0, 1.0, ...],               not rise; standard errors; and a band that rises, is within
         "shares": [0.3, ...], "errors": [...],   0 to 1, and covers the whole curve with the level
@@ -86,6 +86,11 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  from that among those counted, if those absent were refused
                                                  within their budgets (see `enrolment`)
       } or null,
+      "issuers": [{"issuer": "tokens.example.org", "accepted": 200, "duplicate": 1, "over_quota": 0,
+                   "output": 3, "share": 0.2, "others_share": 0.1, "p_value": 0.3}, ...],
+                                                 only where reports came with tokens; the last four, null
+                                                 while the round is open: the output in which the issuer's
+                                                 reports differ most from the others' (see `judgement`)
       "suppressed": false                        true: fewer than the minimum cohort; values, categories and
                                                  consistent are empty, mean is null
     }

@@ -10,8 +10,9 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -24,6 +25,9 @@ from hubbub_aggregator.web.responses import JSON, PROBLEM, problem
 
 _PATIENCE_S: Final = 5.0
 """Seconds that a reader may be silent: then its connection ends, so that it holds no thread."""
+
+_Answer = tuple[int, bytes, str]
+"""Status, body and media type."""
 
 
 @contextmanager
@@ -38,19 +42,19 @@ def worker_page(listener: socket.socket, progress: Callable[[], Progress]) -> It
     registry.register(_ProgressCollector(progress))
     ProcessCollector(registry=registry)
 
-    class Handler(_WorkerHandler):
-        def found(self, path: str) -> tuple[int, bytes, str] | None:
-            if path == "/healthz":
-                return 200, to_json({"status": "ok"}), JSON
-            if path == "/readyz":
-                joined = progress().generation > 0
-                status = "ok" if joined else "no partition was assigned yet"
-                return (200 if joined else 503), to_json({"status": status}), JSON
-            if path == "/metrics":
-                return 200, generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4
-            return None
+    def found(path: str) -> _Answer | None:
+        if path == "/healthz":
+            return 200, to_json({"status": "ok"}), JSON
+        if path == "/readyz":
+            joined = progress().generation > 0
+            status = "ok" if joined else "no partition was assigned yet"
+            return (200 if joined else 503), to_json({"status": status}), JSON
+        if path == "/metrics":
+            return 200, generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4
+        return None
 
-    server = ThreadingHTTPServer(listener.getsockname()[:2], Handler, bind_and_activate=False)
+    handler = partial(_WorkerHandler, found)
+    server = ThreadingHTTPServer(listener.getsockname()[:2], handler, bind_and_activate=False)
     server.socket.close()
     server.socket = listener
     thread = threading.Thread(target=server.serve_forever, name="hubbub-worker-page", daemon=True)
@@ -68,13 +72,25 @@ class _WorkerHandler(BaseHTTPRequestHandler):
 
     timeout = _PATIENCE_S
 
-    def found(self, path: str) -> tuple[int, bytes, str] | None:
-        """Return status, body and media type of a path; None where there is nothing."""
-        raise NotImplementedError
+    def __init__(
+        self,
+        found: Callable[[str], _Answer | None],
+        request: socket.socket,
+        *rest: Any,  # noqa: ANN401 - the base's
+    ) -> None:
+        """Answer one connection.
+
+        Args:
+            found: Returns the answer of a path, None where there is nothing.
+            request: The connection.
+            rest: The sender's address and the server.
+        """
+        self._found = found
+        super().__init__(request, *rest)
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        answer = self.found(path)
+        answer = self._found(path)
         if answer is None:
             refused = problem(404, "path", "must be /healthz, /readyz or /metrics", path)
             answer = 404, bytes(refused.body), PROBLEM

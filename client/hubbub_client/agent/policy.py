@@ -47,7 +47,7 @@ class Policy:
         max_ledger_slots: Most answers that cost budget of all surveys that were joined since the last
             `forget`.
         max_ledger_bytes: Most canonical bytes of all surveys ever joined.
-        max_ledger_work: Most comparisons of weights, half a nanosecond each, that opening the ledger makes.
+        max_ledger_work: Most comparisons of two weights that opening the ledger makes, 2 x 10^9 a second.
         max_ledger_memory: Most bytes that it then holds of surveys and their divergences. Both count the
             answers that were reserved since the last `forget`.
 

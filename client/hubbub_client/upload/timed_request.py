@@ -112,6 +112,7 @@ class _AbortableConnection(HTTPConnection):
     """
 
     _twin: socket.socket | None = None
+    _unsent: bytearray | None = None
 
     def _new_conn(self) -> socket.socket:
         made = super()._new_conn()
@@ -126,7 +127,20 @@ class _AbortableConnection(HTTPConnection):
     def request(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 - handed on as they are
         if self._twin is not None:
             _CURRENT.exchange.uses(self)  # kept from an earlier exchange
-        super().request(*arguments, **settings)
+        self._unsent = bytearray()
+        try:
+            super().request(*arguments, **settings)
+            whole, self._unsent = bytes(self._unsent), None
+            super().send(whole)
+        finally:
+            self._unsent = None
+
+    def send(self, data: Any) -> None:  # noqa: ANN401 - as in the standard library
+        """Send bytes; those of a request all at once, so that no TLS record has the length of its body."""
+        if self._unsent is None:
+            super().send(data)
+        else:
+            self._unsent += data
 
     def abort(self) -> None:
         """Make every read and write of it fail, those under way included."""

@@ -34,6 +34,8 @@ class Limits:
         retry_after_cap_s: Largest Retry-After believed, seconds: a broken server must not silence devices.
         upload_s: No request is begun later than this into one call of `upload`, seconds: with a request's own
             bound, it bounds the call.
+        spread_s: After an answered upload the next waits `gap_s` and up to this more, uniform, seconds. With
+            `max_reports` 1, a device's reports then come apart.
     """
 
     max_reports: int = 8
@@ -43,6 +45,7 @@ class Limits:
     cap_s: float = 3600.0
     retry_after_cap_s: float = 86400.0
     upload_s: float = 15.0
+    spread_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,7 @@ def decide(waiting: Sequence[Pending], backoff: BackoffState, *, now_s: float, l
         return Done()
     delay_s = backoff.not_before_s - now_s
     # No delay we ever set is longer than this: a larger one means that the clock was set back, and is void.
-    longest_s = limits.retry_after_cap_s + limits.cap_s + limits.gap_s
+    longest_s = limits.retry_after_cap_s + limits.cap_s + limits.gap_s + limits.spread_s
     if 0 < delay_s <= longest_s:
         return Wait(delay_s)
     count, size = 0, 0
@@ -197,7 +200,7 @@ def interpret_response(
         if outcomes and all(outcome == "early" for outcome in outcomes):
             # This clock is ahead of the collector's; the same reports are in time later.
             return Settled(outcomes, _slower(backoff, now_s, jitter, limits))
-        return Settled(outcomes, BackoffState(not_before_s=now_s + limits.gap_s))
+        return Settled(outcomes, BackoffState(not_before_s=now_s + limits.gap_s + jitter * limits.spread_s))
     retry_after_s = parse_retry_after(response.retry_after, now_s=now_s)
     # 400 and 413 condemn the body as a whole; one report at a time finds out which one it was.
     single = backoff.single or response.status in {400, 413}

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from hubbub.channels import Symbol
 from hubbub.numeric import Source
-from hubbub.wire import ID_BYTES, Malformed, Outcome, Report, ReportsRecord, Segment
+from hubbub.wire import ID_BYTES, Malformed, Outcome, Report, ReportsRecord, Segment, Voucher
 from hubbub_collector.admission import Key, Verdict
 
 # In a record, at most: everything of a segment but its columns; a report's id; a symbol that is a number.
 _SEGMENT_BYTES: Final = 80
 _NUMBER_BYTES: Final = 4
+# Of a voucher, everything but the issuer's name.
+_VOUCHER_BYTES: Final = 10
 # Bytes that one report may add to a batch if its symbol is a number.
 LARGEST_ROW: Final = _SEGMENT_BYTES + ID_BYTES + _NUMBER_BYTES
 
@@ -37,7 +39,7 @@ def partition_of(report_id: bytes, partitions: int) -> int:
 
 @dataclass(slots=True)
 class _Column:
-    """The reports of one (digest, round), and the ids of those refused, by outcome; ids lie side by side.
+    """The reports of one (digest, round) and issuer, and the ids of those refused, by outcome, side by side.
 
     Each partition gets a segment of it in its record.
 
@@ -74,7 +76,7 @@ class Batch:
     ) -> None:
         self._target_partitions = target_partitions or (lambda _: range(partitions))
         # Reports of no known survey are under None, and unknown.
-        self._columns: dict[Key | None, _Column] = {}
+        self._columns: dict[tuple[Key | None, Voucher | None], _Column] = {}
         self._without_id = 0
         self._minute = 0
         self.attempts = 0
@@ -85,14 +87,14 @@ class Batch:
         # Called for every upload while others wait: where a report lies is worked out later, for all at once.
         self._minute = max(self._minute, int(now_s // 60))
         self.attempts += len(reports)
-        for report, (outcome, key) in zip(reports, verdicts, strict=True):
-            column = self._column(key)
+        for report, (outcome, key, voucher) in zip(reports, verdicts, strict=True):
+            column = self._column(key, voucher)
             if isinstance(report, Malformed):
                 self._without_id += 1
                 continue
             column.taken += 1
             if column.taken <= len(column.target_partitions):
-                self.size += _SEGMENT_BYTES
+                self.size += _SEGMENT_BYTES + (0 if voucher is None else _VOUCHER_BYTES + len(voucher.issuer))
             if outcome == "accepted":
                 symbol = report.symbol
                 column.ids += report.id
@@ -114,7 +116,7 @@ class Batch:
         """
         self._minute = max(self._minute, int(now_s // 60))
         self.attempts += len(rows)
-        for place, (outcome, key) in enumerate(verdicts):
+        for place, (outcome, key, _) in enumerate(verdicts):
             chosen = np.flatnonzero(which == place)
             column = self._column(key)
             unopened = max(0, len(column.target_partitions) - column.taken)
@@ -128,10 +130,12 @@ class Batch:
             else:
                 column.refused.setdefault(outcome, bytearray()).extend(ids)
 
-    def _column(self, key: Key | None) -> _Column:
-        column = self._columns.get(key)
+    def _column(self, key: Key | None, voucher: Voucher | None = None) -> _Column:
+        if key is None:
+            voucher = None
+        column = self._columns.get((key, voucher))
         if column is None:
-            column = self._columns[key] = _Column(self._target_partitions(key))
+            column = self._columns[key, voucher] = _Column(self._target_partitions(key))
         return column
 
     def outcomes(self) -> Counter[Outcome]:
@@ -146,13 +150,13 @@ class Batch:
     def records(self, source: Source) -> dict[int, ReportsRecord]:
         """Return partition -> its record.
 
-        Reports come in an order drawn from `source`, segments by digest and round.
+        Reports come in an order drawn from `source`, segments by digest, round and issuer.
 
         An upload that is alone in its batch is not hidden among others by this: the shuffle is a courtesy on
         top of the noise in every symbol, and no guarantee rests on it.
         """
         unknown: Counter[int] = Counter()
-        if (unknown_surveys := self._columns.get(None)) is not None:
+        if (unknown_surveys := self._columns.get((None, None))) is not None:
             for ids in unknown_surveys.refused.values():
                 unknown.update(
                     unknown_surveys.target_partitions[place]
@@ -160,13 +164,22 @@ class Batch:
                 )
             unknown[unknown_surveys.target_partitions[0]] += self._without_id
         segments: dict[int, list[Segment]] = {}
-        for key in sorted(key for key in self._columns if key is not None):
-            for partition, segment in _segments(key, self._columns[key], source):
+        for key, voucher in sorted(self._columns, key=_order):
+            if key is None:
+                continue
+            for partition, segment in _segments(key, self._columns[key, voucher], source):
                 segments.setdefault(partition, []).append(segment)
+                segment.voucher = voucher
         return {
             partition: ReportsRecord(self._minute, tuple(segments.get(partition, ())), unknown[partition])
             for partition in sorted(segments.keys() | (+unknown).keys())
         }
+
+
+def _order(name: tuple[Key | None, Voucher | None]) -> tuple[Key, str, int]:
+    key, voucher = name
+    issuer, quota = ("", None) if voucher is None else voucher
+    return (b"", 0) if key is None else key, issuer, -1 if quota is None else quota
 
 
 def parts_of(record: ReportsRecord) -> Iterator[ReportsRecord]:

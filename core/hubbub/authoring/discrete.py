@@ -84,6 +84,12 @@ def discrete_plan(
         mapping = np.append(owners, len(categories))
         category_of = np.arange(len(names))
         request = replace(
-            request, inputs=len(names), category_of=category_of, attribute=None, order=None, integers=False
+            request,
+            inputs=len(names),
+            category_of=category_of,
+            attribute=None,
+            order=None,
+            integers=False,
+            joined=tuple(request.sizes[:-1]),
         )
     return Plan(entry.build(request), mapping, names, category_of)

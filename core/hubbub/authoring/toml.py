@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Final, cast
 
@@ -56,9 +57,17 @@ _COMPILED: Final = re.compile(rb"(?:[\x90-\x9f]|\xdc..|\xdd....)\xadhubbub-surve
 # No key of a survey has more than two parts; the parser takes quadratic time for them: minutes for 400 kB.
 _PART: Final = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _DEEP_KEY: Final = re.compile(rf"(?<![\w.-])(?:{_PART}[ \t]*+\.[ \t]*+){{32}}")
-# [[category]] for every value, and room for the others.
-MAX_TABLES: Final = MAX_SIZE + 256
+# A quarter of the values that a domain may have; the parser takes some 25 us for each [[category]].
+MAX_TABLES: Final = 2**15 + 256
 _TABLE: Final = re.compile(r"^[ \t]*\[", re.MULTILINE)
+# Every value as a label and again in a category, each on a line of its own; the parser takes 2 us for each.
+MAX_SIGNS: Final = 4 * MAX_SIZE + 2**16
+# Strings and comments whole, closed or not, so that no text is looked at twice.
+_SIGN: Final = re.compile(
+    r'''"""(?:[^"\\]++|\\.|"{1,2}(?!"))*+(?:"{3,5})?|'{3}(?:[^']++|'{1,2}(?!'))*+(?:'{3,5})?'''
+    r"""|"(?:[^"\\\n]++|\\.)*+"?|'[^'\n]*+'?|\#[^\n]*+|(?P<sign>[=,.\n\[{])""",
+    re.DOTALL,
+)
 
 _DURATION: Final = re.compile(r"(0|[1-9][0-9]{0,8})(s|m|h|d)", re.ASCII)
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -133,6 +142,9 @@ def parse(text: str, file: str) -> Declared:
         raise SurveyError(file, "", "must be TOML of modest depth", "a dotted key of more than 32 parts")
     if len(_TABLE.findall(text)) > MAX_TABLES:
         raise SurveyError(file, "", f"must have at most {MAX_TABLES} tables", "more")
+    signs = (match for match in _SIGN.finditer(text) if match.lastgroup)
+    if sum(1 for _ in islice(signs, MAX_SIGNS + 1)) > MAX_SIGNS:
+        raise SurveyError(file, "", f"must have at most {MAX_SIGNS} lines, keys and values together", "more")
     try:
         document = tomllib.loads(text)
     except RecursionError:

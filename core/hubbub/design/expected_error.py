@@ -14,14 +14,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
 from hubbub.design.guess import Guess, best_guess
-from hubbub.design.leverage import representatives, worst_gain
+from hubbub.design.leverage import representatives, worst_gain, worst_mean
 from hubbub.design.shape import shape_error
 from hubbub.design.tolerance import tolerance_miss_rate
 from hubbub.design.workload import Objective, Workload
@@ -101,6 +101,20 @@ class Accuracy:
     bytes_per_report: int
     _gain: Callable[[], float]
     _guess: Callable[[], Guess]
+    _mean_gain: Callable[[float], float]
+
+    def mean_moved(self, forged: float) -> float | None:
+        """Return the most by which a share of forged reports moves the mean; None where there is none.
+
+        Args:
+            forged: In 0..1, among the reports counted.
+        """
+        if self.errors.mean is None or not math.isfinite(self.errors.mean):
+            return None
+        try:
+            return self._mean_gain(forged)
+        except ParameterError:  # too many categories to arrange
+            return None
 
     @cached_property
     def gain(self) -> float:
@@ -140,6 +154,9 @@ def accuracy(channel: Channel, workload: Workload) -> Accuracy:
         bytes_per_report=report_bytes(channel),
         _gain=lambda: worst_gain(estimator, workload.prior),
         _guess=lambda: best_guess(channel),
+        _mean_gain=lambda forged: worst_mean(
+            estimator, workload.prior, cast(NDArray[np.float64], workload.points), forged=forged
+        ),
     )
 
 

@@ -30,6 +30,9 @@ from hubbub.mechanisms.orbits.estimator import OrbitEstimator
 FORGED: Final = 0.01
 """The share of forged reports that a design names."""
 
+MAX_ARRANGED: Final = 200
+"""Categories over which an orbit's counts are arranged, one by one, to move a mean."""
+
 _AT_ONCE: Final = 64
 """Functionals of a tree that are weighed together: a few hundred megabytes at the most inputs there are."""
 
@@ -53,6 +56,55 @@ def worst_gain(estimator: AnyEstimator, prior: NDArray[np.float64]) -> float:
         low, high = reach.categories_low, reach.categories_high
         true = _summed(estimator.category_of, prior)
     return float(np.nanmax(np.maximum(high - true, true - low)))
+
+
+def worst_mean(
+    estimator: AnyEstimator, prior: NDArray[np.float64], points: NDArray[np.float64], *, forged: float
+) -> float:
+    """Return the most by which a share of forged reports moves the mean, up or down; inf without a bound.
+
+    The mean is a ratio, A/R with A the sum of numbers and R the share of those who have one. With a report y
+    that adds g(y) to A - mean R and r(y) to R, a share beta of forged reports moves it by at most
+
+        beta max_y |g(y)| / ((1 - beta) R + beta min_y r(y)).
+
+    Args:
+        estimator: The survey's.
+        prior: The true share of every input, shape (K,), >= 0, summing to one, some of it with numbers.
+        points: The number of every input, shape (K,), nan at missing.
+        forged: beta, in 0..1.
+
+    Raises:
+        ParameterError: If the share is out of range, or the channel hides the mean.
+    """
+    if not 0.0 <= forged <= 1.0:
+        raise ParameterError(f"forged must be within 0 to 1, got {forged!r}")
+    held = np.isfinite(points)
+    answered = float(prior[held].sum())
+    mean = float(prior[held] @ points[held]) / answered
+    less, share = np.where(held, points - mean, 0.0), held.astype(np.float64)
+    low, high = _ends(estimator, less, prior)
+    least, _ = _ends(estimator, share, prior)
+    left = (1.0 - forged) * answered + forged * least
+    return forged * max(high, -low) / left if left > 0.0 else float("inf")
+
+
+def _ends(
+    estimator: AnyEstimator, functional: NDArray[np.float64], prior: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return the least and the most that one report adds to the estimate of a functional, as reports."""
+    if isinstance(estimator, TreeEstimator):
+        tree = estimator.tree
+        population = [_summed(level.labels, prior) for level in tree.levels]
+        sizes = [float(level.share) for level in tree.levels]
+        low, high = tree.extremes(functional[:, None], population, sizes, 1.0)
+        true = float(functional @ prior)
+        return float(low[0]) + true, float(high[0]) + true
+    if isinstance(estimator, Estimator):
+        return -_best_report(estimator, -functional), _best_report(estimator, functional)
+    if not isinstance(estimator, OrbitEstimator) or len(estimator.channel.layout.sizes) > MAX_ARRANGED:
+        raise ParameterError(f"categories must be at most {MAX_ARRANGED} for the reach of a mean")
+    return -_best_of_orbits(estimator.channel, -functional), _best_of_orbits(estimator.channel, functional)
 
 
 def _summed(labels: NDArray[np.intp], prior: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -174,10 +226,14 @@ def _(estimator: TreeEstimator, unit: np.ndarray) -> float:
 
 @_gain.register
 def _(channel: OrbitChannel, chosen: NDArray[np.int64]) -> float:
-    """Find the best arrangement of an orbit's counts over the targets' categories, by a dynamic programme."""
-    unit = np.zeros((channel.inputs, 1))
+    unit = np.zeros(channel.inputs)
     unit[chosen] = 1.0
-    base, pulled = OrbitEstimator(channel).pulled(unit)
+    return _best_of_orbits(channel, unit)
+
+
+def _best_of_orbits(channel: OrbitChannel, unit: NDArray[np.float64]) -> float:
+    """Return the best arrangement's gain of an orbit's counts over the categories, by a dynamic programme."""
+    base, pulled = OrbitEstimator(channel).pulled(unit[:, None])
     best = -np.inf
     for t, orbit in enumerate(channel.orbits):
         found = float(base[t, 0])

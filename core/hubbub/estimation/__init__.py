@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         jump_alerts,
         margin_alerts,
     )
+    from hubbub.estimation.alerts.issuers import IssuerDeviation, issuer_deviation
     from hubbub.estimation.alerts.score_noise import ScoreNoise, SurveyNoise, survey_noise
     from hubbub.estimation.choice import AnyEstimator, estimator_for
     from hubbub.estimation.consistency import Consistent
@@ -55,6 +56,7 @@ __all__ = [
     "Estimator",
     "Intervals",
     "Inverse",
+    "IssuerDeviation",
     "MarginsEstimator",
     "Numbers",
     "PoisonMargin",
@@ -75,6 +77,7 @@ __all__ = [
     "estimator_for",
     "excess",
     "impossible_alerts",
+    "issuer_deviation",
     "jump_alerts",
     "margin_alerts",
     "quotients",
@@ -144,6 +147,7 @@ attach(
             "Reach",
         ),
         "hubbub.estimation.score": ("ScoreEstimator",),
+        "hubbub.estimation.alerts.issuers": ("IssuerDeviation", "issuer_deviation"),
         "hubbub.estimation.alerts.score_noise": (
             "ScoreNoise",
             "SurveyNoise",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,7 @@ class Estimate:
     _laws: Callable[[], ScoreLaws] | None = field(default=None, repr=False)
     _functionals: Functionals | None = field(default=None, repr=False)
     _former_laws: Callable[[], ScoreLaws | None] | None = field(default=None, repr=False)
+    _third_laws: Callable[[], ScoreLaws | None] | None = field(default=None, repr=False)
 
     def intervals(self, level: float = 0.95) -> Intervals:
         """Return an interval per cell that covers the truth with the stated probability, cell by cell.
@@ -124,11 +125,12 @@ class Estimate:
         """True if the estimator gives the laws of its scores."""
         return self._laws is not None
 
-    def with_former_laws(self) -> Estimate:
-        """Return the estimate with the laws, or none, that releases of method 2 had: to recompute them."""
-        if self._former_laws is None:
+    def with_former_laws(self, method: Literal[2, 3]) -> Estimate:
+        """Return the estimate with the laws, or none, that releases of a method had: to recompute them."""
+        former = self._former_laws if method == 2 else self._third_laws
+        if former is None:
             return self
-        laws = self._former_laws()
+        laws = former()
         return replace(self, _laws=None if laws is None else lambda: laws)
 
     @cached_property
@@ -210,7 +212,7 @@ class Estimate:
             level: The coverage of the band, strictly between 0 and 1.
 
         Raises:
-            ParameterError: The level is not in (0, 1), or reports are not sets or about levels, of numbers.
+            ParameterError: The level is not in (0, 1), or reports are no sets, levels or curve.
         """
         return self._of_numbers().cumulative(level)
 
@@ -222,13 +224,13 @@ class Estimate:
             high: The largest number, included.
 
         Raises:
-            ParameterError: No point lies there, or reports are not sets or about levels, of numbers.
+            ParameterError: No point lies there, or reports are not sets, about levels or of a curve.
         """
         return self._of_numbers().between(low, high)
 
     def _of_numbers(self) -> Functionals:
         if self._functionals is None:
-            raise ParameterError("a cumulative share needs numbers, asked by sets or levels")
+            raise ParameterError("a cumulative share needs numbers, asked by sets, levels or a curve")
         return self._functionals
 
     def poison_margin(self, level: float = 0.95) -> PoisonMargin:

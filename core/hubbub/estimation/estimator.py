@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from hubbub.channels.finite import FiniteChannel
 from hubbub.errors import ParameterError
+from hubbub.estimation.consistency import norm_sub
+from hubbub.estimation.cumulative import Functionals
 from hubbub.estimation.em import MAX_CELLS, Smoothed, maximise, neighbours
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
@@ -58,7 +60,7 @@ class Estimator:
         self.category_of = own_categories(channel) if groups is None else groups
         numbers = InputNumbers.of(inputs, points=points, missing=missing, rounding=rounding)
         self._mean = None if numbers is None else _Mean(self.inverse, numbers)
-        self._points, self._missing = points, missing
+        self._points, self._missing, self._rounding = points, missing, rounding
 
     def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
         """Estimate frequencies from one round's counts.
@@ -115,7 +117,26 @@ class Estimator:
             _smoothed=lambda: self._smoothed(reports),
             _laws=lambda: self._laws(reports, solution),
             _former_laws=lambda: self._former_laws(reports, solution),
+            _functionals=self._functionals(solution.values / n, n),
         )
+
+    def _functionals(self, values: Floats, n: int) -> Functionals | None:
+        if self._points is None or not self.channel.shows_curve:
+            return None
+        missing = np.isnan(self._points)
+
+        def variances(functionals: Floats) -> Floats:
+            """Return the larger of the variances at shares that are all alike and at the estimate's."""
+            real = norm_sub(values, np.zeros(len(values), dtype=np.intp), np.ones(1))
+            alike = np.where(missing, real[missing].sum(), real[~missing].sum() / (~missing).sum())
+            squares = (functionals.T @ self.inverse.matrix()) ** 2
+            found = [
+                squares @ self.channel.expected(population) - population @ functionals**2
+                for population in (alike, real)
+            ]
+            return np.asarray(np.maximum(np.maximum(*found), 0.0) / n)
+
+        return Functionals(values, self._points, self._rounding, variances)
 
     def _laws(self, reports: Floats, solution: Solution, *, spread: float = 0.0) -> ScoreLaws:
         laws = self.inverse.laws(reports, solution)

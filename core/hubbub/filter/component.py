@@ -29,12 +29,13 @@ class PendingQuery(NamedTuple):
     Attributes:
         keys: The coordinates that it reads, in the order of its model's axes.
         model: Over the domain of those coordinates.
-        part: Its divergence over the cells of the component, as it was added to `Component.reserved`.
+        coarse: Whether `Component.reserved` has its largest divergence for every pair. What it has is worked
+            out again when the query goes: arrays of all cells for each would add up.
     """
 
     keys: tuple[Hashable, ...]
     model: Model
-    part: BlockDivergence
+    coarse: bool
 
 
 class Proposal(NamedTuple):
@@ -146,13 +147,14 @@ class Component:
         total, proposed, own = self.reserved, [], self.keys
         for keys, model in queries:
             part = (model if keys is own else self.broadcast(keys, model)).divergence
+            added = part
             if total is None:
                 total = part
             else:
-                total, part = total.plus(part)
+                total, added = total.plus(part)
                 if total.largest > 2 * limit:
                     return None
-            proposed.append(PendingQuery(keys, model, part))
+            proposed.append(PendingQuery(keys, model, added is not part))
         return Proposal(total, proposed, self.worst_with(total))
 
     def worst_with(self, total: BlockDivergence | None) -> int:
@@ -197,7 +199,7 @@ class Component:
         loss = worst = upper.top - lower.bottom
         rest = None
         if len(self.pending) > 1 and self.reserved is not None:
-            rest = self.reserved.without(query.part)
+            rest = self.reserved.without(_part(query, model))
             worst = upper.worst_with(rest, lower)
         if worst > self.worst:
             for each in scores:
@@ -219,7 +221,9 @@ class Component:
     def cancel(self, ticket: int) -> None:
         """Take out the part of a pending query that will never be answered; `worst` falls or stays."""
         query = self.pending.pop(ticket)
-        rest = self.reserved.without(query.part) if self.pending and self.reserved is not None else None
+        rest = None
+        if self.pending and self.reserved is not None:
+            rest = self.reserved.without(_part(query, self.broadcast(query.keys, query.model)))
         self.reserved, self.worst = rest, self.worst_with(rest)
 
     def _values(self, scores: LogLikelihoodSum | None) -> NDArray[np.int64] | None:
@@ -240,6 +244,11 @@ class Component:
             return False
         self.reserve([ticket for ticket, _ in queries], proposal)
         return True
+
+
+def _part(query: PendingQuery, model: Model) -> BlockDivergence:
+    """Return what was added for a query, whose model over all cells is given."""
+    return model.divergence.coarsened() if query.coarse else model.divergence
 
 
 def _outer(parts: Sequence[Component], values: Sequence[NDArray[np.int64] | None]) -> NDArray[np.int64]:

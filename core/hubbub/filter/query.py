@@ -24,6 +24,9 @@ _FITTED: Final = 8
 """Partitions for which a query remembers where its columns fall."""
 
 
+_BROADCAST_CELLS: Final = 1 << 20
+"""Cells, and pairs of blocks, of the models over larger domains that are kept: 16 MiB."""
+
 _SHORT: Final = 64
 """A run of so few cells is changed cell by cell where it is not made of whole blocks."""
 
@@ -33,6 +36,30 @@ operation."""
 
 Places = list[int] | NDArray[np.intp]
 """Numbers of blocks or cells: a list of up to FEW, an array of more."""
+
+
+class _RecentBroadcasts:
+    """The models over larger domains that were made last, of all filters together.
+
+    A pending query keeps its own model only: one over the cells of everything that it was joined with is two
+    arrays of them, and hundreds of queries may wait.
+    """
+
+    def __init__(self) -> None:
+        self._models: dict[tuple[Model, tuple[int, ...], tuple[int, ...]], Model] = {}
+        self._cells = 0
+
+    def get(self, model: Model, axes: tuple[int, ...], shape: tuple[int, ...]) -> Model | None:
+        """Return what was put for a model, its axes and the shape; None if it is gone."""
+        return self._models.get((model, axes, shape))
+
+    def put(self, model: Model, axes: tuple[int, ...], shape: tuple[int, ...], made: Model) -> None:
+        """Keep a model, and let go of all others where that would be more than _BROADCAST_CELLS."""
+        cells = math.prod(shape) + made.divergence.blocks**2 + _SHORT
+        if self._cells + cells > _BROADCAST_CELLS:
+            self._models, self._cells = {}, 0
+        self._models[model, axes, shape] = made
+        self._cells += cells
 
 
 class LikelihoodIncrements(NamedTuple):
@@ -153,7 +180,6 @@ class Model:
         self.sparse = self._sparse is not None
         self._values: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
         self._fits: dict[int, tuple[Partition, dict[SparseColumn, LikelihoodIncrements | None]]] = {}
-        self._lifted: dict[tuple[tuple[int, ...], tuple[int, ...]], Model] = {}
 
     @classmethod
     def of(cls, query: Query, *, detail: Detail = "pairs") -> Model:
@@ -195,10 +221,8 @@ class Model:
         """
         if len(axes) == len(shape) and axes == tuple(range(len(shape))):
             return self
-        known = self._lifted.get((axes, shape))
+        known = _BROADCAST.get(self, axes, shape)
         if known is None:
-            if len(self._lifted) >= _FITTED:
-                self._lifted.clear()
             size = math.prod(self.shape)
             flat = np.arange(size, dtype=np.intp) if self.mapping is None else self.mapping
             order = np.argsort(axes)
@@ -207,7 +231,8 @@ class Model:
             cells = flat.reshape(self.shape).transpose(order).reshape(tuple(spread.tolist()))
             mapping = np.ascontiguousarray(np.broadcast_to(cells, shape)).reshape(-1)
             mapping.setflags(write=False)
-            known = self._lifted[axes, shape] = Model(self.channel, mapping, detail=self._detail)
+            known = Model(self.channel, mapping, detail=self._detail)
+            _BROADCAST.put(self, axes, shape, known)
         return known
 
     def log_likelihood(self, symbol: Symbol) -> NDArray[np.int64]:
@@ -274,6 +299,7 @@ class Model:
 
 
 _NONE: Final = np.empty(0, dtype=np.intp)
+_BROADCAST: Final = _RecentBroadcasts()
 
 
 def _listed(places: NDArray[np.intp]) -> Places:

@@ -136,6 +136,7 @@ class Request:
         order: Input of every value of the attribute and of missing; None for numbers and tables.
         span: The two ends of a number; None for anything else.
         integers: True if the values are integers, told by their order.
+        joined: Values per category where every category is one input, missing left out; () elsewhere.
     """
 
     rules: Rules
@@ -149,6 +150,7 @@ class Request:
     order: NDArray[np.intp] | None = None
     span: tuple[float, float] | None = None
     integers: bool = False
+    joined: tuple[int, ...] = ()
 
     @property
     def sizes(self) -> list[int]:

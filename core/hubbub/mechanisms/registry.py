@@ -62,7 +62,9 @@ REGISTERED: Final = (
     Registration("piecewise", "hubbub.mechanisms.boosted.entries"),
     Registration("hybrid", "hubbub.mechanisms.boosted.entries"),
     Registration("duchi", "hubbub.mechanisms.boosted.entries"),
-    Registration("optimal", "hubbub.design.floor.optimal_entry"),
+    Registration(
+        "optimal", "hubbub.design.floor.optimal_entry", ("curve", "weighted"), "hubbub.channels.designed"
+    ),
     Registration("brdp", "hubbub.mechanisms.boosted.entries"),
     Registration(
         "tree", "hubbub.mechanisms.tree.entry", ("tree", "tree_node"), "hubbub.mechanisms.tree.channel"

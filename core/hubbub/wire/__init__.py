@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         SealRecord,
         Segment,
         SurveyRecord,
+        Voucher,
         decode_record,
         encode_record,
     )
@@ -58,6 +59,7 @@ __all__ = [
     "Segment",
     "SurveyRecord",
     "TopicPeriod",
+    "Voucher",
     "check_elements",
     "decode_record",
     "decode_report",
@@ -99,6 +101,7 @@ attach(
             "SealRecord",
             "Segment",
             "SurveyRecord",
+            "Voucher",
             "decode_record",
             "encode_record",
         ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,14 @@ MAX_TALLIES: Final = 2**31
 # A counter saves a record at once, and a round of it takes the store some 65 us in which it answers
 # nobody else: a second for so many. No gateway's batch of the usual size can have as many.
 MAX_SEGMENTS: Final = 2**14
+# A segment names its issuer in so many characters at most, as the challenge of its tokens does.
+MAX_ISSUER_NAME: Final = 255
 # Minutes since 1970 that fit 32 bits: the year 10136.
 MAX_MINUTE: Final = 2**32 - 1
 
 _SURVEY, _REPORTS, _SEAL = 0, 1, 2
+_NO_QUOTA: Final = -1
+_SIGNATURE_BYTES: Final = 64
 _NO_REFUSALS: Final[Mapping[str, int]] = MappingProxyType({})
 _WIDTHS: Final[dict[int, np.dtype[np.unsignedinteger]]] = {
     1: np.dtype("u1"),
@@ -51,10 +55,29 @@ class SurveyRecord:
 
 @dataclass(frozen=True, slots=True)
 class SealRecord:
-    """A record after which nothing in its partition counts towards a round."""
+    """A record after which nothing in its partition counts towards a round.
+
+    Attributes:
+        digest: Which survey, 16 bytes.
+        round: Which round.
+        signature: The sealer's, 64 bytes; empty where seals are not signed.
+    """
 
     digest: bytes
     round: int
+    signature: bytes = b""
+
+
+class Voucher(NamedTuple):
+    """The issuer that vouches for the reports of a segment, as the gateway knew it then.
+
+    Attributes:
+        issuer: Its name, 1 to 255 printable ASCII characters.
+        quota: The most of its reports that a round takes in all partitions together; None for any number.
+    """
+
+    issuer: str
+    quota: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -71,6 +94,7 @@ class Segment:
             packed sets, shape (n, bytes of one), uint8.
         attempts: Everything that asked to be counted: n plus all that was refused.
         refused: How many were refused, by reason; a reason that is absent is zero.
+        voucher: The issuer of the tokens that the reports came with; None where none were asked for.
     """
 
     digest: bytes
@@ -79,6 +103,7 @@ class Segment:
     symbols: NDArray[np.unsignedinteger]
     attempts: int
     refused: Mapping[str, int] = field(default_factory=dict)
+    voucher: Voucher | None = None
 
     def __len__(self) -> int:
         """Return n, the number of reports that it keeps."""
@@ -87,8 +112,8 @@ class Segment:
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Segment)
-            and (self.digest, self.round, self.ids, self.attempts)
-            == (other.digest, other.round, other.ids, other.attempts)
+            and (self.digest, self.round, self.ids, self.attempts, self.voucher)
+            == (other.digest, other.round, other.ids, other.attempts, other.voucher)
             and np.array_equal(self.symbols, other.symbols)
             and all(self.refused.get(reason, 0) == other.refused.get(reason, 0) for reason in REFUSALS)
         )
@@ -129,7 +154,10 @@ def encode_record(record: Record) -> bytes:
         if isinstance(record, SealRecord):
             packing.binary(record.digest, "seal digest", DIGEST_BYTES)
             packing.integer(record.round, "seal round", 0, MAX_ROUND)
-            return packing.pack([RECORD_VERSION, _SEAL, record.digest, record.round])
+            fields: list[object] = [RECORD_VERSION, _SEAL, record.digest, record.round]
+            if record.signature:
+                fields.append(packing.binary(record.signature, "seal signature", _SIGNATURE_BYTES))
+            return packing.pack(fields)
         _few(len(record.segments))
         segments = [_segment_fields(segment) for segment in record.segments]
         packing.integer(record.minute, "record minute", 0, MAX_MINUTE)
@@ -154,6 +182,9 @@ def _segment_fields(segment: Segment) -> list[object]:
         segment.attempts,
         refused,
     ]
+    if segment.voucher is not None:
+        issuer, quota = segment.voucher
+        fields.append([issuer, _NO_QUOTA if quota is None else quota])
     _segment(fields)
     return fields
 
@@ -205,10 +236,12 @@ def decode_record(data: bytes, *, broken: list[int] | None = None) -> Record:
         packing.array(fields, "survey record", 3)
         return SurveyRecord(packing.binary(fields[2], "survey record"))
     if kind == _SEAL:
-        packing.array(fields, "seal record", 4)
+        if len(fields) != 5:
+            packing.array(fields, "seal record", 4)
         return SealRecord(
             packing.binary(fields[2], "seal digest", DIGEST_BYTES),
             packing.integer(fields[3], "seal round", 0, MAX_ROUND),
+            packing.binary(fields[4], "seal signature", _SIGNATURE_BYTES) if len(fields) == 5 else b"",
         )
     _, _, minute, unknown, segments = packing.array(fields, "reports record", 5)
     if type(minute) is not int or not 0 <= minute <= MAX_MINUTE:
@@ -246,7 +279,8 @@ def _segments(items: list[object], broken: list[int] | None) -> tuple[Segment, .
     found: list[Segment] = []
     for place, item in enumerate(items):
         try:
-            found.append(_segment(packing.array(item, "segment", 7)))
+            fields = packing.array(item, "segment")
+            found.append(_segment(fields if len(fields) == 8 else packing.array(fields, "segment", 7)))
         except WireError:
             if broken is None:
                 raise
@@ -255,8 +289,8 @@ def _segments(items: list[object], broken: list[int] | None) -> tuple[Segment, .
 
 
 def _segment(fields: list[object]) -> Segment:
-    """Return the segment of seven decoded fields, every one of them checked."""
-    digest, number, ids, kind, column, attempts, refused = fields
+    """Return the segment of seven decoded fields, or eight with a voucher, every one of them checked."""
+    digest, number, ids, kind, column, attempts, refused = fields[:7]
     if type(digest) is not bytes or len(digest) != DIGEST_BYTES:
         digest = packing.binary(digest, "segment digest", DIGEST_BYTES)
     if type(number) is not int or not NO_ROUND <= number <= MAX_ROUND:
@@ -290,7 +324,20 @@ def _segment(fields: list[object]) -> Segment:
         np.frombuffer(column, dtype=_WIDTHS[kind]) if kind > 0 else _sets(column, width),
         attempts,
         dict(zip(REFUSALS, tallies, strict=True)) if attempts > n else _NO_REFUSALS,
+        _voucher(fields[7]) if len(fields) == 8 else None,
     )
+
+
+def _voucher(item: object) -> Voucher:
+    issuer, quota = packing.array(item, "segment voucher", 2)
+    if (
+        not isinstance(issuer, str)
+        or not 1 <= len(issuer) <= MAX_ISSUER_NAME
+        or not (issuer.isascii() and issuer.isprintable())
+    ):
+        raise WireError(f"segment issuer must be 1 to {MAX_ISSUER_NAME} printable ASCII characters")
+    most = packing.integer(quota, "segment issuer quota", _NO_QUOTA, MAX_TALLIES)
+    return Voucher(issuer, None if most == _NO_QUOTA else most)
 
 
 def _sets(column: bytes, width: int) -> NDArray[np.unsignedinteger]:

@@ -6,7 +6,8 @@ import argparse
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,12 +17,15 @@ from hubbub_deploy.errors import DeployError
 if TYPE_CHECKING:
     # Commands that need no server library must start without one.
     from hubbub_deploy.cluster_settings import ClusterSettings
+    from hubbub_deploy.settings import Setting
 
 
 READER_VARIABLE: Final = "HUBBUB_READ_TOKEN"
 """The variable that holds the token of readers, where no file does."""
 # For 16 random characters, 10,000 tries a second take longer than anybody lives.
 _TOKEN: Final = re.compile(r"[!-~]{16,512}")
+# Flags that had another name before their setting had one in a file.
+_EARLIER: Final = {"grace_s": ("--grace",)}
 
 
 def positive(text: str) -> int:
@@ -92,13 +96,15 @@ def stream_caps(options: argparse.Namespace) -> StreamCaps:
     return StreamCaps(options.streams, options.client_streams)
 
 
-def add_read_token(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the read token to a command that serves the page."""
+def add_read_token(
+    parser: argparse.ArgumentParser, text: str = "file of the token that readers of page and API must know"
+) -> None:
+    """Add the option of the read token to a command that serves the page, or reads its API."""
     parser.add_argument(
         "--read-token-file",
         type=Path,
         metavar="FILE",
-        help=f"file of the token that readers of page and API must know (or {READER_VARIABLE}); none: anyone",
+        help=f"{text} (or {READER_VARIABLE}); none: anyone may read",
     )
 
 
@@ -168,15 +174,36 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("settings", type=Path, metavar="SETTINGS", help="the cluster's settings (TOML)")
 
 
-def load_settings(path: Path) -> ClusterSettings:
-    """Return the settings of a cluster.
+def load_settings(path: Path, options: argparse.Namespace | None = None) -> ClusterSettings:
+    """Return the settings of a cluster, with those that the flags of `add_rows` give.
 
     Raises:
         DeployError: If the file cannot be read or is no settings file.
     """
     from hubbub_deploy.cluster_settings import ClusterSettings  # noqa: PLC0415 - see above
 
-    return ClusterSettings.load(path)
+    return ClusterSettings.load(path, flags=None if options is None else vars(options))
+
+
+def add_rows(parser: argparse.ArgumentParser, title: str, rows: Iterable[Setting]) -> None:
+    """Add a flag for each setting; one that is not given is None, so that file and environment have a say."""
+    group = parser.add_argument_group(title, "as in docs/operations.md, Settings")
+    for row in rows:
+        group.add_argument(
+            row.flag,
+            *_EARLIER.get(row.key, ()),
+            type=partial(_setting, row),
+            choices=row.words or None,
+            metavar=None if row.words else row.kind.upper(),
+            help=f"{row.text} (default: {row.default})".replace("%", "%%"),
+        )
+
+
+def _setting(row: Setting, text: str) -> int | float | str:
+    try:
+        return row.parse(text, "it")
+    except DeployError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("it ")) from None
 
 
 def add_address(parser: argparse.ArgumentParser, default: int) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub_deploy.commands.arguments import positive
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import load_survey
 
 if TYPE_CHECKING:
     from hubbub_deploy.evaluation.audit import Sampler
@@ -23,7 +24,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command."""
     audit = commands.add_parser("audit", help="bound the epsilon of a mechanism from below, by what it sends")
     subject = audit.add_mutually_exclusive_group(required=True)
-    subject.add_argument("survey", nargs="?", type=Path, metavar="SURVEY", help="survey file")
+    subject.add_argument("survey", nargs="?", type=Path, metavar="SURVEY", help="a survey file, - for stdin")
     subject.add_argument(
         "--callable",
         metavar="MODULE:FUNCTION",
@@ -50,9 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
     likelihood = None
     if options.survey is not None:
-        from hubbub import Survey  # noqa: PLC0415
-
-        survey = Survey.load(options.survey)
+        survey = load_survey(options.survey)
         channel, declared, inputs = survey.channel, survey.channel.epsilon, survey.channel.inputs
         sampler: Sampler = lambda x, n: _symbols(channel.perturb([x] * n))  # noqa: E731
         likelihood = lambda symbol, x: float(channel.log_likelihood(symbol)[x])  # noqa: E731

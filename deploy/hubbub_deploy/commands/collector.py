@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hubbub_deploy.commands.arguments import add_address, add_log, add_settings, load_settings
+from hubbub_deploy.commands.arguments import add_address, add_log, add_rows, add_settings, load_settings
 from hubbub_deploy.commands.issuer import add_permits, permits
+from hubbub_deploy.files import load_survey
+from hubbub_deploy.settings import GATEWAY
 
 COLLECTOR_PORT = 8780
 
@@ -15,24 +17,26 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command."""
     collector = commands.add_parser("collector", help="a gateway that writes into Kafka")
     add_settings(collector)
-    collector.add_argument("surveys", nargs="+", type=Path, metavar="SURVEY", help="survey files (TOML)")
+    collector.add_argument(
+        "surveys", nargs="+", type=Path, metavar="SURVEY", help="survey files (TOML), - for stdin"
+    )
     collector.add_argument(
         "--list", type=Path, help="signed list of surveys to serve, from `hubbub survey sign`"
     )
     add_permits(collector)
     add_address(collector, COLLECTOR_PORT)
+    add_rows(collector, "limits", GATEWAY)
     add_log(collector)
     collector.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code."""
-    from hubbub import Survey  # noqa: PLC0415 - others need no server library
     from hubbub_deploy import cluster  # noqa: PLC0415 - others need no server library
 
-    surveys = tuple(Survey.load(path) for path in options.surveys)
+    surveys = tuple(load_survey(path) for path in options.surveys)
     return cluster.collect(
-        load_settings(options.settings),
+        load_settings(options.settings, options),
         surveys,
         survey_list=options.list,
         permits=permits(options),

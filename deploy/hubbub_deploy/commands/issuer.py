@@ -7,11 +7,12 @@ import base64
 import binascii
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError
-from hubbub_deploy.commands.arguments import add_address, add_log, positive
+from hubbub_deploy.commands.arguments import add_address, add_log, positive, whole
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -65,6 +66,13 @@ def add_permits(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=KEY",
         help="an issuer whose tokens are taken, with its public key; then every report needs one",
     )
+    parser.add_argument(
+        "--issuer-quota",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="the most reports of an issuer that a round of a survey takes; none: any number",
+    )
 
 
 def permits(options: argparse.Namespace) -> Permits:
@@ -81,7 +89,8 @@ def permits(options: argparse.Namespace) -> Permits:
     except (OSError, UnicodeDecodeError) as error:
         raise DeployError(f"upload password file {path} cannot be read: {type(error).__name__}") from None
     try:
-        return Permits(password=password, issuers=tuple(map(_issuer, options.issuer)))
+        issuers = tuple(map(_issuer, options.issuer))
+        return Permits(password=password, issuers=_with_quotas(issuers, options.issuer_quota))
     except CollectorError as error:
         raise DeployError(str(error)) from None
 
@@ -98,6 +107,20 @@ def _issuer(text: str) -> Issuer:
         return Issuer(name, PublicKey.from_spki(data))
     except (HubbubError, binascii.Error, ValueError) as error:
         raise DeployError(f"--issuer {name}: {error}") from None
+
+
+def _with_quotas(issuers: tuple[Issuer, ...], given: list[str]) -> tuple[Issuer, ...]:
+    """Return the issuers with their quotas, given as NAME=N."""
+    quotas: dict[str, int] = {}
+    for text in given:
+        name, _, number = text.rpartition("=")
+        if name not in {issuer.name for issuer in issuers}:
+            raise DeployError(f"--issuer-quota must be NAME=N of an --issuer, got {text!r:.80}")
+        try:
+            quotas[name] = whole(number)
+        except argparse.ArgumentTypeError as error:
+            raise DeployError(f"--issuer-quota {name}: {error}") from None
+    return tuple(replace(issuer, quota=quotas.get(issuer.name)) for issuer in issuers)
 
 
 def _keygen(options: argparse.Namespace) -> int:

@@ -8,14 +8,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hubbub_deploy.commands.arguments import positive, rate, seconds, share, whole
+from hubbub_deploy.commands.arguments import (
+    add_read_token,
+    positive,
+    rate,
+    read_token,
+    seconds,
+    share,
+    whole,
+)
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hubbub import Survey
-    from hubbub_deploy.simulation import SentRound, Session, UploadCounts
+    from hubbub_deploy.simulation import SentRound, Session, TokenPool, UploadCounts
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,6 +41,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     simulate.add_argument(
         "--dashboard", metavar="URL", help="where releases are shown (default: the collector, as on a node)"
     )
+    add_read_token(simulate, "file of the token that --compare shows to the dashboard")
     simulate.add_argument(
         "--survey", action="append", default=[], metavar="ID", help="answer only this one; may be repeated"
     )
@@ -61,6 +70,19 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="reports of liars, for every honest device; they claim the first value",
     )
     simulate.add_argument(
+        "--issuer", metavar="NAME=KEY", help="issuer of the tokens that the collector asks for"
+    )
+    simulate.add_argument("--issuer-url", metavar="URL", help="where that issuer is")
+    simulate.add_argument(
+        "--credentials",
+        type=Path,
+        metavar="FILE",
+        help="a credential a line, one for each device; the lines beyond are in the hands of liars",
+    )
+    simulate.add_argument(
+        "--quantity", type=positive, default=16, help="tokens of a device in a period (default: %(default)s)"
+    )
+    simulate.add_argument(
         "--budget", type=float, help="lifetime epsilon of each device (default: what the surveys need)"
     )
     simulate.add_argument(
@@ -87,6 +109,7 @@ def run(options: argparse.Namespace) -> int:
     from hubbub_deploy.simulation import fetch_surveys, released  # noqa: PLC0415 - see above
 
     talk = Console(stderr=True, highlight=False, soft_wrap=True)
+    token = read_token(options)
     try:
         served = fetch_surveys(
             options.collector, patience_s=options.patience, say=lambda text: talk.print(text, markup=False)
@@ -100,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
             for each in sent:
                 talk.print(_waiting(each.survey, each.round))
                 url = options.dashboard or options.collector
-                evaluations.append(released(url, each, clock=time.time, wait=time.sleep))
+                evaluations.append(released(url, each, token=token, clock=time.time, wait=time.sleep))
     except ClientError as error:
         raise DeployError(str(error)) from None
     _show(options, sent, counts, evaluations)
@@ -154,7 +177,32 @@ def _session(options: argparse.Namespace, surveys: Sequence[Survey], talk: Conso
         seed=options.seed,
         clock=time.time,
         wait=time.sleep,
+        tokens=_tokens(options, len(next(iter(people.values())))),
     )
+
+
+def _tokens(options: argparse.Namespace, devices: int) -> TokenPool | None:
+    """Return the devices' tokens, None where the collector asks for none.
+
+    Raises:
+        DeployError: If one of issuer, URL and credentials is missing, or breaks its rule.
+    """
+    from hubbub_client import TokenIssuer  # noqa: PLC0415 - see above
+    from hubbub_deploy.simulation import TokenPool  # noqa: PLC0415 - see above
+
+    given = (options.issuer, options.issuer_url, options.credentials)
+    if given == (None, None, None):
+        return None
+    if None in given:
+        raise DeployError("--issuer, --issuer-url and --credentials must be given together")
+    name, _, key = options.issuer.partition("=")
+    try:
+        credentials = options.credentials.read_text(encoding="ascii").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DeployError(f"{options.credentials} cannot be read: {type(error).__name__}") from None
+    first = credentials[0] if credentials else ""
+    issuer = TokenIssuer(options.issuer_url, name, key, first, quantity=options.quantity)
+    return TokenPool(issuer, credentials, devices)
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:
@@ -208,11 +256,16 @@ def _answer(session: Session, rounds: int, talk: Console) -> tuple[list[SentRoun
             for each in these:
                 lost = f", {each.lost:,} lost" if each.lost else ""
                 forged = f", {each.forged:,} forged" if each.forged else ""
+                forged += f", {each.without_token:,} without a token" if each.without_token else ""
+                forged += f", {each.refused:,} refused" if each.refused else ""
                 talk.print(
                     f"{each.survey.id}, {round_words(each.survey, each.round)}: "
                     f"{each.honest:,} sent{lost}{forged}",
                     markup=False,
                 )
+            if any(each.refused for each in these):
+                outcomes = ", ".join(f"{outcome} {count:,}" for outcome, count in taken.outcomes.items())
+                talk.print(f"reports by the collector's answer: {outcomes}", markup=False)
             if taken.given_up:
                 reasons = ", ".join(f"{why} {count:,}" for why, count in taken.failures.items())
                 talk.print(f"{len(taken.given_up):,} devices were not answered: {reasons}", markup=False)
@@ -246,6 +299,8 @@ def _show(
                         "sent": each.honest,
                         "lost": each.lost,
                         "forged": each.forged,
+                        "without_token": each.without_token,
+                        "refused": each.refused,
                     }
                     for each in sent
                 ],

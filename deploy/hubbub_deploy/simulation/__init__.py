@@ -7,6 +7,7 @@ from hubbub.lazy import attach
 if TYPE_CHECKING:
     from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator, SimulatedEnrolment
     from hubbub_deploy.simulation.session import SentRound, Session, Traffic, fetch_surveys, released
+    from hubbub_deploy.simulation.tokens import TokenPool
     from hubbub_deploy.simulation.upload import UploadCounts
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "SentRound",
     "Session",
     "SimulatedEnrolment",
+    "TokenPool",
     "Traffic",
     "UploadCounts",
     "fetch_surveys",
@@ -36,6 +38,7 @@ attach(
             "fetch_surveys",
             "released",
         ),
+        "hubbub_deploy.simulation.tokens": ("TokenPool",),
         "hubbub_deploy.simulation.upload": ("UploadCounts",),
     },
 )

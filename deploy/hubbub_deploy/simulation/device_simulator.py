@@ -57,6 +57,7 @@ class Column:
         devices: Who sent each report, shape (k,), intp, rising; never on the wire.
         ids: Report ids, shape (k, 16), uint8.
         symbols: Answers, shape (k,), unsigned, or packed sets, shape (k, bytes of one), uint8.
+        tokens: One-time tokens that go with them, k of them; None where none are asked for.
     """
 
     survey: Survey
@@ -64,6 +65,7 @@ class Column:
     devices: NDArray[np.intp]
     ids: NDArray[np.uint8]
     symbols: NDArray[np.unsignedinteger[Any]]
+    tokens: tuple[bytes, ...] | None = None
 
     def report(self, row: int) -> Pending:
         """Return one report, id and bytes, as it would lie in an outbox."""
@@ -71,7 +73,8 @@ class Column:
         answer = self.symbols[row]
         symbol = int(answer) if self.symbols.ndim == 1 else answer.tobytes()
         report = wire.Report(self.survey.digest, self.round, identifier, symbol)
-        return Pending(identifier, wire.encode_report(report))
+        token = None if self.tokens is None else self.tokens[row]
+        return Pending(identifier, wire.encode_report(report), token)
 
     def among(self, devices: NDArray[np.intp]) -> Column:
         """Return the reports of some of the devices."""

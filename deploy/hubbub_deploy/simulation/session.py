@@ -29,6 +29,7 @@ from hubbub_deploy.errors import DeployError
 from hubbub_deploy.evaluation import Evaluation, truth_of
 from hubbub_deploy.evaluation.evaluation import Truth
 from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator, SimulatedEnrolment, jobs_of
+from hubbub_deploy.simulation.tokens import TokenPool
 from hubbub_deploy.simulation.upload import FLEET_LIMITS, Job, UploadCounts, send
 
 POLL_S: Final = 0.5
@@ -69,7 +70,9 @@ class SentRound:
         round: Which round, counted from 0.
         honest: Devices whose report was taken.
         lost: Reports that were lost on the way.
-        forged: Reports of liars.
+        refused: Honest reports that the collector answered, and did not take: late ones, say.
+        forged: Reports of liars, those alone that found a token where tokens are asked for.
+        without_token: Honest reports that found none, and were not sent.
         truth: The true frequencies of the honest devices.
     """
 
@@ -79,6 +82,8 @@ class SentRound:
     lost: int
     forged: int
     truth: Truth
+    without_token: int = 0
+    refused: int = 0
 
 
 class _NotYetError(DeployError):
@@ -118,8 +123,8 @@ def fetch_surveys(
         wait(POLL_S)
 
 
-def _get(url: str, path: str) -> bytes:
-    http = HttpTransport(url)
+def _get(url: str, path: str, *, bearer: str | None = None) -> bytes:
+    http = HttpTransport(url, bearer=bearer)
     try:
         response = http.get(path)
     except TransportError as error:
@@ -128,6 +133,11 @@ def _get(url: str, path: str) -> bytes:
         http.close()
     if response.status in (502, 503, 504):
         raise _NotYetError(f"{url}{path} must be answered with 200, got {response.status}")
+    if response.status == 401:
+        raise DeployError(
+            f"{url}{path} is for readers with a read token: --read-token-file must hold it, "
+            f"got {'none' if bearer is None else 'another one'}"
+        )
     if response.status != 200:
         raise DeployError(f"{url}{path} must be answered with 200, got {response.status}")
     return response.body
@@ -145,6 +155,7 @@ class Session:
         seed: Makes what the devices draw repeatable; None draws from the operating system.
         clock: Seconds since 1970.
         wait: Waits so many seconds.
+        tokens: The one-time tokens that the collector asks for; None for an open one.
     """
 
     def __init__(
@@ -158,7 +169,9 @@ class Session:
         seed: int | None,
         clock: Callable[[], float],
         wait: Callable[[float], None],
+        tokens: TokenPool | None = None,
     ) -> None:
+        self._tokens = tokens
         self.surveys, self._url, self._people, self._traffic = surveys, url, people, traffic
         self._clock, self._wait = clock, wait
         self.devices = len(next(iter(people.values())))
@@ -235,7 +248,13 @@ class Session:
             arrives = self._chance.random(len(column.devices)) >= self._traffic.loss
             kept.append(column.among(column.devices[arrives]))
             lost.append(int((~arrives).sum()))
-        everything = [*kept, *(self._forged(column, forged) for column in columns if forged)]
+        liars = [self._forged(column, forged) for column in columns if forged]
+        sendable = [len(column.devices) for column in kept]
+        if self._tokens is not None:
+            kept = self._tokens.admitted(kept)
+            liars = self._tokens.forged(liars) if liars else []
+        everything = [*kept, *liars]
+        taken = [len(column.devices) for column in liars] or [0] * len(columns)
         senders = np.unique(np.concatenate([column.devices for column in everything]))
         self._chance.shuffle(senders)
         twice = self._chance.random(len(senders)) < self._traffic.duplicates
@@ -248,10 +267,17 @@ class Session:
         )
         given_up = np.array(counts.given_up, dtype=np.intp)
         sent = []
-        for column, gone in zip(kept, lost, strict=True):
-            devices = np.setdiff1d(column.devices, given_up)
+        for place, (column, gone) in enumerate(zip(kept, lost, strict=True)):
+            held = np.array([data.tobytes() in counts.taken for data in column.ids], dtype=np.bool_)
+            devices = column.devices[held]
+            refused = len(np.setdiff1d(column.devices[~held], given_up))
             truth = truth_of(column.survey, self._values(column.survey, devices))
-            sent.append(SentRound(column.survey, column.round, len(devices), gone, forged, truth))
+            without = sendable[place] - len(column.devices)
+            sent.append(
+                SentRound(
+                    column.survey, column.round, len(devices), gone, taken[place], truth, without, refused
+                )
+            )
         return sent, counts
 
     def _values(self, survey: Survey, devices: NDArray[np.intp]) -> list[object]:
@@ -281,13 +307,19 @@ class Session:
 
 
 def released(
-    url: str, sent: SentRound, *, clock: Callable[[], float], wait: Callable[[float], None]
+    url: str,
+    sent: SentRound,
+    *,
+    token: str | None = None,
+    clock: Callable[[], float],
+    wait: Callable[[float], None],
 ) -> Evaluation:
     """Return a sealed round beside its truth, once the dashboard has it.
 
     Args:
         url: The node or the dashboard.
         sent: Which round.
+        token: The read token, where the dashboard asks for one.
         clock: Seconds since 1970.
         wait: Waits so many seconds.
 
@@ -300,7 +332,7 @@ def released(
     if (left := due_s - clock()) > 0:
         wait(left)
     while True:
-        release = _release(url, path)
+        release = _release(url, path, token)
         if release is not None and release["sealed"]:
             return Evaluation(survey, release, sent.truth)
         if clock() > due_s + _GRACE_S + RELEASE_PATIENCE_S:
@@ -308,10 +340,10 @@ def released(
         wait(POLL_S)
 
 
-def _release(url: str, path: str) -> dict[str, Any] | None:
+def _release(url: str, path: str, token: str | None) -> dict[str, Any] | None:
     """Return what the dashboard says of a round; None where it is restarting, or has not heard of it yet."""
     try:
-        found: dict[str, Any] = json.loads(_get(url, path))
+        found: dict[str, Any] = json.loads(_get(url, path, bearer=token))
     except _NotYetError:
         return None
     return found

@@ -57,6 +57,7 @@ class UploadCounts:
         retries: Attempts that failed and were repeated with the same bytes.
         failures: Why attempts failed, and how many did.
         given_up: Devices whose upload was not answered in time; their reports still wait.
+        taken: Ids of the reports that the collector accepted.
         duration_s: Wall time.
     """
 
@@ -66,6 +67,7 @@ class UploadCounts:
     retries: int
     failures: Mapping[str, int]
     given_up: tuple[int, ...]
+    taken: frozenset[bytes]
     duration_s: float
 
 
@@ -78,6 +80,7 @@ class _Sender:
         self.outcomes: Counter[wire.Outcome] = Counter()
         self.failures: Counter[str] = Counter()
         self.given_up: list[int] = []
+        self.taken: set[bytes] = set()
         self.uploads = self.reports = self.retries = 0
         self.error: BaseException | None = None
         parts = checked_url(url)
@@ -115,6 +118,11 @@ class _Sender:
                     self.uploads += 1
                     self.reports += len(result.outcomes)
                     self.outcomes.update(result.outcomes)
+                    self.taken.update(
+                        report.id
+                        for report, outcome in zip(job.upload.reports, result.outcomes, strict=True)
+                        if outcome == "accepted"
+                    )
                 return
             backoff = result.backoff
             # 429, 5xx and silence pass; any other status says that these bytes will never be taken.
@@ -194,5 +202,6 @@ def send(
         sender.retries,
         dict(sender.failures),
         tuple(sorted(set(sender.given_up))),
+        frozenset(sender.taken),
         time.monotonic() - began_s,
     )

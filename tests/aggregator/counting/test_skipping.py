@@ -24,7 +24,7 @@ from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_dead_letters import SqliteDeadTopic
 from hubbub_deploy import node
 from hubbub_deploy.commands.arguments import place
-from hubbub_deploy.commands.replay import log_replay
+from hubbub_deploy.commands.replay import log_count, log_replay
 from hubbub_deploy.errors import DeployError
 from hubbub_topic.sqlite import SqliteLog
 
@@ -178,9 +178,9 @@ def test_node_skips_a_record_and_its_replay_releases_the_same_bytes(tmp_path: Pa
     with pytest.raises(DeployError, match="--skip 0:17"):
         started()
     with pytest.raises(DeployError, match="--skip 0:17"):
-        log_replay.counted(str(folder))
+        log_count.counted(str(folder))
     assert started((0, 17)) == started((0, 17)) == started() == 280
-    states, layout = log_replay.counted(str(folder))
+    states, layout = log_count.counted(str(folder))
     with contextlib.closing(SqliteArchive(folder / node.ARCHIVE_FILE)) as archive:
         released = archive.get(KEY)
     assert released is not None

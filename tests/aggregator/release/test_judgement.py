@@ -18,8 +18,17 @@ from hubbub import Survey
 from hubbub.errors import ParameterError
 from hubbub.estimation import AlertRules
 from hubbub.testing import seeded
+from hubbub_aggregator.counting.issuers import IssuerTally
+from hubbub_aggregator.counting.partition import PartitionState, RoundState
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
-from hubbub_aggregator.release import KEPT_ROUNDS, AcceptedCounts, Release, ReleaseJudge, SurveyAlerts
+from hubbub_aggregator.release import (
+    KEPT_ROUNDS,
+    AcceptedCounts,
+    Release,
+    ReleaseJudge,
+    SurveyAlerts,
+    release,
+)
 from hubbub_aggregator.web import create_app
 from hubbub_aggregator.web.metrics import ViewCollector
 from hubbub_deploy.cli import main
@@ -184,3 +193,31 @@ def test_a_node_refuses_thresholds_out_of_range(tmp_path: Path, capsys: pytest.C
     words = ["node", str(survey), "--data", str(tmp_path / "data"), "--port", "0", "--alert-margin", "1"]
     assert main(words) == 1
     assert "margin share must be at least 0 and below 1, got 1.0" in capsys.readouterr().err
+
+
+def test_an_issuer_whose_reports_are_unlike_the_others_raises_an_alert() -> None:
+    channel = HEALTH.channel
+    random = np.random.default_rng(11)
+    honest = random.multinomial(4000, channel.expected(np.full(channel.inputs, 1.0 / channel.inputs)))
+    states = {}
+    for forged in (0, 400):
+        mine, others = honest // 2, honest - honest // 2
+        mine[3] += forged
+        known = RoundState(counts=mine + others, issuers={"a": IssuerTally(mine, int(mine.sum()), 2, 1)})
+        known.issuers["b"] = IssuerTally(others, int(others.sum()))
+        known.sealed_at = 9
+        known.verdicts = VerdictCounts(attempts=int(known.counts.sum()), accepted=int(known.counts.sum()))
+        states[forged] = PartitionState(surveys={HEALTH.digest: HEALTH}, rounds={(HEALTH.digest, 0): known})
+    found = {}
+    for forged, state in states.items():
+        released = release(HEALTH, 0, {0: state, 1: state})
+        assert released is not None
+        made = json.loads(json.dumps(released.document()))
+        assert [line["issuer"] for line in made["issuers"]] == ["a", "b"]
+        assert made["issuers"][0]["duplicate"] == 4
+        found[forged] = judged(made)["rounds"][0]
+    assert [alert for alert in found[0]["alerts"] if alert["kind"] == "issuer"] == []
+    assert found[0]["omitted"]["issuer"] == 0
+    raised = [alert for alert in found[400]["alerts"] if alert["kind"] == "issuer"]
+    assert {alert["label"] for alert in raised} == {"a", "b"}
+    assert all(alert["statistic"] <= alert["threshold"] == AlertRules().rate / 3 / 2 for alert in raised)

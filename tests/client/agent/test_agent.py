@@ -473,6 +473,23 @@ def test_uploads_keep_their_distance(open_agent, collector, clock) -> None:
     assert agent.upload().waiting == 0
 
 
+def test_reports_that_go_apart_go_one_by_one_at_drawn_times(open_agent, collector, clock) -> None:
+    survey = changed(LABELS, rounds="4", epsilon="0.1")
+    agent = open_agent(limits=Limits(max_reports=1, gap_s=60.0, spread_s=3600.0))
+    agent.enrol(survey)
+    for r in range(4):
+        clock.now_s = survey.round_start_s(r)
+        agent.answer()
+    waits = []
+    while (outcome := agent.upload()).waiting:
+        assert len(outcome.settled) == 1
+        assert not agent.upload().settled
+        waits.append(outcome.wait_s)
+        clock.now_s += outcome.wait_s
+    assert [len(Collector.reports(body)) for body in collector.bodies] == [1] * 4
+    assert waits == [60.0 + 0.5 * 3600.0] * 3  # the harness draws 0.5
+
+
 VALUE = 77_654_321.125
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
+from tls_observer import TlsObserver, server_context
 
 import hubbub_client
 from hubbub_client import TransportError
 from hubbub_client.upload import transport
-from hubbub_client.upload.transport import HttpTransport, Response
+from hubbub_client.upload.transport import LARGEST_STEP, HttpTransport, Response, padding
 
 
 class Server(ThreadingHTTPServer):
@@ -77,8 +79,31 @@ def test_a_request_carries_nothing_that_tells_devices_apart(server: Server, http
         "content-length",
         "user-agent",
         "content-type",
+        "padding",
     }
     assert post[2]["User-Agent"] == "hubbub"
+
+
+def test_an_encrypted_post_is_one_record_whose_length_tells_its_step_alone(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, trusted = server_context(tmp_path)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    observer = TlsObserver(server.server_address[1])
+    http = HttpTransport(f"https://127.0.0.1:{observer.port}", timeout_s=60)
+    http.post("/v1/reports", b"")  # the handshake comes with it
+    lengths: dict[int, set[int]] = {}
+    for size in (1, 9, 10, 42, 99, 100, 340, 1021, 1022, 1500, 2044, 2045, 4092, 4093, 8188, 8189):
+        before = len(observer.application("up"))
+        assert http.post("/v1/reports", bytes(size)).status == 200
+        (record,) = observer.application("up")[before:]
+        step = next(s for s in (1024, 2048, 4096, 8192, 12288) if size + len(str(size)) <= s)
+        lengths.setdefault(record.length - step, set()).add(step)
+    http.close()
+    observer.close()
+    assert list(lengths.values()) == [{1024, 2048, 4096, 8192, 12288}], "the rest of a request never varies"
+    assert max(len(padding(bytes(size))) for size in range(10_000)) < LARGEST_STEP
 
 
 @pytest.mark.parametrize("status", [400, 404, 413, 429, 500, 503])

@@ -162,7 +162,7 @@ def test_design_says_the_floor_in_table_sentence_and_json(tmp_path, capsys):
 def test_design_of_what_has_no_floor_says_nothing_of_it(tmp_path, capsys):
     file = tmp_path / "survey.toml"
     file.write_text(surveys.VISITS)
-    design = SurveyDesign.of(Survey.load(file), file, "hit", 2.0)
+    design = SurveyDesign.of(Survey.load(file), file.read_text(), "hit", 2.0)
     assert design.least() == ""
     assert design.as_json()["above_floor"] is None
     capsys.readouterr()

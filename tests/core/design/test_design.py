@@ -315,7 +315,7 @@ def test_survey_read_by_category_is_compared_with_asking_for_values(tmp_path):
     file = tmp_path / "survey.toml"
     old = 'name = "pbgrr"\nboost_epsilon = 2.0'
     file.write_text(surveys.VISITS.replace(old, 'name = "grr"\nreading = "category"'))
-    design = SurveyDesign.of(Survey.load(file), file, None)
+    design = SurveyDesign.of(Survey.load(file), file.read_text(), None)
     assert design.workload.inputs == 22
     assert math.isinf(design.own.accuracy.errors.value)
     assert design.own.channel == design.survey.channel
@@ -325,8 +325,8 @@ def test_survey_read_by_category_is_compared_with_asking_for_values(tmp_path):
     assert design.why(design.own).startswith("does not answer the objective")
     assert sum(why.startswith("fits: the least cost") for why in said.values()) >= 1
     assert any(why.startswith("fits: 1.") and "times the least cost" in why for why in said.values())
-    advice = SurveyDesign.of(design.survey, file, "category").advice()
-    assert advice.startswith("orbits (reading category, category_weight 0) would do better")
+    advice = SurveyDesign.of(design.survey, file.read_text(), "category").advice()
+    assert advice.startswith("optimal (reading category) would do better")
 
 
 AUTO = surveys.VISITS.replace('name = "pbgrr"\nboost_epsilon = 2.0', 'name = "auto"')
@@ -367,7 +367,7 @@ def test_auto_compiles_to_the_best_and_can_be_written_down(text, keys, tmp_path,
 def test_objective_asked_for_later_judges_what_auto_once_chose(tmp_path):
     file = tmp_path / "auto.toml"
     file.write_text(AUTO.replace('"auto"', '"auto"\nobjective = "value"'))
-    design = SurveyDesign.of(Survey.load(file), file, "category")
+    design = SurveyDesign.of(Survey.load(file), file.read_text(), "category")
     assert design.own.channel == design.survey.channel
     assert design.own.mechanism == "orbits"
     assert "would do better" in design.advice()
@@ -378,7 +378,7 @@ def test_sentence_says_what_the_survey_buys(tmp_path, capsys):
     file.write_text(surveys.VISITS)
     assert main(["survey", "design", str(file)]) == 0
     said = capsys.readouterr().out
-    known = SurveyDesign.of(Survey.load(file), file, None).own.accuracy.errors
+    known = SurveyDesign.of(Survey.load(file), file.read_text(), None).own.accuracy.errors
     half = 1.96 * 100 * known.category
     assert f"With 20,000 devices, a category's share is known to ±{half:.2g} points" in said
 

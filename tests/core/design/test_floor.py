@@ -20,6 +20,7 @@ from hubbub.design.floor.linear import greatest_height, linear_floor
 from hubbub.design.floor.trace import cumulative_questions, trace_floor
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.orbits.integers import compiled
+from hubbub.mechanisms.tree.shares import middle as middle_points
 
 # Mean of the errors of values and categories with the missing input, K by m by epsilon, to the digits known.
 TABLE = {
@@ -151,6 +152,14 @@ def test_floors_of_unequal_categories_are_the_enumerated_optima(sizes, epsilon, 
     )
 
 
+def test_search_that_starts_with_columns_on_one_side_goes_on_to_the_optimum():
+    """The first restricted programme has no channel: its value is no sign that the search has ended."""
+    found = orbit_floor([1, 2, 3, 5, 8], epsilon=4.0, weights=BOTH, missing=True)
+    assert found.reached == pytest.approx(found.floor, rel=1e-8)
+    assert found.solution.off <= 1e-9  # what is reached is the error of a channel
+    assert found.floor == pytest.approx(0.0771044, rel=1e-5)
+
+
 def random_channel(rng, inputs, epsilon):
     """Columns between 1 and a, or extremal ones, and a last one that fills the rows."""
     outputs = int(rng.integers(inputs, 4 * inputs))
@@ -194,6 +203,64 @@ def test_no_random_channel_is_below_its_floor():
             assert error_of(matrix, questions, prior) >= floor
             tried += 1
     assert tried == 200
+
+
+@pytest.mark.parametrize("middle", [False, True], ids=["cdf", "quantiles"])
+def test_no_random_channel_is_below_the_floors_of_numbers(middle):
+    """200 channels of any shape in five settings: the mean, and cumulative shares by every proof there is."""
+    rng = np.random.default_rng(8)
+    tried, proofs = 0, set()
+    for points, missing, epsilon in (
+        (4, False, 1.0),
+        (6, True, 2.0),
+        (7, True, 0.5),
+        (12, True, 3.0),
+        (11, False, 5.0),
+    ):
+        low, high = middle_points(points) if middle else (1, points - 1)
+        mean = np.linspace(-1.0, 1.0, points)[None]
+        curve, prior = cumulative_questions(points, low, high), np.full(points, 1 / points)
+        if missing:
+            mean, curve = np.pad(mean, ((0, 0), (0, 1))), np.pad(curve, ((0, 0), (0, 1)))
+            prior = np.append(prior, 0.0)
+        least = mean_floor(mean[0, :points], epsilon=epsilon, missing=missing).error
+        known = cumulative_floor(points, epsilon=epsilon, missing=missing, middle=middle)
+        proofs.add(known.proof)
+        told = 0
+        while told < 40:
+            matrix = random_channel(rng, len(prior), epsilon)
+            if np.linalg.cond(matrix @ matrix.T) > 1e10:
+                continue
+            told += 1
+            assert error_of(matrix, mean, prior) >= least > 0.0
+            assert error_of(matrix, curve, prior) >= known.error > 0.0
+            tried += 1
+    assert tried == 200
+    assert proofs in ({"patterns", "pooled"}, {"patterns", "pooled", "trace"})
+
+
+def test_pooled_points_give_a_floor_where_the_trace_gives_none():
+    """At 11 points and epsilon 4 the trace says nothing, and a channel found by search is near the bound."""
+    for missing in (False, True):
+        found = cumulative_floor(11, epsilon=4.0, missing=missing)
+        assert found.proof == "pooled"
+        assert trace_floor(cumulative_questions(11), epsilon=4.0) < 0.5 * found.error
+    prior, questions = np.full(9, 1 / 9), cumulative_questions(9)
+    optimum = pattern_floor(questions, prior, epsilon=4.0).floor
+    assert 0.4 * optimum < cumulative_floor(9, epsilon=4.0).error  # with the missing input: ten, so pooled
+    reached, _ = best_by_barrier(cumulative_questions(8), np.full(8, 1 / 8), 4.0)
+    assert cumulative_floor(8, epsilon=4.0, missing=False).error == pytest.approx(reached, rel=1e-6)
+
+
+def test_a_channel_of_more_epsilon_is_below_the_floors_of_numbers():
+    """The control of the test above."""
+    prior = np.full(6, 1 / 6)
+    for questions, floor in (
+        (np.linspace(-1.0, 1.0, 6)[None], mean_floor(np.linspace(-1, 1, 6), epsilon=1.0, missing=False)),
+        (cumulative_questions(6), cumulative_floor(6, epsilon=1.0, missing=False)),
+    ):
+        liar, _ = best_by_barrier(questions, prior, 1.01)
+        assert liar < floor.error
 
 
 def test_channel_that_claims_to_be_below_its_floor_is_caught():

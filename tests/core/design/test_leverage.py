@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from hubbub import mechanisms
+from hubbub.design import Workload, accuracy
 from hubbub.design.floor import Weights
 from hubbub.design.floor.mixture import best_mixture
-from hubbub.design.leverage import gain, moved
+from hubbub.design.leverage import gain, moved, worst_mean
 from hubbub.errors import ParameterError
+from hubbub.estimation import estimator_for
 from hubbub.mechanisms.levels.levels import levels
 from hubbub.mechanisms.orbits.estimator import OrbitEstimator
 from hubbub.mechanisms.orbits.integers import compiled
@@ -85,3 +87,61 @@ def test_moved_is_linear_in_the_forged_share_and_bad_arguments_are_refused():
             gain(channel, targets)
     with pytest.raises(ParameterError, match="forged"):
         moved(channel, [0], forged=1.5, share=0.0)
+
+
+def numbered(points: int, kind: str = "grid") -> Workload:
+    return Workload.uniform(
+        kind=kind,
+        epsilon=1.0,
+        category_of=np.append(np.zeros(points, dtype=np.intp), 1),
+        devices=1000,
+        points=np.append(np.arange(points, dtype=np.float64), np.nan),
+        objective=None,
+    )
+
+
+@pytest.mark.parametrize("forged", [0.01, 0.05])
+def test_mean_moves_by_no_more_than_is_said_and_nearly_so_much(forged):
+    """Every report that all forgers could send, from expected counts and the estimator of releases."""
+    question = numbered(7)
+    for channel in (
+        mechanisms.grr(8, epsilon=1.0),
+        mechanisms.boosted(7, epsilon=1.0, kernel="uniform", missing="input"),
+    ):
+        estimator = estimator_for(
+            channel, category_of=question.category_of, points=question.points, missing=7, rounding="none"
+        )
+        honest = channel.expected(question.prior)
+        found = []
+        for y in range(channel.outputs):
+            counts = (1.0 - forged) * honest + forged * (np.arange(channel.outputs) == y)
+            found.append(abs(estimator._estimate(1e6 * counts, 10**6).mean - 3.0))
+        bound = accuracy(channel, question).mean_moved(forged)
+        assert max(found) <= bound * (1 + 1e-9)
+        assert max(found) >= 0.5 * bound
+        assert bound > forged * 3.0  # more than by lying about the value
+        assert accuracy(channel, question).mean_moved(0.9) == np.inf  # nobody need seem to have a value
+
+
+def test_mean_of_trees_and_orbits_has_a_bound_above_that_of_a_lie():
+    question = numbered(6, "labels")
+    for channel in (
+        mechanisms.tree.tree(6, epsilon=1.0),
+        compiled(
+            [6],
+            best_mixture([6], epsilon=1.0, weights=Weights(1.0, 0.0), missing=True),
+            epsilon=1.0,
+            missing=True,
+        ),
+    ):
+        found = accuracy(channel, question).mean_moved(0.01)
+        assert 0.01 * 2.5 < found < 0.5
+    estimator = estimator_for(
+        mechanisms.grr(7, epsilon=1.0),
+        category_of=question.category_of,
+        points=question.points,
+        missing=6,
+        rounding="none",
+    )
+    with pytest.raises(ParameterError, match="forged must be within 0 to 1"):
+        worst_mean(estimator, question.prior, question.points, forged=1.5)

@@ -146,5 +146,5 @@ def test_what_has_no_curve_is_refused_or_none():
     with pytest.raises(ParameterError, match="a range must hold a point"):
         estimate.share_between(2.0, 3.0)
     labels = estimator_for(grr(5, epsilon=1.0)).expected_estimate(np.full(5, 0.2), 100)
-    with pytest.raises(ParameterError, match="numbers, asked by sets or levels"):
+    with pytest.raises(ParameterError, match="numbers, asked by sets, levels or a curve"):
         labels.cumulative()

@@ -16,6 +16,7 @@ from hubbub.estimation.intervals import MixedLaw, node_law, score_interval, skew
 from hubbub.estimation.inverses.block import BlockInverse
 from hubbub.estimation.trees.set_moments import SetMoments
 from hubbub.mechanisms import boosted, duchi, grr, levels, local_hashing, pbgrr, subset_selection, unary
+from hubbub.mechanisms.tree import tree
 from hubbub.testing import seeded
 
 Z = 1.959963984540054
@@ -226,7 +227,7 @@ def test_mean_of_a_channel_that_hides_squares_takes_no_squares_off() -> None:
     estimator = estimator_for(channel, points=np.linspace(-1.0, 1.0, 9))
     estimate = estimator(np.array([180, 220]), n)
     size = (np.e + 1.0) / (np.e - 1.0)
-    spans, former = estimate.intervals(), estimate.with_former_laws().intervals()
+    spans, former = estimate.intervals(), estimate.with_former_laws(2).intervals()
     assert spans.mean_low is not None and spans.mean_high is not None
     assert spans.mean_high - spans.mean_low == pytest.approx(2 * Z * size / np.sqrt(n), rel=1e-6)
     assert former.mean_low is not None and former.mean_high is not None
@@ -270,3 +271,23 @@ def test_third_moment_of_a_category_is_that_of_devices_drawn_for_one_level_each(
     assert found[0][0] == pytest.approx(variance, rel=0.002)
     assert found[1][0] == pytest.approx(third, rel=0.01)
     assert former[1][0] != pytest.approx(third, rel=0.03)
+
+
+def test_reports_about_one_level_have_the_moments_of_their_coin() -> None:
+    """At epsilon 4 sets hold one cell: a report names the true one with probability p, another one with q."""
+    channel = tree(4, epsilon=4.0)
+    points = np.append(np.linspace(-1.0, 1.0, 4), np.nan)
+    estimator = estimator_for(channel, category_of=np.array([0, 0, 0, 0, 1]), points=points, missing=4)
+    first = channel.expected(np.array([1.0, 0.0, 0.0, 0.0, 0.0]))  # two levels, then three and five nodes
+    p, q = first[5] / first[1], first[6] / first[1]
+    assert p + 4 * q == pytest.approx(1.0)
+    counts = np.array([0, 100, 0, 0, 0, 50, 20, 10, 7, 13])
+    law = estimator(counts, 100).laws.categories
+
+    def coin(odds: float) -> list[float]:
+        spread = odds * (1.0 - odds)
+        return [spread / (p - q) ** 2, spread * (1.0 - 2.0 * odds) / (p - q) ** 3]
+
+    turned = np.array([1.0, -1.0])  # who answers is who is not missing
+    np.testing.assert_allclose(law.own, np.stack([turned * coin(q), coin(p)], axis=1), rtol=1e-9)
+    np.testing.assert_allclose(law.far, np.stack([turned * coin(p), coin(q)], axis=1), rtol=1e-9)

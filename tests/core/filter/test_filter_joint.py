@@ -1,5 +1,6 @@
 import itertools
 import math
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -302,3 +303,27 @@ def test_a_lifetime_of_answers_after_a_closed_round_understates_nothing(monkeypa
     assert loss >= math.log(3)  # of the closed round alone: row 2 against row 0
     monkeypatch.setattr(component, "TOP", 60 * UNITS_PER_NAT)
     assert lived() == (loss, committed)
+
+
+def test_waiting_queries_hold_no_array_of_the_cells_of_a_later_table():
+    # A hundred questions about a, then one about a and b: 65,536 cells, half a MiB an array.
+    accountant, generator = BayesianFilter(100.0), np.random.default_rng(10)
+    waiting = [
+        accountant.reserve("a", m.grr(8, epsilon=0.1), mapping=frozen(generator.integers(0, 8, 256)))
+        for _ in range(100)
+    ]
+    table = np.zeros((256, 256), dtype=np.int8)
+    table[:128] = 1
+    tracemalloc.start()
+    try:
+        assert accountant.reserve(Joint("a", "b"), m.grr(2, epsilon=1.0), mapping=frozen(table)) == 100
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 24 << 20
+    assert 10.5 < accountant.committed < 11.0  # no two values differ for all questions
+    for ticket in waiting[:50]:
+        accountant.record(ticket, 3)
+    for ticket in waiting[50:]:
+        accountant.cancel(ticket)
+    assert accountant.committed == near(accountant.loss + 1.0)

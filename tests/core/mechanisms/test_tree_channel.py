@@ -294,7 +294,7 @@ def test_levels_that_nobody_reported_about_are_left_out():
 @pytest.mark.parametrize("quantity", ["cdf", "quantiles"])
 def test_auto_takes_a_tree_for_cumulative_shares_and_says_how_to_ask_for_it(quantity):
     """The pick beats every other by more than a tie, and its keys compile to the same channel."""
-    points = 17
+    points = 36  # up to 33 a solved channel is better still
     workload = Workload.uniform(
         kind="grid",
         epsilon=1.0,
@@ -312,7 +312,7 @@ def test_auto_takes_a_tree_for_cumulative_shares_and_says_how_to_ask_for_it(quan
     assert first.cost < 0.8 * flat.cost
     assert first.cost == min(candidate.cost for candidate in found)
     whole = prefix_errors(first.channel, points)
-    kept = whole if quantity == "cdf" else whole[1:15]  # from 2 of 17, an eighth, to 15 of 17
+    kept = whole if quantity == "cdf" else whole[3:32]  # from 4 of 36, below an eighth, to 32 of 36
     assert first.cost == pytest.approx(kept.mean(), rel=1e-6)
 
 

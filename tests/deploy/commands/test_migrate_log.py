@@ -11,6 +11,7 @@ from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.commands.topic import migrate_log
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.node import LOG_FILE
+from hubbub_topic import Cut
 from hubbub_topic.errors import LogError
 from hubbub_topic.sqlite import SqliteLog
 
@@ -50,6 +51,18 @@ def test_copy_that_fails_half_way_says_what_to_do(
     monkeypatch.setattr(migrate_log, "make_topic", lambda *_, **__: None)
     monkeypatch.setattr(migrate_log, "KafkaLog", lambda *_, **__: topic)
     with pytest.raises(DeployError, match=f"name another topic or delete it, and copy again; .*{why}"):
+        migrate_log.migrate(tmp_path, SETTINGS, replication=1)
+
+
+def test_a_log_whose_first_records_are_gone_is_not_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SqliteLog(tmp_path / LOG_FILE, partitions=1) as log:
+        log.append({0: [b"record"] * 40})
+        log.trim({0: Cut(30)}, [])
+    monkeypatch.setattr(migrate_log, "make_topic", lambda *_, **__: None)
+    monkeypatch.setattr(migrate_log, "KafkaLog", lambda *_, **__: Topic(9, 0))
+    with pytest.raises(DeployError, match="partition 0: the log must begin at 0, got 30"):
         migrate_log.migrate(tmp_path, SETTINGS, replication=1)
 
 

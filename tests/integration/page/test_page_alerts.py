@@ -44,6 +44,7 @@ def test_alerts_are_told_in_words_and_quiet_rounds_say_so(
         alert("impossible", 1.4, 1.2, family="total", label=None),
         alert("jump", -0.051, -0.032),
         alert("margin", 0.0004, 0.001, rate=0.0),
+        alert("issuer", 3.21e-12, 0.0002, family="issuers", label="tokens.example"),
         omitted={"impossible": 3, "jump": 4},
     )
     site = open_site(site_of(judged(0), raised))
@@ -59,6 +60,8 @@ def test_alerts_are_told_in_words_and_quiet_rounds_say_so(
             "reports were forged.",
             "Few forged reports, 0.040 % of all, would move “<b>1</b>” by its margin of error. This is no "
             "sign that there are any.",
+            "The reports that “tokens.example” vouched for are distributed otherwise than all others' "
+            "(chance: at most 3.2e-12). Its devices are other people, or reports were forged.",
             "7 more; the API has their number by kind.",
             "At most one honest round in 1,000 raises an alert; compared with round 1.",
         ],

@@ -35,7 +35,9 @@ def table(browser: Browser, caption: str) -> list[list[str]]:
 def test_a_dashboard_says_when_workers_saved_and_how_full_quotas_are(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site]
 ) -> None:
-    survey = survey_of("visits", round_of(tallies={"accepted": 900, "late": 100}), digest=A) | {"quota": 1200}
+    line = {"issuer": "tokens.example", "accepted": 600, "duplicate": 2, "over_quota": 7}
+    shown = round_of(tallies={"accepted": 900, "late": 100}) | {"issuers": [line, line | {"issuer": ""}]}
+    survey = survey_of("visits", shown, digest=A) | {"quota": 1200}
     site = open_site(snapshot_of(survey, survey_of("free", round_of(), digest="b" * 32), lag=2))
     site.view.saved = lambda: {1: time.time() - 90.0}
     opened(browser, site, "?page=operations")
@@ -44,6 +46,9 @@ def test_a_dashboard_says_when_workers_saved_and_how_full_quotas_are(
     rows = table(browser, "By survey")
     assert rows[0][1:] == ["1", "1,000", "900", "100", "1,200", "75.00 %"]
     assert rows[1][5:] == ["none", "–"]
+    issuers = table(browser, "Issuers")
+    assert [issuers[0][0], *issuers[0][2:]] == ["tokens.example", "1", "600", "66.67 %", "2", "7"]
+    assert issuers[1][0] == "others"
     assert "collectors are processes of their own" in text(browser, "#gateway-words")
     assert not browser.find_element(By.CSS_SELECTOR, ".gateway table").is_displayed()
 

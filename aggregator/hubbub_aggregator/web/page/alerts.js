@@ -37,6 +37,9 @@ function words({ kind, family, label, statistic, threshold }, { since }) {
   if (kind === "margin") {
     return `Few forged reports, ${fixed(100 * statistic, 3)}${PERCENT} of all, would move ${cell} by its margin of error. This is no sign that there are any.`;
   }
+  if (kind === "issuer") {
+    return `The reports that “${label || "others"}” vouched for are distributed otherwise than all others' (chance: at most ${statistic.toExponential(1)}). Its devices are other people, or reports were forged.`;
+  }
   if (kind === "jump") {
     const moved = statistic > 0 ? "rose" : "fell";
     return `${cell} ${moved} by ${percent(Math.abs(statistic))} points since round ${since + 1}; noise alone stays within ${percent(Math.abs(threshold))}. People changed, or reports were forged.`;

@@ -1,6 +1,7 @@
 // Documents of the API that a view asks for: fetched by address, kept, and fetched again when what they are made of moved.
 
 const MOST_AT_ONCE = 4;
+const MOST_KEPT = 128; // more than any view looks at: a page on a wall must not keep a year of rounds
 
 export class Answers {
   constructor(onArrival) {
@@ -14,6 +15,7 @@ export class Answers {
   // answer is made of: another key asks for a newer one.
   get(address, key) {
     const found = this.known.get(address);
+    if (found) this.#keep(address, found);
     if (found?.key !== key && !this.asked.has(address)) {
       this.asked.add(address);
       this.waiting.push([address, key]);
@@ -38,8 +40,15 @@ export class Answers {
     this.asked.delete(address);
     this.#next();
     if (!found) return;
-    this.known.set(address, found);
+    this.#keep(address, found);
     this.onArrival();
+  }
+
+  // What was looked at last stays longest.
+  #keep(address, found) {
+    this.known.delete(address);
+    this.known.set(address, found);
+    if (this.known.size > MOST_KEPT) this.known.delete(this.known.keys().next().value);
   }
 }
 

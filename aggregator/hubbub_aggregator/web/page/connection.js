@@ -17,14 +17,15 @@ export class Connection {
     this.failures = 0;
     this.patience = null;
     this.state = "connecting";
-    this.#open();
+    this.#again();
     // A laptop that wakes, a phone that leaves a tunnel: try at once instead of when a timer says so.
     addEventListener("online", () => this.#again());
     // A page that is left may be kept for the way back, with its stream; six of them are all that a browser opens to
     // one server, and the seventh page would wait for minutes.
     addEventListener("pagehide", () => this.#rest());
     addEventListener("pageshow", (event) => { if (event.persisted) this.#again(); });
-    // So would the seventh tab: one that nobody sees has no stream, and asks anew when it is looked at.
+    // So would the seventh tab: one that nobody sees has no stream. It looks once, for its title's sake, and asks anew
+    // when it is looked at.
     document.addEventListener("visibilitychange", () => (document.hidden ? this.#rest() : this.#again()));
   }
 
@@ -100,6 +101,7 @@ export class Connection {
       this.patience = null;
       this.#set("lost");
     }
+    if (document.hidden) return; // `visibilitychange` goes on from here
     const wait = Math.min(MOST_WAIT_MS, this.state === "polling" ? POLL_MS : 1000 * 2 ** Math.min(this.failures - 1, 5));
     clearTimeout(this.timer);
     const polls = this.state === "polling" && performance.now() < this.streamAt;
@@ -115,7 +117,8 @@ export class Connection {
 
   #again() {
     this.failures = 0;
-    this.#open();
+    if (document.hidden) this.#poll();
+    else this.#open();
   }
 
   #take(text) {

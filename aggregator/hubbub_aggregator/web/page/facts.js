@@ -99,9 +99,9 @@ export class Facts {
   }
 }
 
-// A point of a survey's own grid, which needs no more digits than it has.
+// A point of a survey's own grid, with all the digits that it has and none of binary fractions.
 function tidy(value) {
-  return value === null ? "–" : String(Number(value.toPrecision(6))).replace("-", "\u2212");
+  return value === null ? "–" : String(Number(value.toPrecision(12))).replace("-", "\u2212");
 }
 
 // The devices whose plain answers, without noise, would be as uncertain by chance as these shares are by noise; null where

@@ -4,7 +4,7 @@
 import { el, setText, show } from "./dom.js";
 import { isGrouped } from "./facts.js";
 import { ShareFigure } from "./figure.js";
-import { PERCENT, PLAIN, count, fixed, isKnown } from "./format.js";
+import { PERCENT, PLAIN, count, fixed, isKnown, plural } from "./format.js";
 
 const MOST_ROUNDS = 60; // drawn, the newest; the API has the others
 const NUMBERS = ["estimate", "low", "high", "trend"];
@@ -44,7 +44,7 @@ export class History {
     if (past && !smoothed && past.line.estimate.length > 1) parts.push(`${past.smoothed[0].toUpperCase()}${past.smoothed.slice(1)}.`);
     if (withheld) parts.push(`${count(withheld)} of the rounds listed ${withheld === 1 ? "has" : "have"} too few devices for estimates.`);
     const older = listed.length - lines.length + (survey.rounds_omitted ?? 0);
-    if (older) parts.push(`${count(older)} older rounds are in the API.`);
+    if (older) parts.push(`${plural(older, "older round is", "older rounds are")} in the API.`);
     setText(this.said, parts.join(" "));
   }
 
@@ -53,7 +53,7 @@ export class History {
     const sealed = lines.filter((line) => line.sealed).length;
     const at = key.indexOf(":");
     const named = at < 0 ? `kind=${key}` : `kind=${key.slice(0, at)}&label=${encodeURIComponent(key.slice(at + 1))}`;
-    const found = sealed ? answers.get(`api/v1/surveys/${survey.digest}/history?${named}`, String(survey.rounds.filter((line) => line.sealed).length)) : null;
+    const found = sealed ? answers.get(`api/v1/surveys/${survey.digest}/history?${named}`, sealedKey(survey)) : null;
     const document_ = found?.document;
     const past = document_ ? { ...document_, line: document_.mean ?? document_.values[0] ?? document_.categories[0] } : null;
     const items = lines.flatMap((line) => {
@@ -74,6 +74,12 @@ export class History {
       return option;
     }));
   }
+}
+
+// The releases that a history is made of, as a key: the list of rounds is cut, so that their number alone may stand still.
+function sealedKey({ rounds, rounds_omitted: omitted }) {
+  const sealed = rounds.filter((line) => line.sealed);
+  return `${omitted ?? 0} ${sealed.length} ${sealed.at(-1)?.round}`;
 }
 
 // What can be followed: the mean, the categories where there are any, the values.

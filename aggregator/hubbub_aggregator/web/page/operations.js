@@ -1,6 +1,6 @@
 // For the operator: is every report accounted for, does counting keep up, what is refused and why.
 
-import { el, setText, show } from "./dom.js";
+import { el, setText } from "./dom.js";
 import { now } from "./clock.js";
 import { count, plural } from "./format.js";
 import { Gateway } from "./gateway.js";
@@ -22,11 +22,11 @@ export class OperationsPage {
   constructor() {
     this.heading = el("h2", { class: "page-title", tabindex: -1 });
     setText(this.heading, "Operations");
-    this.trouble = el("p", { class: "trouble" });
     this.identity = new Identity();
     this.lag = el("p", { class: "small", id: "log-state" });
     this.reasons = new TextTable("Refusals by reason", ["Reason", "Reports", "Share of received", "Meaning"], [0, 3]);
     this.surveys = new TextTable("By survey, the round that is shown", ["Survey", "Round", "Received", "Accepted", "Refused", "Quota of a round", "Used"], [0]);
+    this.issuers = new TextTable("Issuers of tokens, the round that is shown", ["Issuer", "Survey", "Round", "Accepted", "Share", "Duplicate", "Over quota"], [0, 1]);
     this.partitions = new TextTable("Workers: batches in the log, by partition", ["Partition", "Counted up to", "End of the log", "Waiting", "Last save"], []);
     this.gateway = new Gateway();
     this.metrics = new Metrics(() => this.#drawMetrics());
@@ -34,8 +34,8 @@ export class OperationsPage {
     setText(total, "Every report, accounted for");
     const accounted = el("section", { class: "totals", id: "totals", "aria-labelledby": "totals-title" }, total, this.identity.element, this.lag);
     total.id = "totals-title";
-    this.element = el("div", { class: "page operations" }, this.heading, this.trouble, accounted,
-      this.reasons.element, this.surveys.element, this.partitions.element, this.gateway.element);
+    this.element = el("div", { class: "page operations" }, this.heading, accounted,
+      this.reasons.element, this.surveys.element, this.issuers.element, this.partitions.element, this.gateway.element);
   }
 
   get title() {
@@ -52,9 +52,6 @@ export class OperationsPage {
     this.live = live;
     this.metrics.refresh();
     this.identity.update(accounting);
-    const trouble = troubles(live);
-    show(this.trouble, trouble.length > 0);
-    setText(this.trouble, trouble.join(" "));
     setText(this.lag, logState(live));
     const total = accounting?.attempts ?? 0;
     this.reasons.update([
@@ -69,6 +66,9 @@ export class OperationsPage {
       return [{ text: survey.title || survey.id, href }, String(survey.shown.round + 1), count(attempts), count(accepted), count(attempts - accepted),
         quota ? count(quota) : "none", quota ? of(accepted, quota) : "–"];
     }));
+    const issuers = live.surveys.flatMap(({ id, title, shown }) => (shown?.issuers ?? []).map((line) => [line.issuer || "others", title || id,
+      String(shown.round + 1), count(line.accepted), of(line.accepted, shown.accounting.accepted), count(line.duplicate), count(line.over_quota)]));
+    this.issuers.update(issuers);
     this.#drawMetrics();
   }
 
@@ -88,7 +88,7 @@ function of(part, total) {
   return total ? `${((100 * part) / total).toFixed(2)} %` : "–";
 }
 
-// What an operator must know at once, on every page.
+// What an operator must know at once: the head of every page says it.
 export function troubles(live) {
   const found = live.stale ? [`Standing still since ${live.stale.since.replace("T", " ").replace("Z", " UTC")}: ${live.stale.why}.`] : [];
   if (live.unsealed) found.push(`No round is sealed: ${live.unsealed}.`);

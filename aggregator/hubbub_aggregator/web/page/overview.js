@@ -25,21 +25,22 @@ export class Overview {
   }
 
   update(live) {
-    for (const survey of live.surveys) {
-      let card = this.cards.get(survey.digest);
-      if (!card) {
-        card = new Brief(survey.digest);
-        this.cards.set(survey.digest, card);
-        this.grid.append(card.element);
-      }
-      card.update(survey);
-    }
     const kept = new Set(live.surveys.map((survey) => survey.digest));
     for (const [digest, card] of [...this.cards]) {
       if (kept.has(digest)) continue;
       card.element.remove();
       this.cards.delete(digest);
     }
+    live.surveys.forEach((survey, i) => {
+      let card = this.cards.get(survey.digest);
+      if (!card) {
+        card = new Brief(survey.digest);
+        this.cards.set(survey.digest, card);
+      }
+      const { children } = this.grid;
+      if (children[i] !== card.element) this.grid.insertBefore(card.element, children[i] ?? null);
+      card.update(survey);
+    });
     show(this.empty, live.surveys.length === 0);
     setText(this.empty, "No survey has been published yet. The first one appears here by itself.");
   }

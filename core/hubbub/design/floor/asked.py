@@ -14,9 +14,10 @@ from hubbub.design.floor.orbits import Classes, Weights
 from hubbub.design.floor.programme import MARGIN
 from hubbub.design.workload import Objective, Workload
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.tree.shares import middle
 
-Asked = Literal["value", "category", "both", "mean", "cdf"]
-ASKED: Final[tuple[Asked, ...]] = ("value", "category", "both", "mean", "cdf")
+Asked = Literal["value", "category", "both", "mean", "cdf", "quantiles"]
+ASKED: Final[tuple[Asked, ...]] = ("value", "category", "both", "mean", "cdf", "quantiles")
 """The quantities of objectives that have a floor; shapes and hits have none."""
 
 MAX_CUMULATIVE: Final = 1024
@@ -86,12 +87,14 @@ class Floors:
         if quantity == "mean":
             points = self._points()
             return _mean(tuple(points), asked.epsilon), float(points.var())
-        if quantity == "cdf":
+        if quantity in ("cdf", "quantiles"):
             if k > MAX_CUMULATIVE:
                 raise ParameterError(f"points must be at most {MAX_CUMULATIVE}, got {k}")
             self._points()
-            heights = np.arange(1, k) / k
-            return _cumulative(k, asked.epsilon), float((heights * (1.0 - heights)).mean())
+            low, high = middle(k) if quantity == "quantiles" else (1, k - 1)
+            heights = np.arange(low, high + 1) / k
+            found = _cumulative(k, asked.epsilon, quantity == "quantiles")
+            return found, float((heights * (1.0 - heights)).mean())
         weights = {"value": Weights(1.0, 0.0), "category": Weights(0.0, 1.0)}.get(quantity)
         if weights is None:
             weight = objective.category_weight
@@ -154,5 +157,5 @@ def _mean(points: tuple[float, ...], epsilon: float) -> Floor:
 
 
 @cache
-def _cumulative(points: int, epsilon: float) -> Floor:
-    return cumulative_floor(points, epsilon=epsilon)
+def _cumulative(points: int, epsilon: float, middle: bool) -> Floor:
+    return cumulative_floor(points, epsilon=epsilon, middle=middle)

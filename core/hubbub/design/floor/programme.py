@@ -52,6 +52,9 @@ _END: Final = 1e-13
 _STEPS: Final = 200
 """Steps of the interior point method; 20 to 60 are usual."""
 
+_OFF: Final = 1e-6
+"""The most by which the rows of a mixture may miss one for its error to be that of a channel."""
+
 _LISTED: Final = 600
 """Columns kept among the constraints; beyond it those with the least shares are dropped."""
 
@@ -162,6 +165,11 @@ class Optimum:
     columns: Columns
     value: float
 
+    @property
+    def off(self) -> float:
+        """By how much the rows of the mixture miss one; much of it where no mixture is a channel."""
+        return float(np.abs(self.shares @ self.columns.deviations).max(initial=0.0))
+
 
 Price = Callable[[DualPoint], tuple[float, Columns]]
 """Return a bound of h over all columns, and columns near it that ought to be constraints."""
@@ -206,10 +214,12 @@ def certify(aim: Aim, start: Columns, price: Price, *, gap: float = GAP, first: 
         reached = solution.value + aim.constant
         if floor > best:
             best, found = floor, (solution.point, highest)
-        left = (reached - best) / solution.value
-        if max(left, near) <= gap or (near <= gap and solution.value >= last * (1.0 - 1e-14)):
+        left = (reached - best) / max(solution.value, 1e-300)
+        # Columns that lie on one side mix to no channel, and their value says nothing: it may rise.
+        closed = solution.off <= _OFF
+        if closed and (max(left, near) <= gap or (near <= gap and solution.value >= last * (1.0 - 1e-14))):
             break
-        last = solution.value if near <= gap else np.inf
+        last = solution.value if closed and near <= gap else np.inf
         # A restricted solution that ended early has a small gap of its own: go on to a nearer end.
         near = max(gap, min(near, 0.1 * left if left > near else 0.01 * near))
         if len(columns) > _LISTED:

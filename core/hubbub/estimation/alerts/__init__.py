@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         jump_alerts,
         margin_alerts,
     )
+    from hubbub.estimation.alerts.issuers import IssuerDeviation, issuer_deviation
     from hubbub.estimation.alerts.score_noise import (
         ScoreNoise,
         SurveyNoise,
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Alert",
     "AlertRules",
+    "IssuerDeviation",
     "RoundShares",
     "ScoreNoise",
     "SurveyNoise",
     "impossible_alerts",
+    "issuer_deviation",
     "jump_alerts",
     "margin_alerts",
     "survey_noise",
@@ -42,6 +45,7 @@ attach(
             "jump_alerts",
             "margin_alerts",
         ),
+        "hubbub.estimation.alerts.issuers": ("IssuerDeviation", "issuer_deviation"),
         "hubbub.estimation.alerts.score_noise": ("ScoreNoise", "SurveyNoise", "survey_noise"),
     },
 )

@@ -8,7 +8,8 @@ what is possible, in a survey's first round, is not seen by anything that looks 
 alert is no test: it says how few forged reports move the largest share out of its interval.
 
 The rate of false alarms is that of a whole round: half of it goes to impossible estimates and half to jumps,
-shared evenly among cells and sides (Bonferroni), so it holds whatever the dependence between cells.
+a third where issuers are compared, too (`issuers`), shared evenly among cells and sides (Bonferroni), so it
+holds whatever the dependence between cells.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from hubbub.estimation.trees.tree import Tree
 
 Floats = NDArray[np.float64]
 Drawn: TypeAlias = Literal["without replacement", "with replacement"]
+Single: TypeAlias = Literal["own means", "means 1 and 0"]
 
 _EVERYONE: Final = 1e-9
 """A node that all devices but so few are in has no others."""
@@ -98,18 +99,32 @@ class LevelsLaw:
         return np.asarray(self.n * mixed * (3.0 * spread + (1.0 - 2.0 * shares) * (3.0 * squares - 2.0)))
 
 
-def single_level_law(n: float, own: Floats, rest: Floats, step: Floats) -> CellLaw:
+def single_level_law(
+    n: float, own: Floats, rest: Floats, step: Floats, *, single: Single = "own means"
+) -> CellLaw:
     """Return the law where all reports are about one level: two kinds of devices, exact.
+
+    The means of the two kinds differ by 1, as the estimate is unbiased. They are 1 and 0 but for a constant,
+    where the level's weights know that shares add up to 1.
 
     Args:
         n: Reports.
-        own: Means of the score, its square and cube for a device in the cell, shape (3, c); the first is 1.
-        rest: The same elsewhere; the first is 0.
+        own: Means of the score, its square and cube for a device in the cell, shape (3, c).
+        rest: The same elsewhere.
         step: Lattice step, shape (c,).
+        single: Releases of methods 2 and 3 took the means as 1 and 0.
     """
+    if single == "own means":
+        return MixedLaw(n, _central(own), _central(rest), step)
     variance = np.maximum(own[1] - 1.0, 0.0)
     inside = np.stack([variance, own[2] - 3.0 * own[1] + 2.0])
     return MixedLaw(n, inside, np.stack([np.maximum(rest[1], 0.0), rest[2]]), step)
+
+
+def _central(raw: Floats) -> Floats:
+    """Return variance and third central moment from the first three raw moments."""
+    mean, square, cube = raw
+    return np.stack([np.maximum(square - mean**2, 0.0), cube - 3.0 * mean * square + 2.0 * mean**3])
 
 
 def node_law(
@@ -120,6 +135,7 @@ def node_law(
     n: float,
     *,
     drawn: Drawn = "without replacement",
+    single: Single = "own means",
 ) -> CellLaw:
     """Return the law of the estimates of one level's nodes.
 
@@ -130,6 +146,7 @@ def node_law(
         sizes: Reports about each level.
         n: All reports.
         drawn: See `LevelsLaw`.
+        single: See `single_level_law`.
     """
     populations = plausible_populations(estimates)
     shares = [_grouped(tree, population) for population in populations]
@@ -153,7 +170,7 @@ def node_law(
     step = np.min(np.where(np.stack(steps) > _NOTHING, np.stack(steps), np.inf), axis=0)
     step = np.where(np.isfinite(step), step, 0.0)
     if len(parts) == 1:
-        return single_level_law(n, parts[0].own, parts[0].rest[0], step)
+        return single_level_law(n, parts[0].own, parts[0].rest[0], step, single=single)
     return LevelsLaw(n, parts, step, drawn)
 
 

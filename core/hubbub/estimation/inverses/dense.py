@@ -1,7 +1,8 @@
 """The left inverse of a channel given by its whole matrix, by generalised least squares.
 
 With more symbols than inputs (M > K) many left inverses exist. The one taken minimises the variance under the
-weights pi, the distribution of symbols when every input is equally common:
+weights pi, the distribution of symbols when every input is equally common, or as common as a weighted channel
+says:
 
     B = (P W P^T)^-1 P W,   W = diag(1 / pi),   pi = mean of the rows of P.
 
@@ -14,6 +15,7 @@ hides is found by its residual and reported as such.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -38,14 +40,20 @@ class DenseInverse:
         weights: The channel's integers, shape (K, M).
         total: The row total T.
         category_of: The reported category 0..m-1 of every input, shape (K,); None: each input is its own.
+        common: How common every input is taken to be, relatively, shape (K,), > 0; None: all alike.
     """
 
     def __init__(
-        self, weights: NDArray[np.int64], total: int, *, category_of: NDArray[np.intp] | None = None
+        self,
+        weights: NDArray[np.int64],
+        total: int,
+        *,
+        category_of: NDArray[np.intp] | None = None,
+        common: Sequence[int] | None = None,
     ) -> None:
         rows = weights / total
         self._rows = rows
-        root = 1.0 / np.sqrt(rows.mean(axis=0))
+        root = 1.0 / np.sqrt(rows.mean(axis=0) if common is None else np.array(common) / sum(common) @ rows)
         self._scaled = (rows * root).T
         self._b = _solve(self._scaled) * root
         self._values = _Rows(self._b, rows, np.eye(rows.shape[0]))

@@ -46,4 +46,5 @@ def invert(
         return channel.inverse(category_of=category_of, arithmetic=arithmetic)
     if arithmetic != "float64":
         raise ParameterError(f"a channel without structure is inverted in float64 only, got {arithmetic!r}")
-    return DenseInverse(channel.weights(), channel.total, category_of=category_of)
+    common = getattr(channel, "common", None)
+    return DenseInverse(channel.weights(), channel.total, category_of=category_of, common=common)

@@ -178,7 +178,7 @@ def boosted(
             kernel_epsilon=shape.epsilon_of(spread),
             boost=-math.expm1(-push),
             margin=grid.margin,
-            confidence=grid.confidence(design[: search.points, : rows.shape[1]]),
+            confidence=min(1.0, grid.confidence(design[: search.points, : rows.shape[1]])),
             mean_variance=mean_variance(design, search.points),
         ),
     )

@@ -29,6 +29,7 @@ from hubbub_deploy.evaluation.evaluation import truth_of
 from hubbub_deploy.evaluation.people import columns_of, quality, read_people, values_of
 from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
 from hubbub_deploy.extras import missing
+from hubbub_deploy.files import load_survey
 from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator
 
 PARTITIONS: Final = 4
@@ -73,7 +74,7 @@ def run(settings: ReplaySettings) -> int:
         SurveyError: If a survey cannot be compiled.
         DeployError: If the data cannot be read, or a column is missing.
     """
-    surveys = [Survey.load(path) for path in settings.surveys]
+    surveys = [load_survey(path) for path in settings.surveys]
     attributes = [attribute for survey in surveys for attribute in survey.attributes]
     columns = columns_of(attributes, settings.columns)
     talk, evaluations = Console(stderr=True, highlight=False, soft_wrap=True), []

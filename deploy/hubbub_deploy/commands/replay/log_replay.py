@@ -7,47 +7,48 @@ that time is compared byte for byte, but for what its operator stated about the 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
+import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.table import Table
 
 from hubbub import ParameterError, Survey
 from hubbub.wire import PartitionMap
-from hubbub_aggregator import AggregatorError, ArchiveError, runners
-from hubbub_aggregator.counting import Change, PartitionState, RoundKey, Skips, next_change, skips_of
+from hubbub_aggregator import AggregatorError, ArchiveError
+from hubbub_aggregator.counting import (
+    OTHERS,
+    RoundKey,
+    SealRules,
+)
 from hubbub_aggregator.release import (
     METHOD,
     FleetStatement,
     Method,
-    PublicationGate,
     canonical_bytes,
     method_of,
     release,
 )
-from hubbub_aggregator.runners import Assignment
-from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic
-from hubbub_collector import CollectorError
+from hubbub_aggregator.stores import SqliteArchive
+from hubbub_deploy.commands.replay.log_count import States, counted, gone_rounds
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.evaluation.report import print_json
-from hubbub_deploy.files import ARCHIVE_FILE
-from hubbub_deploy.node import DEAD_FILE, LOG_FILE
-from hubbub_topic import LogError, SqliteLog
+from hubbub_deploy.files import ARCHIVE_FILE, load_survey
 
-SCHEME: Final = "kafka"
-_READ_RECORDS: Final = 64
+if TYPE_CHECKING:
+    from hubbub_topic.kafka import Brokers
+
+TOLD_RECORDS: Final = 10_000
+"""Records between two words on how far the counting is: some seconds."""
+
 # Stands for a release whose checksum does not hold: no release is empty.
 DAMAGED: Final = b""
-
-States = dict[int, PartitionState]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,9 @@ class LogReplaySettings:
         archive: Folder of an archive to compare with; None compares a node's folder with its own, if any.
         out: Folder for the releases, one file each; None writes none.
         output: Table for people, JSON for programs.
+        without: Issuers whose reports are left out; every release then says so, and no archive is compared.
+        brokers: How the topic's brokers are reached, where they ask for more than an address.
+        seal_rules: Which seals are the sealer's; None where all are.
     """
 
     source: str
@@ -68,11 +72,9 @@ class LogReplaySettings:
     archive: Path | None = None
     out: Path | None = None
     output: str = "table"
-
-
-def is_log(source: str) -> bool:
-    """Return whether a source names a log and not a file of values."""
-    return urlsplit(source).scheme == SCHEME or Path(source).is_dir()
+    without: tuple[str, ...] = ()
+    brokers: Brokers | None = None
+    seal_rules: SealRules | None = None
 
 
 def run(settings: LogReplaySettings) -> int:
@@ -83,18 +85,34 @@ def run(settings: LogReplaySettings) -> int:
         DeployError: If the log or the archive cannot be read, or the log has no such survey.
     """
     began = time.perf_counter()
-    states, partition_map = counted(settings.source)
+    talk = Console(stderr=True, highlight=False)
+    states, partition_map = counted(
+        settings.source,
+        _progress(talk),
+        without=settings.without,
+        brokers=settings.brokers,
+        seal_rules=settings.seal_rules,
+    )
     surveys = _chosen(states, settings)
-    kept = _archived(settings, _keys(states, surveys))
+    kept = {} if settings.without else _archived(settings, _keys(states, surveys))
     methods = {key: _method(data) for key, data in kept.items() if data not in (None, DAMAGED)}
-    found = releases(states, surveys, partition_map, methods)
+    gone = gone_rounds(settings.source)
+    whole = releases(states, surveys, partition_map, methods)
+    found = {key: data for key, data in whole.items() if key not in gone}
+    if settings.without:
+        found = {key: _labelled(data, settings.without) for key, data in found.items()}
+        _refuse_unknown(states, settings)
     seconds = time.perf_counter() - began
     archived = {key: data for key, data in kept.items() if key in found}
-    talk = Console(stderr=True, highlight=False)
     records = sum(state.offset for state in states.values())
     talk.print(f"{records:,} records, {len(found)} sealed rounds in {seconds:.2f} s")
+    for digest, number in sorted(gone):
+        name = repr(surveys[digest].id) if digest in surveys else digest.hex()
+        talk.print(
+            f"survey {name}, round {number + 1}: its records are gone by retention, it is not compared"
+        )
     if settings.out is not None:
-        _write(found, surveys, settings.out, talk)
+        _write(found, surveys, settings, talk)
     if settings.output == "json":
         print_json([json.loads(data) for data in found.values()])
     else:
@@ -106,89 +124,17 @@ def run(settings: LogReplaySettings) -> int:
     return 1 if differing else 0
 
 
-def counted(source: str) -> tuple[States, PartitionMap]:
-    """Return every partition's state after the log's last record, and the partition map.
+def _progress(talk: Console) -> Callable[[int, int], None]:
+    """Return a listener that says every TOLD_RECORDS records how far the counting is."""
+    told = 0
 
-    Raises:
-        DeployError: If the log cannot be read, or has lost its first records.
-    """
-    try:
-        if urlsplit(source).scheme == SCHEME:
-            return asyncio.run(_topic(*_address(source)))
-        with SqliteLog(Path(source) / LOG_FILE, partitions=None) as log:
-            skips = _skips(Path(source), log.identity)
-            states = {partition: _counted(log, partition, skips) for partition in range(log.partitions)}
-            return states, log.partition_map
-    except (CollectorError, LogError, AggregatorError) as error:
-        raise DeployError(f"{source}: {error}") from error
+    def tell(done: int, records: int) -> None:
+        nonlocal told
+        if done // TOLD_RECORDS > told // TOLD_RECORDS:
+            talk.print(f"{done:,} of {records:,} records counted")
+            told = done
 
-
-def _skips(folder: Path, log_identity: str) -> Skips:
-    """Return the records that a node's operator said to pass over."""
-    if not (folder / DEAD_FILE).exists():
-        return {}
-    with contextlib.closing(SqliteDeadTopic(folder / DEAD_FILE)) as dead:
-        return skips_of(dead.records().values(), log_identity)
-
-
-def _counted(log: SqliteLog, partition: int, skips: Skips) -> PartitionState:
-    state = PartitionState()
-    state.place(log.partition_map, partition)
-    while records := log.read(partition, state.offset, _READ_RECORDS):
-        state.commit(next_change(partition, state, records, skips))
-    return state
-
-
-def _address(source: str) -> tuple[str, str]:
-    """Return the brokers and the topic of kafka://host:port/topic."""
-    parts = urlsplit(source)
-    topic = parts.path.removeprefix("/")
-    if not parts.netloc or not topic or "/" in topic or parts.query or parts.fragment:
-        raise DeployError(f"a topic must be given as kafka://host:port/topic, got {source!r}")
-    return parts.netloc, topic
-
-
-async def _topic(bootstrap: str, topic: str) -> tuple[States, PartitionMap]:
-    from hubbub_topic.kafka import GrowingLog, KafkaDeadTopic  # noqa: PLC0415 - a node has no broker
-
-    # Retention and the like do not matter to who only reads; what is gone is Lost.
-    log = await asyncio.to_thread(GrowingLog, bootstrap, topic, note="read", check="identity")
-    with log, KafkaDeadTopic(bootstrap, topic) as dead:
-        skips = skips_of((await asyncio.to_thread(dead.records)).values(), log.identity)
-        store, stop, partition_map = _Memory(), asyncio.Event(), log.partition_map
-        assignment = Assignment(
-            store,
-            begin=log.begin,
-            end=log.end,
-            partition_map=partition_map,
-            clock=time.monotonic,
-            skips=skips,
-        )
-        stop.set()
-        await runners.count(assignment, bootstrap=bootstrap, partition_map=partition_map, stop=stop)
-    return store.states, partition_map
-
-
-class _Memory:
-    """A Store that keeps nothing but the states it has given away: whoever counts commits to them."""
-
-    def __init__(self) -> None:
-        self.states: States = {}
-
-    def load(self, partition: int) -> PartitionState:
-        return self.states.setdefault(partition, PartitionState())
-
-    def save(self, partition: int, change: Change) -> None:
-        """Do nothing."""
-
-    def verify(self) -> None:
-        """Do nothing."""
-
-    def load_gates(self) -> dict[RoundKey, PublicationGate]:
-        return {}
-
-    def save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
-        """Do nothing."""
+    return tell
 
 
 def _method(data: bytes | None) -> Method:
@@ -254,13 +200,26 @@ def _same(one: bytes, other: bytes) -> bool:
     return canonical_bytes(first | {"enrolment": None}) == canonical_bytes(second | {"enrolment": None})
 
 
+def _labelled(data: bytes, without: Iterable[str]) -> bytes:
+    """Return a release that says which issuers it leaves out; its bytes are never those of a sealed one."""
+    return canonical_bytes(json.loads(data) | {"recount": {"without_issuers": sorted(without)}})
+
+
+def _refuse_unknown(states: States, settings: LogReplaySettings) -> None:
+    """Refuse to leave out issuers that vouched for nothing: a name misspelt would leave all in."""
+    full, _ = counted(settings.source, brokers=settings.brokers)
+    known = {name for state in full.values() for round_ in state.rounds.values() for name in round_.issuers}
+    if OTHERS not in known and (unknown := sorted(set(settings.without) - known)):
+        raise DeployError(f"{settings.source}: no report of issuer {', '.join(unknown)} is in it")
+
+
 def _chosen(states: States, settings: LogReplaySettings) -> dict[bytes, Survey]:
     known = {digest: survey for state in states.values() for digest, survey in state.surveys.items()}
     if not settings.surveys:
         return known
     chosen = {}
     for path in settings.surveys:
-        survey = Survey.load(path)
+        survey = load_survey(path)
         if survey.digest not in known:
             raise DeployError(f"{path}: {settings.source} must hold this survey, got none of its digest")
         chosen[survey.digest] = survey
@@ -315,12 +274,18 @@ def _table(
 
 
 def _write(
-    found: Mapping[RoundKey, bytes], surveys: Mapping[bytes, Survey], folder: Path, talk: Console
+    found: Mapping[RoundKey, bytes],
+    surveys: Mapping[bytes, Survey],
+    settings: LogReplaySettings,
+    talk: Console,
 ) -> None:
+    folder = settings.out
+    assert folder is not None  # noqa: S101 - the caller looked
+    label = "".join(f"-without-{re.sub(r'[^A-Za-z0-9._-]', '-', name)}" for name in sorted(settings.without))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in _named(found, surveys):
-            (folder / name).write_bytes(data)
+            (folder / f"{name}{label}.json").write_bytes(data)
     except OSError as error:
         raise DeployError(f"{folder}: cannot be written: {error.strerror}") from None
     talk.print(f"wrote {len(found)} releases into {folder}")
@@ -329,4 +294,4 @@ def _write(
 def _named(found: Mapping[RoundKey, bytes], surveys: Mapping[bytes, Survey]) -> Iterator[tuple[str, bytes]]:
     for (digest, number), data in found.items():
         survey = surveys[digest]
-        yield f"{survey.id}-v{survey.version}-round-{number}.json", data
+        yield f"{survey.id}-v{survey.version}-round-{number}", data

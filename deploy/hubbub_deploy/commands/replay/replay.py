@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hubbub_deploy.commands.arguments import whole
+from hubbub_deploy.commands.arguments import load_settings, whole
 from hubbub_deploy.errors import DeployError
 
 
@@ -42,15 +42,26 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     replay.add_argument("--seed", type=whole, help="make the run repeatable")
     replay.add_argument("--out", type=Path, help="write the plots and the releases into this folder")
     replay.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
+    replay.add_argument(
+        "--without-issuer",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="count a log without the reports that an issuer vouched for; may be repeated",
+    )
+    replay.add_argument(
+        "--settings", type=Path, help="the cluster's settings (TOML), where its brokers ask for a name"
+    )
     replay.add_argument("--json", action="store_true", help="print the result as JSON")
     replay.set_defaults(run=run, misuse=replay.error)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code."""
-    from hubbub_deploy.commands.replay import log_replay  # noqa: PLC0415
+    from hubbub_deploy.commands.replay import log_count, log_replay  # noqa: PLC0415
 
-    if log_replay.is_log(options.source):
+    if log_count.is_log(options.source):
+        cluster = None if options.settings is None else load_settings(options.settings)
         return log_replay.run(
             log_replay.LogReplaySettings(
                 source=options.source,
@@ -58,8 +69,13 @@ def run(options: argparse.Namespace) -> int:
                 archive=options.archive,
                 out=options.out,
                 output="json" if options.json else "table",
+                without=tuple(options.without_issuer),
+                brokers=None if cluster is None else cluster.brokers,
+                seal_rules=None if cluster is None else cluster.seal_rules,
             )
         )
+    if options.without_issuer:
+        options.misuse("--without-issuer is about a log's reports, and a CSV has no issuer")
     if not options.survey:
         options.misuse("the following arguments are required: --survey")
     if options.archive is not None:

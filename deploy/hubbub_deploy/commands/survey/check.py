@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub_deploy.commands.arguments import positive
-from hubbub_deploy.commands.survey import plan
+from hubbub_deploy.commands.survey import compatibility, plan
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import load_survey
 
@@ -19,12 +19,18 @@ if TYPE_CHECKING:
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verbs to `hubbub survey`."""
-    check = verbs.add_parser("check", help="compile it and say what a device would be asked for")
-    check.add_argument("file", type=Path, help="a survey file, - for stdin")
+    check = verbs.add_parser(
+        "check",
+        help="compile it and say what a device would be asked for; with NEW, refuse what mixes answers",
+    )
+    check.add_argument(
+        "file", type=Path, help="a survey file, - for stdin; with NEW, a file or folder before"
+    )
+    check.add_argument("new", nargs="?", type=Path, metavar="NEW", help="the file or folder after a change")
     check.add_argument("--json", action="store_true", help="print the facts as JSON")
     check.set_defaults(run=_check)
     design = verbs.add_parser("design", help="what it buys: every mechanism that fits, by exact variance")
-    design.add_argument("file", type=Path)
+    design.add_argument("file", type=Path, help="a survey file, - for stdin")
     design.add_argument(
         "--objective",
         choices=("value", "category", "both", "mean", "cdf", "quantiles", "shape", "hit"),
@@ -75,6 +81,8 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
+    if options.new is not None:
+        return compatibility.run(options)
     survey = load_survey(options.file)
     facts = {
         "id": survey.id,
@@ -84,6 +92,7 @@ def _check(options: argparse.Namespace) -> int:
         "kind": "static" if all(each.kind == "static" for each in survey.attributes) else "evolving",
         "inputs": survey.channel.inputs,
         **_symbols(survey.channel),
+        **_identifier(survey),
         **_choice(survey),
         "categories": list(survey.category_names),
         "declared_epsilon": survey.epsilon,
@@ -158,6 +167,19 @@ def _symbols(channel: Channel) -> dict[str, int]:
     if channel.width:
         return {"cells": channel.bins, "symbol_bytes": channel.width}
     return {"outputs": channel.bins}
+
+
+def _identifier(survey: Survey) -> dict[str, float]:
+    """Return the bits by which a memoised answer tells devices apart, at most, and those that tell all apart.
+
+    A static survey's answer is drawn once and sent every round. So it is a name that the device keeps: log2
+    of the symbols that there are, one bit a cell for sets. Those of several surveys add.
+    """
+    if any(attribute.kind != "static" for attribute in survey.attributes):
+        return {}
+    bins = survey.channel.bins
+    bits = float(bins) if survey.channel.width else math.log2(bins)
+    return {"memoised_bits": round(bits, 1), "bits_of_devices": round(math.log2(survey.planned_devices), 1)}
 
 
 def _design(options: argparse.Namespace) -> int:

@@ -37,7 +37,7 @@ from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.commands.survey.given_up import given_up, warnings
 from hubbub_deploy.commands.survey.plan import PlanTable
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import create
+from hubbub_deploy.files import create, survey_text
 
 TIE: Final = 2e-3
 """Costs this near count as equal: nobody should change a survey for them."""
@@ -52,7 +52,7 @@ class DesignSettings:
     """The options of `hubbub survey design`.
 
     Attributes:
-        file: The survey's TOML file.
+        file: The survey's TOML file; - is stdin.
         objective: What mechanisms are judged by; None: what fits the survey.
         within: For the objective "hit", how near a report must be to its value; else None.
         epsilon: Epsilons to show the accuracy at; None for the survey's own.
@@ -100,17 +100,17 @@ class SurveyDesign:
     def of(
         cls,
         survey: Survey,
-        file: Path,
+        text: str,
         objective: Quantity | None,
         within: float | None = None,
         max_gain: float | None = None,
     ) -> SurveyDesign:
-        """Return the design of a survey that was loaded from a file.
+        """Return the design of a survey and the TOML text that it was loaded from.
 
         Raises:
             ParameterError: If the objective cannot be asked of it.
         """
-        keys = tomllib.loads(file.read_text(encoding="utf-8"))["mechanism"]
+        keys = tomllib.loads(text)["mechanism"]
         name, parameters = keys["name"], {key: value for key, value in keys.items() if key != "name"}
         if objective is None and within is not None:
             raise DeployError(f"--within must come with --objective hit, got {within:g} without it")
@@ -331,18 +331,19 @@ def run(settings: DesignSettings) -> int:
     """
     if read_compiled(settings.file) is not None:
         raise DeployError(f"{settings.file}: must be a survey in TOML to be designed, got a compiled one")
-    survey = Survey.load(settings.file)
+    text = survey_text(settings.file)
+    survey = Survey.parse(text, file="stdin" if str(settings.file) == "-" else str(settings.file))
     if not survey.form.alone:
         for name in ("objective", "plot", "write", "epsilon", "devices", "want", "max_gain", "shuffled"):
             if getattr(settings, name) is not None:
                 value = getattr(settings, name)
                 option = name.replace("_", "-")
                 raise DeployError(f"--{option} must be absent for a table or a score, got {_said(value)}")
-        mechanism = tomllib.loads(settings.file.read_text(encoding="utf-8"))["mechanism"]
+        mechanism = tomllib.loads(text)["mechanism"]
         show(survey, float(mechanism.get("participation", 1.0)), settings.output)
         return 0
     design = replace(
-        SurveyDesign.of(survey, settings.file, settings.objective, settings.within, settings.max_gain),
+        SurveyDesign.of(survey, text, settings.objective, settings.within, settings.max_gain),
         budget=settings.budget,
         shuffled=settings.shuffled,
     )
@@ -353,9 +354,9 @@ def run(settings: DesignSettings) -> int:
 
         draw(design, settings.plot)
     if settings.write is not None:
-        text = design.resolved(settings.file.read_text(encoding="utf-8"))
-        create(settings.write, text.encode(), mode=0o666)
-        chosen = tomllib.loads(text)["mechanism"]
+        resolved = design.resolved(text)
+        create(settings.write, resolved.encode(), mode=0o666)
+        chosen = tomllib.loads(resolved)["mechanism"]
         keys = ", ".join(f"{key} = {json.dumps(value)}" for key, value in chosen.items())
         print(f"wrote {settings.write} with [mechanism] {keys}", file=sys.stderr)
     if settings.output == "json":

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hubbub_deploy.commands.arguments import positive
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import load_survey
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -14,7 +15,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     rehearse = verbs.add_parser(
         "rehearse", help="run a survey through one device in memory: nothing is sent anywhere or counted"
     )
-    rehearse.add_argument("survey", type=Path, metavar="SURVEY", help="survey file")
+    rehearse.add_argument("survey", type=Path, metavar="SURVEY", help="a survey file, - for stdin")
     rehearse.add_argument(
         "--value",
         action="append",
@@ -30,12 +31,11 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code."""
-    from hubbub import Survey  # noqa: PLC0415 - other verbs start without a device
-    from hubbub_client import ClientError  # noqa: PLC0415
+    from hubbub_client import ClientError  # noqa: PLC0415 - other verbs start without a device
     from hubbub_client.testing import rehearse  # noqa: PLC0415
     from hubbub_deploy.commands.agent import value_of  # noqa: PLC0415
 
-    survey = Survey.load(options.survey)
+    survey = load_survey(options.survey)
     known = {attribute.id: attribute for attribute in survey.attributes}
     values = {}
     for word in options.value:

@@ -32,7 +32,12 @@ def facts(known: Accuracy) -> dict[str, Any]:
     """Return both as JSON types."""
     guess = known.guess
     return {
-        "forged": {"share": FORGED, "moves": FORGED * known.gain, "gain": known.gain},
+        "forged": {
+            "share": FORGED,
+            "moves": FORGED * known.gain,
+            "gain": known.gain,
+            "moves_mean": _finite(known.mean_moved(FORGED)),
+        },
         "guess": None
         if guess is None
         else {"average": guess.average, "worst": guess.worst, "blind": guess.blind},
@@ -48,7 +53,7 @@ def sentence(known: Accuracy, cell: str) -> str:
     """
     said = (
         f"If {100 * FORGED:g} % of the reports are forged, they move a {cell}'s share by at most "
-        f"{moved(known)} points."
+        f"{moved(known)} points{_and_mean(known)}."
     )
     guess = known.guess
     if guess is None:
@@ -60,6 +65,22 @@ def sentence(known: Accuracy, cell: str) -> str:
         f"{said} Whoever sees a report guesses its {cell} right in {guessed(known)} of cases at best{most}, "
         f"without it in {100.0 * guess.blind:.2g} %."
     )
+
+
+def _and_mean(known: Accuracy) -> str:
+    """Return how far the same reports move the mean, as a continuation; nothing where there is no mean."""
+    found = known.mean_moved(FORGED)
+    if found is None:
+        return ""
+    return (
+        f" and the mean by at most {rounded_up(found, 3)}"
+        if math.isfinite(found)
+        else " and the mean at will"
+    )
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
 
 
 @dataclass(frozen=True)

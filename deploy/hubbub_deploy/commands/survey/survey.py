@@ -9,16 +9,14 @@ import os
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import HubbubError, ListError
 from hubbub_deploy.commands.survey import check, new, rehearse
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import create
+from hubbub_deploy.files import create, load_signing_key, load_survey
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     from hubbub.survey import SurveyList
 
 DAY_S = 86_400
@@ -45,7 +43,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "sign", help="write a signed list of surveys, for a node or collectors to serve with --list"
     )
     sign.add_argument(
-        "surveys", nargs="*", type=Path, metavar="SURVEY", help="every survey that may be asked"
+        "surveys", nargs="*", type=Path, metavar="SURVEY", help="every survey that may be asked; - for stdin"
     )
     sign.add_argument("--key", type=Path, required=True, help="private key file, from keygen")
     sign.add_argument(
@@ -92,7 +90,6 @@ def _keygen(options: argparse.Namespace) -> int:
 
 
 def _sign(options: argparse.Namespace) -> int:
-    from hubbub import Survey  # noqa: PLC0415
     from hubbub.survey import MAX_LIFE_S, SurveyList, digest_of, public_key, public_text  # noqa: PLC0415
 
     if not 0 < options.days * DAY_S <= MAX_LIFE_S:
@@ -100,10 +97,10 @@ def _sign(options: argparse.Namespace) -> int:
             f"--days must be above 0 and at most {MAX_LIFE_S // DAY_S}, got {options.days:g}: who withholds "
             "newer lists can do it until this one expires"
         )
-    key = _load_key(options.key)
+    key = load_signing_key(options.key)
     keys = [public_key(public_text(key)), *([public_key(options.former)] if options.former else [])]
     before = _before(options.out, keys)
-    surveys = {survey.digest: survey for survey in map(Survey.load, options.surveys)}
+    surveys = {survey.digest: survey for survey in map(load_survey, options.surveys)}
     cancelled = dict.fromkeys([*(before.cancelled if before else ()), *map(_digest, options.cancel)])
     issued_s = int(time.time())
     listed = SurveyList(
@@ -130,25 +127,25 @@ def _sign(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(facts))
     else:
-        for name, value in facts.items():
-            print(f"{name:10} {', '.join(value) if isinstance(value, list) else value}")
+        _print(facts, options.days)
     return 0
 
 
-def _load_key(path: Path) -> Ed25519PrivateKey:
-    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
+def _print(facts: dict[str, Any], days: float) -> None:
+    """Print what a list says for people: moments in UTC, and nothing about what there is none of."""
+    from hubbub.survey import duration_words  # noqa: PLC0415 - see above
 
-    try:
-        key = load_pem_private_key(path.read_bytes(), password=None)
-    except OSError as error:
-        raise DeployError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise DeployError(f"{path} must be an Ed25519 private key in PEM without a password")
-    return key
+    for name, value in facts.items():
+        if name == "issued_s":
+            print(f"issued     {_moment(value)}")
+        elif name == "expires_s":
+            print(f"expires    {_moment(value)}, in {duration_words(days * DAY_S)}: sign again before")
+        elif value or name == "surveys":
+            print(f"{name:10} {', '.join(value) or 'none' if isinstance(value, list) else value}")
+
+
+def _moment(epoch_s: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(epoch_s))
 
 
 def _before(path: Path, keys: list[bytes]) -> SurveyList | None:

@@ -52,6 +52,10 @@ def _fill(settings: ClusterSettings, log: SqliteLog) -> int:
 
 
 def _copy(log: SqliteLog, topic: KafkaLog, partition: int) -> int:
+    if first := log.begin(partition):
+        raise DeployError(
+            f"partition {partition}: the log must begin at 0, got {first}: retention took the rest"
+        )
     offset = 0
     while records := log.read(partition, offset, _RECORDS):
         stored = topic.append({partition: [body for _, body in records]})

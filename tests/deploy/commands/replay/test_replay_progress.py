@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import surveys
 
 from hubbub import Survey
 from hubbub.testing import seeded
-from hubbub_deploy.commands.replay import csv_replay
+from hubbub.wire import SurveyRecord, encode_record
+from hubbub_deploy.commands.replay import csv_replay, log_count, log_replay
+from hubbub_deploy.node import LOG_FILE
+from hubbub_topic import SqliteLog
 
 
 def test_progress_grows_to_the_number_of_devices():
@@ -35,3 +40,16 @@ def test_a_line_comes_every_so_many_reports(tmp_path, monkeypatch, capsys):
     lines = [line for line in capsys.readouterr().err.splitlines() if line.endswith("reports counted")]
     assert len(lines) == 2
     assert all(line.startswith(f"{survey.title}: ") and "of 4,000" in line for line in lines)
+
+
+def test_a_log_that_is_counted_again_says_how_far_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(log_replay, "TOLD_RECORDS", 100)
+    announced = encode_record(SurveyRecord(Survey.parse(surveys.LABELS).canonical))
+    with contextlib.closing(SqliteLog(tmp_path / LOG_FILE, partitions=2)) as log:
+        log.append({0: [announced] * 250, 1: [announced] * 70})
+    told: list[tuple[int, int]] = []
+    log_count.counted(str(tmp_path), lambda *done: told.append(done))
+    assert told == sorted(set(told)) and told[-1] == (320, 320)
+    assert log_replay.run(log_replay.LogReplaySettings(source=str(tmp_path))) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.endswith("records counted")]
+    assert [line.split()[2] for line in lines] == ["320"] * 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 import stat
 import time
@@ -72,6 +73,13 @@ def test_a_new_survey_compiles_as_it_is(files: Path, capsys, domain, size) -> No
     assert ("[[category]]" in text) == suggested
     assert "not overwritten" in fails(capsys, *NEW, out, *domain)
     assert (files / "new.toml").read_text(encoding="utf-8") == text
+
+
+def test_check_says_by_how_many_bits_a_memoised_answer_is_a_name(files, capsys) -> None:
+    facts = json.loads(run(capsys, "check", "--json", "visits.toml"))
+    assert (facts["kind"], facts["memoised_bits"]) == ("static", round(math.log2(facts["outputs"]), 1))
+    assert facts["bits_of_devices"] == round(math.log2(Survey.parse(VISITS).planned_devices), 1)
+    assert "memoised_bits" not in json.loads(run(capsys, "check", "--json", "labels.toml"))
 
 
 @pytest.mark.parametrize("domain", [["--labels", "tea,coffee"], ["--integer", "0", "300"]])
@@ -215,6 +223,32 @@ def test_lists_count_on_and_keep_what_was_cancelled(files: Path, capsys) -> None
     assert fourth["cancelled"] == [visits.digest.hex(), labels.digest.hex()]
     assert "every survey once" in fails(capsys, *sign, "labels.toml")  # cancelled stays cancelled
     assert open_signed((files / "list.bin").read_bytes(), [public_key(public)]) == opened
+
+
+def test_a_signed_list_is_told_in_moments_of_a_calendar(files: Path, capsys, monkeypatch) -> None:
+    run(capsys, "keygen", "--out", "survey.key")
+    monkeypatch.setattr("hubbub_deploy.commands.survey.survey.time.time", lambda: 1_767_225_600.0)
+    told = run(capsys, "sign", "--key", "survey.key", "--out", "list.bin", "labels.toml").splitlines()
+    assert told[1] == "issued     2026-01-01 00:00 UTC"
+    assert told[2] == "expires    2026-01-31 00:00 UTC, in 30 d: sign again before"
+    assert [line.split()[0] for line in told] == ["sequence", "issued", "expires", "key", "surveys"]
+
+
+def test_a_survey_from_stdin_is_designed_rehearsed_and_signed(files: Path, capsys, monkeypatch) -> None:
+    def piped(*words: str) -> str:
+        with (files / "labels.toml").open("rb") as text:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(text))
+            return run(capsys, *words)
+
+    assert piped("design", "-") == run(capsys, "design", "labels.toml")
+    assert "a device with a budget of 4: enrolled" in piped("rehearse", "-", "--rounds", "1")
+    run(capsys, "keygen", "--out", "survey.key")
+    listed = json.loads(piped("sign", "-", "--key", "survey.key", "--out", "list.bin", "--json"))
+    survey = Survey.load(files / "labels.toml")
+    assert listed["surveys"] == [f"{survey.id} version {survey.version}"]
+    for nothing in (io.TextIOWrapper(io.BytesIO()), None):
+        monkeypatch.setattr("sys.stdin", nothing)
+        assert fails(capsys, "rehearse", "-") == "hubbub: stdin must hold a survey, once, got nothing more\n"
 
 
 def test_another_key_goes_on_only_where_the_former_one_is_named(files: Path, capsys) -> None:

@@ -1,6 +1,6 @@
 """The coverage of 95 % intervals when one data set is replayed many times.
 
-    .venv/bin/python bench/coverage.py CSV SURVEY [RUNS]
+    .venv/bin/python bench/file_coverage.py CSV SURVEY [RUNS]
 
 The column is the attribute's id. Run r draws from seed r: the figures can be had again. It prints the share
 of hits and the mean and spread of (estimate - truth) / standard error, which should be 0 and 1; cells of one

@@ -1,0 +1,77 @@
+"""All cases of the conformance pack, as many with a byte changed and as many with a value, by both sides.
+
+    python bench/conformance.py [--changed 10000] [--seed TEXT]
+
+The sides are this repository and tests/conformance/rust. Where a value is changed, the message is packed in
+its one encoding again, so that rules are met that a changed byte would not get to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "conformance"))
+import second_implementation
+from case_changes import Case, altered, mutated
+from conformance_pack import CASES, DIGEST_FILE, VERSION, case
+from random_channels import Chance
+from reference import REFUSED, result
+
+SKIPPED = 77
+
+
+def compared(program: Path, name: str, cases: Sequence[Case]) -> tuple[list[str], bool]:
+    """Return the words of the cases here, and whether Rust had the same; print a row."""
+    began = time.process_time()
+    words = [result(*each) for each in cases]
+    here_s = time.process_time() - began
+    began = time.perf_counter()
+    found = second_implementation.results(program, [each.line for each in cases])
+    rust_s = time.perf_counter() - began
+    differ = [i for i, pair in enumerate(zip(words, found, strict=True)) if len(set(pair)) > 1]
+    for i in differ[:20]:
+        print(f"{cases[i].line}\n  here    {words[i]}\n  in Rust {found[i]}", file=sys.stderr)
+    kinds = Counter(each.kind for each in cases)
+    refused = Counter(each.kind for each, word in zip(cases, words, strict=True) if word == REFUSED)
+    each_kind = ", ".join(f"{kind} {count:,} ({refused[kind]:,})" for kind, count in sorted(kinds.items()))
+    print(
+        f"| {name} | {len(cases):,} | {refused.total():,} | {len(differ)} | {here_s:.0f} | {rust_s:.0f} | "
+        f"{each_kind} |"
+    )
+    return words, not differ
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--changed", type=int, default=CASES, help="cases of each way of changing them")
+    parser.add_argument("--seed", default="evidence", help="a text that the changes follow from")
+    options = parser.parse_args()
+    if second_implementation.RUSTC is None:
+        print("rustc is not at hand", file=sys.stderr)
+        return SKIPPED
+    with tempfile.TemporaryDirectory() as folder:
+        program = second_implementation.build(Path(folder), fast=True)
+        print("| | cases | refused | differing results | s here | s in Rust | kinds (refused) |")
+        print("|---|---|---|---|---|---|---|")
+        cases = [case(number) for number in range(CASES)]
+        words, good = compared(program, "the pack", cases)
+        chance = Chance(options.seed)
+        for name, change in (("a byte changed", mutated), ("a value changed", altered)):
+            changed = [change(chance, cases[i % CASES]) for i in range(options.changed)]
+            good &= compared(program, name, changed)[1]
+    text = "".join(f"{each.line}\t{found}\n" for each, found in zip(cases, words, strict=True))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    same = digest == DIGEST_FILE.read_text(encoding="ascii").split()[-1]
+    print(f"\nVersion {VERSION}, SHA-256 {digest[:16]}..., {'as' if same else 'NOT as'} stored.")
+    return int(not (good and same))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

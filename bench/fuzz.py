@@ -1,0 +1,143 @@
+"""Every decoder of bytes from outside, fuzzed by coverage: only its own errors may come out of it.
+
+    pip install --require-hashes -r requirements-fuzz.lock
+    python bench/fuzz.py               20 seconds a decoder: what was run, and the branches that were reached
+    python bench/fuzz.py --seconds 1   shorter
+    python bench/fuzz.py --only record --seconds 600
+
+It begins with the golden files. An error of another kind, a hang of 5 seconds or 1 GB ends it with the bytes
+that did it, as hexadecimal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+NAMES = (
+    "canonical", "toml", "report", "upload", "token-upload", "response", "surveys", "record", "list", "token",
+)  # fmt: skip
+_LINE = re.compile(r"^#(\d+)\s+\w+\s+cov: (\d+) ft: (\d+) corp: (\d+)/", re.MULTILINE)
+
+
+def decoders() -> dict[str, Callable[[bytes], object]]:
+    """Return the decoders by name; importing them is what the engine instruments."""
+    import hubbub.authoring.compile  # noqa: PLC0415
+    import hubbub.authoring.toml  # noqa: PLC0415
+    import hubbub.survey.canonical  # noqa: PLC0415
+    import hubbub.wire.record  # noqa: PLC0415
+    import hubbub.wire.report  # noqa: PLC0415
+    import hubbub.wire.token_upload  # noqa: PLC0415, F401 - the faces are lazy
+    from hubbub import HubbubError, Survey, wire  # noqa: PLC0415
+    from hubbub.survey.signed_list import open_signed, read_unverified  # noqa: PLC0415
+    from hubbub.tokens.token import decode_token  # noqa: PLC0415
+
+    def canonical(data: bytes) -> object:
+        survey = Survey.from_canonical(data)
+        assert survey.canonical == data
+        assert survey.channel.epsilon <= survey.epsilon
+        return survey
+
+    def report(data: bytes) -> object:
+        found = wire.decode_report(data)
+        assert wire.decode_report(wire.encode_report(found)) == found
+        return found
+
+    def record(data: bytes) -> object:
+        found = wire.decode_record(data)
+        assert wire.decode_record(wire.encode_record(found)) == found
+        return found
+
+    def upload(data: bytes) -> object:
+        found = wire.decode_upload(data, max_reports=8)
+        rows = wire.short_reports(data, max_reports=8) or b""
+        assert not rows or len(rows) == wire.SHORT_REPORT.itemsize * len(found)
+        return wire.wide_reports(data, max_reports=8)
+
+    def signed(data: bytes) -> object:
+        try:
+            open_signed(data, [bytes(32)])
+        except HubbubError:
+            return read_unverified(data)
+        raise AssertionError("nobody signed it")
+
+    by_name: dict[str, Callable[[bytes], object]] = {
+        "canonical": canonical,
+        "toml": lambda data: Survey.parse(data.decode("utf-8", "replace")),
+        "report": report,
+        "upload": upload,
+        "token-upload": lambda data: wire.decode_token_upload(data, max_reports=8),
+        "response": wire.decode_response,
+        "surveys": wire.decode_surveys,
+        "record": record,
+        "list": signed,
+        "token": decode_token,
+    }
+
+    def guarded(decode: Callable[[bytes], object]) -> Callable[[bytes], None]:
+        def once(data: bytes) -> None:
+            with contextlib.suppress(HubbubError):
+                decode(data)
+
+        return once
+
+    return {name: guarded(decode) for name, decode in by_name.items()}
+
+
+def worker(name: str, words: list[str]) -> None:
+    """Run the engine on one decoder until it ends the process."""
+    import atheris  # noqa: PLC0415 - has a lock of its own
+
+    with atheris.instrument_imports(include=["hubbub", "msgpack.fallback"]):
+        target = decoders()[name]
+    atheris.Setup([sys.argv[0], *words], target)
+    atheris.Fuzz()
+
+
+def run(name: str, seconds: int) -> str:
+    """Run the engine on one decoder in a process of its own; return its row.
+
+    Raises:
+        SystemExit: If it fell, with what the engine said.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        end = "toml" if name == "toml" else "bin"
+        for file in (ROOT / "tests" / "golden").glob(f"*.{end}"):
+            shutil.copy(file, folder)
+        words = [f"-max_total_time={seconds}", "-timeout=5", "-rss_limit_mb=1024", "-max_len=4096", "-seed=1"]
+        words += ["-print_final_stats=1", f"-artifact_prefix={folder}/fell-", folder]
+        command = [sys.executable, __file__, "--worker", name, *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        fallen = [file.read_bytes().hex() for file in Path(folder).glob("fell-*")]
+    lines = _LINE.findall(done.stderr)
+    if done.returncode or fallen or not lines:
+        raise SystemExit(f"{name}: {done.stdout[-1500:]}{done.stderr[-1500:]}\nbytes: {' '.join(fallen)}")
+    begin, end = lines[0], lines[-1]
+    return f"| {name} | {int(end[0]):,} | {begin[1]} | {end[1]} | {end[2]} | {end[3]} |"
+
+
+def main() -> None:
+    """Print a row for each decoder."""
+    if sys.argv[1:2] == ["--worker"]:
+        worker(sys.argv[2], sys.argv[3:])
+        return
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--only", choices=NAMES)
+    options = parser.parse_args()
+    print("| decoder | inputs | branches of the golden files | reached | features | kept inputs |")
+    print("|---|---|---|---|---|---|")
+    for name in [options.only] if options.only else NAMES:
+        print(run(name, options.seconds), flush=True)
+
+
+if __name__ == "__main__":
+    main()

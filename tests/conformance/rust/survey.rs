@@ -1,0 +1,409 @@
+//! Surveys: canonical bytes, their rules, and which input a value is.
+
+use crate::big::{exact_sum, exp_below, ln_above, parts, place, Big};
+use crate::channel::{self, Channel, Kind};
+use crate::draw::Source;
+use crate::pack::{must, read, write, Answer, Value};
+use crate::sha2::sha256;
+
+pub const MAX_BYTES: usize = 1 << 24;
+const MAX_ELEMENTS: usize = 10 << 17;
+const MAX_SIZE: i128 = (1 << 17) - 1;
+const EXACT: i128 = (1 << 53) - 1;
+const DAY: i128 = 86_400;
+
+pub enum Domain {
+    Integers(i128, i128),
+    Labels(Vec<String>),
+    Numbers(f64, f64),
+}
+
+pub struct Attribute {
+    id: String,
+    domain: Domain,
+}
+
+pub enum Form {
+    /// One attribute: the input of every index, or none for numbers.
+    Single(Option<Vec<usize>>),
+    /// The reading of every index, per attribute.
+    Table(Vec<Vec<usize>>),
+    Score(Score),
+}
+
+pub struct Score {
+    logistic: bool,
+    coefficients: Vec<f64>,
+    defaults: Vec<f64>,
+    intercept: f64,
+    low: f64,
+    high: f64,
+}
+
+pub struct Survey {
+    pub digest: [u8; 16],
+    pub certified: f64,
+    pub attributes: Vec<Attribute>,
+    pub channel: Channel,
+    pub form: Form,
+}
+
+fn short(text: &Value, most: usize) -> Answer<&str> {
+    let found = text.text()?;
+    must(found.chars().count() <= most, "text too long")?;
+    Ok(found)
+}
+
+/// Text of 1 to 200 characters none of which is a control, a separator but the space, or unassigned.
+fn printable(text: &Value) -> Answer<&str> {
+    let found = short(text, 200)?;
+    let plain = |c: char| {
+        let shown = format!("{:?}", format!("a{c}"));
+        !shown.contains("\\u{") && !matches!(c, '\0' | '\t' | '\n' | '\r')
+    };
+    must(!found.is_empty() && found.chars().all(plain), "text must be printable")?;
+    Ok(found)
+}
+
+fn identifier(text: &Value) -> Answer<&str> {
+    let found = short(text, 64)?;
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    must(found.starts_with(plain), "an id begins with a letter or digit")?;
+    must(found.chars().all(|c| plain(c) || ".-_".contains(c)), "an id of a-z 0-9 . - _")?;
+    Ok(found)
+}
+
+fn all_differ<T: Ord>(items: impl Iterator<Item = T>) -> bool {
+    let mut items: Vec<T> = items.collect();
+    let count = items.len();
+    items.sort();
+    items.dedup();
+    items.len() == count
+}
+
+impl Attribute {
+    fn read(value: &Value) -> Answer<Attribute> {
+        let [id, kind, name, domain] = value.array_of(4)? else { unreachable!() };
+        let id = identifier(id)?.to_string();
+        must(matches!(short(kind, 64)?, "static" | "evolving"), "static or evolving")?;
+        let domain = match short(name, 64)? {
+            "label" => {
+                let items = domain.array()?;
+                let labels = items.iter().map(|item| Ok(short(item, 200)?.to_string()));
+                let labels = labels.collect::<Answer<Vec<String>>>()?;
+                must((2..=MAX_SIZE).contains(&(labels.len() as i128)), "two labels and more")?;
+                must(labels.iter().all(|label| !label.is_empty()), "an empty label")?;
+                must(all_differ(labels.iter()), "labels must differ")?;
+                Domain::Labels(labels)
+            }
+            "integer" => {
+                let ends = domain.array_of(2)?;
+                let (low, high) = (ends[0].int(-EXACT, EXACT)?, ends[1].int(-EXACT, EXACT)?);
+                must(low < high && high - low < MAX_SIZE, "an integer domain out of range")?;
+                Domain::Integers(low, high)
+            }
+            "number" => {
+                let ends = domain.array_of(2)?;
+                let (low, high) = (ends[0].float()?, ends[1].float()?);
+                must(low < high && (high - low).is_finite(), "a domain of numbers out of range")?;
+                Domain::Numbers(low, high)
+            }
+            _ => return Err("an unknown type"),
+        };
+        Ok(Attribute { id, domain })
+    }
+
+    /// Values of a domain that is no interval.
+    fn size(&self) -> Answer<usize> {
+        match &self.domain {
+            Domain::Integers(low, high) => Ok((high - low + 1) as usize),
+            Domain::Labels(labels) => Ok(labels.len()),
+            Domain::Numbers(..) => Err("numbers, which have no places"),
+        }
+    }
+
+    fn index(&self, value: &Value) -> usize {
+        let size = self.size().unwrap();
+        let whole = match value {
+            Value::Int(n) => Some(*n),
+            Value::Float(x) if x.fract() == 0.0 && x.abs() < 1e17 => Some(*x as i128),
+            _ => None,
+        };
+        match (&self.domain, value) {
+            (Domain::Integers(low, high), _) => match whole {
+                Some(n) if (*low..=*high).contains(&n) => (n - low) as usize,
+                _ => size,
+            },
+            (Domain::Labels(labels), Value::Text(s)) => {
+                labels.iter().position(|label| label == s).unwrap_or(size)
+            }
+            _ => size,
+        }
+    }
+
+    fn ends(&self) -> Answer<(f64, f64)> {
+        match &self.domain {
+            Domain::Integers(low, high) => Ok((*low as f64, *high as f64)),
+            Domain::Numbers(low, high) => Ok((*low, *high)),
+            Domain::Labels(_) => Err("labels in a score"),
+        }
+    }
+
+    /// A number of the domain as sign, mantissa and exponent, and as a float.
+    fn number(&self, value: &Value) -> Option<((bool, Big, i32), f64)> {
+        let (low, high) = self.ends().ok()?;
+        let whole = matches!(self.domain, Domain::Integers(..));
+        match value {
+            Value::Int(n) => {
+                let exact = (*n < 0, Big::of(n.unsigned_abs()), 0);
+                let inside = *n >= low.ceil() as i128 && *n <= high.floor() as i128;
+                inside.then_some((exact, *n as f64))
+            }
+            Value::Float(x) if x.is_finite() && low <= *x && *x <= high && (!whole || x.fract() == 0.0) => {
+                Some(((*x < 0.0, Big::of(parts(*x).0 as u128), parts(*x).1), *x))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn elements(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(elements).sum::<usize>(),
+        Value::Map(items) => 1 + items.iter().map(|(k, v)| elements(k) + elements(v)).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+fn rises(mapping: &[usize]) -> bool {
+    mapping.iter().enumerate().all(|(i, &x)| i == x)
+}
+
+/// An array of indices, or every index by itself where it is nil; nil wherever it may be.
+fn mapping(value: &Value, size: usize, most: usize) -> Answer<Vec<usize>> {
+    if value.is_nil() {
+        return Ok((0..size + 1).collect());
+    }
+    let items = value.array()?.iter().map(|n| Ok(n.int(0, most as i128)? as usize));
+    let found = items.collect::<Answer<Vec<usize>>>()?;
+    must(!rises(&found), "nil must be used where it may be")?;
+    must(found.len() == size + 1, "a reading of every index")?;
+    Ok(found)
+}
+
+impl Survey {
+    pub fn read(data: &[u8]) -> Answer<Survey> {
+        must(data.len() <= MAX_BYTES, "too long")?;
+        let value = read(data)?;
+        must(data.len() <= 1 << 16 || elements(&value) <= MAX_ELEMENTS, "too many elements")?;
+        let mut again = vec![];
+        write(&mut again, &value);
+        must(again == data, "another encoding")?;
+        let fields = value.array()?;
+        must(fields.len() >= 2 && fields[0].text()? == "hubbub-survey", "no survey")?;
+        let alone = fields[1].int(1, 2)? == 1;
+        must(fields.len() == if alone { 16 } else { 15 }, "another number of fields")?;
+        identifier(&fields[2])?;
+        fields[3].int(1, (1 << 31) - 1)?;
+        printable(&fields[4])?;
+        let epsilon = fields[6].float()?;
+        must((1e-6..=40.0).contains(&epsilon), "epsilon out of range")?;
+        let channel = channel::read(&fields[7])?;
+        terms(&fields[fields.len() - 6..])?;
+        let listed = if alone { std::slice::from_ref(&fields[5]) } else { fields[5].array()? };
+        let attributes = listed.iter().map(Attribute::read).collect::<Answer<Vec<_>>>()?;
+        must(all_differ(attributes.iter().map(|a| &a.id)), "attributes must differ")?;
+        let form = if alone {
+            single(&attributes[0], &channel, &fields[8], &fields[9])?
+        } else {
+            let form = fields[8].array()?;
+            match form.first().ok_or("no form")?.text()? {
+                "table" => table(&attributes, &channel, form)?,
+                "score" => score(&attributes, &channel, form, epsilon)?,
+                _ => return Err("an unknown form"),
+            }
+        };
+        let (n, d) = channel.ratio();
+        let certified = ln_above(n, d)?;
+        must(certified <= epsilon, "epsilon exceeds what is declared")?;
+        let digest = sha256(data)[..16].try_into().unwrap();
+        Ok(Survey { digest, certified, attributes, channel, form })
+    }
+
+    /// The input of one value per attribute; numbers are rounded by random bytes.
+    pub fn input(&self, values: &[Value], source: &mut Source) -> Answer<usize> {
+        must(values.len() == self.attributes.len(), "a value per attribute")?;
+        match &self.form {
+            Form::Single(Some(mapping)) => Ok(mapping[self.attributes[0].index(&values[0])]),
+            Form::Single(None) => {
+                let Domain::Numbers(low, high) = self.attributes[0].domain else { unreachable!() };
+                match self.attributes[0].number(&values[0]) {
+                    None => Ok(self.channel.inputs - 1),
+                    Some((exact, _)) => rounded(exact, low, high, self.channel.inputs - 1, source),
+                }
+            }
+            Form::Table(readings) => {
+                let pairs = readings.iter().zip(self.attributes.iter().zip(values));
+                Ok(pairs.fold(0, |input, (reading, (attribute, value))| {
+                    input * (reading.last().unwrap() + 1) + reading[attribute.index(value)]
+                }))
+            }
+            Form::Score(score) => {
+                let pairs = self.attributes.iter().zip(values).zip(&score.defaults);
+                let number = |((a, v), d): ((&Attribute, &Value), &f64)| a.number(v).map_or(*d, |n| n.1);
+                let g = score.place(&pairs.map(number).collect::<Vec<_>>());
+                rounded((false, Big::of(parts(g).0 as u128), parts(g).1), 0.0, 1.0, 2, source)
+            }
+        }
+    }
+}
+
+fn rounded(x: (bool, Big, i32), low: f64, high: f64, points: usize, source: &mut Source) -> Answer<usize> {
+    let (index, part, whole) = place(x, low, high, points);
+    Ok(if part.is_zero() { index } else { index + source.coin(&part, &whole)? as usize })
+}
+
+fn terms(fields: &[Value]) -> Answer<()> {
+    let schedule = fields[0].array_of(3)?;
+    schedule[0].int(0, (1 << 32) - 1)?;
+    schedule[1].int(1, 366 * DAY)?;
+    schedule[2].int(1, 100_000)?;
+    fields[1].int(0, 90 * DAY)?;
+    fields[2].int(0, DAY)?;
+    fields[3].int(1, 100_000_000_000)?;
+    fields[4].int(1, 100_000_000_000)?;
+    if fields[5].is_nil() { Ok(()) } else { fields[5].int(1, EXACT).map(|_| ()) }
+}
+
+/// Names that differ, the last "missing" and no other.
+fn names(listed: &[&Value], with_missing: bool) -> Answer<()> {
+    let found = listed.iter().map(|name| printable(name)).collect::<Answer<Vec<&str>>>()?;
+    let own = |i: usize| with_missing && i == found.len() - 1;
+    must(found.iter().enumerate().all(|(i, &name)| (name == "missing") == own(i)), "missing last")?;
+    must(all_differ(found.iter()), "names must differ")
+}
+
+fn single(attribute: &Attribute, channel: &Channel, map: &Value, categories: &Value) -> Answer<Form> {
+    let missing = channel.inputs - 1;
+    let pairs = categories.array()?.iter().map(|pair| pair.array_of(2));
+    let pairs = pairs.collect::<Answer<Vec<&[Value]>>>()?;
+    let sizes = pairs.iter().map(|pair| Ok(pair[1].int(1, channel.inputs as i128)? as usize));
+    let sizes = sizes.collect::<Answer<Vec<usize>>>()?;
+    must(sizes.iter().sum::<usize>() == channel.inputs, "categories of all inputs")?;
+    must(missing >= 2 && sizes.len() >= 2 && sizes.last() == Some(&1), "missing last and alone")?;
+    names(&pairs.iter().map(|pair| &pair[0]).collect::<Vec<_>>(), true)?;
+    let category_of = channel::labels(&sizes);
+    must(channel.fits(&category_of), "other categories than the channel's")?;
+    if let Domain::Numbers(low, high) = attribute.domain {
+        must(map.is_nil(), "a map of numbers")?;
+        let step = (high - low) / (missing - 1) as f64;
+        let point = |i: usize| {
+            let along = if step == 0.0 { i as f64 / (missing - 1) as f64 * (high - low) } else { i as f64 * step };
+            if i == missing - 1 { high } else { along + low }
+        };
+        must((1..missing).all(|i| point(i - 1) < point(i)), "points must differ")?;
+        return Ok(Form::Single(None));
+    }
+    let size = attribute.size()?;
+    let map = mapping(map, size, missing)?;
+    let mut values = vec![0; channel.inputs];
+    for &x in &map {
+        must(x <= missing, "an input that is none")?;
+        values[x] += 1;
+    }
+    must(map[size] == missing && values[missing] == 1, "only missing is the last input")?;
+    must(values.iter().all(|&n| n >= 1), "a value for every input")?;
+    let lone = |x: usize| sizes[category_of[x]] == 1;
+    must((0..missing).all(|x| values[x] == 1 || lone(x)), "values that share an input share a category")?;
+    Ok(Form::Single(Some(map)))
+}
+
+fn table(attributes: &[Attribute], channel: &Channel, form: &[Value]) -> Answer<Form> {
+    must(form.len() == 2 && (2..=10).contains(&attributes.len()), "two to ten attributes")?;
+    let items = form[1].array_of(attributes.len())?;
+    let (mut readings, mut inputs, mut cells) = (vec![], 1u128, 1u128);
+    for (attribute, item) in attributes.iter().zip(items) {
+        let pair = item.array_of(2)?;
+        let size = attribute.size()?;
+        let reading = mapping(&pair[0], size, MAX_SIZE as usize)?;
+        let missing = reading[size];
+        let mut values = vec![0; missing + 1];
+        for &r in &reading {
+            must(r <= missing, "missing must be the last reading")?;
+            values[r] += 1;
+        }
+        must(missing >= 2 && values[missing] == 1, "two readings, and missing alone")?;
+        must(values.iter().all(|&n| n >= 1), "a value for every reading")?;
+        if pair[1].is_nil() {
+            must(rises(&reading), "names where values share a reading")?;
+        } else {
+            let own = pair[1].array()?;
+            must(own.len() == missing, "a name per reading")?;
+            names(&own.iter().collect::<Vec<_>>(), false)?;
+        }
+        inputs *= missing as u128 + 1;
+        cells *= size as u128 + 1;
+        readings.push(reading);
+    }
+    must(inputs <= channel::MAX_INPUTS as u128 && cells <= 1 << 18, "too many combinations")?;
+    must(channel.inputs as u128 == inputs && channel.tells_inputs(), "another channel than the table's")?;
+    Ok(Form::Table(readings))
+}
+
+fn score(attributes: &[Attribute], channel: &Channel, form: &[Value], epsilon: f64) -> Answer<Form> {
+    must(form.len() == 5 && (1..=64).contains(&attributes.len()), "one to 64 attributes")?;
+    must(attributes.windows(2).all(|pair| pair[0].id < pair[1].id), "attributes in order")?;
+    let kind = form[1].text()?;
+    must(matches!(kind, "linear" | "truncated" | "logistic"), "an unknown score")?;
+    let pairs = form[2].array_of(attributes.len())?.iter().map(|pair| pair.array_of(2));
+    let pairs = pairs.collect::<Answer<Vec<&[Value]>>>()?;
+    let column = |i: usize| pairs.iter().map(|pair| pair[i].float()).collect::<Answer<Vec<f64>>>();
+    let (coefficients, defaults) = (column(0)?, column(1)?);
+    let (intercept, ends) = (form[3].float()?, form[4].array_of(2)?);
+    let (low, high) = (ends[0].float()?, ends[1].float()?);
+    let logistic = kind == "logistic";
+    must(low < high && (!logistic || (low == 0.0 && high == 1.0)), "ends of a score")?;
+    let domains = attributes.iter().map(Attribute::ends).collect::<Answer<Vec<(f64, f64)>>>()?;
+    for (default, (low, high)) in defaults.iter().zip(&domains) {
+        must(low <= default && default <= high, "a default out of its domain")?;
+    }
+    let sizes = coefficients.iter().zip(&domains).map(|(a, (lo, hi))| a.abs() * lo.abs().max(hi.abs()));
+    let sizes: Vec<f64> = sizes.collect();
+    let largest = sizes.iter().chain(&[intercept.abs(), low.abs(), high.abs()]).fold(0.0, |a: f64, b| a.max(*b));
+    must(largest <= 1e150, "terms too large")?;
+    let error = (sizes.len() + 8) as f64 * 2f64.powi(-52) * (intercept.abs() + exact_sum(&sizes));
+    if kind == "linear" {
+        let along = |end: fn(f64, f64) -> f64| {
+            let terms = coefficients.iter().zip(&domains).map(|(a, (lo, hi))| end(a * lo, a * hi));
+            exact_sum(&std::iter::once(intercept).chain(terms).collect::<Vec<_>>())
+        };
+        let spare = error + 1e-12 * (high - low);
+        must(along(f64::min) >= low - spare && along(f64::max) <= high + spare, "a score beyond its ends")?;
+    }
+    let total = 1u64 << 62;
+    let above = exp_below(epsilon - 2f64.powi(-36))?.plus(&Big::of(1 << 96));
+    let (floor, rest) = Big::of(total as u128).shl(96).divided(&above);
+    let least = floor.small().unwrap() as u64 + !rest.is_zero() as u64;
+    let steep = if logistic { 0.25 } else { 1.0 / (high - low) };
+    let mut shift = steep * error + 2f64.powi(-49);
+    if !logistic {
+        shift += 2f64.powi(-50) * steep * low.abs().max(high.abs());
+    }
+    let slack = 2.0 * shift * (total - 2 * least) as f64 / least as f64;
+    must(slack <= 1e-6, "coefficients too large")?;
+    let own = matches!(channel.kind, Kind::Grr { t, u } if u == least && t == total - least);
+    must(own && channel.inputs == 2, "another channel than the score's")?;
+    Ok(Form::Score(Score { logistic, coefficients, defaults, intercept, low, high }))
+}
+
+impl Score {
+    fn place(&self, numbers: &[f64]) -> f64 {
+        let terms = self.coefficients.iter().zip(numbers).map(|(a, x)| a * x);
+        let sum = exact_sum(&std::iter::once(self.intercept).chain(terms).collect::<Vec<_>>());
+        if self.logistic {
+            let small = (-sum.abs()).exp();
+            return if sum >= 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) };
+        }
+        ((sum - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+}
