@@ -12,6 +12,8 @@ from typing import Final
 
 # Devices come in clumps, at the begin of a round and after a collector was away: ten seconds' worth at once.
 BURST_S: Final = 10.0
+# Who waits as long as it was told finds something, though seconds times a rate are rounded.
+_ROUNDING_S: Final = 1e-6
 
 
 class RateLimit:
@@ -45,7 +47,7 @@ class RateLimit:
         levels = {permit: self._level(permit, now_s) for permit in reports}
         for permit, level in levels.items():
             if level <= 0.0:
-                return permit, 1 + math.floor(-level / self._rate)
+                return permit, 1 + math.floor(-level / self._rate + _ROUNDING_S)
         for permit, level in levels.items():
             self._levels[permit] = level - reports[permit], now_s
         return None

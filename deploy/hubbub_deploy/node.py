@@ -9,10 +9,12 @@ room, the page stands still and says why, and a new worker tries again (`supervi
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -113,6 +115,14 @@ class _Counting:
 
     def step(self) -> int:
         return self._worker.step()
+
+    def catch_up(self) -> None:
+        """Count all that the log holds; what keeps it from that, `run` meets again with a new worker."""
+        self._failed = True
+        with contextlib.suppress(AggregatorError, LogError):
+            while not self.is_caught_up:
+                self.step()
+            self._failed = False
 
     def run(self, stop: threading.Event) -> None:
         """Count until `stop` is set; wait where there is no room, and say so in the view.
@@ -259,7 +269,7 @@ def serve(
             work=worker.run,
             kept="the log and the store",
             routes=ingest.routes,  # the gateway's few paths; all the rest is the page and its API
-            running=ingest.state.gateway.running,
+            running=partial(_counted_first, ingest.state.gateway.running, worker),
             settings=settings.gateway,
             read_token=settings.read_token,
             streams=settings.streams,
@@ -269,6 +279,16 @@ def serve(
             announce=ready or said,
         )
     return 0
+
+
+@contextlib.asynccontextmanager
+async def _counted_first(
+    running: Callable[[], AbstractAsyncContextManager[None]], worker: _Counting
+) -> AsyncIterator[None]:
+    """Run the gateway, and let the page know every survey that it published before an address is said."""
+    async with running():
+        await asyncio.to_thread(worker.catch_up)
+        yield
 
 
 def _within_grace(settings: NodeSettings) -> GatewaySettings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hubbub_collector.rate_limit import BURST_S, RateLimit
@@ -42,6 +42,7 @@ def test_without_a_rate_nothing_is_refused_or_remembered() -> None:
     assert all(limit.take({"a": 10**9}) is None for _ in range(3))
 
 
+@example(0.1, [(0.0, 2), (3.0, 1)])  # 0.7 are owed, and 7 s times 0.1 are a hair less
 @given(
     st.floats(0.1, 1e4),
     st.lists(st.tuples(st.floats(0.0, 30.0), st.integers(1, 200)), max_size=40),

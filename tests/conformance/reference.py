@@ -1,4 +1,4 @@
-"""What this repository's own code says to a case of the conformance pack: the words of its result.
+"""The answers of this repository's own code to the cases of the conformance pack: the words of its result.
 
 A case is a kind and its parts, all of them bytes. docs/conformance.md has the kinds, their parts and the
 words; `rust/` says the same from docs/wire.md.

@@ -27,7 +27,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class Door:
-    """What a server asks of its clients: TLS by its certificate, and a password."""
+    """A server's demands on its clients: TLS by its certificate, and a password."""
 
     ca: Path
     certificate: Path

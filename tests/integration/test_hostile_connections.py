@@ -474,8 +474,10 @@ def test_many_connections_are_taken_in_few_turns_of_the_event_loop() -> None:
 
 
 def test_the_connection_idle_longest_gives_way_to_a_new_one(
-    log: GatedLog, caplog: pytest.LogCaptureFixture
+    log: GatedLog, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # On a busy machine five seconds are over soon.
+    monkeypatch.setattr("hubbub_collector.http.connection.KEEP_ALIVE_S", 10 * PATIENCE_S)
     with node(log, max_connections=8) as server, contextlib.ExitStack() as stack:
         silent = [stack.enter_context(server.connect()) for _ in range(8)]
         server.wait(lambda: server.connections == 8)
@@ -483,16 +485,12 @@ def test_the_connection_idle_longest_gives_way_to_a_new_one(
         silent[0].sendall(b"G")
         silent[1].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert answer(silent[1], "GET").status == 200
-        answered_s = time.monotonic()
         for _ in range(2):
             assert server.upload() == ["accepted"]
         assert end_of(silent[0])
         assert server.connections <= 8
         silent[1].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-        try:
-            assert answer(silent[1], "GET").status == 200
-        except http.client.RemoteDisconnected:  # on a busy machine the 5 s of keep-alive may be over by now
-            assert time.monotonic() - answered_s > 5.0
+        assert answer(silent[1], "GET").status == 200
     assert any("idle longest" in record.getMessage() for record in caplog.records)
 
 

@@ -23,7 +23,7 @@ HEALTH = Survey.parse(LABELS)
 
 
 def _has_tls() -> bool:
-    """Whether the server was built with TLS: one that was not does not know the setting."""
+    """Return True if the server was built with TLS: one that was not does not know the setting."""
     if BINARY is None:
         return False
     found = subprocess.run(

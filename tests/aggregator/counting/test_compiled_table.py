@@ -71,7 +71,7 @@ def sip(keys: Keys, secret: Keys) -> Keys:
 
 
 def detours(table: CompiledIdTable) -> NDArray[np.int64]:
-    """How many buckets behind its home every key lies; every bucket between is full."""
+    """Return how many buckets behind its home each key lies; every bucket between is full."""
     layout, found = table._layout, []
     for (address, buckets, used, most), memory in zip(layout.shards.tolist(), layout.memory, strict=True):
         begin = (address - memory.__array_interface__["data"][0]) // 8
