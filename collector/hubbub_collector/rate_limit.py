@@ -12,7 +12,7 @@ from typing import Final
 
 # Devices come in clumps, at the begin of a round and after a collector was away: ten seconds' worth at once.
 BURST_S: Final = 10.0
-# Who waits as long as it was told finds something, though seconds times a rate are rounded.
+# Seconds times a rate are rounded; a sender that waits as long as it was told finds something all the same.
 _ROUNDING_S: Final = 1e-6
 
 
