@@ -62,9 +62,10 @@ MAX_TABLES: Final = 2**15 + 256
 _TABLE: Final = re.compile(r"^[ \t]*\[", re.MULTILINE)
 # Every value as a label and again in a category, each on a line of its own; the parser takes 2 us for each.
 MAX_SIGNS: Final = 4 * MAX_SIZE + 2**16
-# Strings and comments whole, closed or not, so that no text is looked at twice.
+# Strings and comments whole, closed or not, so that no text is looked at twice. Nothing below a possessive
+# quantifier can be matched in two ways: Python before 3.11.5 goes back into it.
 _SIGN: Final = re.compile(
-    r'''"""(?:[^"\\]++|\\.|"{1,2}(?!"))*+(?:"{3,5})?|'{3}(?:[^']++|'{1,2}(?!'))*+(?:'{3,5})?'''
+    r'''"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5})?|'{3}(?:[^']++|'(?!''))*+(?:'{3,5})?'''
     r"""|"(?:[^"\\\n]++|\\.)*+"?|'[^'\n]*+'?|\#[^\n]*+|(?P<sign>[=,.\n\[{])""",
     re.DOTALL,
 )
