@@ -43,7 +43,7 @@ evidence: $(READY) ## what is too long for CI, written into docs/evaluation.md: 
 # when something uses it: the second command with `--extra NAME ... -o requirements-NAME.lock` and the same -c.
 lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv)
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url \
-	    --extra server --extra design --extra bench --extra export --extra results --extra dev \
+	    --extra server --extra design --extra bench --extra export --extra results --extra speed --extra dev \
 	    --custom-compile-command "make lock" --upgrade -q pyproject.toml -o requirements.lock
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra cluster \
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o deploy/compose/requirements.lock

@@ -57,10 +57,12 @@ LONG = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks tests by their folder, so that `-m "not integration"` never misses one that forgot to say so.
 
-    Where tests run in several processes, those of one integration module stay together, with its servers.
+    Where tests run in several processes, those of one integration module stay together, with its servers:
+    pytest-xdist reads the groups in this same hook, after this.
     """
     tests = Path(__file__).parent
     short = pytest.mark.skipif("HUBBUB_TEST_LONG" not in os.environ, reason="long: make evidence NAME=long")
@@ -75,3 +77,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("quick")
         if item.path.is_relative_to(tests / "integration"):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Ends a run whose groups the workers would not see, each of which would start servers of its own."""
+    if not getattr(session.config.option, "loadgroup", False):
+        return
+    for item in session.items:
+        if item.get_closest_marker("xdist_group") and "@" not in item.nodeid:
+            raise pytest.UsageError(f"{item.nodeid} must name its group to pytest-xdist, which this pytest hides")

@@ -84,9 +84,9 @@ def test_an_open_cell_and_a_failed_one_fail_the_run(
 
 
 @pytest.mark.integration
-def test_a_few_cells_hold() -> None:
-    """Seconds of the matrix: one of the log, one of the sealer."""
-    cells = ["disk_full/log", "cut/sealer"]
+def test_a_cell_holds() -> None:
+    """A cell of the matrix, the log's; `make test` runs many more by the names of their tests."""
+    cells = ["disk_full/log"]
     words = [sys.executable, str(SCRIPT), "--json", *cells]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
     rows = [json.loads(line) for line in done.stdout.splitlines()]

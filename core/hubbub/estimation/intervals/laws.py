@@ -8,7 +8,7 @@ cell (*own*), for one in the same category (*near*), and for all others (*far*).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -91,14 +91,14 @@ class MixedLaw:
 
     def picked(self, cells: NDArray[np.intp]) -> MixedLaw:
         """Return the law of some cells, in the order of their indices."""
-        return MixedLaw(
-            self.n,
-            self.own[:, cells],
-            self.far[:, cells],
-            self.step[cells],
-            None if self.near is None else self.near[:, cells],
-            None if self.around is None else self.around[cells],
-            None if self.observed is None else self.observed[cells],
+        return replace(
+            self,
+            own=self.own[:, cells],
+            far=self.far[:, cells],
+            step=self.step[cells],
+            near=None if self.near is None else self.near[:, cells],
+            around=None if self.around is None else self.around[cells],
+            observed=None if self.observed is None else self.observed[cells],
         )
 
 
