@@ -85,4 +85,4 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     for item in session.items:
         if item.get_closest_marker("xdist_group") and "@" not in item.nodeid:
-            raise pytest.UsageError(f"{item.nodeid} must name its group to pytest-xdist, which this pytest hides")
+            raise pytest.UsageError(f"{item.nodeid} must name its group, which this pytest hides from xdist")
