@@ -1,7 +1,7 @@
 """The papers' own accountants, for comparison only: several are unsafe, and set no parameter.
 
 budget-recycling-dp (Theorems 1 to 3, Algorithms 1 to 3) and privacy-boosting (Theorems 1 and 2, Propositions
-1 to 3) multiply the probability of the misaligned part of two regions with the whole loss distribution of
+1 to 5) multiply the probability of the misaligned part of two regions with the whole loss distribution of
 the kernel, as if the two were independent. Both are functions of one output, so the product is neither an
 upper nor a lower bound. `profile` has what is exact; docs/papers.md has how far apart they are.
 """
@@ -15,7 +15,7 @@ from typing import Final
 
 from hubbub.errors import ParameterError
 from hubbub.privacy_profile.boost import AbsoluteRegion, BoostedNoise
-from hubbub.privacy_profile.noise import Gaussian, NoiseKernel
+from hubbub.privacy_profile.noise import Gaussian, Laplace, NoiseKernel
 from hubbub.privacy_profile.pair import PairLoss
 from hubbub.privacy_profile.profile import Profile, gaussian_sigma
 
@@ -28,9 +28,13 @@ __all__ = [
     "paper_br_delta",
     "paper_br_design",
     "paper_br_epsilon",
+    "paper_br_laplace_design",
     "paper_pb_composed_delta",
     "paper_pb_delta",
     "paper_pb_epsilon",
+    "paper_pb_proposition_4",
+    "paper_pb_proposition_5",
+    "paper_pb_proposition_7",
     "paper_pb_renyi",
     "paper_pb_split",
     "paper_r2_two_point_epsilon",
@@ -56,14 +60,14 @@ class BudgetRecycling:
     """A mechanism as budget-recycling-dp's Algorithms 1 and 2 would set it.
 
     Attributes:
-        kernel: Gaussian, of the kernel's share of epsilon.
+        kernel: Gaussian or Laplace, of the kernel's share of epsilon.
         kernel_epsilon: That share.
         boost: The recycling rate q.
         acceptance: Pr(|noise| <= half_width), eq. 9.
         law: The mechanism itself.
     """
 
-    kernel: Gaussian
+    kernel: Gaussian | Laplace
     kernel_epsilon: float
     boost: float
     acceptance: float
@@ -117,8 +121,35 @@ def paper_br_design(half_width: float, sensitivity: float, epsilon: float, delta
     A ternary search over the kernel's epsilon, as printed, with delta_y = delta.
     """
 
+    def kernel(kernel_epsilon: float) -> Gaussian:
+        return Gaussian(gaussian_sigma(kernel_epsilon, delta, sensitivity))
+
+    return _ternary(kernel, half_width, sensitivity, epsilon, delta)
+
+
+def paper_br_laplace_design(
+    half_width: float, sensitivity: float, epsilon: float, delta: float
+) -> BudgetRecycling:
+    """Return the same for a Laplace kernel of scale sensitivity / epsilon_y, which needs no delta_y.
+
+    The paper draws its Figure 5(b) of it and does not say how the kernel's delta is spent.
+    """
+    return _ternary(
+        lambda kernel_epsilon: Laplace(sensitivity / kernel_epsilon), half_width, sensitivity, epsilon, delta
+    )
+
+
+def _ternary(
+    kernel_of: Callable[[float], Gaussian | Laplace],
+    half_width: float,
+    sensitivity: float,
+    epsilon: float,
+    delta: float,
+) -> BudgetRecycling:
+    """Return the end of Algorithm 2's ternary search, which supposes an objective of one peak."""
+
     def at(kernel_epsilon: float) -> BudgetRecycling:
-        kernel = Gaussian(gaussian_sigma(kernel_epsilon, delta, sensitivity))
+        kernel = kernel_of(kernel_epsilon)
         boost = paper_br_boost(kernel, half_width, sensitivity, epsilon, delta)
         law = BoostedNoise(kernel, AbsoluteRegion(half_width), boost)
         return BudgetRecycling(kernel, kernel_epsilon, boost, law.confidence(0.0), law)
@@ -230,6 +261,59 @@ def pair_epsilon(pair: PairLoss, delta: float) -> float:
 def paper_pb_epsilon(law: BoostedNoise, x: float, other: float, delta: float) -> float:
     """Return the epsilon >= 0 at which Proposition 1 gives delta, for this pair and direction."""
     return _solve(lambda epsilon: paper_pb_delta(law, x, other, epsilon), delta)
+
+
+def _cumulative(kernel: NoiseKernel, w: float) -> float:
+    return 1.0 - kernel.tail(w) if w >= 0 else kernel.tail(-w)
+
+
+def paper_pb_proposition_4(
+    kernel: NoiseKernel, ratio: float, half_width: float, boost: float, sensitivity: float
+) -> Split:
+    """Return L1, L2, W1 and W2 for |y - x| <= ratio |x| + half_width, letter by letter (Proposition 4).
+
+    Its pair is (0, sensitivity), and its W1, W2 are not those of eq. 6, which `paper_pb_split` gives.
+    """
+
+    def cdf(w: float) -> float:
+        return _cumulative(kernel, w)
+
+    wide, narrow = ratio * sensitivity + half_width, half_width
+    return Split(
+        shift=math.log(
+            (1.0 - (1.0 - cdf(wide) + cdf(-wide)) * boost)
+            / (1.0 - (1.0 - cdf(narrow) + cdf(-narrow)) * boost)
+        ),
+        leap=-math.log1p(-boost),
+        gain=cdf(ratio * sensitivity + half_width) - cdf(half_width),
+        loss=cdf(ratio * sensitivity - half_width) - cdf(-half_width),
+    )
+
+
+def paper_pb_proposition_5(
+    kernel: NoiseKernel, low: float, high: float, boost: float, sensitivity: float
+) -> Split:
+    """Return L1 for the fixed region [low, high], letter by letter (Proposition 5); W1 = W2 = 0.
+
+    Its pair is (low, low + sensitivity): a value at the region's edge, and one inside.
+    """
+
+    def cdf(w: float) -> float:
+        return _cumulative(kernel, w)
+
+    length = high - low
+    inside = 1.0 - (1.0 - cdf(length - sensitivity) + cdf(-sensitivity)) * boost
+    edge = 1.0 - (1.0 - cdf(length) + cdf(0.0)) * boost
+    return Split(shift=math.log(inside / edge), leap=0.0, gain=0.0, loss=0.0)
+
+
+def paper_pb_proposition_7(
+    region: int, values: int, epsilon: float, boost_epsilon: float
+) -> tuple[float, float, float]:
+    """Return p, p_s and p_o of PB-GRR for a region of that many values (Proposition 7)."""
+    true, near = math.exp(epsilon), math.exp(epsilon - boost_epsilon)
+    total = true + (region - 1) * near + values - region
+    return true / total, near / total, 1.0 / total
 
 
 def paper_pb_renyi(law: BoostedNoise, x: float, other: float, order: float) -> float:

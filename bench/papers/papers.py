@@ -16,6 +16,7 @@ from functools import cache
 
 import numpy as np
 import paper_accounting
+import printed_claims
 from closed_forms import accepted_in_two_parts, noise_errors
 from subsampling import AggregateQuery, acceptance, best_rate, sampled, spendable
 
@@ -175,6 +176,8 @@ def budget_recycling() -> Iterator[Figure]:
         number(wide_kernel.confidence(0.0)),
         number(acceptance(law, 1.0, 1.5)),
     )
+    yield from printed_claims.laplace_recycling()
+    yield from printed_claims.staircase_recycling()
 
 
 # privacy-boosting
@@ -186,15 +189,7 @@ def relative_claim(sigma: float, confidence: float, sensitivity: float) -> tuple
     region = RelativeRegion(ratio, offset)
     law = BoostedNoise(kernel, region, boost_for(kernel, region, confidence, (0.0, sensitivity)))
 
-    def cdf(w: float) -> float:
-        return 1.0 - kernel.tail(w) if w >= 0 else kernel.tail(-w)
-
-    split = paper_accounting.Split(
-        shift=math.log(law.normaliser(sensitivity) / law.normaliser(0.0)),
-        leap=-math.log1p(-law.boost),
-        gain=cdf(ratio * sensitivity + offset) - cdf(offset),
-        loss=cdf(ratio * sensitivity - offset) - cdf(-offset),
-    )
+    split = paper_accounting.paper_pb_proposition_4(kernel, ratio, offset, law.boost, sensitivity)
     return paper_accounting.split_epsilon(kernel, sensitivity, split, DELTA), law
 
 
@@ -210,6 +205,7 @@ def row_normalised(sizes: list[int], epsilon: float, boost_epsilon: float) -> fl
 def privacy_boosting() -> Iterator[Figure]:
     claims = [relative_claim(0.01 * i, 0.9999, 4.0) for i in range(250, 451)]
     claimed, law = min(claims, key=lambda claim: claim[0])
+    relative = law
     what = "Propositions 1 and 4: |y - x| <= 0.1 |x| + 10, sensitivity 4, confidence 0.9999"
     pair = PairLoss(law, 0.0, 4.0)
     yield (
@@ -277,6 +273,7 @@ def privacy_boosting() -> Iterator[Figure]:
             number(true),
         )
     yield "PB-sizes-equal", "the same, 9 tens", "5", number(row_normalised([10] * 9, 5.0, 2.0))
+    yield from printed_claims.propositions(relative)
 
 
 # r2dp
@@ -321,6 +318,7 @@ def random_scale() -> Iterator[Figure]:
         number(1.0),
         number(1.0 + math.log(2.0)),
     )
+    yield from printed_claims.random_scales_and_stairs()
 
 
 # bayesian-privacy-filter
@@ -469,6 +467,7 @@ def filter_paper() -> Iterator[Figure]:
             f"above {number(accepted_in_two_parts(2, 1.0))}",
             number(accepted_in_two_parts(labels, 1.0)),
         )
+    yield from printed_claims.accepted_counts(accepted)
     for k in (2, 10, 50):
         yield (
             f"BPF-appendix-E-{k}",
