@@ -68,6 +68,16 @@ class RoundResults:
         return found
 
     @property
+    def after_shuffling(self) -> Mapping[str, Any] | None:
+        """The epsilon for readers of this release alone, with its assumption; None where nothing is stated.
+
+        A statement and no promise: the members are delta, reports and epsilon, watched_reports and
+        watched_epsilon (for readers who watched the round while it was open), and assumption.
+        """
+        found: Mapping[str, Any] | None = self.document.get("after_shuffling")
+        return found
+
+    @property
     def absent(self) -> float | None:
         """The share of the devices asked that is not in the round; None where nobody stated it."""
         found: float | None = (self.document.get("enrolment") or {}).get("absent")

@@ -23,6 +23,7 @@ from node_fixture import PARTITIONS, World, wait_until
 from published_node import DEVICES, SEALED, SURVEYS, published_node
 
 from hubbub_aggregator.release import FleetStatement, canonical_bytes, release
+from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 from hubbub_aggregator.stores import SqliteArchive, SqliteStore
 from hubbub_aggregator.web.openapi import openapi_document
 from hubbub_deploy.files import ARCHIVE_FILE
@@ -112,6 +113,7 @@ def test_sealed_releases_are_recomputed_byte_for_byte_from_the_stored_counts(
                 assert cell.pop("standard_error", None) == cell.get("error")
             for view in ("effective_sample_size", "empirical_bayes", "ranks"):
                 assert shown.pop(view) is not None
+            assert shown.pop("after_shuffling") == ShufflingStatements().of(survey, document)
             assert shown == document
 
 

@@ -19,6 +19,7 @@ from hubbub_aggregator.counting.seals import SignSeal
 from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.verdict_counts import NOTHING
 from hubbub_aggregator.errors import ArchiveError, ClockDoubt, Diverged
+from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 from hubbub_aggregator.release.enrolment import FleetStatement
 from hubbub_aggregator.release.estimates import METHOD, Method
 from hubbub_aggregator.release.issuers import issuer_lines, issuers_of
@@ -88,6 +89,7 @@ class Publication:
         self._gates: dict[RoundKey, PublicationGate] = gates.load_gates()
         # Released rounds are looked at no more, however many there have been.
         self._released: dict[RoundKey, Document] = {}
+        self._shuffling = ShufflingStatements()
         self._judge = ReleaseJudge(alerts or AlertRules())
         self._alerts: dict[bytes, SurveyAlerts] = {}
         # The most reports of any round released, by digest.
@@ -118,10 +120,11 @@ class Publication:
         Raises:
             ArchiveError: If it lacks the release of a round whose counts the store let go of.
         """
+        surveys = self._surveys()
         for key in sorted(self._sealing):
             data = self._archive.get(key)
             if data is not None:
-                self._released[key] = _shown(json.loads(data))
+                self._released[key] = self._final(json.loads(data), surveys.get(key[0]))
                 accepted = self._released[key]["accounting"]["accepted"]
                 self._most[key[0]] = max(self._most.get(key[0], 0), accepted)
         self._judge_releases(self._released)
@@ -227,7 +230,7 @@ class Publication:
         self._forget_gates(self._gates.keys() & done.keys())
         for key, document in done.items():
             self._provisional.pop(key, None)
-            self._released[key] = _shown(document)
+            self._released[key] = self._final(document, surveys[key[0]])
             self._open.discard(key)
         self._judge_releases(done)
         self._free_archived(done)
@@ -342,7 +345,12 @@ class Publication:
         shown = gate.published if gate is not None else None
         tally = shown or AcceptedCounts({}, sum_counts(()), 0)
         provisional = Release(survey, number, "provisional", tally, NOTHING)
-        return _shown(provisional.document(self._estimator(survey), method=self._method))
+        document = provisional.document(self._estimator(survey), method=self._method)
+        return _shown(document) | {"after_shuffling": None}
+
+    def _final(self, document: Document, survey: Survey | None) -> Document:
+        """Return a release as it is shown: what is said beside it is no part of its bytes."""
+        return _shown(document) | {"after_shuffling": self._shuffling.of(survey, document)}
 
 
 def _is_answered(known: RoundState) -> bool:

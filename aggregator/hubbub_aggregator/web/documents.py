@@ -78,6 +78,8 @@ def without_suppressed(round_document: Document) -> dict[str, Any]:
         document |= no_estimates()
         if "cumulative" in document:
             document |= {"cumulative": None, "quantiles": []}
+        if "after_shuffling" in document:
+            document["after_shuffling"] = None
         if document.get("enrolment"):
             document["enrolment"] = {**document["enrolment"], "bias": None}
     return document

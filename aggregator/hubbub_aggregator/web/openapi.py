@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hubbub_aggregator.export import COLUMNS, VIEWS
 
-API_VERSION: Final = "1.3.0"
+API_VERSION: Final = "1.4.0"
 """Grows in the middle with every addition; what breaks readers would get a path of its own, /api/v2."""
 
 Schema = dict[str, Any]
@@ -256,6 +256,10 @@ _NUMBER_OR_NULL: Final[Schema] = {"type": ["number", "null"]}
 _TRUTH: Final[Schema] = {"type": "boolean"}
 _TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 _DIGEST: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+_SHUFFLED: Final[Schema] = {
+    **dict.fromkeys(("reports", "watched_reports"), _COUNT),
+    **dict.fromkeys(("epsilon", "watched_epsilon", "delta"), _NUMBER), "assumption": _TEXT,
+}  # fmt: skip
 _NEXT: Final[Schema] = {
     "type": ["string", "null"],
     "description": "The next page, relative to this one's address; null at the end.",
@@ -409,6 +413,7 @@ def _schemas() -> Schema:
                 "empirical_bayes": _object({"values": numbers}),
                 "ranks": _object({"values": ranked, "categories": ranked}),
                 "effective_sample_size": _NUMBER_OR_NULL,
+                "after_shuffling": _or_null(_object(_SHUFFLED)),
             },
         ),
     }

@@ -91,6 +91,12 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  only where reports came with tokens; the last four, null
                                                  while the round is open: the output in which the issuer's
                                                  reports differ most from the others' (see `judgement`)
+      "after_shuffling": {                       no part of a release (see `release/after_shuffling`):
+        "delta": 1e-06, "assumption": "...",     what must hold
+        "reports": 20000, "epsilon": 0.04,       for readers of the release alone
+        "watched_reports": 100, "watched_epsilon": 0.9
+                                                 for readers who watched the round while it was open
+      } or null,                                 null: nothing is stated
       "suppressed": false                        true: fewer than the minimum cohort; values, categories and
                                                  consistent are empty, mean is null
     }

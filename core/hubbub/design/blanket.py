@@ -49,33 +49,48 @@ class BlanketLaw:
     other: Floats
 
     @classmethod
-    def of(cls, atoms: list[tuple[float, float, float]]) -> BlanketLaw:
+    def of(cls, atoms: list[tuple[float, float, float]] | Floats) -> BlanketLaw:
         """Return the law of atoms (mass, own, other), those of one place joined."""
-        table = np.array([atom for atom in atoms if atom[0] > 0.0])
+        table = np.asarray(atoms, dtype=np.float64)
+        table = table[table[:, 0] > 0.0]
         places, where = np.unique(table[:, 1:], axis=0, return_inverse=True)
         masses = np.bincount(where.ravel(), weights=table[:, 0])
         return cls(np.asarray(masses, dtype=np.float64), places[:, 0], places[:, 1])
 
 
 @singledispatch
-def blanket_laws(channel: Channel) -> list[BlanketLaw]:
+def blanket_laws(channel: Channel, most_work: int = MAX_TABLE) -> list[BlanketLaw]:
     """Return the laws of ordered pairs of different inputs, one law for all pairs that are alike.
 
+    Args:
+        channel: The channel.
+        most_work: The most pairs of rows times outputs that are looked at.
+
     Raises:
-        ParameterError: If the channel is of no kind known here, or has no symmetries and is too large.
+        ParameterError: If the channel is of no kind known here, or has more pairs that may be unlike.
     """
+    del most_work
     raise ParameterError(f"a blanket must be of a known kind of channel, got {channel.kind}")
 
 
 @blanket_laws.register
-def _(channel: FiniteChannel) -> list[BlanketLaw]:
-    k, m = channel.inputs, channel.outputs
-    if k * k * m > MAX_TABLE:
-        raise ParameterError(
-            f"a blanket must be of at most {MAX_TABLE} pairs and outputs, got {k} x {k} x {m}"
-        )
+def _(channel: FiniteChannel, most_work: int = MAX_TABLE) -> list[BlanketLaw]:
+    k = channel.inputs
+    _check_work(k, channel.outputs, most_work)
     rows = channel.weights()
     return _of_rows(rows, rows.min(axis=0), channel.total, permutations(range(k), 2))
+
+
+def _check_work(rows: int, outputs: int, most: int) -> None:
+    """Refuse more pairs of rows times outputs than are looked at.
+
+    Raises:
+        ParameterError: If there are.
+    """
+    if rows * rows * outputs > most:
+        raise ParameterError(
+            f"a blanket must be of at most {most} pairs and outputs, got {rows} x {rows} x {outputs}"
+        )
 
 
 def _of_rows(
@@ -84,18 +99,20 @@ def _of_rows(
     odds, ratios = least / total, rows / least
     found: dict[bytes, BlanketLaw] = {}
     for x, other in pairs:
-        law = BlanketLaw.of(list(zip(odds, ratios[x], ratios[other], strict=True)))
+        law = BlanketLaw.of(np.stack([odds, ratios[x], ratios[other]], axis=1))
         found.setdefault(b"|".join(part.tobytes() for part in (law.masses, law.own, law.other)), law)
     return list(found.values())
 
 
 @blanket_laws.register
-def _(channel: GRR) -> list[BlanketLaw]:
+def _(channel: GRR, most_work: int = MAX_TABLE) -> list[BlanketLaw]:
+    del most_work
     return [_of_cells(channel.t, channel.u, channel.total, 1, 1, 0, channel.inputs)]
 
 
 @blanket_laws.register
-def _(channel: LocalHashing) -> list[BlanketLaw]:
+def _(channel: LocalHashing, most_work: int = MAX_TABLE) -> list[BlanketLaw]:
+    del most_work
     pool = channel.pool
     alone = pool.seeds - pool.together
     return [_of_cells(channel.t, channel.u, channel.total, alone, alone, pool.together, pool.symbols)]
@@ -116,7 +133,7 @@ def _of_cells(t: int, u: int, total: int, own: int, other: int, both: int, symbo
 
 
 @blanket_laws.register
-def _(channel: PBGRR) -> list[BlanketLaw]:
+def _(channel: PBGRR, most_work: int = MAX_TABLE) -> list[BlanketLaw]:
     """Look at pairs of values of unlike categories only: alike ones are renumbered into each other."""
     starts = np.cumsum(channel.sizes) - channel.sizes
     shape = np.stack([channel.sizes, channel.t, channel.u, channel.o])
@@ -127,6 +144,7 @@ def _(channel: PBGRR) -> list[BlanketLaw]:
         if alike > 1:
             same = np.flatnonzero((shape == shape[:, c : c + 1]).all(axis=0))
             chosen.append(int(starts[same[same != c][0]]))
+    _check_work(len(chosen), channel.outputs, most_work)
     least = channel.row(0)
     for x in range(1, channel.inputs):
         least = np.minimum(least, channel.row(x))
@@ -135,12 +153,14 @@ def _(channel: PBGRR) -> list[BlanketLaw]:
 
 
 @blanket_laws.register
-def _(channel: SetChannel) -> list[BlanketLaw]:
+def _(channel: SetChannel, most_work: int = MAX_TABLE) -> list[BlanketLaw]:
+    del most_work
     return _of_levels(channel.levels)
 
 
 @blanket_laws.register
-def _(channel: Levels) -> list[BlanketLaw]:
+def _(channel: Levels, most_work: int = MAX_TABLE) -> list[BlanketLaw]:
+    del most_work
     return _of_levels(channel.levels)
 
 
@@ -203,8 +223,9 @@ def _of_bits(
 
 
 @blanket_laws.register
-def _(channel: OrbitChannel) -> list[BlanketLaw]:
+def _(channel: OrbitChannel, most_work: int = MAX_TABLE) -> list[BlanketLaw]:
     """Look at two values of one category, of two of one class, of two classes, and at missing."""
+    del most_work
     classes = channel.layout.classes
     pairs: list[tuple[int, int, bool]] = []
     for g, (size, many) in enumerate(zip(channel.layout.class_sizes, channel.layout.many, strict=True)):

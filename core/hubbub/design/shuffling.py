@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
-from hubbub.design.blanket import BlanketLaw, blanket_laws
+from hubbub.design.blanket import MAX_TABLE, BlanketLaw, blanket_laws
 from hubbub.errors import ParameterError
 
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ _SPARE: Final = 1e-9
 """Share of a delta that covers the rounding of ratios, each good to a few 2^-53."""
 
 
-def epsilon_after_shuffling(channel: Channel, n: int, delta: float) -> float:
+def epsilon_after_shuffling(channel: Channel, n: int, delta: float, *, most_work: int = MAX_TABLE) -> float:
     """Return an epsilon such that the shuffled reports of n devices are (epsilon, delta)-private, rounded up.
 
     Neighbours differ in the input of one device. Never above the channel's own epsilon, which holds with
@@ -59,6 +59,7 @@ def epsilon_after_shuffling(channel: Channel, n: int, delta: float) -> float:
         channel: The channel of every report.
         n: Honest reports of one round, 2 to MAX_REPORTS (with more, the epsilon of so many is returned).
         delta: In (0, 1).
+        most_work: The most pairs of inputs times outputs of a channel without symmetries; see `blanket_laws`.
 
     Raises:
         ParameterError: If an argument is out of range, or the channel is too large to look at.
@@ -72,7 +73,7 @@ def epsilon_after_shuffling(channel: Channel, n: int, delta: float) -> float:
     if not 0.0 < delta < 1.0:
         raise ParameterError(f"delta must be within (0, 1), got {delta!r}")
     n = min(n, MAX_REPORTS)
-    waiting, best = blanket_laws(channel), 0.0
+    waiting, best = blanket_laws(channel, most_work), 0.0
     while waiting:
         # A law whose bound in closed form is small enough is done with; of the others the worst comes next.
         bounds = [chernoff_delta(law, n, best) for law in waiting]

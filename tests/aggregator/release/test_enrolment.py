@@ -16,6 +16,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.selection import selection_bound
 from hubbub.survey.survey import Survey
 from hubbub_aggregator.errors import Diverged
+from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 from hubbub_aggregator.release.enrolment import FleetStatement
 from hubbub_aggregator.release.round_release import canonical_bytes
 from hubbub_aggregator.runners.embedded import Worker
@@ -132,7 +133,8 @@ def test_a_rebuilt_store_agrees_with_a_release_of_an_older_rendering(setting: Se
     setting.store = MemoryStore()
     setting.count(FleetStatement({"": 300}))
     (survey,) = setting.view.snapshot()["surveys"]
-    assert survey["rounds"][0] == older | {"as_of": 150}
+    beside = ShufflingStatements().of(HEALTH, older)
+    assert survey["rounds"][0] == older | {"as_of": 150, "after_shuffling": beside}
     assert setting.archive.get(KEY) == canonical_bytes(older)
     assert documents.to_csv(survey["rounds"][0]).count(b"\r\n") == 8
 

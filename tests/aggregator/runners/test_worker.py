@@ -14,6 +14,7 @@ from surveys import LABELS, VISITS
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.errors import Ahead, Diverged, StoreConflict
+from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 from hubbub_aggregator.runners.embedded import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.web.view import LiveView
@@ -119,7 +120,9 @@ def test_due_round_is_sealed_released_and_shown_once(setting: Setting) -> None:
     data = setting.archive.get((HEALTH.digest, 0))
     assert data is not None
     shown = setting.shown()
-    assert shown == json.loads(data) | {"as_of": 150}
+    beside = ShufflingStatements().of(HEALTH, json.loads(data))
+    assert beside is not None and beside["reports"] == 100
+    assert shown == json.loads(data) | {"as_of": 150, "after_shuffling": beside}
     assert shown["accounting"]["accepted"] == 150
     ends = [setting.log.end(p) for p in range(2)]
     drain(worker)

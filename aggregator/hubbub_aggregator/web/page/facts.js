@@ -12,6 +12,7 @@ export class Facts {
     this.meter = el("dd", { class: "meter", "aria-hidden": "true" }, this.bar);
     this.devices.box.append(this.meter);
     this.privacy = this.#fact("Privacy, per report");
+    this.readers = this.#fact("Privacy, this release");
     this.mean = this.#fact("Mean");
     this.median = this.#fact("Median");
     this.window = this.#fact("Round");
@@ -31,6 +32,7 @@ export class Facts {
   // `round` is null for a survey that nobody answered yet, or ever: then nothing is shown that looks like a result.
   update(survey, round) {
     this.#drawPrivacy((round ?? survey).epsilon);
+    this.#drawReaders(round?.after_shuffling);
     this.#drawDevices(survey, round);
     this.#drawMean(round?.mean);
     this.#drawQuartiles(round?.quantiles ?? []);
@@ -42,6 +44,16 @@ export class Facts {
     setText(this.privacy.main, `ε ≤ ${epsilon(certified)}`);
     setText(this.privacy.more, `certified; ${epsilon(declared)} declared`);
     this.privacy.box.title = `declared ${declared}, certified ${certified}`;
+  }
+
+  // What readers learn who see no single report: a statement with its assumption, where the release has one.
+  #drawReaders(found) {
+    show(this.readers.box, Boolean(found));
+    if (!found) return;
+    const { epsilon: alone, watched_epsilon: watched, reports, watched_reports: step, delta } = found;
+    setText(this.readers.main, `ε ≤ ${epsilon(alone)}, δ ${delta}`);
+    setText(this.readers.more, `for readers of it alone, if ${count(reports)} reports are honest; ${epsilon(watched)} who watched steps of ${count(step)}. No promise.`);
+    this.readers.box.title = found.assumption;
   }
 
   #drawDevices(survey, round) {
