@@ -29,7 +29,7 @@ from hubbub.filter import Box, Regression
 from hubbub.mechanisms import channel_from_spec
 from hubbub.survey import score_channel, signed_list
 
-VERSION = 1
+VERSION = 2
 CASES = 10_000
 SAMPLE = 300
 SAMPLE_FILE = Path(__file__).with_name("sample.tsv")

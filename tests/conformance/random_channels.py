@@ -92,6 +92,17 @@ def dense(chance: Chance, inputs: int) -> Spec:
     return {"kind": "dense", "inputs": inputs, "outputs": outputs, "total": total, "weights": weights}
 
 
+def curve(chance: Chance, inputs: int) -> Spec:
+    return {**dense(chance, inputs), "kind": "curve"}
+
+
+def weighted(chance: Chance, inputs: int) -> Spec:
+    """A table, and how common its inputs were taken to be."""
+    high = chance.pick([1, 9, 10**6, 2**31 - 1])
+    common = [chance.between(1, high) for _ in range(inputs)]
+    return {**dense(chance, inputs), "kind": "weighted", "common": common}
+
+
 def _hierarchy(chance: Chance, inputs: int) -> list[list[int]]:
     """One or two groupings, missing alone in each; the finer splits the coarser."""
     top = [*chance.cut(inputs - 1, chance.between(1, max(1, (inputs - 1) // 3))), 1]
@@ -224,6 +235,8 @@ KINDS: dict[str, Callable[[Chance, int], Spec]] = {
         pbgrr,
         category_grr,
         dense,
+        curve,
+        weighted,
         levels,
         tree_node,
         local_hashing,
@@ -234,4 +247,4 @@ KINDS: dict[str, Callable[[Chance, int], Spec]] = {
         orbits,
     )
 }  # fmt: skip
-FOR_TABLES = ("grr", "dense", "local_hashing", "subset", "unary")
+FOR_TABLES = ("grr", "dense", "curve", "weighted", "local_hashing", "subset", "unary")

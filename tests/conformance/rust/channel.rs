@@ -88,7 +88,8 @@ pub fn read(map: &Value) -> Answer<Channel> {
         "grr" => &["inputs", "t", "u"],
         "pbgrr" => &["sizes", "t", "u", "o"],
         "category_grr" => &["sizes", "t", "o"],
-        "dense" => &["inputs", "outputs", "total", "weights"],
+        "dense" | "curve" => &["inputs", "outputs", "total", "weights"],
+        "weighted" => &["inputs", "outputs", "total", "weights", "common"],
         "levels" => &["inputs", "sizes", "t", "u"],
         "tree_node" => &["inputs", "cells", "t", "u"],
         "local_hashing" => &["inputs", "buckets", "t", "u"],
@@ -107,7 +108,8 @@ pub fn read(map: &Value) -> Answer<Channel> {
         "grr" => grr(&keys)?,
         "pbgrr" => pbgrr(&keys)?,
         "category_grr" => category(&keys)?,
-        "dense" => dense(&keys)?,
+        "dense" | "curve" => dense(&keys)?,
+        "weighted" => weighted(&keys)?,
         "levels" => weighed(grouped(&keys)?, &keys)?,
         "tree_node" => weighed(ranges(&keys)?, &keys)?,
         "local_hashing" => hashing(&keys)?,
@@ -203,6 +205,14 @@ fn dense(keys: &Keys) -> Answer<Made> {
     }
     let kind = Kind::Dense { outputs: outputs as usize, weights };
     Ok((inputs as usize, outputs as u128, total as u128, kind))
+}
+
+/// A table, and how common each input is: numbers for estimates, which no device reads.
+fn weighted(keys: &Keys) -> Answer<Made> {
+    let (table, common) = (dense(keys)?, keys.ints("common")?);
+    must(common.len() == table.0, "an integer of common per input")?;
+    must(common.iter().all(|&n| n < 1 << 31), "common below 2^31")?;
+    Ok(table)
 }
 
 impl Levels {

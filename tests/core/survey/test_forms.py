@@ -128,12 +128,14 @@ def test_the_estimator_of_a_form_returns_the_frequencies_that_its_channel_was_gi
         counts[counts.argmax()] += n - counts.sum()
     estimate = survey.estimator()(counts, n)
     if survey.form.tells_values:
-        assert np.allclose(estimate.values, chances, atol=1e-6)
+        told = ~np.isnan(estimate.values)
+        assert told.all() or channel.kind == "category_grr"  # which hides values in their categories
+        assert np.allclose(estimate.values[told], chances[told], atol=1e-6)
         margins = np.zeros(len(survey.category_names))
         for row in np.atleast_2d(survey.category_of):
             np.add.at(margins, row, chances)
         assert np.allclose(estimate.categories, margins, atol=1e-6)
-    if survey.points is not None:
+    if survey.points is not None and channel.kind != "category_grr":
         told = ~np.isnan(survey.points)
         mean = float(survey.points[told] @ chances[told] / chances[told].sum())
         assert estimate.mean == pytest.approx(mean, abs=1e-4 * float(np.ptp(survey.points[told])))
