@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hubbub import mechanisms as m
 from hubbub.channels.channel import Channel
-from hubbub.design.floor.optimal_entry import MAX_POINTS, optimal_mean
+from hubbub.design.floor.optimal_entry import MAX_POINTS, optimal_curve, optimal_mean
 from hubbub.design.floor.orbit_entry import orbits
 from hubbub.errors import ParameterError
 from hubbub.estimation import estimator_for
@@ -66,6 +66,8 @@ NUMBERS: dict[str, Maker] = {
     "hybrid": lambda k, e: m.hybrid(k - 1, epsilon=e, missing="input"),
     "duchi": lambda k, e: m.duchi(k - 1, epsilon=e, missing="input"),
     "optimal": lambda k, e: optimal_mean(k - 1, epsilon=e),
+    "optimal, cdf": lambda k, e: optimal_curve(k - 1, epsilon=e),
+    "optimal, quantiles": lambda k, e: optimal_curve(k - 1, epsilon=e, tuned_for="quantiles"),
     "tree": lambda k, e: tree(k - 1, epsilon=e),
     "tree, oracles grr": lambda k, e: tree(k - 1, epsilon=e, branching=4, oracles="grr"),
 }
