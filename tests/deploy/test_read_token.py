@@ -65,7 +65,8 @@ def test_a_node_with_a_token_serves_devices_without_it_and_readers_with_it(tmp_p
             ]
 
         served = fetch_surveys(base, patience_s=0.0, say=print)
-        sent = SentRound(served[0], 0, 0, 0, 0, truth_of(served[0], [served[0].input_labels[0]]))
+        truth = truth_of(served[0], [served[0].input_labels[0]])
+        sent = SentRound(served[0], 0, 1, 0, 0, truth, 1, truth)
         for shown, said in ((None, "got none"), ("x" * 16, "got another one")):
             with pytest.raises(DeployError, match=f"--read-token-file must hold it, {said}$"):
                 released(base, sent, token=shown, clock=lambda: 2e9, wait=print)

@@ -102,6 +102,15 @@ def test_all_that_is_sent_is_counted_once_and_the_page_lies_about_the_truth(tmp_
         found = released(world.url, sent, clock=moments.clock, wait=moments.wait)
         accounting = found.release["accounting"]
         assert accounting["accepted"] == found.release["devices"] == sent.honest
+        everyone = Counter(people()[HEALTH.attribute.id].tolist())
+        of_all = [everyone[label] / PEOPLE for label in HEALTH.input_labels]
+        beside = [
+            truth
+            for row, truth in zip(found.rows, found.truths_of_everyone, strict=True)
+            if row.kind == "value"
+        ]
+        assert beside == pytest.approx(of_all)
+        assert [row.truth for row in found.rows if row.kind == "value"] != pytest.approx(of_all)
         assert accounting["duplicate"] == counts.reports - sent.honest > PEOPLE // 10
         assert found.rows and all(abs(row.estimate - row.truth) <= 6 * row.error for row in found.rows)
 

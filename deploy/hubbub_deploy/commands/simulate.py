@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hubbub_deploy.commands.arguments import (
     add_read_token,
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hubbub import Survey
-    from hubbub_deploy.simulation import SentRound, Session, TokenPool, UploadCounts
+    from hubbub_client import TokenIssuer
+    from hubbub_deploy.evaluation import Evaluation
+    from hubbub_deploy.simulation import SentRound, Session, UploadCounts
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -110,12 +113,15 @@ def run(options: argparse.Namespace) -> int:
 
     talk = Console(stderr=True, highlight=False, soft_wrap=True)
     token = read_token(options)
+    if options.budget is not None and not 0.0 < options.budget < math.inf:
+        raise DeployError(f"--budget must be above 0 and finite, got {options.budget:g}")
     try:
+        issuer = _issuer(options)
         served = fetch_surveys(
             options.collector, patience_s=options.patience, say=lambda text: talk.print(text, markup=False)
         )
         surveys = _chosen(served, options.survey)
-        session = _session(options, surveys, talk)
+        session = _session(options, surveys, talk, issuer)
         _enrol(session, talk)
         sent, counts = _answer(session, options.rounds, talk)
         evaluations = []
@@ -140,9 +146,14 @@ def _chosen(served: Sequence[Survey], ids: Sequence[str]) -> list[Survey]:
     return [survey for survey in served if not ids or survey.id in ids]
 
 
-def _session(options: argparse.Namespace, surveys: Sequence[Survey], talk: Console) -> Session:
+def _session(
+    options: argparse.Namespace,
+    surveys: Sequence[Survey],
+    talk: Console,
+    issuer: tuple[TokenIssuer, list[str]] | None,
+) -> Session:
     from hubbub_deploy.evaluation import columns_of, quality, read_people, values_of  # noqa: PLC0415 - see above
-    from hubbub_deploy.simulation import Session, Traffic  # noqa: PLC0415 - see above
+    from hubbub_deploy.simulation import Session, TokenPool, Traffic  # noqa: PLC0415 - see above
 
     attributes = {each.id: each for survey in surveys for each in survey.attributes}
     columns = columns_of(list(attributes.values()), _pairs(options.column))
@@ -177,18 +188,18 @@ def _session(options: argparse.Namespace, surveys: Sequence[Survey], talk: Conso
         seed=options.seed,
         clock=time.time,
         wait=time.sleep,
-        tokens=_tokens(options, len(next(iter(people.values())))),
+        tokens=None if issuer is None else TokenPool(*issuer, len(next(iter(people.values())))),
     )
 
 
-def _tokens(options: argparse.Namespace, devices: int) -> TokenPool | None:
-    """Return the devices' tokens, None where the collector asks for none.
+def _issuer(options: argparse.Namespace) -> tuple[TokenIssuer, list[str]] | None:
+    """Return the issuer of the devices' tokens and their credentials, None where the collector asks for none.
 
     Raises:
-        DeployError: If one of issuer, URL and credentials is missing, or breaks its rule.
+        ClientError: If the issuer breaks a rule.
+        DeployError: If one of issuer, URL and credentials is missing, or the file cannot be read.
     """
     from hubbub_client import TokenIssuer  # noqa: PLC0415 - see above
-    from hubbub_deploy.simulation import TokenPool  # noqa: PLC0415 - see above
 
     given = (options.issuer, options.issuer_url, options.credentials)
     if given == (None, None, None):
@@ -201,8 +212,7 @@ def _tokens(options: argparse.Namespace, devices: int) -> TokenPool | None:
     except (OSError, UnicodeDecodeError) as error:
         raise DeployError(f"{options.credentials} cannot be read: {type(error).__name__}") from None
     first = credentials[0] if credentials else ""
-    issuer = TokenIssuer(options.issuer_url, name, key, first, quantity=options.quantity)
-    return TokenPool(issuer, credentials, devices)
+    return TokenIssuer(options.issuer_url, name, key, first, quantity=options.quantity), credentials
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:
@@ -282,7 +292,10 @@ def _waiting(survey: Survey, number: int) -> str:
 
 
 def _show(
-    options: argparse.Namespace, sent: list[SentRound], counts: list[UploadCounts], evaluations: list[Any]
+    options: argparse.Namespace,
+    sent: list[SentRound],
+    counts: list[UploadCounts],
+    evaluations: list[Evaluation],
 ) -> None:
     from rich.console import Console  # noqa: PLC0415 - see above
 
@@ -296,6 +309,7 @@ def _show(
                         "survey": each.survey.id,
                         "digest": each.survey.digest.hex(),
                         "round": each.round,
+                        "devices": each.devices,
                         "sent": each.honest,
                         "lost": each.lost,
                         "forged": each.forged,
@@ -312,5 +326,22 @@ def _show(
         return
     if evaluations:
         show(evaluations, rows="all" if options.all else "most frequent", console=Console(highlight=False))
+        for each, evaluation in zip(sent, evaluations, strict=True):
+            if text := _uncounted(each, evaluation):
+                print(text)
     else:
         print(f"{sum(each.honest for each in sent):,} reports sent in {len(sent)} rounds")
+
+
+def _uncounted(each: SentRound, evaluation: Evaluation) -> str:
+    """Return how the devices of a release differ from those whose truth is beside it; "" if in nothing."""
+    from hubbub.survey import round_words  # noqa: PLC0415 - see above
+
+    counted, parts = int(evaluation.release["devices"]), []
+    if each.absent:
+        parts.append(f"{each.absent:,} of {each.devices:,} people were not counted")
+    if each.forged:
+        parts.append(f"{each.forged:,} reports of liars were sent, and are no part of the truth")
+    if counted != each.honest + each.forged:
+        parts.append(f"the release has {counted:,} reports where {each.honest + each.forged:,} were taken")
+    return f"{each.survey.id}, {round_words(each.survey, each.round)}: {'; '.join(parts)}" if parts else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -33,12 +33,25 @@ class Evaluation:
         release: The release's JSON document.
         truth: The true frequencies.
         smoothed: The biased, smoothed view of the values beside the unbiased one; None where there is none.
+        everyone: The true frequencies of all people, where `truth` is only of those who were counted.
     """
 
     survey: Survey
     release: dict[str, Any]
     truth: Truth
     smoothed: Smoothed | None = None
+    everyone: Truth | None = None
+
+    @property
+    def truths_of_everyone(self) -> list[float | None]:
+        """The truth of all people beside every row; None where all were counted, or nobody has a number."""
+        if self.everyone is None:
+            return [None] * len(self.rows)
+        by_kind: dict[str, Iterator[float]] = {}
+        for kind in ("category", "value", "mean", "quantile"):  # labels may repeat, places do not
+            truths = [row.truth for row in rows_of(self.release, self.everyone) if row.kind == kind]
+            by_kind[kind] = iter(truths)
+        return [next(by_kind[row.kind], None) for row in self.rows]
 
     @property
     def rows(self) -> list[EvaluationRow]:
@@ -86,7 +99,11 @@ class Evaluation:
         return {
             "survey": self.survey.id,
             "release": self.release,
-            "rows": [asdict(row) | {"hit": row.covers_truth} for row in self.rows],
+            "truth_of": "counted" if self.everyone is not None else "all",
+            "rows": [
+                asdict(row) | {"hit": row.covers_truth} | ({} if all_ is None else {"truth_of_all": all_})
+                for row, all_ in zip(self.rows, self.truths_of_everyone, strict=True)
+            ],
             "summary": self.summary(),
             "smoothed": None
             if self.smoothed is None
@@ -109,6 +126,11 @@ def show(evaluations: Sequence[Evaluation], *, rows: Rows, console: Console) -> 
             f"{hits} of {total} intervals hold the truth ({hits / total:.1%}; 95 % are meant to).",
             highlight=False,
         )
+    if any(evaluation.everyone is not None for evaluation in evaluations):
+        console.print(
+            "Compared is the truth of the devices that were counted, which is all that a release tells of. "
+            "All people are every row of the table: lost, refused and not taking part as well."
+        )
     if any(evaluation.smoothed is not None for evaluation in evaluations):
         console.print("Smoothed shares (expectation maximisation) are biased, and have no intervals.")
 
@@ -127,13 +149,18 @@ def _table(evaluation: Evaluation, rows: Rows) -> Table:
         title_justify="left",
     )
     table.add_column("")
-    for heading in ("truth", "estimate", "95 % interval"):
+    together = list(zip(evaluation.rows, evaluation.truths_of_everyone, strict=True))
+    among_all = {id(row): truth for row, truth in together}
+    if evaluation.everyone is not None:
+        table.add_column("all people", justify="right", style="dim")
+    for heading in ("truth" if evaluation.everyone is None else "counted", "estimate", "95 % interval"):
         table.add_column(heading, justify="right")
     table.add_column("")
     if evaluation.smoothed is not None:
         table.add_column("smoothed", justify="right")
     views = smoothed_by_label(evaluation)
-    values = [row for row in evaluation.rows if row.kind == "value"]
+    listed = [row for row, _ in together]
+    values = [row for row in listed if row.kind == "value"]
     if rows == "most frequent":
         # The last value is missing, which is shown however rare it is.
         kept = {len(values) - 1, *sorted(range(len(values)), key=lambda i: -values[i].truth)[:FREQUENT]}
@@ -143,10 +170,10 @@ def _table(evaluation: Evaluation, rows: Rows) -> Table:
     if any(isinstance(each.domain, LabelDomain) for each in survey.attributes):  # they have no order
         shown = [*sorted(shown[:-1], key=lambda row: -row.truth), *shown[-1:]]
     for kind, chosen in (
-        ("category", [row for row in evaluation.rows if row.kind == "category"]),
+        ("category", [row for row in listed if row.kind == "category"]),
         ("value", shown),
-        ("mean", [row for row in evaluation.rows if row.kind == "mean"]),
-        ("quantile", [row for row in evaluation.rows if row.kind == "quantile"]),
+        ("mean", [row for row in listed if row.kind == "mean"]),
+        ("quantile", [row for row in listed if row.kind == "quantile"]),
     ):
         if not chosen:
             continue
@@ -154,7 +181,9 @@ def _table(evaluation: Evaluation, rows: Rows) -> Table:
         for row in chosen:
             view = [f"{100 * views[row.label]:.2f} %"] if kind == "value" and row.label in views else []
             mark = "hit" if row.covers_truth else "[bold red]miss[/bold red]"
-            table.add_row(escape(row.label), *_figures(row), mark, *view)
+            of_all = among_all[id(row)]
+            all_ = [] if evaluation.everyone is None else ["" if of_all is None else _share(row, of_all)]
+            table.add_row(escape(row.label), *all_, *_figures(row), mark, *view)
         if kind == "value" and len(shown) < len(values):
             table.add_row(f"[dim]and {len(values) - len(shown)} rarer values (--all)[/dim]")
     if release["suppressed"]:
@@ -170,10 +199,11 @@ def smoothed_by_label(evaluation: Evaluation) -> dict[str, float]:
 
 
 def _figures(row: EvaluationRow) -> tuple[str, str, str]:
-    if row.kind in ("mean", "quantile"):
-        return f"{row.truth:.3f}  ", f"{row.estimate:.3f}  ", f"{row.low:.3f} to {row.high:6.3f}"
-    return (
-        f"{100 * row.truth:.2f} %",
-        f"{100 * row.estimate:.2f} %",
-        f"{100 * row.low:.2f} to {100 * row.high:6.2f}",
-    )
+    ends = f"{row.low:.3f} to {row.high:6.3f}"
+    if row.kind not in ("mean", "quantile"):
+        ends = f"{100 * row.low:.2f} to {100 * row.high:6.2f}"
+    return _share(row, row.truth), _share(row, row.estimate), ends
+
+
+def _share(row: EvaluationRow, figure: float) -> str:
+    return f"{figure:.3f}  " if row.kind in ("mean", "quantile") else f"{100 * figure:.2f} %"

@@ -73,7 +73,9 @@ class SentRound:
         refused: Honest reports that the collector answered, and did not take: late ones, say.
         forged: Reports of liars, those alone that found a token where tokens are asked for.
         without_token: Honest reports that found none, and were not sent.
-        truth: The true frequencies of the honest devices.
+        truth: The true frequencies of the devices whose report was taken.
+        devices: All devices of the table.
+        everyone: The true frequencies of all of them, in the same round.
     """
 
     survey: Survey
@@ -82,8 +84,15 @@ class SentRound:
     lost: int
     forged: int
     truth: Truth
+    devices: int
+    everyone: Truth
     without_token: int = 0
     refused: int = 0
+
+    @property
+    def absent(self) -> int:
+        """Devices of the table that are not among the honest ones, whatever the reason."""
+        return self.devices - self.honest
 
 
 class _NotYetError(DeployError):
@@ -266,16 +275,24 @@ class Session:
             progress=progress,
         )
         given_up = np.array(counts.given_up, dtype=np.intp)
+        everybody = np.arange(self.devices)
         sent = []
         for place, (column, gone) in enumerate(zip(kept, lost, strict=True)):
             held = np.array([data.tobytes() in counts.taken for data in column.ids], dtype=np.bool_)
             devices = column.devices[held]
             refused = len(np.setdiff1d(column.devices[~held], given_up))
-            truth = truth_of(column.survey, self._values(column.survey, devices))
-            without = sendable[place] - len(column.devices)
             sent.append(
                 SentRound(
-                    column.survey, column.round, len(devices), gone, taken[place], truth, without, refused
+                    column.survey,
+                    column.round,
+                    len(devices),
+                    gone,
+                    taken[place],
+                    truth_of(column.survey, self._values(column.survey, devices)),
+                    self.devices,
+                    truth_of(column.survey, self._values(column.survey, everybody)),
+                    sendable[place] - len(column.devices),
+                    refused,
                 )
             )
         return sent, counts
@@ -334,7 +351,7 @@ def released(
     while True:
         release = _release(url, path, token)
         if release is not None and release["sealed"]:
-            return Evaluation(survey, release, sent.truth)
+            return Evaluation(survey, release, sent.truth, everyone=sent.everyone if sent.absent else None)
         if clock() > due_s + _GRACE_S + RELEASE_PATIENCE_S:
             raise DeployError(f"survey {survey.id!r}: round {sent.round + 1} must be sealed by now, got none")
         wait(POLL_S)

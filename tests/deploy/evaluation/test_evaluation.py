@@ -157,7 +157,7 @@ def test_replay_of_a_tree_compares_its_quartiles_with_those_of_the_devices() -> 
     assert json.dumps(found.as_json(), allow_nan=False)
 
 
-def shown(survey: Survey, shares: list[float], rows: str) -> list[str]:
+def shown(survey: Survey, shares: list[float], rows: str, everyone: list[float] | None = None) -> list[str]:
     """The lines of a round's table, its estimates the truth itself."""
     entries = [
         {"label": label, "estimate": share, "error": 0.01, "low": share - 0.02, "high": share + 0.02}
@@ -166,7 +166,8 @@ def shown(survey: Survey, shares: list[float], rows: str) -> list[str]:
     release = {"values": entries, "categories": [], "mean": None, "suppressed": False}
     truth = Truth(np.array(shares), np.empty(0), None)
     out = io.StringIO()
-    evaluation = Evaluation(survey, release | {"devices": 1000, "round": 1}, truth)
+    all_ = None if everyone is None else Truth(np.array(everyone), np.empty(0), None)
+    evaluation = Evaluation(survey, release | {"devices": 1000, "round": 1}, truth, everyone=all_)
     show([evaluation], rows=rows, console=Console(file=out, width=120))
     return out.getvalue().splitlines()
 
@@ -179,6 +180,17 @@ def test_labels_are_listed_by_share_with_missing_last_and_the_round_is_said() ->
     assert labels == [*(label for _, label in by_share), "missing"]
     ends = {line.index(" to ") for line in lines if " to " in line}
     assert len(ends) == 1  # decimals stand below each other
+
+
+def test_the_truth_of_all_people_stands_beside_that_of_those_who_were_counted() -> None:
+    counted, everyone = [0.1, 0.5, 0.02, 0.3, 0.08], [0.2, 0.4, 0.03, 0.3, 0.07]
+    alone, both = shown(HEALTH, counted, "all"), shown(HEALTH, counted, "all", everyone)
+    assert not any("all people" in line or "Compared is" in line for line in alone)
+    cells = [[cell.strip() for cell in line.split("│")[1:4]] for line in both if line.startswith("│")]
+    found = {label: (all_, own) for label, all_, own in cells}
+    for label, one, other in zip(HEALTH.input_labels, everyone, counted, strict=True):
+        assert found[label] == (f"{100 * one:.2f} %", f"{100 * other:.2f} %")
+    assert any(line.startswith("Compared is the truth of the devices that were counted") for line in both)
 
 
 def test_missing_is_shown_however_rare_and_a_label_is_no_markup() -> None:
