@@ -5,8 +5,13 @@ cumulative share is the ratio G_v = C_v / A. Its error is that of the linear fun
 variance comes from the estimator: the larger of two, at shares that are all alike and at the estimated ones
 made consistent, since a variance estimated from raw shares can come out too small.
 
-The band is G_v +- z sigma_v for all v but the last at once (Bonferroni), cut to [0, 1]. As the true curve
-rises, its lower end may be raised to the highest before it, and its upper end lowered to the least after it.
+The band is for all v but the last at once (Bonferroni), cut to [0, 1]. Where A is known well, as of channels
+made for curves, it is G_v +- z sigma_v. Elsewhere A may be all noise, and it is Fieller's set of all g with
+
+    (C_v - g A)^2 <= z^2 Var(C_v - g A),
+
+which needs no ratio, and is 0 to 1 where nobody at all may have a value. As the true curve rises, its lower
+end may be raised to the highest before it, and its upper end lowered to the least after it.
 Where the band covers the curve, the tau-quantile q = min {v: G_v >= tau} has U_q >= tau and L_{q-1} < tau:
 all v with that are its interval, for every tau at once.
 """
@@ -16,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +30,8 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.questions import Rounding
 
 Floats = NDArray[np.float64]
+
+Ratio = Literal["delta", "fieller"]
 
 MAX_CURVE: Final = 2048
 """Largest K for which a band is computed: it takes K functionals of K inputs."""
@@ -121,13 +128,16 @@ class Functionals:
         values: Shares of the inputs, shape (K,).
         points: The number of every input, shape (K,), nan at missing.
         rounding: How devices made numbers points.
-        variances: From functionals of shape (K, c) their variances, shape (c,).
+        variances: From functionals of shape (K, c) their variances at each of a few populations that the
+            estimate leaves possible, shape (populations, c); the largest counts.
+        ratio: The law of the band: of the linear part of a ratio, or Fieller's of ratios of any error.
     """
 
     values: Floats
     points: Floats
     rounding: Rounding
     variances: Callable[[Floats], Floats]
+    ratio: Ratio = "delta"
 
     def between(self, low: float, high: float) -> tuple[float, float]:
         """Return the share of all devices with a number from low to high, and its standard error.
@@ -138,7 +148,7 @@ class Functionals:
         inside = (self.points >= low) & (self.points <= high)
         if not inside.any():
             raise ParameterError(f"a range must hold a point, got {low!r} to {high!r}")
-        variance = float(self.variances(inside.astype(np.float64)[:, None])[0])
+        variance = float(self.variances(inside.astype(np.float64)[:, None]).max())
         return float(self.values[inside].sum()), float(np.sqrt(max(variance, 0.0)))
 
     def cumulative(self, level: float) -> Cumulative | None:
@@ -160,22 +170,43 @@ class Functionals:
             return None
         shares = np.cumsum(self.values[order]) / answered
         shares[-1] = 1.0
-        variances = self._curve_variances(order, shares) / answered**2
+        variances = self._curve_variances(order, shares).max(axis=0) / answered**2
         errors = np.append(np.sqrt(np.maximum(variances, 0.0)), 0.0)
         z = -NormalDist().inv_cdf((1.0 - level) / (2.0 * max(len(order) - 1, 1)))
-        low = np.maximum.accumulate(np.clip(shares - z * errors, 0.0, 1.0))
-        high = np.minimum.accumulate(np.clip(shares + z * errors, 0.0, 1.0)[::-1])[::-1]
+        if self.ratio == "delta":
+            below, above = shares - z * errors, shares + z * errors
+        else:
+            below, above = self._fieller(order, answered, z)
+        low = np.maximum.accumulate(np.clip(below, 0.0, 1.0))
+        high = np.minimum.accumulate(np.clip(above, 0.0, 1.0)[::-1])[::-1]
         return Cumulative(level, self.points[order], shares, errors, low, high, self.rounding)
 
+    def _fieller(self, order: NDArray[np.intp], answered: float, z: float) -> tuple[Floats, Floats]:
+        """Return the ends of Fieller's sets of all points, shape (P,) each; the last is 1."""
+        below = np.cumsum(self.values[order])[:-1]
+        # Var(C - g A) is a quadratic in g for each population: from its values at 0, 1/2 and 1.
+        at = [self._curve_variances(order, np.full(len(order), g)) for g in (0.0, 0.5, 1.0)]
+        own, both = at[0], 2.0 * (at[0] + at[2]) - 4.0 * at[1]  # both: Var(A)
+        cross = (own + both - at[2]) / 2.0
+        a = answered**2 - z * z * both
+        b = below * answered - z * z * cross
+        c = below**2 - z * z * own
+        with np.errstate(divide="ignore", invalid="ignore"):
+            root = np.sqrt(np.maximum(b * b - a * c, 0.0))
+            low, high = (b - root) / a, (b + root) / a
+        known = a > 0.0
+        low, high = np.where(known, low, 0.0).min(axis=0), np.where(known, high, 1.0).max(axis=0)
+        return np.append(low, 1.0), np.append(high, 1.0)
+
     def _curve_variances(self, order: NDArray[np.intp], shares: Floats) -> Floats:
-        """Return the variance of C_v - G_v A for every point but the last, shape (P - 1,)."""
+        """Return the variances of C_v - G_v A for every point but the last, shape (populations, P - 1)."""
         place = np.full(len(self.values), len(order), dtype=np.intp)
         place[order] = np.arange(len(order))
         held = place < len(order)
         step = max(1, _CHUNK // len(self.values))
-        found = [np.zeros(0)]
+        found = []
         for first in range(0, len(order) - 1, step):
             columns = np.arange(first, min(first + step, len(order) - 1))
             below = (place[:, None] <= columns).astype(np.float64)
             found.append(self.variances(below - held[:, None] * shares[columns]))
-        return np.concatenate(found)
+        return np.concatenate(found, axis=-1) if found else np.zeros((1, 0))

@@ -126,7 +126,7 @@ class Estimator:
         missing = np.isnan(self._points)
 
         def variances(functionals: Floats) -> Floats:
-            """Return the larger of the variances at shares that are all alike and at the estimate's."""
+            """Return the variances at shares that are all alike and at the estimate's."""
             real = norm_sub(values, np.zeros(len(values), dtype=np.intp), np.ones(1))
             alike = np.where(missing, real[missing].sum(), real[~missing].sum() / (~missing).sum())
             squares = (functionals.T @ self.inverse.matrix()) ** 2
@@ -134,7 +134,7 @@ class Estimator:
                 squares @ self.channel.expected(population) - population @ functionals**2
                 for population in (alike, real)
             ]
-            return np.asarray(np.maximum(np.maximum(*found), 0.0) / n)
+            return np.maximum(found, 0.0) / n
 
         return Functionals(values, self._points, self._rounding, variances)
 

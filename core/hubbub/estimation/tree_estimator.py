@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hubbub.channels.sets import Level
 from hubbub.errors import ParameterError
 from hubbub.estimation.consistency import norm_sub
-from hubbub.estimation.cumulative import Functionals
+from hubbub.estimation.cumulative import Functionals, Ratio
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
 from hubbub.estimation.intervals.laws import ReorderedLaw, ScoreLaws
@@ -251,7 +251,7 @@ class TreeEstimator:
         missing, values = np.isnan(self._points), shares[-1][self._inputs]
 
         def variances(functionals: Floats) -> Floats:
-            """Return the larger of the variances at shares that are all alike and at the estimate's."""
+            """Return the variances at shares that are all alike and at the estimate's."""
             real = norm_sub(values, np.zeros(len(values), dtype=np.intp), np.ones(1))
             alike = np.where(missing, real[missing].sum(), real[~missing].sum() / (~missing).sum())
             found = []
@@ -260,9 +260,11 @@ class TreeEstimator:
                     np.bincount(each.labels, weights=population).astype(np.float64) for each in tree.levels
                 ]
                 found.append(tree.functional_variances(functionals, frequencies, sizes, n))
-            return np.maximum(*found)
+            return np.stack(found)
 
-        return Functionals(values, self._points, self._rounding, variances)
+        made_for_curves = getattr(self.channel, "shows_curve", False)
+        ratio: Ratio = "delta" if made_for_curves else "fieller"
+        return Functionals(values, self._points, self._rounding, variances, ratio)
 
     def _reach(
         self,

@@ -9,7 +9,7 @@ from scipy.stats import beta, binom, norm
 from hubbub.errors import ParameterError
 from hubbub.estimation import estimator_for
 from hubbub.estimation.cumulative import Cumulative, Functionals
-from hubbub.mechanisms import grr, subset_selection
+from hubbub.mechanisms import grr, subset_selection, unary
 from hubbub.mechanisms.tree import tree
 from hubbub.testing import seeded
 
@@ -58,6 +58,46 @@ def test_band_and_quantiles_cover_at_least_as_often_as_they_say(epsilon, n):
     assert covers >= least
     assert holds >= least
     assert half < least
+
+
+@pytest.mark.statistical
+def test_band_of_bits_holds_where_the_share_with_a_value_is_all_noise():
+    """50 devices, all at the three least of 90 points: the share with a value has an error of 2.6.
+
+    Level 0.95, seed 11. Were the coverage just 0.95, fewer than the 1e-6 quantile of the binomial would cover
+    with probability below 1e-6. Control: the band of the ratio's linear part covers less often than that.
+    """
+    channel, n = unary(91, epsilon=1.0), 50
+    points, inputs = np.append(np.linspace(-1.0, 1.0, 90), np.nan), np.arange(n) % 3
+    groups = np.repeat([0, 1], [90, 1])
+    estimator = estimator_for(channel, category_of=groups, points=points, missing=90)
+    source, truth = seeded(11), np.cumsum(np.bincount(inputs, minlength=91)[:-1]) / n
+    z = norm.isf(0.05 / (2 * 89))
+    rounds = covers = linear = 0
+    for _ in range(200):
+        curve = estimator(channel.tally(channel.perturb(inputs, source=source)), n).cumulative(0.95)
+        if curve is None:
+            continue
+        rounds += 1
+        covers += bool(((curve.low <= truth + 1e-12) & (truth <= curve.high + 1e-12)).all())
+        low = np.maximum.accumulate(np.clip(curve.shares - z * curve.errors, 0.0, 1.0))
+        high = np.minimum.accumulate(np.clip(curve.shares + z * curve.errors, 0.0, 1.0)[::-1])[::-1]
+        linear += bool(((low <= truth + 1e-12) & (truth <= high + 1e-12)).all())
+    least = binom.ppf(1e-6, rounds, 0.95)
+    assert rounds > 60 and covers >= least
+    assert linear < least
+
+
+def test_band_of_a_share_that_is_known_well_is_that_of_the_linear_part():
+    """Fieller's set and the linear law agree to a hundredth: the share with a value is far above 0."""
+    channel = unary(POINTS + 1, epsilon=3.0)
+    crowd, _ = crowd_of(20000)
+    estimate = estimator_of(channel)(channel.tally(channel.perturb(crowd, source=seeded(3))), crowd.size)
+    curve = estimate.cumulative(0.95)
+    z = norm.isf(0.05 / 2 / (POINTS - 1))
+    low = np.maximum.accumulate(np.clip(curve.shares - z * curve.errors, 0.0, 1.0))
+    np.testing.assert_allclose(curve.low, low, atol=0.01)
+    assert (curve.low <= curve.high).all() and curve.high[-1] == 1.0
 
 
 def test_errors_are_those_of_the_whole_covariance():
@@ -134,7 +174,7 @@ def test_median_between_two_points_is_found_between_them():
 
 def test_what_has_no_curve_is_refused_or_none():
     channel = tree(POINTS, epsilon=1.0)
-    nobody = Functionals(np.array([-0.2, 0.1, 1.1]), np.array([0.0, 1.0, np.nan]), "none", lambda h: h[0])
+    nobody = Functionals(np.array([-0.2, 0.1, 1.1]), np.array([0.0, 1.0, np.nan]), "none", lambda h: h[:1])
     assert nobody.cumulative(0.95) is None
     estimate = estimator_of(channel).expected_estimate(np.full(POINTS + 1, 1 / (POINTS + 1)), 1000)
     for level in (0.0, 1.0, 1.5):
