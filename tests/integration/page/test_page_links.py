@@ -108,10 +108,11 @@ def test_a_category_opens_into_its_values_and_closes_again(
 def test_a_margin_of_a_cross_table_opens_into_its_cells(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site]
 ) -> None:
-    cells = [(f"{age} / {sex}", "x", 0.25) for age in ("young", "old") for sex in ("F", "M")]
-    table = exactly(*cells)
+    """A label may hold what stands between two of them."""
+    ages, sexes = ("young / new", "old", "old / new"), ("F", "M")
+    table = exactly(*((f"{age} / {sex}", "x", 1 / 6) for age in ages for sex in sexes))
     margins = exactly(
-        *((f"{k}: {v}", "x", 0.5) for k, v in zip("aabb", ("young", "old", "F", "M"), strict=True))
+        *((f"a: {age}", "x", 1 / 3) for age in ages), *((f"b: {sex}", "x", 1 / 2) for sex in sexes)
     )
     table["categories"] = [{k: v for k, v in row.items() if k != "category"} for row in margins["values"]]
     for cell in table["values"]:
@@ -121,11 +122,19 @@ def test_a_margin_of_a_cross_table_opens_into_its_cells(
     opened(browser, open_site(snapshot_of(survey)), on(A))
     until(
         browser,
-        ["By a (2)", "By b (2)"],
+        ["By a (3)", "By b (2)"],
         lambda: [each.text for each in browser.find_elements(By.CSS_SELECTOR, ".categories h3")],
     )
     follow(browser, "M")
-    until(browser, ["young / M", "old / M"], lambda: [label for label, _ in rows(browser, ".values")])
+    of_men = ["young / new / M", "old / M", "old / new / M"]
+    until(browser, of_men, lambda: [label for label, _ in rows(browser, ".values")])
+    follow(browser, "Show all values")
+    follow(browser, "young / new")
+    until(
+        browser,
+        ["young / new / F", "young / new / M"],
+        lambda: [label for label, _ in rows(browser, ".values")],
+    )
 
 
 def test_two_rounds_are_compared_with_an_interval_of_the_change(

@@ -131,12 +131,12 @@ function panels(survey, categories) {
   });
 }
 
-// Which values lie in a category: by their own word, or, of a cross table, by their part for its attribute.
+// Which values lie in a category: by their own word, or, of a cross table, by their place. Values are listed as
+// numbers are counted, the last attribute fastest, and labels may hold whatever stands between two of them.
 function members(survey, round, chosen, groups) {
   if (groups.length < 2) return round.values.map((row) => row.category === chosen.label);
   const at = groups.findIndex(({ rows }) => rows.includes(chosen));
-  return round.values.map((row) => {
-    const parts = row.label.split(" / ");
-    return parts.length === groups.length && parts[at] === chosen.short;
-  });
+  const one = groups[at].rows.indexOf(chosen);
+  const faster = groups.slice(at + 1).reduce((product, { rows }) => product * rows.length, 1);
+  return round.values.map((row, i) => Math.floor(i / faster) % groups[at].rows.length === one);
 }
