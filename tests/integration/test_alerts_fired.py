@@ -352,7 +352,12 @@ def released(tmp_path: Path) -> Iterator[Scrape]:
 
 def test_releases_that_show_forged_reports(released: Scrape, tmp_path: Path) -> None:
     fired = firing(tmp_path, released, released)
-    assert fired == {"HubbubImpossibleEstimate", "HubbubJump", "HubbubSmallPoisoningMargin"}
+    assert fired == {
+        "HubbubImpossibleEstimate",
+        "HubbubJointChange",
+        "HubbubJump",
+        "HubbubSmallPoisoningMargin",
+    }
 
 
 def test_an_issuer_whose_reports_are_unlike_all_others(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from hubbub.estimation import (
     RoundShares,
     SurveyNoise,
     impossible_alerts,
+    joint_alerts,
     jump_alerts,
     margin_alerts,
     shared_devices,
@@ -78,10 +79,16 @@ class ReleaseJudge:
         compared = _compared(release)
         rate = self.rules.rate / (3.0 if compared else 2.0)
         found = impossible_alerts(noise, shares, rate=rate)
+        together: list[Alert] = []
         if earlier is not None:
             before = _shares(survey, earlier)
             shared = _shared(survey, earlier, release)
-            found += jump_alerts(noise, before, shares, shared=shared, rate=rate)
+            # A change has its part of the rate once for the largest jump, and once for all cells together.
+            found += jump_alerts(noise, before, shares, shared=shared, rate=rate / 2.0)
+            if noise.is_bounded:
+                together = joint_alerts(
+                    survey.channel, estimator, before, shares, shared=shared, rate=rate / 2.0
+                )
         margin: float | None = None
         small: list[Alert] = []
         if release.get("poison_margin"):
@@ -98,7 +105,10 @@ class ReleaseJudge:
             "judged": noise.is_bounded,
             "margin": margin,
             "alerts": [
-                *(_document(alert, release) for alert in (*listed["impossible"], *listed["jump"], *small)),
+                *(
+                    _document(alert, release)
+                    for alert in (*listed["impossible"], *listed["jump"], *together, *small)
+                ),
                 *issuers[:MOST_ALERTS],
             ],
             "omitted": {
@@ -180,7 +190,7 @@ def _furthest(alerts: Sequence[Alert], kind: str) -> list[Alert]:
 
 def _document(alert: Alert, release: Document) -> dict[str, Any]:
     label = None
-    if alert.family in ("values", "categories"):
+    if alert.kind != "joint" and alert.family in ("values", "categories"):
         label = release[alert.family][alert.cell]["label"]
     return {
         "kind": alert.kind,

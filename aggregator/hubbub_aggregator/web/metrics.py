@@ -91,7 +91,7 @@ def _issuers(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
 
 
 def _alerts(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
-    text = "Alerts of the newest release, by survey and kind: impossible, jump, margin, or issuer."
+    text = "Alerts of the newest release, by survey and kind: impossible, jump, joint, margin, or issuer."
     alerts = GaugeMetricFamily("hubbub_alerts", text, labels=["survey", "version", "kind"])
     text = "Share of forged reports that moves the largest value of the newest release out of its interval."
     margin = GaugeMetricFamily("hubbub_poisoning_margin", text, labels=["survey", "version"])
@@ -104,7 +104,7 @@ def _alerts(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
             continue
         newest = judged[-1]
         kinds = [alert["kind"] for alert in newest["alerts"]]
-        for kind in ("impossible", "jump", "margin", "issuer"):
+        for kind in ("impossible", "jump", "joint", "margin", "issuer"):
             alerts.add_metric([*name, kind], kinds.count(kind) + newest["omitted"].get(kind, 0))
         if newest["margin"] is not None:
             margin.add_metric(name, newest["margin"])

@@ -332,7 +332,7 @@ def _schemas() -> Schema:
         ),
         "Alert": _object(
             {
-                "kind": {"type": "string", "enum": ["impossible", "jump", "margin", "issuer"]},
+                "kind": {"type": "string", "enum": ["impossible", "jump", "joint", "margin", "issuer"]},
                 "family": {"type": "string", "enum": ["values", "categories", "total", "mean", "issuers"]},
                 "label": {"type": ["string", "null"]},
                 "statistic": _NUMBER,

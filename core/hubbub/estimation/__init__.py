@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         margin_alerts,
     )
     from hubbub.estimation.alerts.issuers import IssuerDeviation, issuer_deviation
+    from hubbub.estimation.alerts.joint import joint_alerts
     from hubbub.estimation.alerts.score_noise import ScoreNoise, SurveyNoise, survey_noise
     from hubbub.estimation.choice import AnyEstimator, estimator_for
     from hubbub.estimation.consistency import Consistent
@@ -78,6 +79,7 @@ __all__ = [
     "excess",
     "impossible_alerts",
     "issuer_deviation",
+    "joint_alerts",
     "jump_alerts",
     "margin_alerts",
     "quotients",
@@ -99,6 +101,7 @@ attach(
             "jump_alerts",
             "margin_alerts",
         ),
+        "hubbub.estimation.alerts.joint": ("joint_alerts",),
         "hubbub.estimation.rounds.change": (
             "Difference",
             "Ends",

@@ -67,7 +67,7 @@ def test_forged_reports_raise_a_jump_there_and_back_and_honest_rounds_raise_none
     assert [line["round"] for line in found["rounds"]] == [0, 1, 2, 3]
     assert [line["since"] for line in found["rounds"]] == [None, 0, 1, 2]
     assert [{alert["kind"] for alert in line["alerts"]} for line in found["rounds"]] == [
-        set(), set(), {"impossible", "jump"}, {"jump"},
+        set(), set(), {"impossible", "jump", "joint"}, {"jump", "joint"},
     ]  # fmt: skip
     up, down = (
         next(
@@ -78,7 +78,7 @@ def test_forged_reports_raise_a_jump_there_and_back_and_honest_rounds_raise_none
         for number in (2, 3)
     )
     assert up["statistic"] > up["threshold"] > 0 > down["threshold"] > down["statistic"]
-    assert up["rate"] == found["rate"] / 2
+    assert up["rate"] == found["rate"] / 4
     estimates = [document(2, fakes=2000), document(1)]
     assert up["statistic"] == estimates[0]["values"][0]["estimate"] - estimates[1]["values"][0]["estimate"]
 

@@ -40,6 +40,9 @@ function words({ kind, family, label, statistic, threshold }, { since }) {
   if (kind === "issuer") {
     return `The reports that “${label || "others"}” vouched for are distributed otherwise than all others' (chance: at most ${statistic.toExponential(1)}). Its devices are other people, or reports were forged.`;
   }
+  if (kind === "joint") {
+    return `All values together changed since round ${since + 1} by more than noise, though perhaps no single one did: a squared distance of ${fixed(statistic, 1)}, where noise alone stays within ${fixed(threshold, 1)}. People changed, or reports were forged.`;
+  }
   if (kind === "jump") {
     const moved = statistic > 0 ? "rose" : "fell";
     return `${cell} ${moved} by ${percent(Math.abs(statistic))} points since round ${since + 1}; noise alone stays within ${percent(Math.abs(threshold))}. People changed, or reports were forged.`;
@@ -54,5 +57,5 @@ function words({ kind, family, label, statistic, threshold }, { since }) {
 function foot(rate, { judged, since }) {
   if (!judged) return "Surveys of so many values that are asked by levels are not judged.";
   const beside = since === null ? "there is no earlier round to compare it with" : `compared with round ${since + 1}`;
-  return `At most one honest round in ${count(Math.floor(1 / rate))} raises an alert; ${beside}.`;
+  return `No more than about one honest round in ${count(Math.floor(1 / rate))} raises an alert; ${beside}.`;
 }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         margin_alerts,
     )
     from hubbub.estimation.alerts.issuers import IssuerDeviation, issuer_deviation
+    from hubbub.estimation.alerts.joint import joint_alerts
     from hubbub.estimation.alerts.score_noise import (
         ScoreNoise,
         SurveyNoise,
@@ -29,6 +30,7 @@ __all__ = [
     "SurveyNoise",
     "impossible_alerts",
     "issuer_deviation",
+    "joint_alerts",
     "jump_alerts",
     "margin_alerts",
     "survey_noise",
@@ -46,6 +48,7 @@ attach(
             "margin_alerts",
         ),
         "hubbub.estimation.alerts.issuers": ("IssuerDeviation", "issuer_deviation"),
+        "hubbub.estimation.alerts.joint": ("joint_alerts",),
         "hubbub.estimation.alerts.score_noise": ("ScoreNoise", "SurveyNoise", "survey_noise"),
     },
 )

@@ -4,12 +4,14 @@ Forged reports leave two traces in estimates. A share may move to where no popul
 forged report can add more than a device to a cell; and it may move from one round to the next by more than
 noise does. Both are tests of raw estimates, whose false alarms are bounded at every number of reports and for
 every population, by the noise of the channel's own rows (`score_noise`). A forged share that stays within
-what is possible, in a survey's first round, is not seen by anything that looks at one release. The third
-alert is no test: it says how few forged reports move the largest share out of its interval.
+what is possible, in a survey's first round, is not seen by anything that looks at one release. Many small
+changes at once are the subject of a joint test, which is approximate (`joint`). The last alert is no test: it
+says how few forged reports move the largest share out of its interval.
 
-The rate of false alarms is that of a whole round: half of it goes to impossible estimates and half to jumps,
-a third where issuers are compared, too (`issuers`), shared evenly among cells and sides (Bonferroni), so it
-holds whatever the dependence between cells.
+The rate of false alarms is that of a whole round: half of it goes to impossible estimates and half to
+changes, a third where issuers are compared, too (`issuers`); of changes half to single jumps and half to the
+joint test. Single tests share it evenly among cells and sides (Bonferroni), so it holds whatever the
+dependence between cells.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from hubbub.estimation.alerts.score_noise import (
 )
 from hubbub.estimation.estimate import Floats
 
-AlertKind = Literal["impossible", "jump", "margin"]
+AlertKind = Literal["impossible", "jump", "joint", "margin"]
 Family = Literal["values", "categories", "total", "mean"]
 
 ROUND_RATE: Final = 1e-3

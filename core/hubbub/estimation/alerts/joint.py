@@ -1,0 +1,141 @@
+"""The joint test of a change between two rounds: many small changes that no single cell shows.
+
+The change d of all K estimates together has mean 0 where no share changed, and the covariance of the noise,
+F V(f), with V that of one report of a population f and F = 1/n + 1/m - 2 s/(n m), s reports being the same in
+both rounds. The statistic is the squared distance
+
+    Q = d' (F V)^+ d        of mean r, the rank of V (chi-square, were noise normal)
+
+Its law is taken as that of a gamma of the mean r and a variance of 2 r + r F3/(F^2 p), F3 = 1/n^3 + 1/m^3,
+with p the least probability of any output: the second part bounds the fourth cumulants of reports, as it does
+those of Pearson's statistic. V is taken at the pooled shares, made consistent, since it hardly depends on f.
+All this is an approximation, unlike the bounds of `alerts`, and is made where every output is expected five
+times in either round, at least; false alarms are simulated beside the stated rate (`make evidence
+NAME=alerts`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub.estimation.alerts.alerts import Alert, RoundShares
+from hubbub.estimation.consistency import norm_sub
+
+if TYPE_CHECKING:
+    from hubbub.channels.channel import Channel
+    from hubbub.estimation.alerts.score_noise import Estimating
+
+MOST_CELLS: Final = 256
+"""Values up to which changes are tested jointly: a round's covariance then takes some ten milliseconds."""
+
+LEAST_EXPECTED: Final = 5.0
+"""Reports that every output must be expected to have, after Cochran; below, the tail is not the gamma's."""
+
+_TINY: Final = 1e-9
+"""The share of the largest variance below which a direction has none, such as the sum of all shares."""
+
+
+def joint_alerts(
+    channel: Channel,
+    estimator: Estimating,
+    before: RoundShares,
+    after: RoundShares,
+    *,
+    shared: int = 0,
+    rate: float,
+) -> list[Alert]:
+    """Return an alert if all values together changed between two rounds by more than the noise of both.
+
+    Args:
+        channel: The survey's channel.
+        estimator: Its estimator.
+        before: The earlier round's raw estimates.
+        after: The later one's.
+        shared: Devices that sent one memoised answer to both, at least.
+        rate: The probability of an alert where no share changed, about.
+
+    Returns:
+        One alert or none; none, too, where the test is not made: where values are hidden or more than
+        MOST_CELLS, or an output is expected less than LEAST_EXPECTED times.
+
+    Raises:
+        ParameterError: If more devices are shared than are in either round.
+    """
+    if not 0 <= shared <= min(before.n, after.n):
+        raise ParameterError(f"shared must be within 0 to the devices of either round, got {shared}")
+    change = after.values - before.values
+    if not 2 <= len(change) <= MOST_CELLS or not np.isfinite(change).all():
+        return []
+    n, m = before.n, after.n
+    whole = np.zeros(len(change), dtype=np.intp)
+    pooled = norm_sub((n * before.values + m * after.values) / (n + m), whole, np.ones(1))
+    expected = channel.expected(pooled)
+    rarest = float(expected[expected > 0.0].min())
+    fewer = min(n, m)
+    if fewer * rarest < LEAST_EXPECTED:
+        return []
+    factor = 1.0 / n + 1.0 / m - 2.0 * shared / (n * m)
+    if factor <= 0.0:  # the same reports in both
+        return []
+    covariance = fewer * estimator.expected_estimate(pooled, fewer).covariance()
+    if not np.isfinite(covariance).all():
+        return []
+    variances, directions = np.linalg.eigh(covariance)
+    seen = variances > _TINY * variances[-1]
+    rank = int(seen.sum())
+    statistic = float(((directions[:, seen].T @ change) ** 2 / variances[seen]).sum() / factor)
+    heavier = rank * (1.0 / n**3 + 1.0 / m**3) / (factor**2 * rarest)
+    threshold = gamma_point(rate, mean=float(rank), variance=2.0 * rank + heavier)
+    return [Alert("joint", "values", 0, statistic, threshold, rate)] if statistic > threshold else []
+
+
+def gamma_point(rate: float, *, mean: float, variance: float) -> float:
+    """Return the point that a gamma variable exceeds with a probability.
+
+    Args:
+        rate: The probability, above 0, below 1.
+        mean: Its mean, > 0.
+        variance: Its variance, > 0.
+    """
+    shape, scale = mean * mean / variance, variance / mean
+    low, high = 0.0, shape + 1.0
+    while _tail(shape, high) > rate:
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        if _tail(shape, middle) > rate:
+            low = middle
+        else:
+            high = middle
+    return scale * high
+
+
+def _tail(shape: float, x: float) -> float:
+    """Return P(X > x) of a gamma variable of scale 1: the series below shape + 1, else Lentz' fraction."""
+    if x <= 0.0:
+        return 1.0
+    front = math.exp(shape * math.log(x) - x - math.lgamma(shape))
+    if x < shape + 1.0:
+        term = total = 1.0 / shape
+        k = shape
+        while term > 1e-16 * total:
+            k += 1.0
+            term *= x / k
+            total += term
+        return 1.0 - front * total
+    b = x + 1.0 - shape
+    c, d = 1e300, 1.0 / b
+    fraction = d
+    for i in range(1, 10_000):
+        a = -i * (i - shape)
+        b += 2.0
+        d = 1.0 / (a * d + b)
+        c = b + a / c
+        fraction *= d * c
+        if abs(d * c - 1.0) < 1e-14:
+            break
+    return front * fraction
