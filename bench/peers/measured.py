@@ -24,6 +24,7 @@ import numpy as np
 import reckoning
 import research
 from libraries import BINARY, GRR, OURS, PEERS
+from populations import has_ages
 
 PACKAGES = ("pure-ldp", "multi-freq-ldpy", "opendp", "diffprivlib", "dp-accounting", "numpy")
 EPSILONS = (0.5, 1.0, 2.0, 5.0)
@@ -266,6 +267,8 @@ def main(arguments: list[str]) -> int:
     sections = named or list(SECTIONS)
     if strange := set(sections) - set(SECTIONS):
         parser.error(f"sections must be among {', '.join(SECTIONS)}, got {', '.join(sorted(strange))}")
+    if options.adult is not None and not has_ages(options.adult):
+        parser.error(f"--adult must be a CSV file with a column age, got {options.adult}")
     warnings.simplefilter("ignore")  # theirs, about deprecated names
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
     print(f"{versions}. Load of the machine when it began: {os.getloadavg()[0]:.1f}.\n")

@@ -61,6 +61,15 @@ def populations(adult: Path | None = None) -> list[Population]:
     ]
 
 
+def has_ages(file: Path) -> bool:
+    """Return whether a file can be read as a CSV with a column `age`."""
+    try:
+        with file.open(newline="", encoding="utf-8") as lines:
+            return "age" in next(csv.reader(lines, skipinitialspace=True), [])
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def _ages(file: Path | None) -> NDArray[np.int64]:
     """Return ages less 10, 91 of them from 10 to 100."""
     if file is not None:

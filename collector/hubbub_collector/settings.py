@@ -10,6 +10,7 @@ from hubbub_collector.errors import SettingsError
 
 MOST: Final = 2**40
 """The greatest value of any setting: what is above it was meant as infinity."""
+_KINDS: Final = {"int": "an integer", "float": "a number"}
 _FROM_ZERO: Final = frozenset({"linger_s", "permit_rate"})
 
 
@@ -68,7 +69,7 @@ class GatewaySettings:
             value = getattr(self, field.name)
             kinds = (int, float) if field.type == "float" else (int,)
             if type(value) not in kinds:
-                raise SettingsError(f"{field.name} must be {field.type}, got {value!r}")
+                raise SettingsError(f"{field.name} must be {_KINDS[str(field.type)]}, got {value!r}")
             low = self.least(field.name)
             if not low <= value <= MOST:
                 raise SettingsError(f"{field.name} must be at least {low} and finite, got {value!r}")

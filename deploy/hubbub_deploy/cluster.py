@@ -179,6 +179,7 @@ def aggregate(
         DeployError: If the address cannot be listened on, topic or Redis cannot be used, or a record to
             skip was counted or is not there.
     """
+    seal_rules = settings.seal_rules  # a key that is none is said before anybody is asked
     with (
         contextlib.ExitStack() as stack,
         opened(settings) as log,
@@ -213,7 +214,7 @@ def aggregate(
             session_s=settings.session_s,
             dead_letters=letters,
             skips=skips,
-            seal_rules=settings.seal_rules,
+            seal_rules=seal_rules,
         )
         if address is not None:
             listener = stack.enter_context(listen(*address))

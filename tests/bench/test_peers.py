@@ -40,6 +40,10 @@ def test_populations_are_the_same_in_every_run_and_need_no_file(tmp_path) -> Non
     file = tmp_path / "people.csv"
     file.write_text("age,sex\n17,f\n 90,m\n5,f\n")
     assert module.populations(file)[0].values.tolist() == [7, 80, 0]
+    assert module.has_ages(file)
+    file.write_text("sex\nf\n")
+    (tmp_path / "binary").write_bytes(bytes(range(128, 256)))
+    assert not any(map(module.has_ages, (file, tmp_path, tmp_path / "none", tmp_path / "binary")))
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])

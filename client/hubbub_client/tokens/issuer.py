@@ -55,7 +55,9 @@ class TokenIssuer:
         try:
             challenge_digest(self.name, bytes(16), 0)
             _ = self.public_key
-        except (ParameterError, WireError, binascii.Error, ValueError) as error:
+        except (binascii.Error, UnicodeEncodeError):
+            raise ClientError(f"issuer: the key must be in base64, got {self.key!r:.80}") from None
+        except (ParameterError, WireError, ValueError) as error:
             raise ClientError(f"issuer: {error}") from None
 
     @cached_property

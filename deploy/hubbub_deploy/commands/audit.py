@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,9 @@ def run(options: argparse.Namespace) -> int:
 
     likelihood = None
     if options.survey is not None:
+        for name, value in (("--inputs", options.inputs), ("--epsilon", options.epsilon)):
+            if value is not None:
+                raise DeployError(f"{name} must come with --callable, got {value:g} for a survey")
         survey = load_survey(options.survey)
         channel, declared, inputs = survey.channel, survey.channel.epsilon, survey.channel.inputs
         sampler: Sampler = lambda x, n: _symbols(channel.perturb([x] * n))  # noqa: E731
@@ -58,8 +62,10 @@ def run(options: argparse.Namespace) -> int:
     else:
         if options.inputs is None or options.inputs < 2 or options.epsilon is None:
             raise DeployError("--callable must come with --inputs of at least 2 and --epsilon")
+        if not 0.0 < options.epsilon < math.inf:
+            raise DeployError(f"--epsilon must be above 0 and finite, got {options.epsilon:g}")
         function, declared, inputs = _function(options.callable), options.epsilon, options.inputs
-        sampler = lambda x, n: [function(x) for _ in range(n)]  # noqa: E731
+        sampler = lambda x, n: [_called(function, x, options.callable) for _ in range(n)]  # noqa: E731
     found = audit(
         sampler,
         pairs_of(inputs),
@@ -100,14 +106,23 @@ def _symbols(symbols: Any) -> list[Any]:  # noqa: ANN401 - numbers, or rows of b
     return [row.tobytes() for row in symbols] if symbols.ndim == 2 else symbols.tolist()
 
 
+def _called(function: Any, x: int, path: str) -> Any:  # noqa: ANN401 - anybody's
+    try:
+        return function(x)
+    except Exception as error:
+        raise DeployError(
+            f"--callable {path} must take an input, got {type(error).__name__} of {x}"
+        ) from error
+
+
 def _function(path: str) -> Any:  # noqa: ANN401 - anybody's
     module, colon, name = path.partition(":")
-    if not colon:
+    if not colon or not all(part.isidentifier() for part in module.split(".")):
         raise DeployError(f"--callable must be MODULE:FUNCTION, got {path!r}")
     sys.path.insert(0, "")
     try:
         found = getattr(importlib.import_module(module), name, None)
-    except ImportError as error:
+    except Exception as error:  # whatever a module does when it is imported
         raise DeployError(f"--callable {path}: cannot be imported: {error}") from None
     if not callable(found):
         raise DeployError(f"--callable must name a function, got {path!r}")

@@ -72,7 +72,10 @@ def _cluster(path: Path, options: argparse.Namespace) -> list[tuple[str, object,
     ]
     if os.environ.get(PASSWORD_VARIABLE):
         lines.append(("kafka_password", "***", PASSWORD_VARIABLE))
-    _ = settings.brokers  # raises if its files and names do not fit
+    # Each raises if its files, keys and names do not fit; the secret key is read where this process has one.
+    _ = settings.brokers, settings.seal_rules
+    if settings.seal_key_file is not None:
+        _ = settings.seal_signer
     return [
         *lines,
         *_said(settings.limits, found, most={"delivery_s": ("grace_s / 2", settings.grace_s / 2)}),

@@ -88,6 +88,11 @@ def _documents(folder: Path, survey: str | None, seen: list[int]) -> Iterator[It
     from hubbub_aggregator.stores import SqliteArchive  # noqa: PLC0415
 
     path = folder / ARCHIVE_FILE
+    if str(folder).startswith("kafka:"):
+        raise DeployError(
+            "an export must be of the releases in a folder, got a topic: `hubbub replay TOPIC --survey FILE "
+            "--out FOLDER` counts one survey's releases out of it"
+        )
     if not path.is_file():
         raise DeployError(f"{folder} must be the folder of a node or a dashboard, got one without an archive")
 

@@ -105,7 +105,9 @@ def _issuer(text: str) -> Issuer:
     try:
         data = base64.urlsafe_b64decode(key + "=" * (-len(key) % 4))
         return Issuer(name, PublicKey.from_spki(data))
-    except (HubbubError, binascii.Error, ValueError) as error:
+    except (binascii.Error, UnicodeEncodeError):
+        raise DeployError(f"--issuer {name}: the key must be in base64, got {key!r:.80}") from None
+    except (HubbubError, ValueError) as error:
         raise DeployError(f"--issuer {name}: {error}") from None
 
 

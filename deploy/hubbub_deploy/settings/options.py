@@ -22,6 +22,8 @@ LEAST: Final[Mapping[str, float]] = {
 """The least value of each number."""
 MOST: Final[Mapping[str, float]] = {"port": 65_535, "partitions": 1_024}
 """The greatest value of a number that has one."""
+KINDS: Final = {"int": "an integer", "float": "a number"}
+"""The types of numbers, in words."""
 WORDS: Final = {"dead_letter_payload": ("none", "whole")}
 """The values of settings that take a word."""
 
@@ -69,7 +71,7 @@ class NodeOptions:
             else:
                 kinds = (int, float) if field.type == "float" else (int,)
                 low, high = LEAST[field.name], MOST.get(field.name, math.inf)
-                rule = f"{field.type} of at least {low:g}" + (
+                rule = f"{KINDS[str(field.type)]} of at least {low:g}" + (
                     f" and at most {high:g}" if high < math.inf else ""
                 )
                 is_good = type(value) in kinds and math.isfinite(value) and low <= value <= high

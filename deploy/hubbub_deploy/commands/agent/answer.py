@@ -140,6 +140,9 @@ def _secret(path: Path | None, what: str) -> str | None:
 def _tokens(options: argparse.Namespace) -> Tokens | None:
     """Return the tokens beside the ledger, None where no issuer is named."""
     if options.issuer_url is None:
+        for option, value in (("--issuer", options.issuer), ("--credential-file", options.credential_file)):
+            if value is not None:
+                raise DeployError(f"{option} must come with --issuer-url, got none")
         return None
     name, found, key = (options.issuer or "").partition("=")
     credential = _secret(options.credential_file, "credential")

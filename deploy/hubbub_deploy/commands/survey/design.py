@@ -321,6 +321,13 @@ class SurveyDesign:
         return len(self.workload.sizes) > 2
 
 
+def _check(settings: DesignSettings) -> None:
+    if settings.budget is not None and not 0.0 < settings.budget < math.inf:
+        raise DeployError(f"--budget must be above 0 and finite, got {settings.budget:g}")
+    if settings.shuffled is not None and not 0.0 < settings.shuffled.delta < 1.0:
+        raise DeployError(f"--delta must lie strictly between 0 and 1, got {settings.shuffled.delta:g}")
+
+
 def run(settings: DesignSettings) -> int:
     """Print the design of a survey file, and draw it where asked; return the exit code.
 
@@ -329,6 +336,7 @@ def run(settings: DesignSettings) -> int:
         DeployError: If a file cannot be written, or more is asked of a survey of several attributes than its
             own sentence.
     """
+    _check(settings)
     if read_compiled(settings.file) is not None:
         raise DeployError(f"{settings.file}: must be a survey in TOML to be designed, got a compiled one")
     text = survey_text(settings.file)

@@ -58,6 +58,9 @@ def run(options: argparse.Namespace) -> int:
     account = shown.account
     print(f"spent {account.loss:.3f}, reserved {account.reserved:.3f}, left {account.left:.3f}")
     if options.page is not None:
-        options.page.write_text(shown.page, encoding="utf-8")
+        try:
+            options.page.write_text(shown.page, encoding="utf-8")
+        except OSError as error:
+            raise DeployError(f"{options.page}: cannot be written: {error.strerror}") from None
         print(f"the owner's page: {options.page}")
     return 0

@@ -101,6 +101,12 @@ def _sign(options: argparse.Namespace) -> int:
     keys = [public_key(public_text(key)), *([public_key(options.former)] if options.former else [])]
     before = _before(options.out, keys)
     surveys = {survey.digest: survey for survey in map(load_survey, options.surveys)}
+    named: dict[tuple[str, int], bytes] = {}
+    for digest, survey in surveys.items():
+        if named.setdefault((survey.id, survey.version), digest) != digest:
+            raise DeployError(
+                f"surveys must differ in id or version, got {survey.id} version {survey.version} twice"
+            )
     cancelled = dict.fromkeys([*(before.cancelled if before else ()), *map(_digest, options.cancel)])
     issued_s = int(time.time())
     listed = SurveyList(
