@@ -38,6 +38,9 @@ NOT_QUICK = (
     "topic/test_sqlite_log.py",
 )
 
+# Modules of tests/integration that share one broker.
+ON_KAFKA = ("test_kafka", "test_cluster", "test_log_replay")
+
 # What takes longest and has a shorter relative that always runs; `make evidence NAME=long` runs these.
 LONG = (
     "bench/test_faults.py::test_a_test_that_fails_or_is_skipped_or_is_not_there_does_not_hold",
@@ -61,8 +64,8 @@ LONG = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks tests by their folder, so that `-m "not integration"` never misses one that forgot to say so.
 
-    Where tests run in several processes, those of one integration module stay together, with its servers:
-    pytest-xdist reads the groups in this same hook, after this.
+    Where tests run in several processes, those of one integration module stay together with its servers,
+    and those on Kafka with its broker: pytest-xdist reads the groups in this same hook, after this.
     """
     tests = Path(__file__).parent
     short = pytest.mark.skipif("HUBBUB_TEST_LONG" not in os.environ, reason="long: make evidence NAME=long")
@@ -75,8 +78,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(folder)
         if not any(item.path.is_relative_to(tests / place) for place in NOT_QUICK):
             item.add_marker("quick")
+        stem = item.path.stem
         if item.path.is_relative_to(tests / "integration"):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+            item.add_marker(pytest.mark.xdist_group("kafka" if stem.startswith(ON_KAFKA) else stem))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
