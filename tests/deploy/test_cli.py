@@ -206,7 +206,19 @@ CLUSTER = [
     "skip-lost",
     "config",
 ]
-NAMES = ["demo", "node", "simulate", "export", "delete", "replay", "audit", "survey", "agent", *CLUSTER]
+NAMES = [
+    "demo",
+    "node",
+    "simulate",
+    "export",
+    "delete",
+    "replay",
+    "evaluate",
+    "audit",
+    "survey",
+    "agent",
+    *CLUSTER,
+]
 EARLIER = {"grow": "add-partitions", "dead": "dead-letters", "adopt": "skip-lost"}
 
 

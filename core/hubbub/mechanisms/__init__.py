@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.participation import with_dummy_reports
     from hubbub.mechanisms.pbgrr import PBGRR
     from hubbub.mechanisms.pbgrr_entry import pbgrr
-    from hubbub.mechanisms.registry import channel_from_spec
+    from hubbub.mechanisms.registry import REGISTERED, channel_from_spec
     from hubbub.mechanisms.rounding import stochastic, stochastic_many
     from hubbub.mechanisms.subset import SubsetSelection, subset_selection
     from hubbub.mechanisms.unary import Unary, unary
@@ -39,6 +39,7 @@ __all__ = [
     "MAX_SYMBOLS",
     "METRICS",
     "PBGRR",
+    "REGISTERED",
     "Absolute",
     "Boosted",
     "CategoryGRR",
@@ -137,7 +138,7 @@ attach(
         "hubbub.mechanisms.category_grr": ("CategoryGRR",),
         "hubbub.mechanisms.pbgrr": ("PBGRR",),
         "hubbub.mechanisms.pbgrr_entry": ("pbgrr",),
-        "hubbub.mechanisms.registry": ("channel_from_spec",),
+        "hubbub.mechanisms.registry": ("REGISTERED", "channel_from_spec"),
         "hubbub.mechanisms.rounding": (
             "stochastic",
             "stochastic_many",

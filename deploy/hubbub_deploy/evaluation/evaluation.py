@@ -62,40 +62,50 @@ class EvaluationRow:
         return self.low <= self.truth <= self.high
 
 
-def truth_of(survey: hubbub.Survey, values: Sequence[object]) -> Truth:
+def truth_of(
+    survey: hubbub.Survey, values: Sequence[object], *, weights: NDArray[np.int64] | None = None
+) -> Truth:
     """Return the true frequencies of `values` (one entry per device; None is missing).
 
-    Where a survey asks for several attributes an entry is a tuple of their values.
+    Where a survey asks for several attributes an entry is a tuple of their values. With `weights`, an entry
+    stands for as many devices; the truth then has no numbers to read quantiles from.
 
     A number counts at the grid points around it in the proportions of its stochastic rounding, which is
     what the channel's inputs are on average; the mean is that of the numbers themselves.
     """
     held = [value if isinstance(value, tuple) else (value,) for value in values]
-    numbers = [number for each in held if (number := survey.form.number_of(each)) is not None]
-    mean = float(np.mean(numbers)) if numbers else None
+    many = np.ones(len(held)) if weights is None else weights.astype(np.float64)
+    numbered = [
+        (number, devices)
+        for each, devices in zip(held, many.tolist(), strict=True)
+        if devices and (number := survey.form.number_of(each)) is not None
+    ]
+    numbers = [number for number, _ in numbered]
+    mean = float(np.average(numbers, weights=[devices for _, devices in numbered])) if numbers else None
     if not survey.form.tells_values:
         return Truth(np.empty(0), np.empty(0), mean)
     inputs = len(survey.input_labels)
     shares = np.zeros(inputs, dtype=np.float64)
     if survey.points is None or survey.mapping is not None:
-        for each in held:
-            shares[survey.input_of(*each)] += 1.0
+        for each, devices in zip(held, many, strict=True):
+            shares[survey.input_of(*each)] += devices
     else:
         grid = np.asarray(survey.points[: survey.missing_input], dtype=np.float64)
         low, high, step = grid[0], grid[-1], grid[1] - grid[0]
-        for value in values:
+        for value, devices in zip(values, many, strict=True):
             if not isinstance(value, Real) or isinstance(value, bool) or not low <= value <= high:
-                shares[survey.missing_input] += 1.0
+                shares[survey.missing_input] += devices
                 continue
             place = min((float(value) - low) / step, len(grid) - 1.0)
             below = min(int(place), len(grid) - 2)
-            shares[below] += 1.0 - (place - below)
-            shares[below + 1] += place - below
-    shares /= max(len(values), 1)
+            shares[below] += devices * (1.0 - (place - below))
+            shares[below + 1] += devices * (place - below)
+    shares /= max(float(many.sum()), 1.0)
     categories = np.zeros(len(survey.category_names), dtype=np.float64)
     for margin in np.atleast_2d(survey.category_of):
         np.add.at(categories, margin, shares)
-    return Truth(shares, categories, mean, tuple(sorted(float(number) for number in numbers)))
+    sorted_numbers = () if weights is not None else tuple(sorted(float(number) for number in numbers))
+    return Truth(shares, categories, mean, sorted_numbers)
 
 
 def rows_of(release: dict[str, Any], truth: Truth) -> list[EvaluationRow]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from hubbub.survey import Attribute, IntegerDomain, LabelDomain, NumberDomain
 from hubbub_deploy.errors import DeployError
 
-_MISSING: Final = frozenset({"", "?", "NA", "nan", "NaN", "null"})
+MISSING: Final = frozenset({"", "?", "NA", "nan", "NaN", "null"})
 """Fields that stand for no value."""
 
 _EXAMPLES: Final = 3
@@ -118,7 +118,7 @@ def values_of(attribute: Attribute, column: Coded, *, clip: bool = False) -> Rea
         if clip:
             value, clipped = _clipped(attribute, value)
         if not _in_domain(attribute, value):
-            (none if text in _MISSING else wrong).append(place)
+            (none if text in MISSING else wrong).append(place)
         if clipped:
             moved.append(place)
         found.append(value)
@@ -160,8 +160,8 @@ def value_of(attribute: Attribute, text: str) -> object:
     """
     domain = attribute.domain
     if isinstance(domain, LabelDomain):
-        return None if text in _MISSING and text not in domain.index else text
-    if text in _MISSING:
+        return None if text in MISSING and text not in domain.index else text
+    if text in MISSING:
         return None
     try:
         if isinstance(domain, IntegerDomain):
