@@ -91,7 +91,7 @@ def _mean(points: int, epsilon: float) -> DenseChannel:
     try:
         found = best_readings(functional, prior, exp_above(epsilon), fine=_FINE[points <= _FEW])
     except ModuleNotFoundError:
-        raise ParameterError("an optimal channel needs scipy: install hubbub[server]") from None
+        raise ParameterError("an optimal channel needs scipy: install hubbub[bench]") from None
     return integerise(_resolved(_sparse(found.rows, epsilon), epsilon), epsilon=epsilon)
 
 
