@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Final, TypeAlias
 
 from hubbub import wire
@@ -248,6 +247,8 @@ def parse_retry_after(header: str | None, *, now_s: float) -> float:
     text = (header or "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:12])
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - few answers have a date
+
     try:
         when = parsedate_to_datetime(text)
     except (TypeError, ValueError, IndexError, OverflowError):

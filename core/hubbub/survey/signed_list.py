@@ -12,10 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
-
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from typing import TYPE_CHECKING, Final
 
 from hubbub.errors import ListError, ParameterError, WireError
 from hubbub.survey.edwards import is_key
@@ -23,6 +20,9 @@ from hubbub.survey.rules import MAX_CANONICAL_BYTES
 from hubbub.wire import packing
 from hubbub.wire.frames import Frame
 from hubbub.wire.report import DIGEST_BYTES, MAX_SURVEYS, decode_surveys
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 DOMAIN: Final = b"hubbub survey list\x00"
 """The bytes before the payload in what is signed."""
@@ -178,6 +178,10 @@ def _envelope(data: bytes) -> tuple[memoryview, memoryview]:
 def _holds(key: bytes, message: bytes, signature: memoryview) -> bool:
     if not is_key(key):  # anybody can sign for a point of small order
         return False
+    # 8 MB that a device without a pinned key never needs.
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
+
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(bytes(signature), message)
     except InvalidSignature:
