@@ -65,7 +65,8 @@ class DotAxis:
         """Return an axis of factors that holds some positive numbers."""
         low, high = min(numbers) / 1.15, max(numbers) * 1.15
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        steps: tuple[tuple[float, ...], ...] = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
+        fine = (1, 1.1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)
+        steps: tuple[tuple[float, ...], ...] = (fine, (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
         found: list[float] = []
         for factors in steps:
             found = [k * 10.0**power for power in powers for k in factors if low <= k * 10.0**power <= high]
@@ -124,9 +125,14 @@ def dot_plot(
     return "".join([*parts, "</svg>"])
 
 
-def mark(kind: Mark) -> str:
-    """Return a mark alone, for a legend."""
-    return f'<svg class="plot mark" width="18" height="14" aria-hidden="true">{_mark(kind, "50%", 7)}</svg>'
+def legend(marks: Sequence[tuple[Mark, str]]) -> str:
+    """Return a legend: every mark beside its words."""
+    drawn = (
+        f'<span><svg class="plot" width="18" height="14" aria-hidden="true">{_mark(kind, "50%", 7)}</svg>'
+        f"{escape(words)}</span>"
+        for kind, words in marks
+    )
+    return f"<p class=legend>{''.join(drawn)}</p>"
 
 
 def _row(row: DotRow, axis: DotAxis, top: int) -> list[str]:

@@ -208,9 +208,8 @@ def spending(survey: Survey, population: SampledPopulation, *, source: Source) -
     """
     devices, now_s = min(LEDGERS, population.devices), float(survey.start_s)
     values = population.data.values
-    places = np.concatenate(list(population.chunks(_CHUNK)))[:: max(1, population.devices // devices)][
-        :devices
-    ]
+    spaced = np.arange(devices) * population.devices // devices
+    places = np.searchsorted(np.cumsum(population.counts), spaced, side="right")
     fleet = DeviceSimulator(len(places), budget=survey.epsilon * survey.rounds, source=source)
     for number, attribute in enumerate(survey.attributes):
         fleet.register(attribute)

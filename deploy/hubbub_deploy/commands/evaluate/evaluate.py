@@ -100,8 +100,8 @@ def run(options: argparse.Namespace) -> int:
     talk = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     plan = plan_of(options, say=talk.print)
     for path in (options.out, options.json):
-        if path is not None and str(path) != "-" and not path.parent.is_dir():
-            raise DeployError(f"{path}: its folder must be there")
+        if path is not None and str(path) != "-" and (path.is_dir() or not path.parent.is_dir()):
+            raise DeployError(f"{path} must be a file in a folder that is there")
     talk.print(f"{plan.cases():,} cases, {plan.reports:,} reports")
     began = time.perf_counter()
     cases = list(evaluate(plan, tell=lambda *told: talk.print(_progress(*told))))

@@ -9,7 +9,7 @@ from importlib.resources import files
 from itertools import count, groupby
 from typing import Final
 
-from hubbub_deploy.commands.evaluate.charts import DotAxis, DotRow, Mark, dot_plot, mark
+from hubbub_deploy.commands.evaluate.charts import DotAxis, DotRow, Mark, dot_plot, legend
 from hubbub_deploy.commands.evaluate.faults import WORDS
 from hubbub_deploy.commands.evaluate.figures import LEVEL, QUANTITIES, Quantity, known_as
 from hubbub_deploy.commands.evaluate.results import EvaluationResults, beyond, shown
@@ -17,6 +17,9 @@ from hubbub_deploy.commands.evaluate.run import MeasuredCase
 
 _MOST_ROWS: Final = 48
 """Rows of a plot; where there are more, the tables alone have them."""
+
+_BIASED: Final = 2.0
+"""The bias from which on a plot names the cell that is moved farthest."""
 
 _NAMES: Final[dict[Quantity, str]] = {
     "value": "Share of a value",
@@ -73,9 +76,13 @@ def page_of(results: EvaluationResults) -> str:
 
 def _errors(results: EvaluationResults, numbers: count[int]) -> list[str]:
     """Return a section of plots for every data set and number of devices."""
-    legend = (
-        f"<p class=legend>{mark('measured')} measured {mark('exact')} exact {mark('uniform')} exact "
-        f"where all values are equally common {mark('floor')} floor, the least of any mechanism there</p>"
+    above = legend(
+        [
+            ("measured", "measured"),
+            ("exact", "exact"),
+            ("uniform", "exact where all values are equally common"),
+            ("floor", "floor, the least of any mechanism there"),
+        ]
     )
     found = []
     for (data, devices), group in groupby(
@@ -85,7 +92,7 @@ def _errors(results: EvaluationResults, numbers: count[int]) -> list[str]:
         plots = [_error_plot(cases, quantity, next(numbers)) for quantity in QUANTITIES]
         plots.append(_coverage_plot(cases, next(numbers)))
         title = f"{escape(data)}, {devices:,} devices"
-        found.append(f"<section><h2>{title}</h2>{legend}<div class=plots>{''.join(plots)}</div></section>")
+        found.append(f"<section><h2>{title}</h2>{above}<div class=plots>{''.join(plots)}</div></section>")
     return found
 
 
@@ -134,6 +141,7 @@ def _faults(results: EvaluationResults, numbers: count[int]) -> list[str]:
         (case.key.data, case.key.devices, case.key.mechanism, case.key.epsilon): case.figures
         for case in results.faultless
     }
+    populations = len({(case.key.data, case.key.devices) for case in results.cases})
     mixes = dict.fromkeys(case.key.faults for case in results.cases if case.key.faults.label != "none")
     plots = []
     for mix in mixes:
@@ -145,8 +153,10 @@ def _faults(results: EvaluationResults, numbers: count[int]) -> list[str]:
             if key.faults != mix or quantity is None or quantity not in case.figures:
                 continue
             figure, base = case.figures[quantity], sound[quantity].exact
-            note = f"{figure.shifted}: {_signed(quantity, figure.shift)}"
-            label = f"{key.data}, {key.devices:,}, {_case(case)}"
+            note = f"bias {figure.bias:.1f}"
+            if figure.bias > _BIASED:
+                note = f"{note}; {figure.shifted}: {_signed(quantity, figure.shift)}"
+            label = _case(case) if populations == 1 else f"{key.data}, {key.devices:,}, {_case(case)}"
             rows.append(DotRow(label, note, (("exact", 1.0), ("measured", figure.error / base))))
         if rows:
             axis = DotAxis.log(
@@ -158,8 +168,12 @@ def _faults(results: EvaluationResults, numbers: count[int]) -> list[str]:
             plots.append(_figure(f"plot{next(numbers)}", title, rows, axis, reference=1.0, more=words))
     if not plots:
         return []
-    text = "On the right the cell that is moved farthest for its standard error, and how far."
-    return [f"<section><h2>Faults</h2><p>{text}</p><div class=plots>{''.join(plots)}</div></section>"]
+    above = legend([("exact", "exact without faults"), ("measured", "measured with them")])
+    text = (
+        f"A bias of about 1 is chance; where it is above {_BIASED:g}, the cell that is moved farthest "
+        "follows, and how far."
+    )
+    return [f"<section><h2>Faults</h2><p>{text}</p>{above}<div class=plots>{''.join(plots)}</div></section>"]
 
 
 def _figure(
@@ -295,7 +309,7 @@ def _kind(place: int, words: int) -> str:
 
 
 def _case(case: MeasuredCase) -> str:
-    return f"{case.label}, epsilon {case.key.epsilon:g}"
+    return f"{case.short}, epsilon {case.key.epsilon:g}"
 
 
 def _signed(quantity: Quantity, number: float) -> str:

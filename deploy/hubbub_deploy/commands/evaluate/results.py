@@ -114,7 +114,7 @@ class EvaluationResults:
             for case, those in groupby(lines, key=lambda line: line[0]):
                 faults = case.key.faults.label
                 # Its keys are in the report: a terminal is narrow.
-                name = case.label.partition(" (")[0] + ("" if faults == "none" else f", {faults}")
+                name = case.short + ("" if faults == "none" else f", {faults}")
                 for number, (_, quantity, found) in enumerate(those):
                     table.add_row(
                         escape(name) if number == 0 else "",

@@ -80,6 +80,11 @@ class MeasuredCase:
     cohort: int
     seconds: float
 
+    @property
+    def short(self) -> str:
+        """The mechanism without its keys."""
+        return self.label.partition(" (")[0]
+
     def as_json(self) -> dict[str, Any]:
         """Return the case as JSON types."""
         spent = self.spent

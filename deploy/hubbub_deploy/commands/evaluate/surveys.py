@@ -13,6 +13,7 @@ from typing import Any, Final
 from hubbub import Survey
 from hubbub.authoring import read_compiled
 from hubbub.mechanisms import REGISTERED
+from hubbub.survey import MAX_TITLE_CHARACTERS
 from hubbub_deploy.commands.survey.template import Draft, DraftAttribute, template
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import survey_text
@@ -94,7 +95,7 @@ class SurveyMaker:
         """Return the question for one attribute, which has no survey file."""
         draft = Draft(
             id="evaluation",
-            title=title,
+            title=title[:MAX_TITLE_CHARACTERS],
             epsilon=1.0,
             attributes=(attribute,),
             kind="evolving",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hubbub_deploy.cli import main
+from hubbub_deploy.commands.evaluate.charts import DotAxis, DotRow, dot_plot
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
@@ -116,6 +118,19 @@ def test_tables_and_numbers_are_evaluated(tmp_path: Path, capsys: pytest.Capture
     assert set(case["figures"]) == {"value", "category"} and case["figures"]["value"]["floor"] is None
 
 
+def test_an_axis_holds_its_numbers_and_a_plot_its_words() -> None:
+    axis = DotAxis.log([0.03, 0.2, 4.0], lambda at: f"{at:g}")
+    places = [axis.place(at) for at in (0.0, 0.03, 0.2, 4.0, 99.0)]
+    assert places == sorted(places) and 2.0 <= places[0] < places[1] < places[3] < places[4] <= 98.0
+    assert 2 <= len(axis.ticks) <= 6 and all(axis.low <= tick <= axis.high for tick in axis.ticks)
+    middle = math.sqrt(axis.low * axis.high)
+    assert axis.place(middle) == pytest.approx(50.0)
+    plot = dot_plot("a", "<t>", [DotRow("x < y", "2 & 3", (("exact", middle),))], axis, description="d")
+    page = Page(plot)
+    assert page.tags.count("circle") == 1 and 'cx="50.00%"' in plot
+    assert "x &lt; y" in plot and "2 &amp; 3" in plot and '<title id="a-t">&lt;t&gt;</title>' in plot
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -141,7 +156,8 @@ def test_tables_and_numbers_are_evaluated(tmp_path: Path, capsys: pytest.Capture
         ("--data zipf:9 --faults loss=2", "--faults: loss must be a share from 0 to 1, got '2'"),
         ("--data zipf:9 --faults loss=0.1+loss=0.2", "--faults: a fault must be given once, got loss again"),
         ("--data zipf:9 --faults loss=1 --devices 9", "faults loss=1 must leave a report to count, got none"),
-        ("--data zipf:9 --out nowhere/r.html", "nowhere/r.html: its folder must be there"),
+        ("--data zipf:9 --out nowhere/r.html", "nowhere/r.html must be a file in a folder that is there"),
+        ("--data zipf:9 --json .", ". must be a file in a folder that is there"),
         ("VISITS --categories 3", "--categories must be absent with a survey, got 3"),
         ("SCORE", "activity.toml must ask for values, got a score: it has a mean alone"),
         ("VISITS --data zipf:9", "--data zipf:9 must have the 21 values of the survey, got 9"),
