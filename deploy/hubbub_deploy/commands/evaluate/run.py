@@ -65,6 +65,7 @@ class MeasuredCase:
         spent: What ledgers lost for one answer; None where a device would refuse the survey.
         cohort: Reports below which a server releases nothing.
         seconds: Wall-clock time of the rounds, from values to estimates.
+        processor_seconds: The processor's.
     """
 
     key: CaseKey
@@ -79,6 +80,7 @@ class MeasuredCase:
     spent: LedgerSpending | None
     cohort: int
     seconds: float
+    processor_seconds: float
 
     @property
     def short(self) -> str:
@@ -107,6 +109,7 @@ class MeasuredCase:
             else {"ledgers": spent.devices, "mean": spent.mean, "most": spent.most},
             "minimum_cohort": self.cohort,
             "seconds": self.seconds,
+            "processor_seconds": self.processor_seconds,
         }
 
 
@@ -205,7 +208,7 @@ class _Lab:
             after = after.drifted(key.faults.drift, self.chance)
         errors = RepeatedErrors(survey, self.population.truth(survey), after.truth(survey))
         verdicts: dict[str, int] = {}
-        log_bytes, began = 0, time.perf_counter()
+        log_bytes, began, used = 0, time.perf_counter(), time.process_time()
         for _ in range(repeats):
             counted = count_round(survey, self.population, key.faults, source=self.source, chance=self.chance)
             if not counted.release.tally.n:
@@ -215,7 +218,7 @@ class _Lab:
             for name, count in counted.verdicts.items():
                 verdicts[name] = verdicts.get(name, 0) + count
             log_bytes += counted.log_bytes
-        seconds = time.perf_counter() - began
+        seconds, processor_seconds = time.perf_counter() - began, time.process_time() - used
         return MeasuredCase(
             key,
             self.label,
@@ -229,6 +232,7 @@ class _Lab:
             self.spent,
             survey.minimum_cohort,
             seconds,
+            processor_seconds,
         )
 
 
