@@ -63,6 +63,7 @@ RUNS = {
     "issuers": Run("bench/issuers.py", "forged reports with tokens, and without an issuer", markdown=True),
     "kafka": Run("bench/kafka.py", "counting from a broker into Redis beside the parts alone"),
     "lifetime": Run("bench/papers/lifetime.py", "how many surveys a lifetime budget holds", markdown=True),
+    "longitudinal": Run("bench/longitudinal.py", "averaging and linkage attacks on agents", markdown=True),
     "long": Run("bench/long.py", "the tests that are too long for every run"),
     "looseness": Run("bench/papers/looseness.py", "bounds of several logistic answers beside losses found"),
     "mechanisms": Run("bench/mechanisms.py", "exact squared errors of mechanisms for labels", markdown=True),
@@ -84,6 +85,7 @@ RUNS = {
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),
     "views": Run("bench/views.py", "the error that every view takes off raw estimates", markdown=True),
     "watchers": Run("bench/watchers.py", "500 pages on one dashboard, streams and polls", markdown=True),
+    "year": Run("bench/year.py", "a year of surveys by both filters, and by adding epsilons", markdown=True),
 }  # fmt: skip
 """One line a name."""
 
