@@ -188,7 +188,7 @@ def log_likelihoods(asked: Survey, symbols: Integers) -> Floats:
 def known_constant_bound(asked: Survey, seen: Transcripts) -> list[float]:
     """Return the bound of every number of rounds for whoever knows that a value never changes.
 
-    All answers are then about one value, so that their likelihoods merge, as on one coordinate of an odometer.
+    All answers are then about one value, so that likelihoods merge, as on one coordinate of an odometer.
     """
     scores = log_likelihoods(asked, seen.symbols[:, 0])
     return [guess_bound(loss, asked.channel.inputs - 1) for loss in np.ptp(scores, axis=1).T]

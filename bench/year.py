@@ -38,7 +38,7 @@ from hubbub.estimation import selection_bound
 from hubbub.filter import BayesianFilter, SimplifiedFilter
 from hubbub_client.agent import channel_inputs
 
-BUDGET: Final = 8.0
+BUDGET: Final = 10.0
 BUDGETS: Final = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0)
 PLANNED: Final = 20_000
 SVG: Final = Path(__file__).parents[1] / "docs" / "figures" / "year.svg"
