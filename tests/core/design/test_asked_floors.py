@@ -138,6 +138,11 @@ def test_frontier_is_below_every_mechanism_and_touches_the_optimum():
     # Level sampling is 3 % above the floor of both, so at its own value error the line cannot be far.
     nearest = min(range(len(pairs)), key=lambda i: sum(pairs[i]))
     assert least[nearest] >= 0.9 * pairs[nearest][1]
+    # Its ends: no smaller value error, whatever is given up, and no smaller category error.
+    floors = Floors(question)
+    value, category = (floors.of(quantity).error for quantity in ("value", "category"))
+    ends = frontier(question, np.array([0.999 * value, value, 1e6 * value]))
+    assert ends[0] == np.inf and category < ends[1] < np.inf and ends[2] == category
     assert frontier(asked([500, 499]), values) is None
 
 

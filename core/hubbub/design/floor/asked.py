@@ -117,15 +117,16 @@ def frontier(workload: Workload, values: np.ndarray) -> np.ndarray | None:
     """Return the least category error for given value errors: no mechanism is left of or below this line.
 
     Any weighted sum of the two errors has a floor, so the line is the upper envelope of as many lines as
-    weights are tried; between them it is a little too low, which keeps it a floor.
+    weights are tried; between them it is a little too low, which keeps it a floor. At its ends it is the
+    floor of each error alone.
 
     Args:
         workload: With two categories or more.
         values: n times mean variances of values, shape (n,).
 
     Returns:
-        n times mean variances of categories, shape (n,); None where too many orbits would have to be looked
-        at.
+        n times mean variances of categories, shape (n,), inf where no mechanism has so small a value error;
+        None where too many orbits would have to be looked at.
 
     Raises:
         ParameterError: If there are fewer than two categories.
@@ -135,12 +136,16 @@ def frontier(workload: Workload, values: np.ndarray) -> np.ndarray | None:
         raise ParameterError(f"categories must be two or more for a frontier, got {len(sizes)}")
     if Classes.of(sizes, missing=True).orbits > MAX_FRONTIER:
         return None
-    least = np.full(values.shape, -np.inf)
+    ends = Floors(workload)
+    alone, least_value = ends.of("category"), ends.of("value")
+    least = np.full(values.shape, -np.inf if alone is None else alone.error)
     for weight in FRONTIER_WEIGHTS:
         asked = replace(workload, objective=Objective("both", weight))
         found = Floors(asked).of("both")
         if found is not None:
             least = np.maximum(least, (found.error - (1.0 - weight) * values) / weight)
+    if least_value is not None:
+        least[values < least_value.error] = np.inf
     return least
 
 

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Final
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+from numpy.typing import NDArray
 
 from hubbub.design import Candidate, boost_curve, compare, frontier
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
 
 EPSILONS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 BOOSTS: Final = 25
+ONE_PLACE_PX: Final = 6.0
+"""Points nearer than this, in pixels at 100 dpi, are one point to the eye and have one label."""
+LINE_PX: Final = 12.0
+"""The height of a label at 100 dpi."""
 FORMATS: Final = (".png", ".svg", ".pdf", ".html")
 
 
@@ -51,7 +58,7 @@ def draw(design: SurveyDesign, path: Path) -> None:
 
 def _figure(design: SurveyDesign) -> Figure:
     boosted = design.workload.kind == "labels" and 2 < len(design.workload.sizes) < design.workload.inputs
-    figure = Figure(figsize=(19 if boosted else 7, 5), layout="constrained")
+    figure = Figure(figsize=(19 if boosted else 8, 6), layout="constrained")
     survey = design.survey
     figure.suptitle(f"{survey.title}: {design.workload.devices:,} devices")
     _over_epsilon(figure.add_subplot(1, 1 + 2 * boosted, 1), design)
@@ -62,33 +69,55 @@ def _figure(design: SurveyDesign) -> Figure:
     return figure
 
 
+def _log(axis: Axis) -> None:
+    """Make an axis logarithmic, with numbers as people write them at 1, 2 and 5 of every power of ten."""
+    axis._set_axes_scale("log")  # type: ignore[attr-defined]
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
 def _over_epsilon(axes: Axes, design: SurveyDesign) -> None:
     lines: dict[str, list[tuple[float, float]]] = {}
     for epsilon in sorted({*EPSILONS, design.survey.epsilon}):
+        best: dict[str, float] = {}
         for candidate in compare(replace(design.workload, epsilon=epsilon)):
             if math.isfinite(candidate.cost):
-                line = lines.setdefault(_family(candidate), [])
-                line.append((epsilon, _height(candidate)))
-    for name, points in lines.items():
-        axes.plot(*zip(*points, strict=True), marker=".", label=name)
+                height = _height(candidate, design)
+                best[candidate.mechanism] = min(height, best.get(candidate.mechanism, math.inf))
+        for name, height in best.items():
+            lines.setdefault(name, []).append((epsilon, height))
+    for number, (name, points) in enumerate(sorted(lines.items(), key=lambda line: line[1][0][1])):
+        dashes = "-" if number < len(mpl.rcParams["axes.prop_cycle"]) else "--"
+        axes.plot(*zip(*points, strict=True), dashes, marker=".", label=name)
     if math.isfinite(design.own.cost):
-        axes.plot([design.survey.epsilon], [_height(design.own)], "k*", markersize=12, label="this survey")
+        axes.plot(
+            [design.survey.epsilon], [_height(design.own, design)], "k*", markersize=12, label="this survey"
+        )
     axes.set_xlabel("epsilon")
     within = design.workload.objective.within
     axes.set_ylabel(
-        f"±, root of the objective ({design.workload.objective.quantity})"
+        f"±{_unit(design)}: {design.objective}"
         if within is None
         else f"share of reports farther than {within:g} from their value"
     )
-    axes.set_yscale("log")
-    axes.set_title("error over epsilon", fontsize=10)
+    _log(axes.yaxis)
+    axes.set_title("error over epsilon, each mechanism at its best", fontsize=10)
     axes.legend(frameon=False)
 
 
-def _height(candidate: Candidate) -> float:
-    """Return half a 95 % interval, or the share of misses where hits are asked for."""
+def _height(candidate: Candidate, design: SurveyDesign) -> float:
+    """Return half a 95 % interval, in points of shares, or the share of misses where hits are asked for."""
     missed = candidate.accuracy is not None and candidate.accuracy.errors.miss is not None
-    return candidate.cost if missed else INTERVAL_95 * math.sqrt(candidate.cost)
+    return candidate.cost if missed else _scale(design) * INTERVAL_95 * math.sqrt(candidate.cost)
+
+
+def _scale(design: SurveyDesign) -> float:
+    return 1.0 if design.workload.objective.quantity == "mean" else 100.0
+
+
+def _unit(design: SurveyDesign) -> str:
+    return " in the number's unit" if design.workload.objective.quantity == "mean" else " percentage points"
 
 
 def _boosts(design: SurveyDesign) -> list[tuple[float, Candidate]]:
@@ -100,34 +129,82 @@ def _boosts(design: SurveyDesign) -> list[tuple[float, Candidate]]:
 def _frontier(axes: Axes, design: SurveyDesign, curve: list[tuple[float, Candidate]]) -> None:
     """Draw category against value error: every mechanism, PB-GRR over its boosts, and the frontier."""
     found = [
-        (candidate.mechanism, *_pair(candidate))
-        for candidate in (design.own, *design.others)
+        (_family(candidate), *_pair(candidate))
+        for candidate in design.others
         if math.isfinite(sum(_pair(candidate)))
     ]
     boosted = [pair for _, candidate in curve if math.isfinite(sum(pair := _pair(candidate)))]
     axes.plot(*zip(*boosted, strict=True), color="grey", label="pbgrr over boost_epsilon")
-    for name, value, category in found[1:]:
-        axes.plot([value], [category], ".", markersize=8)
-        axes.annotate(name, (value, category), xytext=(4, 3), textcoords="offset points", fontsize=7)
-    axes.plot([found[0][1]], [found[0][2]], "k*", markersize=12, label="this survey")
-    reach = np.array([pair[0] for pair in boosted] + [row[1] for row in found])
-    scale, n = (100 * INTERVAL_95) ** 2, design.workload.devices
-    values = np.geomspace(float(reach.min()) * 0.5, float(reach.max()), 200) ** 2 / scale * n
-    least = frontier(design.workload, values)
-    if least is not None:
-        shown = least > 0.0
-        axes.plot(
-            np.sqrt(values[shown] / n * scale),
-            np.sqrt(least[shown] / n * scale),
-            "r",
-            label="no mechanism below",
-        )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.plot([row[1] for row in found], [row[2] for row in found], "o", color="tab:blue", markersize=5)
+    own = _pair(design.own)
+    if math.isfinite(sum(own)):
+        axes.plot(*own, "k*", markersize=12, label="this survey")
+    reach = np.array([*boosted, *(row[1:] for row in found), *([own] if math.isfinite(sum(own)) else [])])
+    _least(axes, design, reach)
+    for axis in (axes.xaxis, axes.yaxis):
+        _log(axis)
     axes.set_xlabel("a value's share, ± percentage points")
     axes.set_ylabel("a category's share, ± percentage points")
     axes.set_title(f"both errors at epsilon {design.survey.epsilon:g}", fontsize=10)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="upper right")
+    _labels(axes, found, own)
+
+
+def _least(axes: Axes, design: SurveyDesign, reach: NDArray[np.float64]) -> None:
+    """Draw the frontier: from the least value error, above which it rises without end, to the right."""
+    scale, n = (100 * INTERVAL_95) ** 2, design.workload.devices
+    alone = design.floors.of("value")
+    begin = 0.5 * float(reach[:, 0].min()) if alone is None else math.sqrt(alone.error / n * scale)
+    values = np.geomspace(begin, max(float(reach[:, 0].max()), begin), 200) ** 2 / scale * n
+    if alone is not None:
+        values[0] = alone.error  # not a rounding below it
+    least = frontier(design.workload, values)
+    if least is None:
+        return
+    shown = np.isfinite(least) & (least > 0.0)
+    across, up = np.sqrt(values[shown] / n * scale), np.sqrt(least[shown] / n * scale)
+    if alone is not None and shown[0]:
+        top = 2.0 * max(float(reach[:, 1].max()), float(up[0]))
+        across, up = np.append(across[0], across), np.append(top, up)
+    axes.plot(across, up, "r", label="no mechanism left of it or below")
+    low = 0.8 * float(min(reach[:, 1].min(), up.min()))
+    axes.set_ylim(low, 1.5 * float(max(reach[:, 1].max(), up[-1])))
+    axes.set_xlim(0.8 * float(across.min()), 1.5 * float(reach[:, 0].max()))
+
+
+def _labels(axes: Axes, found: list[tuple[str, float, float]], own: tuple[float, float]) -> None:
+    """Write the mechanisms' names: one label for points in one place, none over another or the star."""
+    figure = axes.get_figure()
+    assert figure is not None  # noqa: S101 - the axes are drawn into one
+    figure.draw_without_rendering()
+    placed: list[tuple[float, float, list[str]]] = []
+    for name, value, category in found:
+        x, y = axes.transData.transform((value, category)).tolist()
+        near = [
+            names
+            for left, bottom, names in placed
+            if abs(x - left) <= ONE_PLACE_PX and abs(y - bottom) <= ONE_PLACE_PX
+        ]
+        if not near:
+            placed.append((x, y, [name]))
+        elif name not in near[0]:
+            near[0].append(name)
+    star = axes.transData.transform(own).tolist()
+    taken: list[tuple[float, float, float]] = []
+    for x, y, names in sorted(placed, key=lambda place: -place[1]):
+        text = ", ".join(names)
+        width, at = 5.5 * len(text), y + 4.0
+        # From the highest point on, every label is below those that it would cover.
+        for left, bottom, wide in taken:
+            if x < left + wide and left < x + width and at > bottom - LINE_PX:
+                at = bottom - LINE_PX
+        if x - LINE_PX < star[0] < x + width + LINE_PX and abs(at - star[1]) < LINE_PX:
+            at = star[1] - 1.5 * LINE_PX
+        taken.append((x, at, width))
+        axes.annotate(
+            text, axes.transData.inverted().transform((x, y)), xytext=(7, 0.72 * (at - y)),
+            textcoords="offset points", fontsize=8,
+        )  # fmt: skip
 
 
 def _pair(candidate: Candidate) -> tuple[float, float]:
@@ -148,7 +225,7 @@ def _over_boost(axes: Axes, design: SurveyDesign, curve: list[tuple[float, Candi
         axes.plot(*best, "o", color=line.get_color())
     axes.set_xlabel("boost_epsilon of pbgrr")
     axes.set_ylabel("±, percentage points")
-    axes.set_yscale("log")
+    _log(axes.yaxis)
     axes.set_title(f"error over boost_epsilon at epsilon {epsilon:g}; dots: least", fontsize=10)
     axes.legend(frameon=False)
 
