@@ -66,6 +66,7 @@ RUNS = {
     "longitudinal": Run("bench/longitudinal.py", "averaging and linkage attacks on agents", markdown=True),
     "long": Run("bench/long.py", "the tests that are too long for every run"),
     "looseness": Run("bench/papers/looseness.py", "bounds of several logistic answers beside losses found"),
+    "machines": Run("bench/machines.py", "agent, collector and store beside models", markdown=True),
     "mechanisms": Run("bench/mechanisms.py", "exact squared errors of mechanisms for labels", markdown=True),
     "memory": Run("bench/memory.py", "the memory of an aggregator over 120 rounds"),
     "numeric": Run("bench/papers/numeric.py", "the variance of a number's mean, by mechanism", markdown=True),
