@@ -51,7 +51,7 @@ lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o requirements-peers.lock
 
 clean: ## remove what was made
-	rm -rf $(VENV) $(PEERS) $(VENV)-3.* dist build out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(VENV)-fuzz $(VENV)-3.* dist build out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian may ship python3 without ensurepip: then the venv is made bare, and the system's pip fills it.
