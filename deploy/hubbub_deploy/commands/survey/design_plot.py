@@ -7,12 +7,11 @@ import io
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from numpy.typing import NDArray
@@ -69,12 +68,14 @@ def _figure(design: SurveyDesign) -> Figure:
     return figure
 
 
-def _log(axis: Axis) -> None:
-    """Make an axis logarithmic, with numbers as people write them at 1, 2 and 5 of every power of ten."""
-    axis._set_axes_scale("log")  # type: ignore[attr-defined]
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axis.set_minor_locator(NullLocator())
+def _log(axes: Axes, *which: Literal["x", "y"]) -> None:
+    """Make axes logarithmic, with numbers as people write them at 1, 2 and 5 of every power of ten."""
+    for name in which:
+        axis = axes.xaxis if name == "x" else axes.yaxis
+        (axes.set_xscale if name == "x" else axes.set_yscale)("log")
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_locator(NullLocator())
 
 
 def _over_epsilon(axes: Axes, design: SurveyDesign) -> None:
@@ -101,7 +102,7 @@ def _over_epsilon(axes: Axes, design: SurveyDesign) -> None:
         if within is None
         else f"share of reports farther than {within:g} from their value"
     )
-    _log(axes.yaxis)
+    _log(axes, "y")
     axes.set_title("error over epsilon, each mechanism at its best", fontsize=10)
     axes.legend(frameon=False)
 
@@ -141,8 +142,7 @@ def _frontier(axes: Axes, design: SurveyDesign, curve: list[tuple[float, Candida
         axes.plot(*own, "k*", markersize=12, label="this survey")
     reach = np.array([*boosted, *(row[1:] for row in found), *([own] if math.isfinite(sum(own)) else [])])
     _least(axes, design, reach)
-    for axis in (axes.xaxis, axes.yaxis):
-        _log(axis)
+    _log(axes, "x", "y")
     axes.set_xlabel("a value's share, ± percentage points")
     axes.set_ylabel("a category's share, ± percentage points")
     axes.set_title(f"both errors at epsilon {design.survey.epsilon:g}", fontsize=10)
@@ -174,9 +174,7 @@ def _least(axes: Axes, design: SurveyDesign, reach: NDArray[np.float64]) -> None
 
 def _labels(axes: Axes, found: list[tuple[str, float, float]], own: tuple[float, float]) -> None:
     """Write the mechanisms' names: one label for points in one place, none over another or the star."""
-    figure = axes.get_figure()
-    assert figure is not None  # noqa: S101 - the axes are drawn into one
-    figure.draw_without_rendering()
+    axes.figure.canvas.draw()  # places are known once it is laid out
     placed: list[tuple[float, float, list[str]]] = []
     for name, value, category in found:
         x, y = axes.transData.transform((value, category)).tolist()
@@ -201,10 +199,9 @@ def _labels(axes: Axes, found: list[tuple[str, float, float]], own: tuple[float,
         if x - LINE_PX < star[0] < x + width + LINE_PX and abs(at - star[1]) < LINE_PX:
             at = star[1] - 1.5 * LINE_PX
         taken.append((x, at, width))
-        axes.annotate(
-            text, axes.transData.inverted().transform((x, y)), xytext=(7, 0.72 * (at - y)),
-            textcoords="offset points", fontsize=8,
-        )  # fmt: skip
+        place = axes.transData.inverted().transform((x, y)).tolist()
+        offset = (7.0, 0.72 * (at - y))
+        axes.annotate(text, (place[0], place[1]), xytext=offset, textcoords="offset points", fontsize=8)
 
 
 def _pair(candidate: Candidate) -> tuple[float, float]:
@@ -225,7 +222,7 @@ def _over_boost(axes: Axes, design: SurveyDesign, curve: list[tuple[float, Candi
         axes.plot(*best, "o", color=line.get_color())
     axes.set_xlabel("boost_epsilon of pbgrr")
     axes.set_ylabel("±, percentage points")
-    _log(axes.yaxis)
+    _log(axes, "y")
     axes.set_title(f"error over boost_epsilon at epsilon {epsilon:g}; dots: least", fontsize=10)
     axes.legend(frameon=False)
 
