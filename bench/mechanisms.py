@@ -2,6 +2,8 @@
 
     .venv/bin/python bench/mechanisms.py          the tables, as Markdown
     .venv/bin/python bench/mechanisms.py levels   level sampling beside PB-GRR, K = 90, m = 9
+    .venv/bin/python bench/mechanisms.py floors   the least that any mechanism can have; 40 minutes for 1000/3
+    .venv/bin/python bench/mechanisms.py floors 10/3 91/10
 
 Every figure is n times the mean squared error of a share, over the randomisation: the variance that one
 report stands for. Divide by the number of devices. Values are equally common, categories as equal as K and m
@@ -28,7 +30,7 @@ from numpy.typing import NDArray
 
 from hubbub import mechanisms
 from hubbub.channels.channel import Channel
-from hubbub.design import Objective, Workload, choose, compare, expected_error
+from hubbub.design import Floors, Objective, Workload, choose, compare, expected_error
 from hubbub.estimation import estimator_for
 from hubbub.mechanisms.integers import column_epsilon, integerise
 
@@ -219,6 +221,23 @@ def _markdown(heads: list[str], rows: list[list[str]]) -> None:
         print("| " + " | ".join(row) + " |")
 
 
+def floors(shapes: list[str]) -> None:
+    """Print the floors of shapes, values/categories, a row of value, category and both for each."""
+    rows = []
+    for shape in shapes:
+        inputs, categories = (int(part) for part in shape.split("/"))
+        cells = []
+        for epsilon in EPSILONS:
+            parts = []
+            for objective in OBJECTIVES:
+                asked = question(inputs, categories, epsilon, objective)
+                found = Floors(asked).of(objective.quantity)
+                parts.append("-" if found is None else text(found.error))
+            cells.append(" / ".join(parts))
+        rows.append([f"K = {inputs}, m = {categories}", *cells])
+    _markdown(["floor: value / category / both", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)], rows)
+
+
 def sampling() -> None:
     """Print how many times PB-GRR's combined error is level sampling's, both tuned, K = 90, m = 9."""
     lines = []
@@ -286,6 +305,9 @@ def main(arguments: list[str]) -> int:
     if arguments == ["levels"]:
         sampling()
         dominated()
+        return 0
+    if arguments[:1] == ["floors"]:
+        floors(arguments[1:] or [f"{k}/{m}" for k in SIZES for m in CATEGORIES])
         return 0
     if arguments:
         print(__doc__, file=sys.stderr)
