@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from hubbub.estimation import MAX_CURVE, Estimate
 from hubbub.survey import Survey
+from hubbub_aggregator.release.estimates import Method
 
+LEAST_PER_INPUT: Final = 0.5
+"""The devices for every input below which a release states no curve: few reports are then about each of the
+tree's levels, and of 1,000 inputs and 200 devices a band missed one round of five at epsilon 4."""
+
+_SKEW_SINCE: Final = 5
+"""The method since which bands follow the skewness of their errors."""
 QUARTILES: Final = (0.25, 0.5, 0.75)
 """The quantiles that a release states; others are read from the curve's band."""
 
@@ -16,17 +23,20 @@ def no_curve(survey: Survey) -> dict[str, Any]:
     return {"cumulative": None, "quantiles": []} if survey.channel.shows_curve else {}
 
 
-def curve(survey: Survey, estimate: Estimate, level: float) -> dict[str, Any]:
+def curve(survey: Survey, estimate: Estimate, level: float, *, method: Method) -> dict[str, Any]:
     """Return the cumulative shares with their simultaneous band, and the quartiles with their intervals.
 
     Args:
         survey: The survey.
         estimate: That of the round.
         level: The coverage of the band, and of all quartiles at once.
+        method: That of the release.
     """
     if not survey.channel.shows_curve or len(estimate.values) > MAX_CURVE:
         return no_curve(survey)
-    found = estimate.cumulative(level)
+    if method >= _SKEW_SINCE and estimate.n < LEAST_PER_INPUT * len(estimate.values):
+        return no_curve(survey)
+    found = estimate.cumulative(level, law="skew" if method >= _SKEW_SINCE else "normal")
     if found is None:
         return no_curve(survey)
     quantiles = [found.quantile(share) for share in QUARTILES]

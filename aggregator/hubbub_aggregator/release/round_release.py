@@ -103,7 +103,7 @@ class Release:
             document["issuers"] = issuer_lines(self.issuers, None if self.is_suppressed else self.tally)
         if not self.is_suppressed:
             estimate = (estimator or survey.estimator())(self.tally.counts, self.tally.n)
-            document.update(curve(survey, estimate, LEVEL))
+            document.update(curve(survey, estimate, LEVEL, method=method))
             document.update(estimates(survey, estimate, level=LEVEL, method=method))
         if self.enrolment is not None:
             document["enrolment"] = self.enrolment.document(document["values"], document["categories"])

@@ -6,7 +6,10 @@ variance comes from the estimator: the larger of two, at shares that are all ali
 made consistent, since a variance estimated from raw shares can come out too small.
 
 The band is for all v but the last at once (Bonferroni), cut to [0, 1]. Where A is known well, as of channels
-made for curves, it is G_v +- z sigma_v. Elsewhere A may be all noise, and it is Fieller's set of all g with
+made for curves, it is G_v +- z sigma_v, and on the side of the longer tail as much wider as Cornish and
+Fisher's expansion says of the skewness gamma_v: by |gamma_v| (z^2 - 1) sigma_v / 6. (Few reports about a fine
+level have rare large scores: without it the band of 1,000 inputs, epsilon 4 and 50 devices missed the curve
+in three rounds of four.) Elsewhere A may be all noise, and it is Fieller's set of all g with
 
     (C_v - g A)^2 <= z^2 Var(C_v - g A),
 
@@ -32,6 +35,7 @@ from hubbub.estimation.questions import Rounding
 Floats = NDArray[np.float64]
 
 Ratio = Literal["delta", "fieller"]
+Law = Literal["skew", "normal"]
 
 MAX_CURVE: Final = 2048
 """Largest K for which a band is computed: it takes K functionals of K inputs."""
@@ -131,6 +135,7 @@ class Functionals:
         variances: From functionals of shape (K, c) their variances at each of a few populations that the
             estimate leaves possible, shape (populations, c); the largest counts.
         ratio: The law of the band: of the linear part of a ratio, or Fieller's of ratios of any error.
+        thirds: Their third central moments, likewise; None where all are read as 0.
     """
 
     values: Floats
@@ -138,6 +143,7 @@ class Functionals:
     rounding: Rounding
     variances: Callable[[Floats], Floats]
     ratio: Ratio = "delta"
+    thirds: Callable[[Floats], Floats] | None = None
 
     def between(self, low: float, high: float) -> tuple[float, float]:
         """Return the share of all devices with a number from low to high, and its standard error.
@@ -151,11 +157,12 @@ class Functionals:
         variance = float(self.variances(inside.astype(np.float64)[:, None]).max())
         return float(self.values[inside].sum()), float(np.sqrt(max(variance, 0.0)))
 
-    def cumulative(self, level: float) -> Cumulative | None:
+    def cumulative(self, level: float, *, law: Law = "skew") -> Cumulative | None:
         """Return the cumulative shares and their band; None where nobody seems to have a value.
 
         Args:
             level: The coverage of the whole band, strictly between 0 and 1.
+            law: "normal" for the band of releases of method 4 and before, too narrow in small rounds.
 
         Raises:
             ParameterError: If the level is not in (0, 1), or K exceeds MAX_CURVE.
@@ -170,11 +177,19 @@ class Functionals:
             return None
         shares = np.cumsum(self.values[order]) / answered
         shares[-1] = 1.0
-        variances = self._curve_variances(order, shares).max(axis=0) / answered**2
+        spreads = self._curve_moments(order, shares, self.variances)
+        variances = spreads.max(axis=0) / answered**2
         errors = np.append(np.sqrt(np.maximum(variances, 0.0)), 0.0)
         z = -NormalDist().inv_cdf((1.0 - level) / (2.0 * max(len(order) - 1, 1)))
         if self.ratio == "delta":
             below, above = shares - z * errors, shares + z * errors
+            if law == "skew" and self.thirds is not None:
+                thirds = self._curve_moments(order, shares, self.thirds)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    tails = np.where(spreads > 0.0, thirds / spreads, 0.0)  # the skewness times the error
+                more = np.append(tails, np.zeros((len(tails), 1)), axis=1) * (z * z - 1.0) / (6.0 * answered)
+                below = below - np.maximum(more, 0.0).max(axis=0)
+                above = above - np.minimum(more, 0.0).min(axis=0)
         else:
             below, above = self._fieller(order, answered, z)
         low = np.maximum.accumulate(np.clip(below, 0.0, 1.0))
@@ -185,7 +200,7 @@ class Functionals:
         """Return the ends of Fieller's sets of all points, shape (P,) each; the last is 1."""
         below = np.cumsum(self.values[order])[:-1]
         # Var(C - g A) is a quadratic in g for each population: from its values at 0, 1/2 and 1.
-        at = [self._curve_variances(order, np.full(len(order), g)) for g in (0.0, 0.5, 1.0)]
+        at = [self._curve_moments(order, np.full(len(order), g), self.variances) for g in (0.0, 0.5, 1.0)]
         own, both = at[0], 2.0 * (at[0] + at[2]) - 4.0 * at[1]  # both: Var(A)
         cross = (own + both - at[2]) / 2.0
         a = answered**2 - z * z * both
@@ -198,8 +213,10 @@ class Functionals:
         low, high = np.where(known, low, 0.0).min(axis=0), np.where(known, high, 1.0).max(axis=0)
         return np.append(low, 1.0), np.append(high, 1.0)
 
-    def _curve_variances(self, order: NDArray[np.intp], shares: Floats) -> Floats:
-        """Return the variances of C_v - G_v A for every point but the last, shape (populations, P - 1)."""
+    def _curve_moments(
+        self, order: NDArray[np.intp], shares: Floats, moments: Callable[[Floats], Floats]
+    ) -> Floats:
+        """Return moments of C_v - G_v A for every point but the last, shape (populations, P - 1)."""
         place = np.full(len(self.values), len(order), dtype=np.intp)
         place[order] = np.arange(len(order))
         held = place < len(order)
@@ -208,5 +225,5 @@ class Functionals:
         for first in range(0, len(order) - 1, step):
             columns = np.arange(first, min(first + step, len(order) - 1))
             below = (place[:, None] <= columns).astype(np.float64)
-            found.append(self.variances(below - held[:, None] * shares[columns]))
+            found.append(moments(below - held[:, None] * shares[columns]))
         return np.concatenate(found, axis=-1) if found else np.zeros((1, 0))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 from hubbub.estimation.consistency import Consistent, consistent_view
-from hubbub.estimation.cumulative import Cumulative, Functionals
+from hubbub.estimation.cumulative import Cumulative, Functionals, Law
 from hubbub.estimation.em import Smoothed
 from hubbub.estimation.intervals.laws import ScoreLaws
 from hubbub.estimation.intervals.skew_score import score_interval
@@ -203,18 +203,19 @@ class Estimate:
         spans = self.simultaneous(level)
         return rank_sets(spans.values_low, spans.values_high)
 
-    def cumulative(self, level: float = 0.95) -> Cumulative | None:
+    def cumulative(self, level: float = 0.95, *, law: Law = "skew") -> Cumulative | None:
         """Return the cumulative shares of a number, and a band that covers all of them at once.
 
         Its quantiles have intervals. None where nobody seems to have a value.
 
         Args:
             level: The coverage of the band, strictly between 0 and 1.
+            law: "normal" to recompute releases of method 4 and before.
 
         Raises:
             ParameterError: The level is not in (0, 1), or reports are no sets, levels or curve.
         """
-        return self._of_numbers().cumulative(level)
+        return self._of_numbers().cumulative(level, law=law)
 
     def share_between(self, low: float, high: float) -> tuple[float, float]:
         """Return the share of all devices with a number from low to high, and its standard error.

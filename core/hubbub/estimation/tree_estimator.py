@@ -250,21 +250,24 @@ class TreeEstimator:
             return None
         missing, values = np.isnan(self._points), shares[-1][self._inputs]
 
-        def variances(functionals: Floats) -> Floats:
-            """Return the variances at shares that are all alike and at the estimate's."""
+        def populations() -> list[list[Floats]]:
+            """Return the shares per level where they are all alike, and those of the estimate."""
             real = norm_sub(values, np.zeros(len(values), dtype=np.intp), np.ones(1))
             alike = np.where(missing, real[missing].sum(), real[~missing].sum() / (~missing).sum())
-            found = []
-            for population in (alike, real):
-                frequencies: list[Floats] = [
-                    np.bincount(each.labels, weights=population).astype(np.float64) for each in tree.levels
-                ]
-                found.append(tree.functional_variances(functionals, frequencies, sizes, n))
-            return np.stack(found)
+            return [
+                [np.bincount(each.labels, weights=shares).astype(np.float64) for each in tree.levels]
+                for shares in (alike, real)
+            ]
+
+        def variances(functionals: Floats) -> Floats:
+            return np.stack([tree.functional_variances(functionals, f, sizes, n) for f in populations()])
+
+        def thirds(functionals: Floats) -> Floats:
+            return np.stack([tree.functional_thirds(functionals, f, sizes) for f in populations()])
 
         made_for_curves = getattr(self.channel, "shows_curve", False)
         ratio: Ratio = "delta" if made_for_curves else "fieller"
-        return Functionals(values, self._points, self._rounding, variances, ratio)
+        return Functionals(values, self._points, self._rounding, variances, ratio, thirds)
 
     def _reach(
         self,

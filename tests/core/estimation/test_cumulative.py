@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import beta, binom, norm
@@ -118,11 +121,43 @@ def test_errors_are_those_of_the_whole_covariance():
         assert error**2 == pytest.approx(inside @ covariance @ inside.astype(float), rel=1e-8)
 
 
+@pytest.mark.parametrize("oracles", ["grr", "best"])
+def test_third_moments_of_functionals_are_those_of_every_report(oracles):
+    """By hand: all reports about each level, and the third central moment of a mean of independent ones."""
+    channel = tree(7, epsilon=1.5, branching=2, oracles=oracles)
+    found = estimator_for(channel, points=np.append(np.arange(7.0), np.nan), missing=7).tree
+    shares = np.arange(1.0, 9.0) / 36.0
+    frequencies = [np.bincount(level.labels, weights=shares) for level in found.levels]
+    sizes = [0.0 if level.share == 0 else 10.0 + k for k, level in enumerate(found.levels)]
+    functional = np.array([1.0, 1.0, 0.3, 0.0, -0.2, -0.2, -0.2, 0.1])
+    total = 0.0
+    for k, h in enumerate(found.coefficients(functional)):
+        level = found.levels[k]
+        if level.share == 0:
+            continue
+        p, q, cells, size = float(level.support.p), float(level.support.q), len(h), level.support.size
+        inside, outside = math.comb(cells - 1, size - 1), math.comb(cells - 1, size)
+        scores, odds = [], []
+        for true in range(cells):
+            for bits in itertools.product((0, 1), repeat=cells):
+                held = np.array(bits)
+                if sum(bits) != size:
+                    continue
+                chance = p / inside if bits[true] else (1 - p) / outside
+                scores.append(float(h @ (held - q)) / (p - q))
+                odds.append(frequencies[k][true] * chance)
+        assert sum(odds) == pytest.approx(1.0)
+        mean = np.dot(scores, odds)
+        total += np.dot((np.array(scores) - mean) ** 3, odds) / sizes[k] ** 2
+    thirds = found.functional_thirds(functional[:, None], frequencies, sizes)
+    assert thirds[0] == pytest.approx(total, rel=1e-9)
+
+
 def test_band_is_cut_and_rises_and_holds_the_level_over_all_points():
     channel = tree(POINTS, epsilon=1.0)
     crowd, _ = crowd_of(400)
     estimate = estimator_of(channel)(channel.tally(channel.perturb(crowd, source=seeded(3))), crowd.size)
-    curve = estimate.cumulative(0.9)
+    curve = estimate.cumulative(0.9, law="normal")
     z = norm.isf(0.1 / 2 / (POINTS - 1))
     raw_low, raw_high = curve.shares - z * curve.errors, curve.shares + z * curve.errors
     for v in range(POINTS):

@@ -335,6 +335,23 @@ class Tree:
                 total += (self.moments[k].square(sums) - sums[2] ** 2) / sizes[k]
         return np.asarray(total)
 
+    def functional_thirds(
+        self, functionals: Floats, frequencies: Sequence[Floats], sizes: Sequence[float]
+    ) -> Floats:
+        """Return the third central moments of functionals of the inputs' shares, shape (K, c).
+
+        Of reports whose devices are drawn from the shares anew, exact in the support.
+        """
+        total = np.zeros(functionals.shape[1])
+        for k, h in enumerate(self.coefficients(functionals)):
+            if self.levels[k].share > 0:
+                powers = (h, h * h, h * h * h)
+                held = np.stack([frequencies[k] @ power for power in powers])
+                sums = np.stack([power.sum(axis=0) for power in powers])
+                one, square, cube = self.set_moments(k).raw(held, sums)
+                total += (cube - 3.0 * one * square + 2.0 * one**3) / sizes[k] ** 2
+        return total
+
     def variance(
         self, functional: Floats, frequencies: Sequence[Floats], sizes: Sequence[float], n: float
     ) -> float:
