@@ -22,7 +22,7 @@ class Line:
         label: Its words in the legend.
         colour: Of the stroke, as CSS writes it.
         points: (x, y), in the order of drawing.
-        dashed: True for a bound or a claim, which nothing measured.
+        dashed: True for a bound, which nothing measured, and for a line that lies on another one.
     """
 
     label: str
@@ -41,6 +41,7 @@ class Panel:
         y: Words beside the vertical axis.
         lines: In the order of the legend.
         top: Upper end of the vertical axis, which begins at 0.
+        ticks: Numbers on the horizontal axis, which runs from the least to the largest x of its lines.
     """
 
     title: str
@@ -48,6 +49,7 @@ class Panel:
     y: str
     lines: Sequence[Line]
     top: float
+    ticks: Sequence[float]
 
     def draw(self, left: float) -> list[str]:
         """Return its elements, shifted to the right by `left`."""
@@ -68,8 +70,7 @@ class Panel:
                 f'<path d="M{left + LEFT} {down(y):.1f}h{inner_width}" stroke="#ddd" stroke-width="1"/>'
             )
             out.append(_text(left + LEFT - 6, down(y) + 4, f"{y:g}", anchor="end"))
-            x = first + (last - first) * i / TICKS
-            out.append(_text(across(x), HEIGHT - BOTTOM + 16, f"{x:.4g}"))
+        out += [_text(across(x), HEIGHT - BOTTOM + 16, f"{x:g}") for x in self.ticks]
         out.append(_text(left + LEFT + inner_width / 2, HEIGHT - BOTTOM + 34, self.x))
         middle = TOP + inner_height / 2
         turned = f' transform="rotate(-90 {left + 14} {middle})"'

@@ -377,6 +377,8 @@ GREEN, RED, BLUE = "#1b7f5c", "#d0021b", "#3b5bb5"
 def plot(path: Path, lines: Lines, agents: int) -> None:
     """Draw success beside bounds."""
     right = "% guessed right"
+    last = int(lines["memo"][-1][0])
+    rounds = sorted({1, *range(5, last, 5), last})
     memo = [
         Line("attack", GREEN, lines["memo"]),
         Line("bound", GREEN, lines["memo bound"], dashed=True),
@@ -394,8 +396,8 @@ def plot(path: Path, lines: Lines, agents: int) -> None:
     write_plot(
         path,
         [
-            Panel(f"Memoised, epsilon {MEMO_EPSILON:g} in all", "rounds seen", right, memo, 100.0),
-            Panel(f"Fresh, epsilon {FRESH_EPSILON:g} a round", "rounds seen", right, fresh, 100.0),
+            Panel(f"Memoised, epsilon {MEMO_EPSILON:g} in all", "rounds seen", right, memo, 100.0, rounds),
+            Panel(f"Fresh, epsilon {FRESH_EPSILON:g} a round", "rounds seen", right, fresh, 100.0, rounds),
             Panel(
                 f"Which of {agents} owners, epsilon {FACT_EPSILON:g} a fact",
                 "facts asked for",

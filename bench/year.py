@@ -213,18 +213,32 @@ def plot(path: Path, drawn: Fleet, year: dict[str, Outcome], shares: dict[str, l
             name,
             COLOURS[name],
             [(week + 1, float(100 * found.weekly[week] / wish[week])) for week in range(WEEKS)],
+            dashed=name == "simplified filter",
         )
         for name, found in year.items()
     ]
     by_budget = [
-        Line(name, COLOURS[name], list(zip(BUDGETS, shares[name], strict=True))) for name in ACCOUNTS
+        Line(
+            name,
+            COLOURS[name],
+            list(zip(BUDGETS, shares[name], strict=True)),
+            dashed=name == "simplified filter",
+        )
+        for name in ACCOUNTS
     ]
     title = f"Reports of a year, lifetime budget {BUDGET:g}"
     write_plot(
         path,
         [
-            Panel(title, "week", "% of the reports wished for", by_week, 100.0),
-            Panel("The same over the budget", "lifetime epsilon", "% of a year's reports", by_budget, 100.0),
+            Panel(title, "week", "% of the reports wished for", by_week, 100.0, (1, 13, 26, 39, 52)),
+            Panel(
+                "The same over the budget",
+                "lifetime epsilon",
+                "% of a year's reports",
+                by_budget,
+                100.0,
+                BUDGETS,
+            ),
         ],
     )
 

@@ -111,7 +111,7 @@ def test_a_line_plot_is_svg_with_a_path_for_every_line(tmp_path) -> None:
         Line("a & b", "#123456", [(1, 10.0), (2, 120.0)]),
         Line("bound", "#654321", [(1, 5.0)], dashed=True),
     ]
-    write_plot(tmp_path / "plot.svg", [Panel("one < two", "x", "y", lines, 100.0)] * 2)
+    write_plot(tmp_path / "plot.svg", [Panel("one < two", "x", "y", lines, 100.0, (1, 2))] * 2)
     root = ElementTree.parse(tmp_path / "plot.svg").getroot()  # noqa: S314 - written above
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     strokes = [path.get("stroke") for path in root.iter("{http://www.w3.org/2000/svg}path")]
