@@ -404,6 +404,7 @@ def plot(path: Path, lines: Lines, agents: int) -> None:
                 right,
                 owner,
                 100.0,
+                range(1, len(FACTS) + 1),
             ),
         ],
     )

@@ -118,3 +118,6 @@ def test_a_line_plot_is_svg_with_a_path_for_every_line(tmp_path) -> None:
     assert [strokes.count(line.colour) for line in lines] == [4, 4]  # each panel: the line, and its legend
     words = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"a & b", "bound", "one < two"} <= set(words)
+    kinds = ("memo", "memo bound", "broken", "fresh", "fresh bound", "fresh constant", "owner", "owner bound")
+    bench.plot(tmp_path / "attacks.svg", {kind: [(1.0, 5.0), (30.0, 9.0)] for kind in kinds}, 3)
+    assert "Which of 3 owners" in (tmp_path / "attacks.svg").read_text(encoding="utf-8")
