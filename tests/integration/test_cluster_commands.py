@@ -156,7 +156,10 @@ def test_uploads_of_devices_reach_the_dashboard_counted_once(cluster: Cluster, t
     (letter,) = map(json.loads, listed.stdout.splitlines())
     assert (letter["partition"], letter["reason"]) == (1, "no record")
     assert "record" not in letter
-    assert cluster.stop() == [0, 0, 0, 0]
+    *servers, one, other = cluster.stop()
+    assert servers == [0, 0]
+    # On a busy machine one of them may count all before the other can hear a signal, which then ends it.
+    assert sorted([one, other]) in ([0, 0], [-signal.SIGTERM, 0])
     # In a container neither may be: the folder is somebody else's, and the output is a log.
     assert list(cluster.empty.iterdir()) == []
     assert "\x1b" not in cluster.said + (cluster.folder / "log.txt").read_text()

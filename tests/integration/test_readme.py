@@ -104,7 +104,7 @@ def test_every_command_of_readme_runs_as_it_stands(tmp_path: Path) -> None:
                     else:
                         run(words, folder)
                     ran.append(command.removeprefix(COMMAND).split()[0])
-    assert {"python", "make", "pip", "survey", "node", "simulate", "replay", "agent"} == set(ran)
+    assert {"python", "make", "pip", "survey", "node", "simulate", "replay", "evaluate", "agent"} == set(ran)
     assert ran.count("python") == 3
     assert (folder / "out" / "visits-v1.json").is_file()
 
