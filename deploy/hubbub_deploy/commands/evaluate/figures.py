@@ -213,8 +213,3 @@ def _floor(survey: Survey, devices: int, quantity: Quantity) -> float | None:
 @cache
 def _floors(survey: Survey, devices: int) -> Floors:
     return Floors(replace(Workload.of_survey(survey), devices=devices))
-
-
-def known_as(figures: dict[Quantity, QuantityFigures]) -> Quantity | None:
-    """Return the first quantity that is known, values before categories before the mean."""
-    return next((quantity for quantity in QUANTITIES if quantity in figures), None)

@@ -11,7 +11,7 @@ from typing import Final
 
 from hubbub_deploy.commands.evaluate.charts import DotAxis, DotRow, Mark, dot_plot, legend
 from hubbub_deploy.commands.evaluate.faults import WORDS
-from hubbub_deploy.commands.evaluate.figures import LEVEL, QUANTITIES, Quantity, known_as
+from hubbub_deploy.commands.evaluate.figures import LEVEL, QUANTITIES, Quantity, QuantityFigures
 from hubbub_deploy.commands.evaluate.results import EvaluationResults, beyond, shown
 from hubbub_deploy.commands.evaluate.run import MeasuredCase
 
@@ -148,16 +148,17 @@ def _faults(results: EvaluationResults, numbers: count[int]) -> list[str]:
         rows = []
         for case in results.cases:
             key = case.key
-            sound = exact.get((key.data, key.devices, key.mechanism, key.epsilon), {})
-            quantity = known_as(sound)
-            if key.faults != mix or quantity is None or quantity not in case.figures:
+            if key.faults != mix:
                 continue
-            figure, base = case.figures[quantity], sound[quantity].exact
-            note = f"bias {figure.bias:.1f}"
-            if figure.bias > _BIASED:
-                note = f"{note}; {figure.shifted}: {_signed(quantity, figure.shift)}"
+            sound = exact[key.data, key.devices, key.mechanism, key.epsilon]
             label = _case(case) if populations == 1 else f"{key.data}, {key.devices:,}, {_case(case)}"
-            rows.append(DotRow(label, note, (("exact", 1.0), ("measured", figure.error / base))))
+            for quantity, figure in case.figures.items():
+                if quantity in sound:
+                    marks: tuple[tuple[Mark, float], ...] = (
+                        ("exact", 1.0),
+                        ("measured", figure.error / sound[quantity].exact),
+                    )
+                    rows.append(DotRow(f"{label}, {quantity}", _bias_note(quantity, figure), marks))
         if rows:
             axis = DotAxis.log(
                 [0.8, 1.25, *(place for row in rows for _, place in row.marks if place > 0.0)],
@@ -174,6 +175,15 @@ def _faults(results: EvaluationResults, numbers: count[int]) -> list[str]:
         "follows, and how far."
     )
     return [f"<section><h2>Faults</h2><p>{text}</p>{above}<div class=plots>{''.join(plots)}</div></section>"]
+
+
+def _bias_note(quantity: Quantity, figure: QuantityFigures) -> str:
+    """Return the bias, and the cell that is moved farthest where it is beyond chance."""
+    note = f"bias {figure.bias:.1f}"
+    if figure.bias <= _BIASED:
+        return note
+    moved = _signed(quantity, figure.shift)
+    return f"{note}; {moved}" if quantity == "mean" else f"{note}; {figure.shifted}: {moved}"
 
 
 def _figure(

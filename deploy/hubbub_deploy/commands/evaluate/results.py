@@ -95,8 +95,9 @@ class EvaluationResults:
         """Print a table per data set and number of devices, and the sentence."""
         of_population = groupby(self.lines(), key=lambda line: (line[0].key.data, line[0].key.devices))
         for (data, devices), lines in of_population:
+            title = f"{escape(data)}, {devices:,} devices"
             table = Table(
-                box=box.SIMPLE_HEAD, title=f"{escape(data)}, {devices:,} devices", title_justify="left"
+                box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left"
             )
             for heading in (
                 "mechanism",
@@ -109,7 +110,7 @@ class EvaluationResults:
                 "bias",
             ):
                 justify: Literal["left", "right"] = "left" if heading in ("mechanism", "of") else "right"
-                least = 14 if heading == "mechanism" else None
+                least = 12 if heading == "mechanism" else None
                 table.add_column(heading, justify=justify, no_wrap=heading != "mechanism", min_width=least)
             for case, those in groupby(lines, key=lambda line: line[0]):
                 faults = case.key.faults.label
