@@ -1,6 +1,6 @@
 """Averaging and linkage attacks on what real agents sent over many rounds, beside the best possible.
 
-    python bench/longitudinal.py                  200 agents each: the table of docs/evaluation.md,
+    python bench/longitudinal.py                  600 agents each: the table of docs/evaluation.md,
                                                   docs/figures/longitudinal.svg
     python bench/longitudinal.py --agents 20 --rounds 8 --plot ""
 
@@ -353,7 +353,7 @@ def correction_attack(agents: int, rng: np.random.Generator) -> Attack:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Attacks on what real agents sent over many rounds.")
-    parser.add_argument("--agents", type=int, default=200, help="of each kind (default 200)")
+    parser.add_argument("--agents", type=int, default=600, help="of each kind (default 600)")
     parser.add_argument("--rounds", type=int, default=30, help="(default 30)")
     parser.add_argument("--plot", default=str(SVG), help="the figure to write; empty for none")
     arguments = parser.parse_args()

@@ -167,3 +167,35 @@ def test_a_real_agent_decides_and_sends_as_a_life_does(tmp_path, drawn) -> None:
     assert sorted(sent) == sorted((number, week) for number, week, _ in life.sent)
     assert status.committed == life.account.committed
     assert life.refused > 0
+
+
+def test_the_page_says_what_was_measured() -> None:
+    """The sentences for a manager in docs/privacy-filter.md have the numbers of the blocks of evidence."""
+    docs = BENCH.parent / "docs"
+    page = " ".join((docs / "privacy-filter.md").read_text(encoding="utf-8").split())
+    evidence = (docs / "evaluation.md").read_text(encoding="utf-8")
+
+    def cells(block: str, name: str) -> list[str]:
+        start = evidence.index(f"<!-- evidence {block} -->")
+        lines = evidence[start : evidence.index(f"<!-- end of evidence {block} -->")].splitlines()
+        row = next(line for line in lines if line.startswith(f"| {name} |"))
+        return [cell.strip() for cell in row.strip("|").split("|")]
+
+    full, added = cells("year", "full filter"), cells("year", "adding epsilons")
+    assert f"the filter let in {full[2]} of the reports" in page
+    assert f"adding up epsilons {added[2]}: by the last quarter, adding had left five of its six" in page
+    assert added[6].endswith("(5 -)")
+    for name in ("a memoised answer, 30 rounds", "a broken memo (control), 30 rounds", "the same, 30 rounds"):
+        row = cells("longitudinal", name)
+        assert row[1].split(" of ")[0] in page
+        assert row[3] in page
+    for name in ("year", "longitudinal"):
+        assert f"(figures/{name}.svg)" in page and (docs / "figures" / f"{name}.svg").is_file()
+
+
+def test_the_plot_has_a_line_for_every_account(tmp_path, drawn) -> None:
+    empty = bench.Outcome([], np.zeros(bench.WEEKS, dtype=np.int64), {})
+    shares = {name: [1.0] * len(bench.BUDGETS) for name in bench.ACCOUNTS}
+    bench.plot(tmp_path / "year.svg", drawn, dict.fromkeys(bench.ACCOUNTS, empty), shares)
+    text = (tmp_path / "year.svg").read_text(encoding="utf-8")
+    assert all(text.count(name) == 2 for name in bench.ACCOUNTS)
