@@ -112,7 +112,9 @@ def _compared(request: Request, edition: RenderedSnapshot, name: str, digest: st
     found = edition.rounds.get((digest, number))
     if found is None or not (found["sealed"] or stage == "all"):
         what = "a round" if stage == "all" else "a sealed round"
-        raise ProblemError(problem(404, name, f"must be the number of {what} of survey {digest}", number))
+        raise ProblemError(
+            problem(404, name, f"must be the number of {what} of survey {digest}, counted from 0", number)
+        )
     return found
 
 
