@@ -11,6 +11,7 @@ start, compiling, and the floor of the mean, which takes a second at 100 values 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -43,6 +44,8 @@ def main(devices: int) -> None:
         f"{devices:,} devices a case, epsilon {EPSILON}, one round, one process; targets for a million: below"
     )
     print("10 s for randomised response and its like, 60 s for sets, 1,000 MB of memory.")
+    load = os.getloadavg()[0]
+    print(f"{load:.0f} processes wanted the {os.cpu_count()} cores when this began.")
     print()
     print(
         "| data | mechanism | report | process | processor | of it the round | peak memory "
