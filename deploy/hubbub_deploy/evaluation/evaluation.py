@@ -19,6 +19,10 @@ _SAME: Final = 1e-9
 """So much of a device: a share of a whole number of them is that number, whatever floats make of it."""
 
 
+ROUNDING: Final = 1e-12
+"""What a sum of so many shares as surveys have values is rounded by at most, as a share of it."""
+
+
 @dataclass(frozen=True)
 class Truth:
     """The true frequencies of a set of values under a survey.
@@ -58,8 +62,9 @@ class EvaluationRow:
 
     @property
     def covers_truth(self) -> bool:
-        """True if the interval covers the truth."""
-        return self.low <= self.truth <= self.high
+        """True if the interval covers the truth, which may be a sum of rounded shares."""
+        spare = ROUNDING * max(1.0, abs(self.truth))
+        return self.low - spare <= self.truth <= self.high + spare
 
 
 def truth_of(

@@ -202,3 +202,14 @@ def test_missing_is_shown_however_rare_and_a_label_is_no_markup() -> None:
     shares = [0.9 - 0.01 * i if i == 0 else 0.004 for i in range(len(survey.input_labels) - 1)] + [0.0]
     text = "\n".join(shown(survey, shares, "most frequent"))
     assert "[red]" in text and "│ missing" in text and "l19" not in text
+
+
+def test_a_truth_of_one_that_is_a_sum_of_rounded_shares_is_within_an_interval_that_ends_at_one() -> None:
+    survey = Survey.parse(DISEASES)
+    truth = max(
+        truth_of(survey, np.random.default_rng(seed).uniform(0.0, 60.0, 999).tolist()).categories[0]
+        for seed in range(20)
+    )
+    assert 1.0 < truth < 1.0 + 1e-12
+    assert EvaluationRow("category", "answered", truth, 1.003, 0.003, 0.993, 1.0).covers_truth
+    assert not EvaluationRow("category", "answered", truth, 0.9, 0.003, 0.8, 1.0 - 1e-6).covers_truth
