@@ -63,7 +63,7 @@ class IssuerSettings:
 
     key: rsa.RSAPrivateKey
     credentials: Path
-    quantity: int = 16
+    quantity: int = 4
     period_s: int = 86_400
 
     def __post_init__(self) -> None:

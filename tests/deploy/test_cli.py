@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from command import COMMAND, environment
 from surveys import LABELS, VISITS
 
 from hubbub import Survey
+from hubbub_client import TokenIssuer
+from hubbub_collector.token_issuer import IssuerSettings
 from hubbub_deploy import cli
 from hubbub_deploy.cli import main
 
@@ -258,3 +261,17 @@ def test_every_command_is_one_file_or_room_that_the_command_line_lists() -> None
     assert sorted(path.stem for path in files) == sorted(name.replace("-", "_") for name in NAMES)
     assert all(path.parent in (folder, folder / path.stem) for path in files)
     assert [command.__name__.rpartition(".")[2].replace("_", "-") for command in cli.COMMANDS] == NAMES
+
+
+def test_issuer_and_devices_agree_on_the_quantity_where_nobody_says_one() -> None:
+    parse = cli._parser().parse_args
+    files = ["--credentials", "c", "--data", "d"]
+    key = ["--collector", "http://127.0.0.1:1"]
+    asked = [
+        parse(["issuer", "serve", "key.pem", *files]).quantity,
+        parse(["agent", "answer", "--ledger", "l", *key]).quantity,
+        parse(["simulate", "a.csv", *key]).quantity,
+        next(each.default for each in fields(TokenIssuer) if each.name == "quantity"),
+        next(each.default for each in fields(IssuerSettings) if each.name == "quantity"),
+    ]
+    assert asked == [4] * 5

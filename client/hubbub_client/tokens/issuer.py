@@ -39,7 +39,7 @@ class TokenIssuer:
     name: str
     key: str
     credential: str = field(repr=False)
-    quantity: int = 16
+    quantity: int = 4
     period_s: int = 86_400
 
     def __post_init__(self) -> None:

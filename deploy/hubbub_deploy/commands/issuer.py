@@ -41,7 +41,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     serve.add_argument("--data", type=Path, required=True, metavar="FILE", help="who had tokens (SQLite)")
     serve.add_argument(
-        "--quantity", type=positive, default=16, help="tokens of a device in a period (default: %(default)s)"
+        "--quantity", type=positive, default=4, help="tokens of a device in a period (default: %(default)s)"
     )
     serve.add_argument(
         "--period", type=positive, default=86_400, metavar="SECONDS", help="default: %(default)s, a day"

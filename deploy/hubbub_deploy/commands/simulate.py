@@ -83,7 +83,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="a credential a line, one for each device; the lines beyond are in the hands of liars",
     )
     simulate.add_argument(
-        "--quantity", type=positive, default=16, help="tokens of a device in a period (default: %(default)s)"
+        "--quantity", type=positive, default=4, help="tokens of a device in a period (default: %(default)s)"
     )
     simulate.add_argument(
         "--budget", type=float, help="lifetime epsilon of each device (default: what the surveys need)"

@@ -45,7 +45,7 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--issuer", metavar="NAME=KEY", help="the issuer's name and public key")
     parser.add_argument("--credential-file", type=Path, metavar="FILE", help="what the issuer knows us by")
     parser.add_argument(
-        "--quantity", type=positive, default=16, help="tokens in a period (default: %(default)s)"
+        "--quantity", type=positive, default=4, help="tokens in a period (default: %(default)s)"
     )
 
 
