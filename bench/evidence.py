@@ -80,7 +80,7 @@ RUNS = {
     "quantiles": Run("bench/quantiles.py", "trees: cost, distance, coverage, speed", markdown=True),
     "regression": Run("bench/papers/regression.py", "regressions about nine numbers until one is refused"),
     "screens": Run("bench/screens.py", "every page and state of the dashboard, photographed", markdown=True),
-    "secured": Run("bench/secured.py", "a cluster that asks everybody, forgers and strangers"),
+    "secured": Run("bench/secured.py", "a cluster that asks everybody, without each right", markdown=True),
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),
     "tokens": Run("bench/tokens.py", "the price of one-time tokens", markdown=True),
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),

@@ -120,6 +120,8 @@ def test_strangers_get_no_log(broker: SecureBroker, topic: str) -> None:
         said = dict(zip(strangers, pool.map(refused, strangers.values()), strict=True))
     assert all(topic in text for text in said.values()), said
     assert not any(word in text for text in said.values() for word in (PASSWORD, "not-the-password"))
+    assert "SASL authentication error" in said["wrong password"], said
+    assert "ask for TLS" in said["no TLS"], said
 
 
 def test_an_aggregator_reads_by_both_of_its_clients(broker: SecureBroker, topic: str) -> None:

@@ -43,6 +43,9 @@ class Brokers:
             future.set_result(value)
         return future
 
+    def poll(self, _: float) -> int:
+        return 0
+
     def create_topics(self, topics: list[Any], *, validate_only: bool, **_: Any) -> dict[str, Future[Any]]:
         (topic,) = topics
         if topic.topic in self.topics:
@@ -77,7 +80,7 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     )
     for module in (kafka_topic, errors):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(kafka_topic, "_client", lambda _: made)
+    monkeypatch.setattr(kafka_topic, "_client", lambda *_: made)
     return made
 
 

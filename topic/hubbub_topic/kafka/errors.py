@@ -44,12 +44,13 @@ def code_of(error: KafkaException) -> int:
     return code
 
 
-def ask(what: str, question: Callable[[float], T]) -> T:
+def ask(what: str, question: Callable[[float], T], said: Callable[[], str] = lambda: "") -> T:
     """Return the result of a request, repeated for PATIENCE_S while its errors are transient.
 
     Args:
         what: What has failed if there is no answer, for the message.
         question: Ask once; its argument is the most seconds that it may take.
+        said: Return what else is known of the failure: a refused password is but a timeout to who asks.
 
     Raises:
         LogError: If no answer came in that time; the message quotes the last error. An unknown topic is asked
@@ -67,5 +68,5 @@ def ask(what: str, question: Callable[[float], T]) -> T:
             else:
                 goes_on = code_of(error) == KafkaError.UNKNOWN_TOPIC_OR_PART and passed < UNKNOWN_S
             if not goes_on:
-                raise LogError(f"{what}: {error}") from error
+                raise LogError(f"{what}: {error}{said()}") from error
         time.sleep(POLL_S)

@@ -111,7 +111,9 @@ class RecordProducer:
                     refused = error
                     break
         if refused is not None:
-            raise LogError(f"a record could not be produced: {refused}") from refused
+            topics = ", ".join(sorted({record[0] for record in records}))
+            said = f" ({self._said})" if self._said else ""
+            raise LogError(f"a record of {topics} could not be produced: {refused}{said}") from refused
         if not sent.done.wait(self._patience_s):
             # Nothing is waited for without end, whatever becomes of the client's reports.
             with self._lock:

@@ -175,13 +175,18 @@ def describe_topic(bootstrap: str, name: str) -> Topic:
         LogError: If there is no such topic, or no broker answers.
     """
     # Named, because the answer does not come once the client is gone.
-    client = _client(bootstrap)
+    heard: list[str] = []
+    client = _client(bootstrap, heard)
 
     def describe(timeout_s: float) -> Any:  # noqa: ANN401 - see _ADMIN
         found = client.describe_topics(TopicCollection([name]), request_timeout=timeout_s)
         return found[name].result(timeout_s + 1)
 
-    description = ask(f"topic {name} at {bootstrap} could not be described", describe)
+    def said() -> str:
+        client.poll(POLL_S)
+        return f" ({heard[-1]})" if heard else " (no broker answered: is it there, and does it ask for TLS?)"
+
+    description = ask(f"topic {name} at {bootstrap} could not be described", describe, said)
     replication = min((len(partition.replicas) for partition in description.partitions), default=0)
     return Topic(str(description.topic_id), len(description.partitions), replication)
 
@@ -254,6 +259,13 @@ def check_settings(name: str, settings: Mapping[str, str], topic: Topic, rebuild
     )
 
 
-def _client(bootstrap: str) -> confluent_kafka.admin.AdminClient:
+def _client(bootstrap: str, heard: list[str] | None = None) -> confluent_kafka.admin.AdminClient:
+    """Return a client; what it says of its connections, such as a refused password, goes into `heard`."""
+
+    def hear(error: KafkaError) -> None:
+        if heard is not None and error.code() != KafkaError._ALL_BROKERS_DOWN:
+            heard.append(error.str())
+
     # Log lines of the library would come from a thread of its own, past logging; errors are raised instead.
-    return confluent_kafka.admin.AdminClient(librdkafka_options(bootstrap) | {"log_level": 0})
+    options = librdkafka_options(bootstrap) | {"log_level": 0, "error_cb": hear}
+    return confluent_kafka.admin.AdminClient(options)
