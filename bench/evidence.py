@@ -52,6 +52,7 @@ RUNS = {
     "coverage-file": Run("bench/file_coverage.py", "intervals that hold for a file", "CSV SURVEY [RUNS]"),
     "device-import": Run("bench/device_import.py", "importing the agent, before and now", markdown=True),
     "device-year": Run("bench/device_year.py", "a year of one device: time, ledger size, restarts"),
+    "drills": Run("bench/drills.py", "backup, keys, disks, brokers and tokens of a cluster", markdown=True),
     "evaluate": Run("bench/evaluate.py", "a million simulated devices: time and memory", markdown=True),
     "faults": Run("bench/faults.py", "sixteen faults of six parts, and what a user saw", markdown=True),
     "filters": Run("bench/filters.py", "a step of the filter beside OpenDP's and dp_accounting's"),
