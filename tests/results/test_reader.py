@@ -25,7 +25,11 @@ TOKEN = "a-token-of-readers"  # noqa: S105 - of this test
 
 def released(number: int, **more: Any) -> dict[str, Any]:
     found = round_of(number, sealed=True, mean=1.5, seed=number, **more)
-    return found | {"consistent": {"values": [0.5, 0.3, 0.2], "categories": [0.5, 0.5]}}
+    beside = {"reports": 1000, "epsilon": 0.2, "assumption": "a statement"}
+    return found | {
+        "consistent": {"values": [0.5, 0.3, 0.2], "categories": [0.5, 0.5]},
+        "after_shuffling": beside,
+    }
 
 
 @contextlib.contextmanager
@@ -76,6 +80,7 @@ def test_all_pages_are_read_and_a_release_is_a_tidy_frame() -> None:
         assert [row["estimate"] for row in view] == release.document["empirical_bayes"]["values"]
         assert release.effective_sample_size == release.document["effective_sample_size"] > 100
         assert release.absent is None
+        assert release.after_shuffling == {"reports": 1000, "epsilon": 0.2, "assumption": "a statement"}
         assert str(frame["start"].dtype).startswith("datetime64") and str(frame["start"].dt.tz) == "UTC"
         raw = frame[(frame["view"] == "raw") & (frame["kind"] == "value")]
         assert raw["estimate"].tolist() == [cell["estimate"] for cell in release.document["values"]]

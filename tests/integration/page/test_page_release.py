@@ -9,6 +9,10 @@ from browser import Browser
 from page_site import A, Site, complaints, exactly, on, opened, plain, text, until, visible
 from selenium.webdriver.common.by import By
 from shown_view import snapshot_of, survey_of
+from surveys import LABELS
+
+from hubbub import Survey
+from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 
 
 def shown(document: dict[str, Any]) -> dict[str, Any]:
@@ -42,6 +46,26 @@ def test_the_curve_of_a_release_comes_first_with_its_band_and_the_quartiles(
     browser.find_element(By.CSS_SELECTOR, ".values .toggle").click()
     rows = [plain(row.text) for row in browser.find_elements(By.CSS_SELECTOR, ".values tbody tr")]
     assert rows[1] == "1 40.0 % 5.0 % 35.0 to 45.0 %"
+    assert complaints(browser) == []
+
+
+def test_what_readers_of_a_release_learn_stands_with_its_assumption(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    survey = Survey.parse(LABELS)
+    document = exactly(("a", "c", 0.4), ("b", "d", 0.6)) | {"suppressed": False, "devices": 20_190}
+    found = ShufflingStatements().of(survey, document)
+    assert found is not None
+    document["after_shuffling"] = found
+    opened(browser, open_site(shown(document)), on(A))
+    said = (
+        f"Privacy, this release\nε ≤ {found['epsilon']}, δ 0.000001\n"
+        "for readers of it alone, if 20,000 reports are honest; "
+        f"{found['watched_epsilon']} who watched steps of 100. No promise."
+    )
+    until(browser, True, lambda: said in plain(browser.find_element(By.CSS_SELECTOR, ".facts").text))
+    title = browser.find_element(By.XPATH, "//dt[text()='Privacy, this release']/..").get_attribute("title")
+    assert title == found["assumption"]
     assert complaints(browser) == []
 
 
