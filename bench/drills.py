@@ -278,7 +278,8 @@ def list_key(cluster: Cluster) -> list[str]:
         done = subprocess.run(
             [sys.executable, "-m", "hubbub_deploy.cli", *words], capture_output=True, text=True, check=False
         )
-        return f"{done.returncode} {(done.stderr if done.returncode else done.stdout).strip().splitlines()[-1][:160]}"
+        text = done.stderr if done.returncode else done.stdout
+        return f"{done.returncode} {text.strip().splitlines()[-1][:160]}"
 
     said = [f"Signed by the old key, a device that pins it: `{device('one', old)}`"]
     check(said[-1].split("`")[1].startswith("0"), said[-1])
