@@ -318,7 +318,7 @@ def full_disk(cluster: Cluster) -> list[str]:
 
 
 def lost_broker(cluster: Cluster) -> list[str]:
-    """One of three brokers is killed, then a second one; both come back."""
+    """Kill one of three brokers, then a second one, and start both again."""
     cluster.all()
     check(cluster.send(20)[0] == 200, "20 reports are taken")
     cluster.broker.kill_node(3)

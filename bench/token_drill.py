@@ -53,7 +53,7 @@ def reached(port: int) -> bool:
 
 
 def tokens(folder: Path) -> list[str]:  # noqa: PLR0915 - a drill is told in one piece
-    """Issuer and node are killed with -9 while devices fetch tokens and send; each report counts once."""
+    """Kill issuer and node with -9 while devices fetch tokens and send; each report counts once."""
     from redis_harness import free_port  # noqa: PLC0415
 
     from hubbub import Survey  # noqa: PLC0415
