@@ -167,7 +167,7 @@ class Cluster:
 
 
 def restore(cluster: Cluster) -> list[str]:
-    """Redis and archive are lost, and come back from a backup."""
+    """Lose Redis and archive, and take both from a backup."""
     from redis import Redis  # noqa: PLC0415
 
     cluster.all()
@@ -228,7 +228,7 @@ def restore(cluster: Cluster) -> list[str]:
 
 
 def seal_key(cluster: Cluster) -> list[str]:
-    """The sealer's key is changed while the cluster runs."""
+    """Change the sealer's key while the cluster runs."""
     old, new = (cluster.command("survey", "keygen", "--out", f"{cluster.folder}/{name}.pem") for name in "ab")
     cluster.settings |= {"seal_keys": old, "seal_key_file": f"{cluster.folder}/a.pem"}
     cluster.all()
@@ -260,7 +260,7 @@ def seal_key(cluster: Cluster) -> list[str]:
 
 
 def list_key(cluster: Cluster) -> list[str]:
-    """The key that signs lists is changed: devices pin both, then the new one."""
+    """Change the key that signs lists: devices pin both, then the new one."""
     folder = cluster.folder
     old, new = (
         cluster.command("survey", "keygen", "--out", f"{folder}/{name}.pem") for name in ("old", "new")
@@ -296,7 +296,7 @@ def list_key(cluster: Cluster) -> list[str]:
 
 
 def full_disk(cluster: Cluster) -> list[str]:
-    """A dashboard's disk has no room for a release, and has some later."""
+    """Take the room of a release from a dashboard's disk, and give it back later."""
     cluster.all()
     cluster.send(40)
     pid = cluster.running["dashboard"].pid
