@@ -20,7 +20,7 @@ _SAME: Final = 1e-9
 
 
 ROUNDING: Final = 1e-12
-"""What a sum of so many shares as surveys have values is rounded by at most, as a share of it."""
+"""The most that rounding takes off a sum of as many shares as surveys have values, as a share of it."""
 
 
 @dataclass(frozen=True)
