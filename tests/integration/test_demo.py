@@ -77,7 +77,8 @@ def test_demo_estimates_lie_about_the_truth(seeded: dict[str, Any]) -> None:
     assert len(rows) >= 100
     for row in rows:
         assert abs(row["estimate"] - row["truth"]) <= 6 * row["error"], row["label"]
-        assert row["hit"] == (row["low"] <= row["truth"] <= row["high"])
+        # A truth is a sum of many shares, and may be 1 but for a rounding.
+        assert row["hit"] == (row["low"] - 1e-12 <= row["truth"] <= row["high"] + 1e-12)
     hits = sum(row["hit"] for row in rows)
     assert hits >= 0.85 * len(rows)
     # Frequent answers are told apart from rare ones: the estimates do follow the truth.

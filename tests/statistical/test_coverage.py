@@ -218,15 +218,15 @@ def test_exact_coverage_of_randomised_response(share, most):
 
 
 def test_simultaneous_intervals_hold_every_value_at_once():
-    """n = 3,000, R = 600, statistic: rounds in which all 8 intervals hold; at least 94.5 % of them.
+    """n = 3,000, R = 400, statistic: rounds in which all 8 intervals hold; at least 94.5 % of them.
 
     Bonferroni promises 95 %, here nearly sharp because cells hardly correlate, so the count is
-    above the 1e-7 quantile of binomial(600, 0.945). Control: the intervals per cell hold all at once in
+    above the 1e-7 quantile of binomial(400, 0.945). Control: the intervals per cell hold all at once in
     about .95^8 = 66 % of the rounds.
     """
     channel, inputs = grr(8, epsilon=1.0), skewed(8, 107)
     truth, estimator = np.bincount(inputs, minlength=8) / DEVICES, Estimator(channel)
-    estimates = [estimator(c, DEVICES) for c in islice(rounds(channel, inputs, seeded(107)), 600)]
+    estimates = [estimator(c, DEVICES) for c in islice(rounds(channel, inputs, seeded(107)), 400)]
     least = binom.ppf(FALSE_ALARM, len(estimates), 0.945)
 
     def together(intervals):

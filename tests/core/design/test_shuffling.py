@@ -191,6 +191,6 @@ def test_designer_says_it_with_its_assumption(tmp_path, capsys):
     )
     assert "not for the collector" in printed
     assert main([*words[:-1], "2"]) == 1
-    assert "delta must be within (0, 1), got 2.0" in capsys.readouterr().err
+    assert "--delta must lie strictly between 0 and 1, got 2" in capsys.readouterr().err
     assert main([*words[:3], "--json"]) == 0
     assert "shuffled" not in json.loads(capsys.readouterr().out)
