@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import ssl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +54,14 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             yield servers[0].url.replace("rediss://", "rediss+cluster://").replace("/0?", "/?")
 
 
+def connections() -> set[ssl.SSLSocket]:
+    """Return the connections of this process that are open."""
+    sockets = [each for each in gc.get_objects() if isinstance(each, ssl.SSLSocket)]
+    return {each for each in sockets if each.fileno() != -1}
+
+
 def test_counts_lie_behind_tls_and_a_password(url: str) -> None:
+    before = connections()
     pairs = [(report_id(i), i % 4) for i in range(30)]
     change = apply_many(
         PartitionState(), enumerate([announcement(HEALTH), batch(segment(HEALTH, 0, pairs, Voucher("a")))])
@@ -66,6 +75,7 @@ def test_counts_lie_behind_tls_and_a_password(url: str) -> None:
     again = RedisStore.connect(url, log_identity="log", partitions=3)
     assert [counted(again.load(partition)) for partition in range(3)] == [counted(expected)] * 3
     again.close()
+    assert connections() <= before
     strangers = {
         "no password": url.replace(f":{PASSWORD}@", ""),
         "another password": url.replace(PASSWORD, "not-the-password"),

@@ -49,7 +49,13 @@ from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKe
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict, StoreError
 from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.stores import redis_save, redis_scripts, redis_values
-from hubbub_aggregator.stores.redis_connection import as_store_error, clocks, connected, policies
+from hubbub_aggregator.stores.redis_connection import (
+    as_store_error,
+    clocks,
+    connected,
+    disconnect,
+    policies,
+)
 from hubbub_aggregator.stores.redis_gates import RedisGates
 from hubbub_aggregator.stores.store import check
 
@@ -139,7 +145,7 @@ class RedisStore:
                 id_table=id_table,
             )
         except BaseException:
-            client.close()
+            disconnect(client)
             raise
 
     def verify(self) -> None:
@@ -158,7 +164,7 @@ class RedisStore:
         if self._gates.holds_lease:
             with suppress(StoreError):
                 self.release_lease()
-        self._redis.close()
+        disconnect(self._redis)
 
     def _identity(self, partition: int) -> bytes:
         """Return the identity of a partition's counts: its topic, that topic's growth, and the schema."""
