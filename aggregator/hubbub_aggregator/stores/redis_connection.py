@@ -58,7 +58,7 @@ def connected(url: str) -> Any:  # noqa: ANN401 - a client of one server, or of 
 def disconnect(client: Any) -> None:  # noqa: ANN401 - as above
     """Close a client and all its connections, which a cluster's own `close` leaves open."""
     if isinstance(client, redis.RedisCluster):
-        client.disconnect_connection_pools()
+        client.disconnect_connection_pools()  # type: ignore[no-untyped-call]
     client.close()
 
 
