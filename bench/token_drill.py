@@ -52,6 +52,14 @@ def reached(port: int) -> bool:
     return False
 
 
+def tally(folder: Path) -> tuple[int, int]:
+    """Return how many reports the node has counted, and how many it has dropped as copies."""
+    store = folder / "data" / "store.sqlite"
+    with closing(sqlite3.connect(store)) as counts:
+        accepted, duplicate = counts.execute("SELECT sum(accepted), sum(duplicate) FROM tally").fetchone()
+    return accepted or 0, duplicate or 0
+
+
 def tokens(folder: Path) -> list[str]:  # noqa: PLR0915 - a drill is told in one piece
     """Kill issuer and node with -9 while devices fetch tokens and send; each report counts once."""
     from redis_harness import free_port  # noqa: PLC0415
@@ -141,7 +149,9 @@ def tokens(folder: Path) -> list[str]:  # noqa: PLR0915 - a drill is told in one
     finally:
         ending.set()
         killer.join()
-    time.sleep(1.0)
+    deadline = time.monotonic() + PATIENCE_S
+    while tally(folder)[0] < devices and time.monotonic() < deadline:  # the last node counts what is left
+        time.sleep(0.1)
     running["node"].terminate()
     running["node"].wait()
     running["issuer"].kill()
@@ -150,9 +160,7 @@ def tokens(folder: Path) -> list[str]:  # noqa: PLR0915 - a drill is told in one
         records = log.execute("SELECT count(*) FROM record").fetchone()[0]
     with closing(sqlite3.connect(folder / "grants.sqlite")) as grants:
         granted = grants.execute("SELECT count(*) FROM issued WHERE period >= 0").fetchone()[0]
-    store = next((folder / "data").glob("store*"))
-    with closing(sqlite3.connect(store)) as counts:
-        accepted, duplicate = counts.execute("SELECT sum(accepted), sum(duplicate) FROM tally").fetchone()
+    accepted, duplicate = tally(folder)
     check(told == {"accepted": devices}, f"every device hears accepted once, got {told}")
     check(accepted == devices, f"{devices} reports count, got {accepted}")
     check(granted == devices, f"{devices} grants, got {granted}")

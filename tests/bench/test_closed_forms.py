@@ -69,7 +69,7 @@ def test_two_labels_give_equation_69_and_three_give_fewer_answers() -> None:
 
 
 def by_counts(labels: int, parts: int, epsilon: float) -> float:
-    """The same by all counts less their least: (the true label's, how many others have each count)."""
+    """Return the same by all counts less their least: (the true label's, numbers of others by count)."""
     whole = math.exp(epsilon) + labels - 1
     start = (0, (labels - 1, *(0,) * (parts - 1)))
     place, moves = {start: 0}, []

@@ -83,10 +83,13 @@ def test_an_open_cell_and_a_failed_one_fail_the_run(
         assert ("held" in line, "FAILED" in line, "a word" in line) == (passed, not passed, True)
 
 
+@pytest.mark.long  # one in CI
 @pytest.mark.integration
-def test_a_cell_holds() -> None:
-    """A cell of the matrix, the log's; `make test` runs many more by the names of their tests."""
+def test_a_few_cells_hold() -> None:
+    """Seconds of the matrix: one of the log; with HUBBUB_TEST_LONG two, and the agent's and the sealer's."""
     cells = ["disk_full/log"]
+    if "HUBBUB_TEST_LONG" in os.environ:
+        cells += ["killed/log", "clock_behind/agent", "cut/sealer"]
     words = [sys.executable, str(SCRIPT), "--json", *cells]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
     rows = [json.loads(line) for line in done.stdout.splitlines()]

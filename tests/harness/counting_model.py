@@ -44,7 +44,7 @@ class CountingModel:
         return type(self)(self.surveys, self.grace_s, copy.deepcopy(self.rounds), self.unknown)
 
     def judge(self, sent: Sent, now_s: float) -> tuple[Outcome, Key | None]:
-        """What the collector tells the device, and the round that it is tallied under."""
+        """Return the collector's answer to the device, and the round that it is tallied under."""
         survey = self.surveys.get(sent.survey.digest)
         if survey is None:
             return "unknown", None

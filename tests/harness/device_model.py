@@ -174,7 +174,7 @@ class DeviceModel:
     # Sending
 
     def upload(self, now_s: float | None, reply: Reply) -> Iterator[list[bytes]]:
-        """What is posted, one body after the other; after each, this device has stored its answer."""
+        """Yield the bodies that are posted; after each, this device has stored its answer."""
         while now_s is not None and self.outbox:
             if 0 < self.not_before_s - now_s <= 86_400 + 3_600:
                 return

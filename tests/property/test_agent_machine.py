@@ -55,7 +55,7 @@ TIMES = tuple(
     START_S + day * DAY_S + second for day in range(5) for second in (-1.0, 0.0, 30.0, DAY_S / 2)
 )  # fmt: skip
 SEEN: Counter[str] = Counter()
-"""What the runs of this process did, for the long one to say."""
+"""Deeds of the runs of this process, for the long one to say."""
 
 
 class Deaths:
@@ -215,7 +215,7 @@ class AgentMachine(RuleBasedStateMachine):
         kills=st.tuples(KILLS, KILLS),
     )
     def day_goes_by(self, reply: Reply, days: int, kills: tuple[int, int]) -> None:
-        """What a device does most of its life: where it is killed, it goes on."""
+        """Go through most of a device's life: where it is killed, it goes on."""
         self.clock.now_s = (self.now_s or START_S) + days * DAY_S
         self.answer_all(kills[0])
         self.answer_all(0)

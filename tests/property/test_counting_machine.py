@@ -55,7 +55,7 @@ DRAWN = st.tuples(
 )
 UPLOAD = st.lists(DRAWN, min_size=1, max_size=9)
 SEEN: Counter[str] = Counter()
-"""What the runs of this process did, for the long one to say."""
+"""Deeds of the runs of this process, for the long one to say."""
 
 
 class FailingLog:

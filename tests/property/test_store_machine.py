@@ -33,7 +33,7 @@ from hubbub_aggregator.stores.sqlite_store import SqliteStore
 PARTITIONS = 2
 SURVEYS = (Survey.parse(LABELS), Survey.parse(VISITS))
 SEEN: Counter[str] = Counter()
-"""What the runs of this process did, for the long one to say."""
+"""Deeds of the runs of this process, for the long one to say."""
 
 
 class Record(NamedTuple):
