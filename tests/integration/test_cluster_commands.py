@@ -131,7 +131,7 @@ def test_uploads_of_devices_reach_the_dashboard_counted_once(cluster: Cluster, t
 
     with urllib3.PoolManager() as http:
         for url in [cluster.url(worker) for worker in workers]:  # each has partitions, and hears a signal
-            wait_until(lambda url=url: http.request("GET", f"{url}/readyz").status == 200)  # type: ignore[misc]
+            wait_until(lambda url=url: http.request("GET", f"{url}/readyz").status == 200)
         with KafkaLog(cluster.kafka, cluster.topic) as log:
             log.append({1: [b"neither ours nor anybody's"]})
         for _ in range(2):

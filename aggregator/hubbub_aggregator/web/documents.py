@@ -57,12 +57,14 @@ _CSV_COLUMNS = (
 
 
 def to_json(document: object) -> bytes:
-    """Return a document as one line of UTF-8 JSON.
+    """Return a document as one line of UTF-8 JSON, its keys sorted: equal documents are equal bytes.
+
+    A release that was read back from the archive has its keys in another order, and keeps its entity tag.
 
     Raises:
         ValueError: The document holds NaN or an infinity, which JSON cannot say.
     """
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8")
 
 

@@ -17,6 +17,7 @@ from asgi_reader import DIGEST, Answer, ask, get, scope
 from shown_view import ShownView, round_of, row, snapshot_of, survey_of
 from starlette.types import ASGIApp, Message
 
+from hubbub_aggregator.release.round_release import canonical_bytes
 from hubbub_aggregator.web import documents
 from hubbub_aggregator.web.api import create_app
 from hubbub_aggregator.web.view import LiveView
@@ -476,6 +477,14 @@ def test_streams_are_bounded_when_all_readers_come_at_once() -> None:
 def test_numbers_that_json_cannot_say_are_a_bug_and_not_served() -> None:
     with pytest.raises(ValueError, match="JSON"):
         documents.to_json({"estimate": float("nan")})
+
+
+def test_a_document_keeps_its_bytes_whatever_the_order_of_its_keys() -> None:
+    """A release that comes back from the archive has them sorted; its entity tag must stay."""
+    made = {"values": [{"label": "b", "estimate": 0.5}], "round": 0, "sealed": True}
+    read = json.loads(canonical_bytes(made))
+    assert list(made) != list(read)
+    assert documents.etag(documents.to_json(made)) == documents.etag(documents.to_json(read))
 
 
 def test_the_workers_own_view_is_served_from_its_first_moment() -> None:
