@@ -4,9 +4,10 @@ Two audits look at each. `hubbub audit` chooses the event that tells two inputs 
 reports and counts it on the other half. The second is that of LDP-Auditor (Arcolezi and Gambs, Revealing the
 True Cost of Local Privacy, PETS 2024): guess the input from a report, evenly among the likeliest, and compare
 how often the guess is one input under it and under another. That tool is on no package registry and knows its
-own eight protocols alone, so the few lines of its rule stand here, over any channel. Both bound frequencies
-by Clopper and Pearson; a bound is above the truth with at most the probability said. Where the law of a
-mechanism is known to the last bit, its epsilon is computed from that, too.
+own protocols alone, so the few lines of its rule stand here, over any channel; `published_auditor.py` runs
+the tool itself where somebody has it. Both bound frequencies by Clopper and Pearson; a bound is above the
+truth with at most the probability said. Where the law of a mechanism is known to the last bit, its epsilon is
+computed from that, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Projective geometry response, by formula: no package brings it, so that its clients cannot be run here.
+"""Projective geometry response, by formula: no package brings its clients.
 
 Feldman, Nelson, Nguyen and Talwar (ICML 2022) publish C++ (minilek/private_frequency_oracles), which nothing
 on a package registry builds. Its error follows from the design: over the field of q elements, with t

@@ -145,3 +145,10 @@ def test_every_name_is_listed_and_its_command_is_there(evidence):
     for name, run in evidence.RUNS.items():
         assert re.search(rf"^  {name} +{re.escape(run.sentence)}", said, re.MULTILINE)
         assert (ROOT / run.command.split()[0]).is_file()
+
+
+def test_every_block_of_the_page_stands_there_once(evidence):
+    """Two blocks of one name would be an old table beside the new one."""
+    names = re.findall(r"<!-- evidence ([a-z-]+) -->", (ROOT / "docs" / "evaluation.md").read_text())
+    assert names
+    assert sorted(set(names)) == sorted(names)
