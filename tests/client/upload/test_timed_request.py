@@ -53,18 +53,18 @@ class Dribbler:
 
     def _answer(self, connection: socket.socket) -> None:
         connection.settimeout(5.0)
-        connection.recv(65536)
-        if self.answers:
-            connection.sendall(self.answers)
-            connection.recv(65536)
-        self.asked.set()
-        ends = time.monotonic() + LONG_S
         try:
+            connection.recv(65536)
+            if self.answers:
+                connection.sendall(self.answers)
+                connection.recv(65536)
+            self.asked.set()
+            ends = time.monotonic() + LONG_S
             connection.sendall(self.before)
             while time.monotonic() < ends and not self._stop.wait(0.02):
                 connection.sendall(self.drip)
             connection.sendall(self.after)
-        except OSError:
+        except OSError:  # a client in a hurry may have left before it was heard
             self.gone.set()
 
     def close(self) -> None:
