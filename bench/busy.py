@@ -3,8 +3,8 @@
     python bench/busy.py                                     five times, beside eight busy processes
     python bench/busy.py --times 1 --busy 2 tests/integration/test_gateway.py
 
-It goes on after failures: each run is a line with what passed and failed and how long it took, and the names
-of what failed follow. It exits with 1 if any run was not green, or ran no test.
+It goes on after failures: each run is a line with what passed and failed and how long it took; what failed
+follows, with the file that holds all that the run said. It exits with 1 if a run was not green, or empty.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,11 +50,15 @@ def run(words: list[str]) -> tuple[bool, dict[str, int], list[str], float]:
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "HUBBUB_TEST_LONG": "1"},
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "HUBBUB_TEST_LONG": "1", "COLUMNS": "300"},
     )
     lines = done.stdout.splitlines()
     found = {what.rstrip("s"): int(count) for count, what in _COUNT.findall("".join(lines[-1:]))}
     bad = [one for one in lines if one.startswith(("FAILED ", "ERROR "))]
+    if bad:
+        with tempfile.NamedTemporaryFile("w", prefix="busy-", suffix=".txt", delete=False) as file:
+            file.write(done.stdout)
+        bad.append(f"all that it said: {file.name}")
     return done.returncode == 0 and found.get("passed", 0) > 0, found, bad, time.monotonic() - began
 
 
