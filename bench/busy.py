@@ -2,6 +2,7 @@
 
     python bench/busy.py                                     five times, beside eight busy processes
     python bench/busy.py --times 1 --busy 2 tests/integration/test_gateway.py
+    HUBBUB_TEST_LONG=1 python bench/busy.py                  with the long forms of tests
 
 It goes on after failures: each run is a line with what passed and failed and how long it took; what failed
 follows, with the file that holds all that the run said. It exits with 1 if a run was not green, or empty.
@@ -50,7 +51,7 @@ def run(words: list[str]) -> tuple[bool, dict[str, int], list[str], float]:
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "HUBBUB_TEST_LONG": "1", "COLUMNS": "300"},
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "COLUMNS": "300"},
     )
     lines = done.stdout.splitlines()
     found = {what.rstrip("s"): int(count) for count, what in _COUNT.findall("".join(lines[-1:]))}

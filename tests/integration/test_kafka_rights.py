@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -168,8 +168,9 @@ class Site:
         url = line.split(": ", 1)[1].strip() if ": http://" in line else ""
         deadline, waiting = monotonic() + ENDS_S, Event()
         while process.poll() is None and monotonic() < deadline:
-            if url and (lack := self._lack(case, url)):
-                return lack[0], lack[1] + self._last(log)
+            with suppress(urllib3.exceptions.HTTPError):  # it may end while it is asked
+                if url and (lack := self._lack(case, url)):
+                    return lack[0], lack[1] + self._last(log)
             waiting.wait(0.5)
         last = self._last(log)
         if process.poll() is None:

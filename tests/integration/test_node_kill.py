@@ -175,7 +175,7 @@ def test_a_node_killed_at_any_point_of_sealing_and_releasing_releases_the_same(
     world: World, tmp_path: Path
 ) -> None:
     """From one set of files with every round due, a kill before statement n, n = 1, 12, 23 ... to the last;
-    1, 6, 11 ... with HUBBUB_TEST_LONG, as `make evidence NAME=long` and `busy` have it.
+    1, 6, 11 ... with HUBBUB_TEST_LONG, as `make evidence NAME=long` has it.
 
     Then it starts once more and must reach the very bytes that a life without a kill reaches.
     """
