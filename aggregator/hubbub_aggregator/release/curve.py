@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hubbub.estimation import MAX_CURVE, Estimate
+from hubbub.estimation import Estimate, curve_cohort
 from hubbub.survey import Survey
 from hubbub_aggregator.release.estimates import Method
-
-LEAST_PER_INPUT: Final = 0.5
-"""The devices for every input below which a release states no curve: few reports are then about each of the
-tree's levels, and of 1,000 inputs and 200 devices a band missed one round of five at epsilon 4."""
 
 _SKEW_SINCE: Final = 5
 """The method since which bands follow the skewness of their errors."""
@@ -32,9 +28,10 @@ def curve(survey: Survey, estimate: Estimate, level: float, *, method: Method) -
         level: The coverage of the band, and of all quartiles at once.
         method: That of the release.
     """
-    if not survey.channel.shows_curve or len(estimate.values) > MAX_CURVE:
+    least = curve_cohort(len(estimate.values))
+    if not survey.channel.shows_curve or least is None:
         return no_curve(survey)
-    if method >= _SKEW_SINCE and estimate.n < LEAST_PER_INPUT * len(estimate.values):
+    if method >= _SKEW_SINCE and estimate.n < least:
         return no_curve(survey)
     found = estimate.cumulative(level, law="skew" if method >= _SKEW_SINCE else "normal")
     if found is None:

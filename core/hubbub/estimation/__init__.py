@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hubbub.estimation.alerts.score_noise import ScoreNoise, SurveyNoise, survey_noise
     from hubbub.estimation.choice import AnyEstimator, estimator_for
     from hubbub.estimation.consistency import Consistent
-    from hubbub.estimation.cumulative import MAX_CURVE, Cumulative, Quantile
+    from hubbub.estimation.cumulative import MAX_CURVE, Cumulative, Quantile, curve_cohort
     from hubbub.estimation.em import Smoothed
     from hubbub.estimation.estimate import Estimate, Intervals
     from hubbub.estimation.estimator import Estimator
@@ -72,6 +72,7 @@ __all__ = [
     "TreeEstimator",
     "Trend",
     "correlation",
+    "curve_cohort",
     "difference",
     "effective_sample_size",
     "empirical_bayes",
@@ -123,6 +124,7 @@ attach(
             "MAX_CURVE",
             "Cumulative",
             "Quantile",
+            "curve_cohort",
         ),
         "hubbub.estimation.em": ("Smoothed",),
         "hubbub.estimation.shrinkage": ("empirical_bayes",),

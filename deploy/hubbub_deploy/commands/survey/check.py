@@ -125,6 +125,7 @@ def _cohort(survey: Survey) -> dict[str, object]:
         "minimum_cohort": survey.minimum_cohort,
         "least_cohort": least,
         "intervals_there": widths,
+        **_curve(survey),
     }
     for key, devices, said in (
         ("small_rounds", survey.minimum_cohort, "are enough for a release"),
@@ -133,6 +134,19 @@ def _cohort(survey: Survey) -> dict[str, object]:
         if devices < least:
             facts[key] = f"95 % intervals are known to hold from {least:,} devices on, and {devices:,} {said}"
     return facts
+
+
+def _curve(survey: Survey) -> dict[str, object]:
+    """Return the fewest devices of a round that states a curve; nothing where the survey asks for none."""
+    from hubbub.estimation import curve_cohort  # noqa: PLC0415
+    from hubbub_deploy.commands.survey.given_up import without_curve  # noqa: PLC0415
+
+    if not survey.channel.shows_curve:
+        return {}
+    said = without_curve(survey, survey.minimum_cohort, "are enough for a release")
+    said = said or without_curve(survey, survey.planned_devices, "are planned")
+    facts: dict[str, object] = {"curve_cohort": curve_cohort(survey.channel.inputs)}
+    return facts if said is None else {**facts, "rounds_without_curve": said}
 
 
 def _quota(survey: Survey) -> dict[str, object]:

@@ -31,7 +31,7 @@ from hubbub.design import (
     measured_by_category,
     within_gain,
 )
-from hubbub.estimation import MAX_CURVE
+from hubbub.estimation import curve_cohort
 from hubbub_deploy.commands.survey import risks
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.commands.survey.given_up import given_up, warnings
@@ -183,7 +183,8 @@ class SurveyDesign:
     def median_width(self) -> float | None:
         """Return the width of the median's interval where values are equally common; None if not told."""
         survey = self.survey
-        if not survey.channel.shows_curve or survey.channel.inputs > MAX_CURVE:
+        least = curve_cohort(survey.channel.inputs) if survey.channel.shows_curve else None
+        if least is None or self.workload.devices < least:
             return None
         foreseen = survey.estimator().expected_estimate(self.workload.prior, self.workload.devices)
         curve = foreseen.cumulative()

@@ -9,6 +9,7 @@ import numpy as np
 
 from hubbub import Survey
 from hubbub.design import Errors
+from hubbub.estimation import MAX_CURVE, curve_cohort
 from hubbub_client import owner_page
 
 _HALF: Final = 1.96
@@ -57,6 +58,9 @@ def warnings(survey: Survey, errors: Errors | None, *, budget: float | None = No
         )
     if errors is not None:
         found += _too_wide(survey, errors)
+    curve = without_curve(survey, survey.planned_devices, "are planned")
+    if curve is not None:
+        found.append(curve)
     spent = survey.channel.epsilon * answers(survey)
     if budget is not None and spent > budget:
         fits = math.floor(budget / survey.channel.epsilon)
@@ -65,6 +69,23 @@ def warnings(survey: Survey, errors: Errors | None, *, budget: float | None = No
             f"them takes part; {fits} rounds fit"
         )
     return found
+
+
+def without_curve(survey: Survey, devices: int, said: str) -> str | None:
+    """Return why rounds of so many devices state no curve; None where they do, or the survey asks for none.
+
+    Args:
+        survey: The survey.
+        devices: How many.
+        said: What these devices are, a verb first.
+    """
+    inputs = survey.channel.inputs
+    least = curve_cohort(inputs)
+    if not survey.channel.shows_curve or (least is not None and devices >= least):
+        return None
+    if least is None:
+        return f"a release states a curve of at most {MAX_CURVE:,} inputs, and here are {inputs:,}"
+    return f"a release states its curve and quartiles from {least:,} devices on, and {devices:,} {said}"
 
 
 def _too_wide(survey: Survey, errors: Errors) -> list[str]:

@@ -1,7 +1,8 @@
-"""`hubbub survey design` of a tree says how wide the median's interval will be, before launch."""
+"""`hubbub survey check` and `design` of a tree say from how many devices on it has a curve, and how wide."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -49,3 +50,53 @@ def test_design_of_other_mechanisms_says_nothing_of_a_median(
     file.write_text(VISITS)
     assert main(["survey", "design", str(file)]) == 0
     assert "median" not in capsys.readouterr().out
+
+
+LONG = HEAD.replace("high = 20", "high = 600").replace("minimum_cohort = 100", "minimum_cohort = 50")
+LEAST = "a release states its curve and quartiles from"
+LONGEST = "a release states a curve of at most 2,048 inputs, and here are"
+TREE = '[mechanism]\nname = "tree"\n'
+
+
+def of(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "survey.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def checked(capsys: pytest.CaptureFixture[str], file: str) -> dict[str, object]:
+    assert main(["survey", "check", "--json", file]) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_check_says_from_how_many_devices_on_a_release_states_a_curve(tmp_path, capsys) -> None:
+    """602 inputs: `test_release_curve` has releases of 300 devices without a curve, and of 301 with it."""
+    facts = checked(capsys, of(tmp_path, LONG + TREE))
+    assert (facts["inputs"], facts["least_cohort"], facts["curve_cohort"]) == (602, 50, 301)
+    said_of_least = f"{LEAST} 301 devices on, and 50 are enough for a release"
+    assert facts["rounds_without_curve"] == said_of_least
+    assert main(["survey", "check", str(tmp_path / "survey.toml")]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in said if "cohort" in line.split()[0]] == [
+        "minimum_cohort",
+        "least_cohort",
+        "curve_cohort",
+    ]
+    large = LONG.replace("minimum_cohort = 50", "minimum_cohort = 301")
+    assert "rounds_without_curve" not in checked(capsys, of(tmp_path, large + TREE))
+    assert "curve_cohort" not in checked(capsys, of(tmp_path, LONG + '[mechanism]\nname = "subset"\n'))
+
+
+def test_check_says_that_a_long_survey_never_has_a_curve(tmp_path, capsys) -> None:
+    facts = checked(capsys, of(tmp_path, LONG.replace("high = 600", "high = 2047") + TREE))
+    assert (facts["inputs"], facts["curve_cohort"]) == (2049, None)
+    assert facts["rounds_without_curve"] == LONGEST + " 2,049"
+
+
+def test_design_promises_no_median_to_rounds_that_have_none(tmp_path, capsys) -> None:
+    planned = re.sub(r"planned_devices = \d+", "planned_devices = 300", LONG)
+    assert main(["survey", "design", of(tmp_path, planned + TREE)]) == 0
+    said = capsys.readouterr().out
+    assert "the median" not in said
+    assert f"Warning: {LEAST} 301 devices on, and 300 are planned.\n" in said
