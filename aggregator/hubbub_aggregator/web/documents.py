@@ -127,11 +127,26 @@ def survey_summary(survey: Document) -> dict[str, Any]:
     }
 
 
-def csv_name(round_document: Document) -> str:
-    """Return a file name for a round's CSV that is safe in a header and on every file system."""
+def file_name(round_document: Document) -> str:
+    """Return a name of a round's survey that is safe in a header and on every file system."""
     survey = round_document.get("survey", {})
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(survey.get("id", "survey"))).strip(".-") or "survey"
-    return f"{name[:80]}-v{int(survey.get('version', 0))}-round-{int(round_document.get('round', 0))}.csv"
+    return f"{name[:80]}-v{int(survey.get('version', 0))}"
+
+
+def csv_name(round_document: Document) -> str:
+    """Return the file name of a round's CSV below `/api/surveys`, whose rounds count from 0."""
+    return f"{file_name(round_document)}-round-{int(round_document.get('round', 0))}.csv"
+
+
+def table_name(round_document: Document, rounds: int) -> str:
+    """Return the file name of a round's table, without its ending: `visits-v1-round-2-of-5`, for people.
+
+    Args:
+        round_document: The round.
+        rounds: How many its survey has.
+    """
+    return f"{file_name(round_document)}-round-{int(round_document['round']) + 1}-of-{rounds}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hubbub_aggregator.export import COLUMNS, VIEWS
 
-API_VERSION: Final = "1.4.0"
+API_VERSION: Final = "1.5.0"
 """Grows in the middle with every addition; what breaks readers would get a path of its own, /api/v2."""
 
 Schema = dict[str, Any]

@@ -28,8 +28,9 @@ from hubbub_aggregator.export import (
 from hubbub_aggregator.release import round_views
 from hubbub_aggregator.web.documents import (
     RenderedSnapshot,
-    csv_name,
+    file_name,
     survey_summary,
+    table_name,
     to_json,
     with_standard_errors,
 )
@@ -181,7 +182,7 @@ class ReadApi:
             def render() -> bytes:
                 return b"".join(pieces_of(tidy_rows([found], views=views)))
 
-            name = csv_name(found).removesuffix("csv") + form
+            name = f"{table_name(found, edition.digests[digest]['schedule']['rounds'])}.{form}"
             key = ("v1", form, digest, number, *views)
             return await rendered(request, edition, key, render, media_type, extra=_attachment(name))
 
@@ -272,7 +273,7 @@ class _Table:
             parts.append(edition.token)
         self.tag = f'"{hashlib.sha256(to_json(parts)).hexdigest()[:32]}"'
         self.is_compressed = form in _FORMS and accepts_gzip(request)
-        name = csv_name(rounds[0]).rpartition("-round-")[0] if rounds else "releases"
+        name = file_name(rounds[0]) if rounds else "releases"
         answer = document(
             request,
             b"",

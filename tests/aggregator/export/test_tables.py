@@ -53,6 +53,7 @@ def test_every_cell_of_every_view_has_one_row_with_start_and_end() -> None:
     assert {(found["start"], found["end"]) for found in rows} == {
         ("2026-01-04T00:00:00Z", "2026-01-05T00:00:00Z")
     }
+    assert {(found["round"], found["round_from_1"]) for found in rows} == {(3, 4)}
     assert [found["standard_error"] for found in rows[:3]] == [cell["error"] for cell in document["values"]]
     assert [found["estimate"] for found in rows[6:9]] == [0.5, 0.3, 0.2]
     # A view without intervals says none: they would be those of other numbers.
@@ -106,7 +107,7 @@ def test_csv_and_parquet_hold_the_same_numbers_to_the_last_bit(tmp_path: Path) -
         types = {name: str(kind) for name, kind, *_ in found.description}
         stored = [dict(zip(types, values, strict=True)) for values in found.fetchall()]
     assert types["estimate"] == "DOUBLE"
-    assert types["round"] == "INTEGER"
+    assert types["round"] == types["round_from_1"] == "INTEGER"
     assert types["sealed"] == "BOOLEAN"
     assert types["start"].startswith("TIMESTAMP")
     for one, other in zip(rows, stored, strict=True):

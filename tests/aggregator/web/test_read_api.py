@@ -95,6 +95,11 @@ def test_a_round_as_a_table_has_the_export_columns_and_the_views_asked_for() -> 
         assert {(row["start"], row["end"]) for row in rows} == {
             ("2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z")
         }
+        assert {(row["round"], row["round_from_1"]) for row in rows} == {("1", "2")}
+        # A file is for people: they see "round 2 of 4" on the page.
+        assert answer.headers["content-disposition"].endswith('"visits-v1-round-2-of-4.csv"')
+    lines = get(app, f"{BASE}/visits/rounds/1.ndjson")
+    assert lines.headers["content-disposition"].endswith('"visits-v1-round-2-of-4.ndjson"')
 
 
 def test_all_releases_come_as_one_csv_plain_or_compressed_and_open_rounds_where_asked() -> None:

@@ -294,4 +294,4 @@ def _write(
 def _named(found: Mapping[RoundKey, bytes], surveys: Mapping[bytes, Survey]) -> Iterator[tuple[str, bytes]]:
     for (digest, number), data in found.items():
         survey = surveys[digest]
-        yield f"{survey.id}-v{survey.version}-round-{number}", data
+        yield f"{survey.id}-v{survey.version}-round-{number + 1}-of-{survey.rounds}", data
