@@ -96,7 +96,8 @@ class Grants:
                 "request BLOB NOT NULL, PRIMARY KEY (period, who)) STRICT, WITHOUT ROWID"
             )
         except (OSError, sqlite3.Error) as error:
-            raise CollectorError(f"{path}: must be a file of grants, got {type(error).__name__}") from None
+            found = repr(error.strerror) if isinstance(error, OSError) else "one of another kind"
+            raise CollectorError(f"{path}: must be a file of grants, got {found}") from None
 
     def grant(self, period: int, who: bytes, request: bytes) -> Grant:
         """Return whether a device's request is its first of the period, the same once more, or another.
@@ -172,8 +173,9 @@ class _Credentials:
             self.fault = None
         except (OSError, ValueError) as error:
             if self._read is None:
+                found = repr(error.strerror) if isinstance(error, OSError) else "one that is none"
                 raise SettingsError(
-                    f"{self._path}: must hold the SHA-256 of a credential a line, got {type(error).__name__}"
+                    f"{self._path}: must hold the SHA-256 of a credential a line, got {found}"
                 ) from None
             if self.fault is None:
                 _LOG.warning("credentials cannot be read: %s; those known stay", type(error).__name__)

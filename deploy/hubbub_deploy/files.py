@@ -66,6 +66,13 @@ def survey_text(path: Path) -> str:
     return text
 
 
+def unreadable(error: OSError | UnicodeDecodeError) -> str:
+    """Return why a file of text cannot be read; nothing of what it holds."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it holds bytes that are no text"
+    return error.strerror or "the system does not say why"
+
+
 def create(path: Path, data: bytes, *, mode: int) -> None:
     """Write a file that must not be there yet; nobody else could ever read it, if the mode says so.
 

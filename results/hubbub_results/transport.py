@@ -88,7 +88,7 @@ class ResultsTransport:
         try:
             answer = self._pool.request("GET", address, headers=headers)
         except urllib3.exceptions.HTTPError as error:
-            raise Unreachable(f"{address} must answer, got {type(error).__name__}: {error}") from error
+            raise Unreachable(f"{address} must answer, got {_why(error)}") from error
         if answer.status == 304 and kept is not None:
             self._kept.move_to_end(address)
             return kept[1]
@@ -103,6 +103,22 @@ class ResultsTransport:
         self._kept.move_to_end(address)
         while sum(len(kept) for _, kept in self._kept.values()) > KEPT_BYTES:
             self._kept.popitem(last=False)
+
+
+def _why(error: BaseException) -> str:
+    """Return why there is no answer, in words; what the library says stays in the error's cause."""
+    of = urllib3.exceptions
+    found = error.reason if isinstance(error, of.MaxRetryError) and error.reason else error
+    cause = found.__cause__
+    if isinstance(found, of.NameResolutionError):
+        return "a host whose name is not known"
+    if isinstance(found, of.SSLError):
+        return f"no TLS that can be trusted ({found.args[0] if found.args else found})"
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror.lower()
+    if isinstance(found, of.TimeoutError):
+        return "nothing in time"
+    return f"{type(found).__name__}: {found}"
 
 
 def _error(address: str, answer: urllib3.BaseHTTPResponse) -> Exception:

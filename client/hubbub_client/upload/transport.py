@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from hubbub_client.errors import TransportError
+from hubbub_client.upload.failure_words import failure_words
 
 if TYPE_CHECKING:
     import urllib3
@@ -203,4 +204,4 @@ class HttpTransport:
         try:
             return self._exchanges.run(exchange, timeout_s)
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise TransportError(f"collector cannot be reached: {type(error).__name__}") from None
+            raise TransportError(f"collector cannot be reached: {failure_words(error)}") from None

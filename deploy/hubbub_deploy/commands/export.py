@@ -66,7 +66,8 @@ def run(options: argparse.Namespace) -> int:
             raise
         except OSError as error:
             raise DeployError(f"{out} must be a file to write, got {error.strerror!r}") from error
-    print(f"{len(seen)} releases, {sum(seen)} of them with too few devices for estimates", file=sys.stderr)
+    releases = "1 release" if len(seen) == 1 else f"{len(seen)} releases"
+    print(f"{releases}, {sum(seen)} with too few devices for estimates", file=sys.stderr)
     return 0
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hubbub.errors import HubbubError
 from hubbub_deploy.commands.arguments import add_address, add_log, positive, whole
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import unreadable
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -87,7 +88,7 @@ def permits(options: argparse.Namespace) -> Permits:
     try:
         password = None if path is None else path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise DeployError(f"upload password file {path} cannot be read: {type(error).__name__}") from None
+        raise DeployError(f"upload password file {path} cannot be read: {unreadable(error)}") from None
     try:
         issuers = tuple(map(_issuer, options.issuer))
         return Permits(password=password, issuers=_with_quotas(issuers, options.issuer_quota))
@@ -157,8 +158,10 @@ def _read_key(path: Path) -> RSAPrivateKey:
 
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-    except (OSError, ValueError, TypeError) as error:
-        raise DeployError(f"{path} must be a secret key in PEM, got {type(error).__name__}") from None
+    except OSError as error:
+        raise DeployError(f"{path} cannot be read: {unreadable(error)}") from None
+    except (ValueError, TypeError):
+        raise DeployError(f"{path} must be a secret key in PEM without a password, got other bytes") from None
     if not isinstance(key, rsa.RSAPrivateKey):
         raise DeployError(f"{path} must be an RSA key, got another kind")
     return key

@@ -19,6 +19,7 @@ from hubbub_deploy.commands.arguments import (
     whole,
 )
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import unreadable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -210,7 +211,7 @@ def _issuer(options: argparse.Namespace) -> tuple[TokenIssuer, list[str]] | None
     try:
         credentials = options.credentials.read_text(encoding="ascii").split()
     except (OSError, UnicodeDecodeError) as error:
-        raise DeployError(f"{options.credentials} cannot be read: {type(error).__name__}") from None
+        raise DeployError(f"{options.credentials} cannot be read: {unreadable(error)}") from None
     first = credentials[0] if credentials else ""
     return TokenIssuer(options.issuer_url, name, key, first, quantity=options.quantity), credentials
 
@@ -330,7 +331,8 @@ def _show(
             if text := _uncounted(each, evaluation):
                 print(text)
     else:
-        print(f"{sum(each.honest for each in sent):,} reports sent in {len(sent)} rounds")
+        rounds = "1 round" if len(sent) == 1 else f"{len(sent)} rounds"
+        print(f"{sum(each.honest for each in sent):,} reports sent in {rounds}")
 
 
 def _uncounted(each: SentRound, evaluation: Evaluation) -> str:

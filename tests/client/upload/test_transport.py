@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +16,7 @@ from tls_observer import TlsObserver, server_context
 import hubbub_client
 from hubbub_client import TransportError
 from hubbub_client.upload import transport
+from hubbub_client.upload.failure_words import failure_words
 from hubbub_client.upload.transport import LARGEST_STEP, HttpTransport, Response, padding
 
 
@@ -135,15 +139,39 @@ def test_an_answer_that_is_too_large_is_refused(server: Server, http: HttpTransp
 
 def test_an_answer_that_is_cut_short_is_no_answer(server: Server, http: HttpTransport) -> None:
     server.short = 5
-    with pytest.raises(TransportError, match="cannot be reached"):
+    with pytest.raises(TransportError, match="cannot be reached: the connection broke"):
         http.post("/v1/reports", b"")
 
 
-def test_a_collector_that_is_not_there_cannot_be_reached(server: Server) -> None:
-    nobody = HttpTransport("http://127.0.0.1:1", timeout_s=5)
-    with pytest.raises(TransportError, match="cannot be reached"):
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://127.0.0.1:1", "connection refused"),
+        ("https://127.0.0.1:{port}", "TLS failed: "),
+        ("http://nowhere.invalid", "its name is not known"),
+    ],
+)
+def test_a_collector_that_is_not_there_is_told_in_words(server: Server, url: str, why: str) -> None:
+    nobody = HttpTransport(url.format(port=server.server_address[1]), timeout_s=5)
+    with pytest.raises(TransportError, match=f"^collector cannot be reached: {why}"):
         nobody.get("/v1/surveys")
     nobody.close()
+
+
+def test_a_collector_that_never_answers_is_told_in_words() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        waiting = HttpTransport(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2)
+        with pytest.raises(TransportError, match=r"^collector cannot be reached: no answer in time$"):
+            waiting.get("/v1/surveys")
+        waiting.close()
+
+
+def test_no_failure_of_a_library_is_told_by_its_own_words() -> None:
+    """A message may quote what was sent, so of an unknown kind its name alone is told."""
+    assert failure_words(RuntimeError("visits=3")) == "RuntimeError"
+    assert failure_words(OSError("visits=3")) == "OSError"
+    aborted = ConnectionAbortedError(errno.ECONNABORTED, "visits=3")
+    assert failure_words(aborted) == os.strerror(errno.ECONNABORTED).lower()
 
 
 def test_the_public_names_of_the_client_are_these() -> None:

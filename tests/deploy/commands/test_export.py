@@ -40,7 +40,7 @@ def test_every_release_is_in_one_table_and_what_has_no_estimates_is_said(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", str(folder), "--out", str(tmp_path / "all.csv")]) == 0
-    assert "6 releases, 2 of them with too few devices" in capsys.readouterr().err
+    assert "6 releases, 2 with too few devices" in capsys.readouterr().err
     found = rows_of((tmp_path / "all.csv").read_text(encoding="utf-8"))
     assert {(row["survey"], row["round"], row["view"]) for row in found} == {
         (survey, number, view)

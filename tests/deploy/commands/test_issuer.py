@@ -53,7 +53,7 @@ def test_wrong_options_are_named_and_hold_no_password(key: str, tmp_path: Path) 
         ("--issuer", "tokens.example=a"): "--issuer tokens.example: ",
         ("--issuer", f"={key}"): "issuer name must be 1 to 255 printable",
         ("--issuer", f"a={key}", "--issuer", f"b={key}"): "keys of their own, got one twice",
-        ("--upload-password-file", str(tmp_path / "none")): "cannot be read: FileNotFoundError",
+        ("--upload-password-file", str(tmp_path / "none")): "cannot be read: No such file or directory",
         ("--upload-password-file", str(short)): "at least 16 printable ASCII characters",
     }
     for words, text in cases.items():
@@ -69,9 +69,10 @@ def test_serving_needs_a_key_and_credentials(
     (tmp_path / "bad").write_text("no digits\n")
     (tmp_path / "good").write_text("00" * 32)
     for secret, credentials, text in (
-        ("bad", "good", "must be a secret key in PEM, got ValueError"),
-        ("key.pem", "none", "must hold the SHA-256 of a credential a line, got FileNotFoundError"),
-        ("key.pem", "bad", "must hold the SHA-256 of a credential a line, got ValueError"),
+        ("bad", "good", "bad must be a secret key in PEM without a password, got other bytes"),
+        ("none", "good", "none cannot be read: No such file or directory"),
+        ("key.pem", "none", "must hold the SHA-256 of a credential a line, got 'No such file or directory'"),
+        ("key.pem", "bad", "must hold the SHA-256 of a credential a line, got one that is none"),
     ):
         assert main([*words, str(tmp_path / secret), "--credentials", str(tmp_path / credentials)]) == 1
         assert text in capsys.readouterr().err

@@ -13,6 +13,7 @@ from hubbub.survey import Attribute, IntegerDomain, NumberDomain, survey_state
 from hubbub_client import Agent, TokenIssuer, Tokens
 from hubbub_deploy.commands.arguments import positive
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import unreadable
 
 
 def add_answer_options(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +135,7 @@ def _secret(path: Path | None, what: str) -> str | None:
     try:
         return path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise DeployError(f"{what} file {path} cannot be read: {type(error).__name__}") from None
+        raise DeployError(f"{what} file {path} cannot be read: {unreadable(error)}") from None
 
 
 def _tokens(options: argparse.Namespace) -> Tokens | None:

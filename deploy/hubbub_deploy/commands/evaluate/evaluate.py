@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
     for path in (options.out, options.json):
         if path is not None and str(path) != "-" and (path.is_dir() or not path.parent.is_dir()):
             raise DeployError(f"{path} must be a file in a folder that is there")
-    talk.print(f"{plan.cases():,} cases, {plan.reports:,} reports")
+    talk.print(f"{plan.cases():,} {'case' if plan.cases() == 1 else 'cases'}, {plan.reports:,} reports")
     began = time.perf_counter()
     cases = list(evaluate(plan, tell=lambda *told: talk.print(_progress(*told))))
     results = EvaluationResults.of(cases, seed=plan.seed, seconds=time.perf_counter() - began)

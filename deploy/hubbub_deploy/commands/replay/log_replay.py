@@ -105,7 +105,8 @@ def run(settings: LogReplaySettings) -> int:
     seconds = time.perf_counter() - began
     archived = {key: data for key, data in kept.items() if key in found}
     records = sum(state.offset for state in states.values())
-    talk.print(f"{records:,} records, {len(found)} sealed rounds in {seconds:.2f} s")
+    rounds = "1 sealed round" if len(found) == 1 else f"{len(found)} sealed rounds"
+    talk.print(f"{records:,} records, {rounds} in {seconds:.2f} s")
     for digest, number in sorted(gone):
         name = repr(surveys[digest].id) if digest in surveys else digest.hex()
         talk.print(
@@ -288,7 +289,7 @@ def _write(
             (folder / f"{name}{label}.json").write_bytes(data)
     except OSError as error:
         raise DeployError(f"{folder}: cannot be written: {error.strerror}") from None
-    talk.print(f"wrote {len(found)} releases into {folder}")
+    talk.print(f"wrote {len(found)} {'release' if len(found) == 1 else 'releases'} into {folder}")
 
 
 def _named(found: Mapping[RoundKey, bytes], surveys: Mapping[bytes, Survey]) -> Iterator[tuple[str, bytes]]:

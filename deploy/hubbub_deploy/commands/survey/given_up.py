@@ -63,10 +63,11 @@ def warnings(survey: Survey, errors: Errors | None, *, budget: float | None = No
         found.append(curve)
     spent = survey.channel.epsilon * answers(survey)
     if budget is not None and spent > budget:
-        fits = math.floor(budget / survey.channel.epsilon)
+        fits, many = math.floor(budget / survey.channel.epsilon), answers(survey)
+        what = "a report costs" if many == 1 else f"its {many} rounds cost"
+        room = "" if fits == 0 else f"; {fits} of them {'fits' if fits == 1 else 'fit'}"
         found.append(
-            f"its {answers(survey)} rounds cost {spent:.4g} and devices have {budget:g} for life: none of "
-            f"them takes part; {fits} rounds fit"
+            f"{what} {spent:.4g} and devices have {budget:g} for life: none of them takes part{room}"
         )
     return found
 

@@ -89,7 +89,16 @@ def test_what_one_person_gives_up_is_said_as_odds(tmp_path: Path, capsys: pytest
     [
         ({"cohort": 30_000}, [], "minimum_cohort 30,000 is above the planned 20,000 devices"),
         ({"cohort": 2, "devices": 40}, [], "points only: the interval is wider than the whole scale"),
-        ({"rounds": 9}, ["--budget", "4"], "its 9 rounds cost 9 and devices have 4 for life"),
+        (
+            {"rounds": 9},
+            ["--budget", "4"],
+            "its 9 rounds cost 9 and devices have 4 for life",
+        ),
+        (
+            {"rounds": 1},
+            ["--budget", ".5"],
+            "a report costs 1 and devices have 0.5 for life",
+        ),
     ],
 )
 def test_a_survey_that_cannot_work_is_warned_of(
