@@ -20,7 +20,7 @@ from hubbub_aggregator import AggregatorError, LeaseLost, counting, runners
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import AgreedClock, FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Publisher
-from hubbub_aggregator.stores import RedisStore, SqliteArchive
+from hubbub_aggregator.stores import RecountFolder, RedisStore, SqliteArchive
 from hubbub_aggregator.web import LiveView, StreamCaps, worker_page
 from hubbub_collector import CollectorError, Permits, boot_s, create_server
 from hubbub_deploy import supervise
@@ -294,5 +294,6 @@ def dashboard(
             kept="the archive and the store",
             read_token=read_token,
             streams=streams or StreamCaps(),
+            recounts=RecountFolder(data_dir),
         ).serve(listener, host=host, announce=lambda url: print(f"Hubbub dashboard: {url}", flush=True))
     return 0

@@ -6,6 +6,7 @@ stops. If that thread fails, the server stops, too, and the process says so.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import socket
@@ -14,6 +15,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
@@ -21,9 +23,13 @@ from starlette.routing import BaseRoute, Match, Mount
 from starlette.types import Scope
 
 from hubbub_aggregator import web
+from hubbub_aggregator.stores import RecountFolder
 from hubbub_aggregator.web import LiveView
 from hubbub_collector import GatewaySettings, create_server, look_for_cycles_rarely
 from hubbub_deploy.errors import DeployError
+
+RECOUNTS_S: Final = 5.0
+"""Seconds between two looks for new recounts, which come by hand: one folder is listed."""
 
 
 def base_url(host: str, listener: socket.socket) -> str:
@@ -117,6 +123,7 @@ class PageServer:
         settings: Bounds of the server's connections; None for the usual ones.
         read_token: What readers of page and API must know; None where anyone may read.
         streams: Caps on the page's streams of changes.
+        recounts: Where recounts are published, looked at again and again; None for nowhere.
     """
 
     name: str
@@ -128,6 +135,7 @@ class PageServer:
     settings: GatewaySettings | None = None
     read_token: str | None = field(default=None, repr=False)
     streams: web.StreamCaps = field(default_factory=web.StreamCaps)
+    recounts: RecountFolder | None = None
 
     def serve(self, listener: socket.socket, *, host: str, announce: Callable[[str], None]) -> None:
         """Serve until SIGINT or SIGTERM; the thread has ended when this returns.
@@ -156,7 +164,7 @@ class PageServer:
 
         @contextlib.asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            async with self.running():
+            async with self.running(), self._following_recounts():
                 worker.start()
                 announce(base_url(host, listener))
                 yield
@@ -186,3 +194,27 @@ class PageServer:
             raise DeployError(
                 f"the {self.name} stopped on an invariant violation; {self.kept} are as they were"
             )
+
+    @contextlib.asynccontextmanager
+    async def _following_recounts(self) -> AsyncIterator[None]:
+        """Keep what the view shows of recounts as their folder has it."""
+        if (folder := self.recounts) is None:
+            yield
+            return
+
+        def look() -> None:
+            self.view.recounts = folder.by_survey()
+
+        async def again() -> None:
+            while True:
+                await asyncio.sleep(RECOUNTS_S)
+                await asyncio.to_thread(look)
+
+        await asyncio.to_thread(look)
+        looking = asyncio.create_task(again())
+        try:
+            yield
+        finally:
+            looking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await looking

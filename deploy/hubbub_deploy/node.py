@@ -27,7 +27,7 @@ from hubbub_aggregator import AggregatorError
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Retention, Worker
-from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic, SqliteStore
+from hubbub_aggregator.stores import RecountFolder, SqliteArchive, SqliteDeadTopic, SqliteStore
 from hubbub_aggregator.web import LiveView, StreamCaps, ViewCollector
 from hubbub_collector import CollectorError, GatewaySettings, Permits, boot_s
 from hubbub_deploy.announced import refuse_changed
@@ -273,6 +273,7 @@ def serve(
             settings=settings.gateway,
             read_token=settings.read_token,
             streams=settings.streams,
+            recounts=RecountFolder(settings.data_dir),
         ).serve(
             listener,
             host=settings.host,

@@ -121,6 +121,18 @@ class SurveyResults:
         rows = self._transport.rows(*path, f"{number}.ndjson")
         return RoundResults(document, Table(rows, f"{self.title}: round {number + 1}"))
 
+    def recounts(self, round: int | Literal["latest"] = "latest") -> list[dict[str, Any]]:  # noqa: A002 - see above
+        """Return the recounts beside one release, whole documents; see docs/api.md.
+
+        Each says in `recount` which issuers of tokens it leaves out. None takes the release's place, and
+        mostly there is none.
+
+        Raises:
+            NotFound: If there is no such round.
+        """
+        found = self._transport.get("surveys", self.digest, "rounds", str(round), "recounts")
+        return list(found["recounts"])
+
     def table(self, *, stage: Literal["sealed", "all"] = "sealed") -> Table:
         """Return the estimates of all releases; of open rounds, too, if `stage` is "all"."""
         rows = self._transport.rows("surveys", self.digest, "releases.ndjson", stage=stage)

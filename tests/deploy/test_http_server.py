@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from hubbub_aggregator.stores import RecountFolder
 from hubbub_aggregator.web import LiveView
 from hubbub_collector import GatewaySettings
-from hubbub_deploy import cluster, node
+from hubbub_deploy import cluster, http_server, node
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.http_server import PageServer, listen
@@ -125,3 +126,36 @@ def test_a_collector_bounds_its_connections_by_the_cluster_s_settings(
 
 def test_node_and_dashboard_are_the_same_server() -> None:
     assert node.PageServer is cluster.PageServer is PageServer
+
+
+def test_what_is_put_beside_the_archive_is_shown_without_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "RECOUNTS_S", 0.02)
+    view, folder = LiveView(), RecountFolder(tmp_path)
+    digest = "0123456789abcdef" * 2
+    recount = {
+        "survey": {"digest": digest},
+        "round": 0,
+        "sealed": True,
+        "recount": {"without_issuers": ["leaky.example.org"]},
+    }
+    seen = []
+
+    def work(stop: threading.Event) -> None:
+        view.publish({"surveys": [{"digest": digest}]})
+        seen.append(view.snapshot())
+        folder.put(recount)
+        while "recounts" not in view.snapshot()["surveys"][0]:
+            assert not stop.wait(0.01)
+        view.publish({"surveys": [{"digest": digest}], "unknown": 7})  # who counts knows of no recounts
+        seen.append(view.snapshot())
+        raise ValueError("enough")
+
+    server = PageServer(name="node", view=view, work=work, kept="the log", recounts=RecountFolder(tmp_path))
+    with listen("127.0.0.1", 0) as listener, pytest.raises(DeployError):
+        server.serve(listener, host="127.0.0.1", announce=lambda url: None)
+    assert seen == [
+        {"surveys": [{"digest": digest}]},
+        {"surveys": [{"digest": digest, "recounts": [recount]}], "unknown": 7},
+    ]

@@ -15,7 +15,7 @@ from surveys import LABELS
 
 from hubbub.survey.survey import Survey
 from hubbub_aggregator.runners.counters import LogCounter
-from hubbub_aggregator.stores import RedisStore, SqliteArchive, connected, namespace_keys
+from hubbub_aggregator.stores import RecountFolder, RedisStore, SqliteArchive, connected, namespace_keys
 from hubbub_deploy.cli import main
 from hubbub_topic.kafka import GrowingLog, create_topic, topics_of
 
@@ -58,6 +58,8 @@ def test_a_cluster_is_deleted_when_it_is_meant_and_stopped(
         assert others
         with contextlib.closing(SqliteArchive(data / "archive.sqlite")) as archive:
             archive.put((HEALTH.digest, 0), b"{}")
+        about = {"survey": {"digest": HEALTH.digest.hex()}, "round": 0, "recount": {"without_issuers": ["x"]}}
+        beside = RecountFolder(data).put(about)
         before = sorted(client.scan_iter())
         reader = Consumer({"bootstrap.servers": kafka, "group.id": name, "log_level": 0})
         reader.subscribe([name])
@@ -71,6 +73,7 @@ def test_a_cluster_is_deleted_when_it_is_meant_and_stopped(
         assert f"topics   {name}, {name}.announced, {name}.dead\n" in said
         assert f"{len(before) - len(others)} keys of the namespace a*" in said
         assert "Nothing was deleted" in said
+        assert str(beside) in said
         assert (sorted(client.scan_iter()), (data / "archive.sqlite").exists()) == (before, True)
         assert main(["delete", str(data), "--cluster", str(settings), "--yes"]) == 0
         assert set(client.scan_iter()) == others

@@ -123,6 +123,18 @@ def test_alerts_are_rows_with_their_round() -> None:
     assert rows == [{"round": 2, "devices": 900, "since": 1} | alert]
 
 
+def test_recounts_are_documents_beside_a_release() -> None:
+    without = {"recount": {"without_issuers": ["leaky.example.org"]}}
+    rounds = survey_of("visits", *map(released, range(2)))
+    rounds["recounts"] = [rounds["rounds"][1] | {"devices": 700} | without]
+    with served(ShownView(snapshot_of(rounds))) as (url, _):
+        survey = connect(url).survey("visits")
+        assert survey.recounts(0) == []
+        (found,) = survey.recounts()
+        assert (found["devices"], found["recount"]) == (700, without["recount"])
+        assert survey.release().devices == 1000
+
+
 def test_a_change_is_the_servers_with_its_intervals() -> None:
     with served(view_of()) as (url, _):
         survey = connect(url).survey("visits")

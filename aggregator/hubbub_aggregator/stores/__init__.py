@@ -7,6 +7,7 @@ from hubbub.lazy import attach
 if TYPE_CHECKING:
     from hubbub_aggregator.stores.archive import Archive, SqliteArchive
     from hubbub_aggregator.stores.disk import has_no_room
+    from hubbub_aggregator.stores.recounts import RecountFolder
     from hubbub_aggregator.stores.redis_connection import as_store_error, clocks, connected
     from hubbub_aggregator.stores.redis_namespace import delete_keys, namespace_keys
     from hubbub_aggregator.stores.redis_store import RedisStore
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Archive",
     "GateStore",
+    "RecountFolder",
     "RedisStore",
     "SharedStore",
     "SqliteArchive",
@@ -39,6 +41,7 @@ attach(
             "SqliteArchive",
         ),
         "hubbub_aggregator.stores.disk": ("has_no_room",),
+        "hubbub_aggregator.stores.recounts": ("RecountFolder",),
         "hubbub_aggregator.stores.redis_connection": (
             "as_store_error",
             "clocks",

@@ -34,6 +34,9 @@ LIVE_ALERTS = 10
 _NOT_JUDGED: Document = {"rate": None, "margin_share": None, "rounds": []}
 """The findings in a snapshot of a process that judges nothing."""
 
+_APART = ("rounds", "alerts", "recounts")
+"""Parts of a survey in a snapshot that are no facts about it: each has addresses of its own."""
+
 RENDERED = 64
 """Most rendered bodies that an edition keeps: those of the rounds that many readers look at."""
 
@@ -191,18 +194,45 @@ class RenderedSnapshot:
     def rounds(self) -> dict[tuple[str, int], dict[str, Any]]:
         """Every round by (digest, round)."""
         return {
-            (str(survey["digest"]).lower(), int(document["round"])): without_suppressed(document)
+            key: without_suppressed(document) | self._recounted(key)
             for survey in self.snapshot.get("surveys", ())
             for document in survey.get("rounds", ())
+            for key in [(str(survey["digest"]).lower(), int(document["round"]))]
         }
+
+    @cached_property
+    def recounts(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
+        """The recounts of every release that has any, by (digest, round); never one of an open round."""
+        found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        for survey in self.snapshot.get("surveys", ()):
+            digest = str(survey["digest"]).lower()
+            sealed = {int(document["round"]) for document in survey.get("rounds", ()) if document["sealed"]}
+            for document in survey.get("recounts", ()):
+                if document["round"] in sealed:
+                    shown = without_suppressed(document)
+                    shown["as_of"] = 0 if shown["suppressed"] else shown["devices"]
+                    found.setdefault((digest, shown["round"]), []).append(shown)
+        return found
+
+    def _recounted(self, key: tuple[str, int]) -> dict[str, Any]:
+        """Return what is said of a round's recounts beside it: whom each leaves out; nothing without any."""
+        lines = [
+            {**document["recount"], "devices": document["devices"], "suppressed": document["suppressed"]}
+            for document in self.recounts.get(key, ())
+        ]
+        return {"recounts": lines} if lines else {}
 
     @cached_property
     def surveys(self) -> list[dict[str, Any]]:
         """Every survey's facts with a line per round and where to fetch it."""
         return [
             {
-                **{key: value for key, value in survey.items() if key not in ("rounds", "alerts")},
-                "rounds": [_line(survey, document) for document in survey.get("rounds", ())],
+                **{key: value for key, value in survey.items() if key not in _APART},
+                "rounds": [
+                    _line(survey, document)
+                    | self._recounted((str(survey["digest"]).lower(), int(document["round"])))
+                    for document in survey.get("rounds", ())
+                ],
             }
             for survey in self.snapshot.get("surveys", ())
         ]

@@ -95,6 +95,7 @@ class ReadApi:
             "/surveys/{survey}/rounds": self.rounds,
             "/surveys/{survey}/rounds/{round}.csv": self._round_as("csv"),
             "/surveys/{survey}/rounds/{round}.ndjson": self._round_as("ndjson"),
+            "/surveys/{survey}/rounds/{round}/recounts": self.recounts,
             "/surveys/{survey}/rounds/{round}": self.round,
             "/surveys/{survey}/releases.csv": self._releases_as("csv"),
             "/surveys/{survey}/releases.ndjson": self._releases_as("ndjson"),
@@ -169,6 +170,21 @@ class ReadApi:
             ("v1", digest, number),
             lambda: to_json(with_standard_errors(found) | round_views(found)),
         )
+
+    async def recounts(self, request: Request) -> Response:
+        """Answer with the recounts beside one release, whole; an empty list where there are none."""
+        refuse_others(request)
+        edition = await self._cache.current()
+        digest, number, _ = self._round(request, edition)
+
+        def render() -> bytes:
+            recounts = [
+                with_standard_errors(found) | round_views(found)
+                for found in edition.recounts.get((digest, number), ())
+            ]
+            return to_json({"survey": name_of(edition, digest), "round": number, "recounts": recounts})
+
+        return await rendered(request, edition, ("v1 recounts", digest, number), render)
 
     def _round_as(self, form: str) -> Endpoint:
         media_type, pieces_of = _FORMS[form]

@@ -19,7 +19,10 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
             "rate": 0.001,                       probability of a false alarm in one round, all cells together
             "margin_share": 0.001,               a poisoning margin below it is an alert
             "rounds": [JUDGED, ...]              ascending; the newest releases with estimates
-          }
+          },
+          "recounts": [RECOUNT, ...]             only where an operator published any: releases counted again
+                                                 without issuers, ROUNDs with ``{"recount":
+                                                 {"without_issuers": ["..."]}}``, no ``as_of``
         }, ...
       ],
       "accounting": ACCOUNTING,                  summed over everything, reports after a seal included
@@ -112,6 +115,7 @@ least that far from the last step shown, so no two views of one round differ by 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
@@ -164,6 +168,20 @@ class LiveView:
         )
 
         self._unsealed: str | None = None
+        self._recounts: Mapping[str, list[Document]] = {}
+        # The counting publishes in one thread, and the look for recounts in another.
+        self._publishing = threading.RLock()
+
+    @property
+    def recounts(self) -> Mapping[str, list[Document]]:
+        """The recounts beside releases, by the digest of their survey in hexadecimal."""
+        return self._recounts
+
+    @recounts.setter
+    def recounts(self, found: Mapping[str, list[Document]]) -> None:
+        with self._publishing:
+            self._recounts = found
+            self.publish(self._published[1])
 
     @property
     def unsealed(self) -> str | None:
@@ -172,8 +190,9 @@ class LiveView:
 
     @unsealed.setter
     def unsealed(self, why: str | None) -> None:
-        self._unsealed = why
-        self.publish({key: found for key, found in self._published[1].items() if key != "unsealed"})
+        with self._publishing:
+            self._unsealed = why
+            self.publish({key: found for key, found in self._published[1].items() if key != "unsealed"})
 
     def snapshot(self) -> dict[str, Any]:
         """Return the last published snapshot; do not change it."""
@@ -200,16 +219,31 @@ class LiveView:
             since: When that began, ISO 8601.
             why: A sentence without names or addresses.
         """
-        self.publish(self._published[1] | {"stale": {"since": since, "why": why}})
+        with self._publishing:
+            self.publish(self._published[1] | {"stale": {"since": since, "why": why}})
 
     def publish(self, snapshot: dict[str, Any]) -> None:
         """Replace the snapshot; readers see the old one or the new one whole."""
-        version, known = self._published
-        if self._unsealed is not None:
-            snapshot = snapshot | {"unsealed": self._unsealed}
-        if snapshot != known:
-            self._saved = self._saved | dict.fromkeys(_moved(known, snapshot), self._clock())
-            self._published = (version + 1, snapshot)
+        with self._publishing:
+            version, known = self._published
+            if self._unsealed is not None:
+                snapshot = snapshot | {"unsealed": self._unsealed}
+            snapshot = _with_recounts(snapshot, self._recounts)
+            if snapshot != known:
+                self._saved = self._saved | dict.fromkeys(_moved(known, snapshot), self._clock())
+                self._published = (version + 1, snapshot)
+
+
+def _with_recounts(snapshot: dict[str, Any], recounts: Mapping[str, list[Document]]) -> dict[str, Any]:
+    """Return the snapshot with these recounts beside its surveys, and no others."""
+    if not recounts and not any("recounts" in survey for survey in snapshot["surveys"]):
+        return snapshot
+    surveys = [
+        {key: value for key, value in survey.items() if key != "recounts"}
+        | ({"recounts": recounts[survey["digest"]]} if survey["digest"] in recounts else {})
+        for survey in snapshot["surveys"]
+    ]
+    return snapshot | {"surveys": surveys}
 
 
 def _moved(before: dict[str, Any], after: dict[str, Any]) -> list[int]:

@@ -301,3 +301,50 @@ def test_a_sealed_round_keeps_its_tag_over_processes_and_a_suppressed_one_gives_
     shown = get(app, f"{BASE}/visits/rounds/0").json
     assert (shown["values"], shown["mean"], shown["consistent"]["values"]) == ([], None, [])
     assert get(app, f"{BASE}/visits/releases.csv").body.count(b"\r\n") == 1
+
+
+def recount(number: int, *without: str, **more: Any) -> dict[str, Any]:
+    found = survey_of("visits", released(number, **more))["rounds"][0]
+    return {key: value for key, value in found.items() if key != "as_of"} | {
+        "recount": {"without_issuers": list(without)}
+    }
+
+
+def test_recounts_stand_beside_their_release_and_change_nothing_in_it() -> None:
+    view = view_of()
+    paths = [f"{BASE}/visits/{end}" for end in ("rounds/1.csv", "releases.csv", "history", "rounds/latest")]
+    app = create_app(view)
+    before = {path: get(app, path).body for path in [*paths, f"{BASE}/visits/rounds/1"]}
+    assert get(app, f"{BASE}/visits/rounds/1/recounts").json == {
+        "survey": json.loads(before[f"{BASE}/visits/rounds/1"])["survey"],
+        "round": 1,
+        "recounts": [],
+    }
+    snapshot = view.snapshot()
+    snapshot["surveys"][0]["recounts"] = [
+        recount(1, "a.example", devices=700),
+        recount(1, "a.example", "b.example", suppressed=True),
+        recount(3, "a.example"),  # of a round that is open still
+        recount(9, "a.example"),  # and of none
+    ]
+    view.publish(snapshot)
+    assert {path: get(app, path).body for path in paths} == {path: before[path] for path in paths}
+    lines = [
+        {"without_issuers": ["a.example"], "devices": 700, "suppressed": False},
+        {"without_issuers": ["a.example", "b.example"], "devices": 0, "suppressed": True},
+    ]
+    shown = get(app, f"{BASE}/visits/rounds/1").json
+    assert shown == json.loads(before[f"{BASE}/visits/rounds/1"]) | {"recounts": lines}
+    assert [line.get("recounts") for line in get(app, f"{BASE}/visits/rounds").json["rounds"]] == [
+        None, lines, None, None,
+    ]  # fmt: skip
+    found = get(app, f"{BASE}/visits/rounds/1/recounts").json["recounts"]
+    assert [each["recount"]["without_issuers"] for each in found] == [
+        line["without_issuers"] for line in lines
+    ]
+    assert found[0]["values"][0]["standard_error"] == found[0]["values"][0]["error"]
+    assert (found[0]["as_of"], found[1]["as_of"], found[1]["values"]) == (700, 0, [])
+    for number in (3, 0):
+        assert get(app, f"{BASE}/visits/rounds/{number}/recounts").json["recounts"] == []
+    assert get(app, f"{BASE}/visits/rounds/9/recounts").status == 404
+    assert "recounts" not in get(app, "/api/surveys").json["surveys"][0]

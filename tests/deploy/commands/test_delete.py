@@ -13,7 +13,7 @@ from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
 from hubbub_aggregator.counting.dedup import keys_of
-from hubbub_aggregator.stores import SqliteArchive
+from hubbub_aggregator.stores import RecountFolder, SqliteArchive
 from hubbub_deploy import node
 from hubbub_deploy.cli import main
 from hubbub_deploy.node import NodeSettings
@@ -97,6 +97,19 @@ def test_a_deletion_is_rehearsed_unless_it_is_meant(folder: Path, capsys: pytest
     }
     assert traces(folder, VISIT) == ["archive.sqlite", "log.sqlite", "store.sqlite"]
     assert holding(folder, IDS) == ["log.sqlite", "store.sqlite"]  # so that their absence says something
+
+
+def test_recounts_beside_the_archive_go_with_their_survey(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recounts = RecountFolder(folder)
+    for survey in (VISIT, HEALTH):
+        about = {"survey": {"digest": survey.digest.hex()}, "recount": {"without_issuers": ["leaky"]}}
+        recounts.put(about | {"round": 0, "sealed": True})
+    assert main(["delete", str(folder), "--survey", VISIT.id]) == 0
+    assert "1 release, 1 recount beside it" in capsys.readouterr().out
+    assert main(["delete", str(folder), "--survey", VISIT.id, "--yes"]) == 0
+    assert list(recounts.by_survey()) == [HEALTH.digest.hex()]
 
 
 def test_a_survey_is_gone_from_every_file_and_the_others_are_as_they_were(folder: Path) -> None:

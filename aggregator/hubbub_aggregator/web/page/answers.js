@@ -54,5 +54,5 @@ export class Answers {
 
 // The state of a round that a survey lists, as a key.
 export function stateKey(line) {
-  return `${line.sealed} ${line.as_of} ${line.devices} ${line.accepted}`;
+  return `${line.sealed} ${line.as_of} ${line.devices} ${line.accepted} ${line.recounts?.length ?? 0}`;
 }

@@ -11,6 +11,7 @@ import { Facts, absenceIn, effectiveSize, leastForged, lostIn } from "./facts.js
 import { count, plural } from "./format.js";
 import { History } from "./history.js";
 import { Identity } from "./identity.js";
+import { Recounts } from "./recounts.js";
 import { Rounds } from "./rounds.js";
 import { VIEWS, address } from "./route.js";
 import { BADGES, roundWords, sentence, stageOf, surveyState } from "./states.js";
@@ -38,6 +39,7 @@ export class SurveyPage {
     this.panel = el("div", { class: "panel" });
     this.strength = el("p", { class: "strength small" });
     this.absence = el("p", { class: "absence small" });
+    this.recounts = new Recounts();
     this.identity = new Identity();
     this.downloads = new Downloads();
     this.news = el("p", { class: "news small" });
@@ -49,7 +51,7 @@ export class SurveyPage {
       el("header", {}, el("div", { class: "names" }, this.heading, this.origin),
         el("div", { class: "status" }, this.badge, this.choice)),
       el("p", { class: "states" }, this.moment, " ", this.state), this.facts.element, this.alerts.element, this.tabs, this.panel,
-      this.strength, this.absence, this.under, this.news);
+      this.strength, this.absence, this.recounts.element, this.under, this.news);
   }
 
   get title() {
@@ -87,7 +89,7 @@ export class SurveyPage {
     show(this.choice, Boolean(line) && survey.rounds.length > 1);
     for (const node of [this.panel, this.under]) show(node, Boolean(round));
     if (!round) {
-      for (const node of [this.strength, this.absence, this.news, this.tabs]) show(node, false);
+      for (const node of [this.strength, this.absence, this.recounts.element, this.news, this.tabs]) show(node, false);
       return;
     }
     const name = this.#offered().includes(route.view) ? route.view : VIEWS[0];
@@ -181,6 +183,7 @@ export class SurveyPage {
     const absence = absenceIn(round);
     setText(this.absence, absence);
     show(this.absence, Boolean(absence));
+    this.recounts.update(this.survey, round, line);
     this.identity.update(round.accounting);
     this.downloads.update(this.survey, round);
     // A line on the round after the one shown, so that following the newest estimates hides nothing.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub_aggregator import AggregatorError
-from hubbub_aggregator.stores import connected, delete_keys, namespace_keys
+from hubbub_aggregator.stores import RecountFolder, connected, delete_keys, namespace_keys
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import ARCHIVE_FILE
@@ -28,7 +28,7 @@ class ClusterTraces:
     Attributes:
         topics: Topics of reports, and those beside them.
         keys: Keys of the namespace in Redis.
-        files: Files of the archive of releases.
+        files: Files of the archive of releases, and of recounts beside it.
     """
 
     topics: list[str]
@@ -64,10 +64,13 @@ def delete_cluster(settings: ClusterSettings, folder: Path) -> None:
         delete_keys(client, keys)
         for path in _files(folder):
             path.unlink()
+        with contextlib.suppress(OSError):  # there is none, or somebody keeps files of their own in it
+            RecountFolder(folder).path.rmdir()
 
 
 def _files(folder: Path) -> list[Path]:
-    return [path for end in ("", "-wal", "-shm") if (path := folder / f"{ARCHIVE_FILE}{end}").exists()]
+    archive = [path for end in ("", "-wal", "-shm") if (path := folder / f"{ARCHIVE_FILE}{end}").exists()]
+    return [*archive, *RecountFolder(folder).files()]
 
 
 @contextlib.contextmanager

@@ -54,7 +54,8 @@ def _delete_survey(folder: Path, name: str, *, is_meant: bool) -> None:
         f"{found.seals} that seal its rounds"
     )
     print(f"  store    counts of {_number(found.rounds, 'round')}")
-    print(f"  archive  {_number(found.releases, 'release')}")
+    beside = f", {_number(found.recounts, 'recount')} beside it" if found.recounts else ""
+    print(f"  archive  {_number(found.releases, 'release')}{beside}")
     print(f"  dead     {_number(found.letters, 'letter')}")
 
 

@@ -20,7 +20,7 @@ from hubbub import Survey
 from hubbub.errors import HubbubError, WireError
 from hubbub.wire import ReportsRecord, SealRecord, SurveyRecord, decode_record, encode_record
 from hubbub_aggregator import AggregatorError
-from hubbub_aggregator.stores import SqliteArchive, SqliteDeadTopic, SqliteStore
+from hubbub_aggregator.stores import RecountFolder, SqliteArchive, SqliteDeadTopic, SqliteStore
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.node import DEAD_FILE, LOG_FILE, STORE_FILE
@@ -42,6 +42,7 @@ class SurveyTraces:
         rounds: Rounds that the store has counts of.
         releases: Releases in the archive.
         letters: Dead letters about such records.
+        recounts: Recounts that were published beside the releases.
     """
 
     survey: str
@@ -51,6 +52,7 @@ class SurveyTraces:
     rounds: int
     releases: int
     letters: int
+    recounts: int
 
 
 class NodeFiles:
@@ -83,6 +85,7 @@ class NodeFiles:
             self._open.close()
             raise
         self._folder = folder
+        self._recounts = RecountFolder(folder)
 
     def __enter__(self) -> NodeFiles:
         return self
@@ -161,6 +164,7 @@ class NodeFiles:
                 rounds=self._store.rounds_of(digest),
                 releases=sum(key[0] == digest for key in self._archive.rounds()),
                 letters=about,
+                recounts=self._recounts.count(digest),
             )
 
     def _letter(self, partition: int, offset: int) -> bytes:
@@ -181,6 +185,7 @@ class NodeFiles:
             self._dead.erase([self._letter(partition, offset) for partition, offset, _ in places])
             self._log.erase(places, key=digest)
             self._archive.erase(digest)
+            self._recounts.erase(digest)
             self._store.erase(digest)
 
 

@@ -43,7 +43,12 @@ States = dict[int, PartitionState]
 
 def is_log(source: str) -> bool:
     """Return whether a source names a log and not a file of values."""
-    return urlsplit(source).scheme == SCHEME or Path(source).is_dir()
+    return is_topic(source) or Path(source).is_dir()
+
+
+def is_topic(source: str) -> bool:
+    """Return whether a source names a topic."""
+    return urlsplit(source).scheme == SCHEME
 
 
 def counted(
@@ -67,7 +72,7 @@ def counted(
         DeployError: If the log cannot be read, or has lost its first records.
     """
     try:
-        if urlsplit(source).scheme == SCHEME:
+        if is_topic(source):
             address, topic = _address(source)
             store = _Memory(frozenset(without))
             return asyncio.run(_topic(brokers or address, topic, store, seal_rules, progress))
@@ -89,7 +94,7 @@ def counted(
 
 def gone_rounds(source: str) -> frozenset[RoundKey]:
     """Return the rounds of which a node's log let records go."""
-    if urlsplit(source).scheme == SCHEME:
+    if is_topic(source):
         return frozenset()
     with SqliteLog(Path(source) / LOG_FILE, partitions=None) as log:
         return runners.rounds_of(log.trimmed()[1])

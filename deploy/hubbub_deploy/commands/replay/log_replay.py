@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,7 @@ from hubbub_aggregator.release import (
 )
 from hubbub_aggregator.stores import SqliteArchive
 from hubbub_deploy.commands.replay.log_count import States, counted, gone_rounds
+from hubbub_deploy.commands.replay.recounts import publish
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.evaluation.report import print_json
 from hubbub_deploy.files import ARCHIVE_FILE, load_survey
@@ -63,6 +65,7 @@ class LogReplaySettings:
         out: Folder for the releases, one file each; None writes none.
         output: Table for people, JSON for programs.
         without: Issuers whose reports are left out; every release then says so, and no archive is compared.
+        publish: Put recounts without issuers beside the archive, where page and API find them.
         brokers: How the topic's brokers are reached, where they ask for more than an address.
         seal_rules: Which seals are the sealer's; None where all are.
     """
@@ -73,6 +76,7 @@ class LogReplaySettings:
     out: Path | None = None
     output: str = "table"
     without: tuple[str, ...] = ()
+    publish: bool = False
     brokers: Brokers | None = None
     seal_rules: SealRules | None = None
 
@@ -94,8 +98,9 @@ def run(settings: LogReplaySettings) -> int:
         seal_rules=settings.seal_rules,
     )
     surveys = _chosen(states, settings)
-    kept = {} if settings.without else _archived(settings, _keys(states, surveys))
-    methods = {key: _method(data) for key, data in kept.items() if data not in (None, DAMAGED)}
+    kept = _archived(settings, _keys(states, surveys))
+    released = {key: data for key, data in kept.items() if data}
+    methods = {key: _method(data) for key, data in released.items()}
     gone = gone_rounds(settings.source)
     whole = releases(states, surveys, partition_map, methods)
     found = {key: data for key, data in whole.items() if key not in gone}
@@ -103,7 +108,7 @@ def run(settings: LogReplaySettings) -> int:
         found = {key: _labelled(data, settings.without) for key, data in found.items()}
         _refuse_unknown(states, settings)
     seconds = time.perf_counter() - began
-    archived = {key: data for key, data in kept.items() if key in found}
+    archived = {} if settings.without else {key: data for key, data in kept.items() if key in found}
     records = sum(state.offset for state in states.values())
     rounds = "1 sealed round" if len(found) == 1 else f"{len(found)} sealed rounds"
     talk.print(f"{records:,} records, {rounds} in {seconds:.2f} s")
@@ -114,6 +119,10 @@ def run(settings: LogReplaySettings) -> int:
         )
     if settings.out is not None:
         _write(found, surveys, settings, talk)
+    if settings.publish:
+        say = partial(talk.print, markup=False, soft_wrap=True)
+        folder = settings.archive or Path(settings.source)
+        publish(found, released, surveys=surveys, folder=folder, say=say)
     if settings.output == "json":
         print_json([json.loads(data) for data in found.values()])
     else:
@@ -138,9 +147,8 @@ def _progress(talk: Console) -> Callable[[int, int], None]:
     return tell
 
 
-def _method(data: bytes | None) -> Method:
+def _method(data: bytes) -> Method:
     """Return the method of an archived release; of one that a later version made, the latest known."""
-    assert data is not None  # noqa: S101 - the caller left out what is absent
     try:
         return method_of(json.loads(data))
     except ParameterError:

@@ -50,6 +50,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="count a log without the reports that an issuer vouched for; may be repeated",
     )
     replay.add_argument(
+        "--publish",
+        action="store_true",
+        help="show these recounts beside the releases, for good, on page and API: of a folder its own, of a "
+        "topic those of --archive",
+    )
+    replay.add_argument(
         "--settings", type=Path, help="the cluster's settings (TOML), where its brokers ask for a name"
     )
     replay.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -60,7 +66,11 @@ def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code."""
     from hubbub_deploy.commands.replay import log_count, log_replay  # noqa: PLC0415
 
+    if options.publish and not options.without_issuer:
+        options.misuse("--publish is about recounts, and needs --without-issuer")
     if log_count.is_log(options.source):
+        if options.publish and log_count.is_topic(options.source) and options.archive is None:
+            options.misuse("--publish of a topic's recounts needs --archive, the dashboard's folder")
         cluster = None if options.settings is None else load_settings(options.settings)
         return log_replay.run(
             log_replay.LogReplaySettings(
@@ -70,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
                 out=options.out,
                 output="json" if options.json else "table",
                 without=tuple(options.without_issuer),
+                publish=options.publish,
                 brokers=None if cluster is None else cluster.brokers,
                 seal_rules=None if cluster is None else cluster.seal_rules,
             )
