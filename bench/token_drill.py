@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 PATIENCE_S = 150.0
+LEAST_DEVICES, MOST_DEVICES = 30, 2_000
+LEAST_KILLS = 5
 SURVEY = """\
 id = "drill"
 version = 1
@@ -61,7 +63,10 @@ def tally(folder: Path) -> tuple[int, int]:
 
 
 def tokens(folder: Path) -> list[str]:  # noqa: PLR0915 - a drill is told in one piece
-    """Kill issuer and node with -9 while devices fetch tokens and send; each report counts once."""
+    """Kill issuer and node with -9 while devices fetch tokens and send; each report counts once.
+
+    Devices come one after the other, at least LEAST_DEVICES, until both have been killed LEAST_KILLS times.
+    """
     from redis_harness import free_port  # noqa: PLC0415
 
     from hubbub import Survey  # noqa: PLC0415
@@ -69,8 +74,8 @@ def tokens(folder: Path) -> list[str]:  # noqa: PLR0915 - a drill is told in one
     from hubbub_client import Agent, Limits, Policy, TokenIssuer, Tokens, TransportError  # noqa: PLC0415
 
     hubbub = [sys.executable, "-m", "hubbub_deploy.cli"]
-    devices, dice = 30, random.Random(14)  # noqa: S311 - the times of kills
-    words = [f"device-{number}-{secrets.token_hex(8)}" for number in range(devices)]
+    devices, dice = 0, random.Random(14)  # noqa: S311 - the times of kills
+    words = [f"device-{number}-{secrets.token_hex(8)}" for number in range(MOST_DEVICES)]
     (folder / "credentials").write_text(
         "\n".join(hashlib.sha256(word.encode()).hexdigest() for word in words)
     )
@@ -117,6 +122,9 @@ def tokens(folder: Path) -> list[str]:  # noqa: PLR0915 - a drill is told in one
     policy, limits = Policy(require_opt_in="no"), Limits(gap_s=0.0, base_s=0.05, cap_s=0.3)
     try:
         for number, word in enumerate(words):
+            if number >= LEAST_DEVICES and min(kills.values()) >= LEAST_KILLS:
+                break
+            devices = number + 1
             issuer = TokenIssuer(
                 f"http://127.0.0.1:{ports['issuer']}", "tokens.example", public, word, quantity=2
             )
@@ -161,6 +169,7 @@ def tokens(folder: Path) -> list[str]:  # noqa: PLR0915 - a drill is told in one
     with closing(sqlite3.connect(folder / "grants.sqlite")) as grants:
         granted = grants.execute("SELECT count(*) FROM issued WHERE period >= 0").fetchone()[0]
     accepted, duplicate = tally(folder)
+    check(min(kills.values()) >= LEAST_KILLS, f"both are killed {LEAST_KILLS} times, got {kills}")
     check(told == {"accepted": devices}, f"every device hears accepted once, got {told}")
     check(accepted == devices, f"{devices} reports count, got {accepted}")
     check(granted == devices, f"{devices} grants, got {granted}")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         StoreError,
         Superseded,
         Unappliable,
+        is_foreseen,
+        last_words,
     )
 
 __all__ = [
@@ -43,6 +45,8 @@ __all__ = [
     "StoreError",
     "Superseded",
     "Unappliable",
+    "is_foreseen",
+    "last_words",
 ]
 
 attach(
@@ -66,6 +70,8 @@ attach(
             "StoreError",
             "Superseded",
             "Unappliable",
+            "is_foreseen",
+            "last_words",
         ),
     },
 )

@@ -25,6 +25,8 @@ input from outside is not an error here; it is counted and skipped.
 
 from __future__ import annotations
 
+from hubbub_topic import LogError
+
 
 class AggregatorError(Exception):
     """An error after which the aggregator refuses to go on."""
@@ -92,3 +94,13 @@ class ArchiveFull(ArchiveError):  # noqa: N818 - names the finding
 
 class Diverged(AggregatorError):  # noqa: N818 - names the finding
     """A release was made twice with different bytes; the first one stays."""
+
+
+def is_foreseen(error: BaseException) -> bool:
+    """Return whether an error is for an operator; of any other, a bug, the traceback is needed."""
+    return isinstance(error, AggregatorError | LogError) and not isinstance(error, Unappliable)
+
+
+def last_words(error: BaseException) -> str:
+    """Return what an error is and says, in one line; the manual lists what it is."""
+    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -22,7 +22,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Match, Mount
 from starlette.types import Scope
 
-from hubbub_aggregator import web
+from hubbub_aggregator import is_foreseen, last_words, web
 from hubbub_aggregator.stores import RecountFolder
 from hubbub_aggregator.web import LiveView
 from hubbub_collector import GatewaySettings, create_server, look_for_cycles_rarely
@@ -115,8 +115,8 @@ class PageServer:
     Attributes:
         name: What its errors call it, "node" or "dashboard".
         view: What the page shows.
-        work: Run in the thread until the event is set; whatever it raises is an invariant violation, which is
-            printed and ends the process.
+        work: Run in the thread until the event is set; whatever it raises ends the process, which says what
+            it was; what nobody foresaw comes with its traceback.
         kept: What the error names as intact if the thread fails: "the log and the store".
         routes: Paths that come before those of the page and its API.
         running: What must be running while requests are answered; None for nothing.
@@ -148,17 +148,19 @@ class PageServer:
         Raises:
             DeployError: If the application did not start, or the thread failed.
         """
-        stop, failed = threading.Event(), threading.Event()
+        stop = threading.Event()
+        failed: list[Exception] = []
 
         def work() -> None:
             try:
                 self.work(stop)
-            except Exception:
-                failed.set()
+            except Exception as error:
+                failed.append(error)
                 server.should_exit = True
                 # After it: what stderr goes to may be full.
-                with contextlib.suppress(OSError):
-                    traceback.print_exc()
+                if not (isinstance(error, DeployError) or is_foreseen(error)):
+                    with contextlib.suppress(OSError):
+                        traceback.print_exc()
 
         worker = threading.Thread(target=work, name=f"hubbub-{self.name}")
 
@@ -190,10 +192,9 @@ class PageServer:
                 stop.set()
                 if worker.ident is not None:
                     worker.join()
-        if failed.is_set():
-            raise DeployError(
-                f"the {self.name} stopped on an invariant violation; {self.kept} are as they were"
-            )
+        for error in failed:
+            words = str(error) if isinstance(error, DeployError) else last_words(error)
+            raise DeployError(f"the {self.name} stopped: {words}; {self.kept} are as they were")
 
     @contextlib.asynccontextmanager
     async def _following_recounts(self) -> AsyncIterator[None]:

@@ -8,14 +8,14 @@ process at once.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Final, Protocol, TypeAlias
 
-from hubbub_aggregator import ArchiveFull, LeaseLost, PartitionMapGrown, StoreConflict, StoreError
+from hubbub_aggregator import ArchiveFull, LeaseLost, PartitionMapGrown, StoreConflict, StoreError, last_words
 from hubbub_aggregator.release import timestamp
 from hubbub_aggregator.stores import has_no_room
 from hubbub_aggregator.web import LiveView
@@ -84,7 +84,7 @@ def run_supervised(
                 said = str(error)
                 # The file of stderr may lie on the disk that is full.
                 with contextlib.suppress(OSError):
-                    traceback.print_exc(limit=0, chain=False)  # one line
+                    print(f"hubbub: {_words(error)}; trying again", file=sys.stderr, flush=True)
             view.stand_still(since=timestamp(int(since_s)), why=_why(error))
             stop.wait(next(waits))
 
@@ -110,6 +110,10 @@ def is_full(error: Exception) -> bool:
 
 def _cause(error: Exception) -> BaseException:
     return error.__cause__ if isinstance(error, DeployError) and error.__cause__ is not None else error
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, DeployError) else last_words(error)
 
 
 def _why(error: Exception) -> str:

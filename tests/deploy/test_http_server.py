@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import os
+import re
 import signal
 import threading
 import urllib.request
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from hubbub_aggregator import ArchiveError, Unappliable
 from hubbub_aggregator.stores import RecountFolder
 from hubbub_aggregator.web import LiveView
 from hubbub_collector import GatewaySettings
@@ -22,6 +24,7 @@ from hubbub_deploy import cluster, http_server, node
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.http_server import PageServer, listen
+from hubbub_topic import LogError
 from hubbub_topic.sqlite import SqliteLog
 
 HOST = "127.0.0.1"
@@ -32,17 +35,36 @@ def announced() -> Iterator[list[str]]:
     yield []
 
 
-def test_thread_that_fails_ends_the_server_and_says_what_is_kept(
-    announced: list[str], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("error", "words", "is_traced"),
+    [
+        (ArithmeticError("three is not four"), "ArithmeticError: three is not four", True),
+        (Unappliable("offset 4"), "Unappliable: offset 4", True),
+        (
+            ArchiveError("start with the folder\nthat has it"),
+            "ArchiveError: start with the folder that has it",
+            False,
+        ),
+        (LogError("topic x must grant this user"), "LogError: topic x must grant this user", False),
+        (DeployError("topic x is out of reach"), "topic x is out of reach", False),
+    ],
+)
+def test_thread_that_fails_ends_the_server_and_says_in_its_last_line_why_and_what_is_kept(
+    error: Exception,
+    words: str,
+    is_traced: bool,
+    announced: list[str],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def work(_: threading.Event) -> None:
-        raise ArithmeticError("three is not four")
+        raise error
 
     server = PageServer(name="node", view=LiveView(), work=work, kept="the log and the store")
-    said = "the node stopped on an invariant violation; the log and the store are as they were"
-    with listen(HOST, 0) as listener, pytest.raises(DeployError, match=said):
+    said = f"the node stopped: {words}; the log and the store are as they were"
+    with listen(HOST, 0) as listener, pytest.raises(DeployError, match=f"^{re.escape(said)}$"):
         server.serve(listener, host=HOST, announce=announced.append)
-    assert "three is not four" in capsys.readouterr().err
+    # A traceback is for a bug; what an operator can mend is one line.
+    assert ("Traceback" in capsys.readouterr().err) == is_traced
     assert "hubbub-node" not in {thread.name for thread in threading.enumerate()}
 
 

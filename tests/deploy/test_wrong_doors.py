@@ -144,6 +144,16 @@ DOORS = [
         "--column must be ATTRIBUTE=COLUMN, got 'visits'",
     ),
     ("simulate people.csv --collector nothing", "URL must be http(s)://host[:port], got 'nothing'"),
+    (
+        "simulate people.csv --collector http://collect.example.org",
+        "collector URL must be https://, or http:// to this machine; elsewhere plain http must be asked for "
+        "(plain_http='anywhere', --plain-http), got 'http://collect.example.org'",
+    ),
+    ("simulate people.csv --collector URL --dashboard http://d.example", "dashboard URL must be https://"),
+    (
+        "agent answer --ledger l --collector http://collect.example.org --budget 4",
+        "collector URL must be https://, or http:// to this machine",
+    ),
     ("simulate people.csv --collector ftp://x", "URL must be http(s)://host[:port], got 'ftp://x'"),
     ("simulate people.csv --collector URL --patience 0", "cannot be reached: connection refused"),
     ("simulate people.csv --collector URL --budget nan", "--budget must be above 0 and finite, got nan"),

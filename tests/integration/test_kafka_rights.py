@@ -63,8 +63,10 @@ NAMES = {
 
 
 # What the line must say, by what is lacking.
-_AUTHORIZATION = re.compile("(?i)authorization failed")
-CLEAR = dict.fromkeys(NAMES.values(), _AUTHORIZATION) | {
+CLEAR = {
+    name: re.compile(rf"must grant this user the right {name.split(' ')[0]} .*got \w+_AUTHORIZATION_FAILED")
+    for name in NAMES.values()
+} | {
     "Kafka's password": re.compile("(?i)authentication"),
     "TLS to Kafka": re.compile("ask for TLS"),
     "Kafka's authority": re.compile("(?i)certificate|SSL"),
@@ -180,7 +182,8 @@ class Site:
     @staticmethod
     def _last(log: Path) -> str:
         lines = [each for each in log.read_text().splitlines() if each.strip()]
-        return next((each for each in reversed(lines) if not each.startswith(" ")), "")
+        # No traceback above the last line either.
+        return next((each for each in lines if "Traceback" in each), lines[-1] if lines else "")
 
     def _lack(self, case: Case, url: str) -> tuple[str, str] | None:
         if case.process == "collector":

@@ -35,7 +35,7 @@ from faust.types.tuples import ConsumerMessage
 from hubbub_aggregator.counting.dead_letters import DeadLetters
 from hubbub_aggregator.counting.seals import SealRules
 from hubbub_aggregator.counting.skipping import Skips
-from hubbub_aggregator.errors import PartitionMapGrown, Superseded
+from hubbub_aggregator.errors import PartitionMapGrown, Superseded, is_foreseen, last_words
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.stores.store import Store
 from hubbub_topic import Log
@@ -405,11 +405,15 @@ def run(app: faust.App) -> int:
 
 
 def _end() -> None:
-    """End the process on an invariant violation.
+    """End the process on the error that is being handled, and say which in the last line.
 
     An agent that raises is restarted by Faust, and what it was given counts as done. Everything in memory can
     be had again from the store and the log, so nothing is tidied up.
     """
-    traceback.print_exc()
+    error = sys.exc_info()[1]
+    assert error is not None  # noqa: S101 - called where one is handled
+    if not is_foreseen(error):
+        traceback.print_exc()
+    sys.stderr.write(f"hubbub: the aggregator stopped: {last_words(error)}; the store has all it saved\n")
     sys.stderr.flush()
     os._exit(1)

@@ -135,7 +135,8 @@ class Publication:
                 if known.is_archived and (digest, number) not in self._released:
                     raise ArchiveError(
                         f"survey {digest.hex()}, round {number + 1}, partition {partition}: its counts were "
-                        "let go of because an archive has its release; this one must be it, and is not"
+                        "let go of because an archive has its release; this one must be it, and has none: "
+                        "start with the folder that has it, or with its backup"
                     )
         self._free_archived(self._released)
         self._forget_gates(self._gates.keys() & self._released.keys())

@@ -41,7 +41,7 @@ from hubbub_client.ledger.process_lock import ProcessLock
 from hubbub_client.surveys.schedule import Enrolment, decode_listed_surveys, trusted
 from hubbub_client.surveys.survey_lists import pinned, unverified
 from hubbub_client.upload.outcomes import Answer, Correction, SentReport, Status, UploadOutcome
-from hubbub_client.upload.transport import HttpTransport, Transport
+from hubbub_client.upload.transport import HttpTransport, PlainHttp, Transport
 from hubbub_client.upload.uploader import Limits
 
 if TYPE_CHECKING:
@@ -87,11 +87,13 @@ class Agent:
         upload_password: What the collector asks of every upload, if it asks for one; not used with `http`.
         tokens: One-time tokens that go with reports, where the collector asks for them; the agent closes
             them. A report leaves only with its token.
+        plain_http: Where `collector_url` may be http: "local", to this machine alone, or "anywhere", such as
+            in a network of one's own. Everybody on the way reads it, the upload password too.
 
     Raises:
         ClientError: A survey key is not one, or HUBBUB_STRICT is neither 0 nor 1.
         LedgerError: The ledger cannot be used; its subclasses say why.
-        TransportError: The URL is not http or https.
+        TransportError: The URL is not http or https, or http to another machine.
     """
 
     def __init__(
@@ -111,11 +113,16 @@ class Agent:
         strict: bool | None = None,
         upload_password: str | None = None,
         tokens: Tokens | None = None,
+        plain_http: PlainHttp = "local",
     ) -> None:
         self._survey_keys, self._policy = pinned(survey_key), policy or Policy()
         self._strict = strict_mode(strict)
         self._tokens = tokens
-        self._http: Transport = HttpTransport(collector_url, bearer=upload_password) if http is None else http
+        self._http: Transport = (
+            HttpTransport(collector_url, bearer=upload_password, plain_http=plain_http)
+            if http is None
+            else http
+        )
         ledger = Ledger(
             path, budget=None if budget is None else float(budget), device_key=device_key, counter=counter
         )

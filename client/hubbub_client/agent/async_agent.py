@@ -33,7 +33,7 @@ from hubbub_client.errors import ClientError, LedgerLocked
 from hubbub_client.ledger.file import Counter
 from hubbub_client.surveys.schedule import Enrolment
 from hubbub_client.upload.outcomes import Answer, Correction, SentReport, Status, UploadOutcome
-from hubbub_client.upload.transport import Transport
+from hubbub_client.upload.transport import PlainHttp, Transport
 from hubbub_client.upload.uploader import Limits
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class AsyncAgent:
         strict: bool | None = None,
         upload_password: str | None = None,
         tokens: Tokens | None = None,
+        plain_http: PlainHttp = "local",
     ) -> None:
         self._make = partial(
             Agent,
@@ -92,6 +93,7 @@ class AsyncAgent:
             strict=strict,
             upload_password=upload_password,
             tokens=tokens,
+            plain_http=plain_http,
         )
         self._agent: Agent | None = None
         self._desk = _Worker("hubbub-ledger")
@@ -102,7 +104,7 @@ class AsyncAgent:
 
         Raises:
             LedgerError: The ledger cannot be used; its subclasses say why.
-            TransportError: The URL is not http or https.
+            TransportError: The URL is not http or https, or http to another machine.
         """
         await self._desk.run(self._open)
         return self

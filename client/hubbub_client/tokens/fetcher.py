@@ -41,7 +41,12 @@ class Tokens:
         self._issuer, self._key = issuer, issuer.public_key
         self._fetching = threading.Lock()
         self.wallet = Wallet(path, issuer.name)
-        self._http = http or HttpTransport(issuer.url, bearer=issuer.credential, content_type=REQUEST_TYPE)
+        self._http = http or HttpTransport(
+            issuer.url,
+            bearer=issuer.credential,
+            content_type=REQUEST_TYPE,
+            plain_http=issuer.plain_http,
+        )
 
     @property
     def period_s(self) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 from hubbub.errors import ParameterError, WireError
 from hubbub.tokens import PublicKey, challenge_digest
 from hubbub_client.errors import ClientError
-from hubbub_client.upload.transport import checked_url
+from hubbub_client.upload.transport import PlainHttp, checked_url
 
 MAX_QUANTITY: Final = 128
 _LEAST_PERIOD_S: Final = 60
@@ -30,6 +30,8 @@ class TokenIssuer:
         quantity: Tokens asked for in a period, always all of them, 1 to 128: at least as many as the reports
             that a device may send in one.
         period_s: Length of a period, whole seconds, at least 60.
+        plain_http: Where `url` may be http, which shows the credential to everybody on the way: "local", to
+            this machine alone, or "anywhere".
 
     Raises:
         ClientError: If a field breaks its rule.
@@ -41,9 +43,10 @@ class TokenIssuer:
     credential: str = field(repr=False)
     quantity: int = 4
     period_s: int = 86_400
+    plain_http: PlainHttp = "local"
 
     def __post_init__(self) -> None:
-        checked_url(self.url, "issuer")
+        checked_url(self.url, "issuer", plain_http=self.plain_http)
         if type(self.quantity) is not int or not 1 <= self.quantity <= MAX_QUANTITY:
             raise ClientError(f"quantity must be an integer in [1, {MAX_QUANTITY}], got {self.quantity!r}")
         if type(self.period_s) is not int or self.period_s < _LEAST_PERIOD_S:

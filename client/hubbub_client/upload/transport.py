@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 from hubbub_client.errors import TransportError
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
     from hubbub_client.upload.timed_request import TimedRequests
 
+
+PlainHttp: TypeAlias = Literal["local", "anywhere"]
+"""Machines to which a device may speak http:// and not https://: this one, or, if it is asked for, any."""
 
 MAX_SURVEYS_BYTES: Final = 32 * 2**20
 """A list of surveys is the largest answer; one survey is at most 16 MiB, and almost every one a few kB."""
@@ -81,19 +85,36 @@ class Transport(Protocol):
         """Close kept connections."""
 
 
-def checked_url(url: str, subject: str = "collector") -> SplitResult:
+def checked_url(url: str, subject: str = "collector", *, plain_http: PlainHttp = "local") -> SplitResult:
     """Return the parts of the URL of a collector, or of whom `subject` names.
 
     Raises:
-        TransportError: If it is not http or https with a host, and a port from 0 to 65535 if any.
+        TransportError: If it is not http or https with a host, and a port from 0 to 65535 if any; or if it is
+            http to another machine, and that was not asked for.
     """
     try:
         parts = urlsplit(url)
-        if parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port >= 0):
-            return parts
+        well_formed = parts.scheme in {"http", "https"} and (parts.port is None or parts.port >= 0)
+        host = parts.hostname if well_formed else None
     except ValueError:  # what `urlsplit` and `port` raise
-        pass
-    raise TransportError(f"{subject} URL must be http(s)://host[:port], got {url!r}")
+        host = None
+    if not host:
+        raise TransportError(f"{subject} URL must be http(s)://host[:port], got {url!r}")
+    if parts.scheme == "http" and plain_http == "local" and not _is_this_machine(host):
+        raise TransportError(
+            f"{subject} URL must be https://, or http:// to this machine; elsewhere plain http must be asked "
+            f"for (plain_http='anywhere', --plain-http), got {url!r}"
+        )
+    return parts
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
 
 
 class HttpTransport:
@@ -108,9 +129,10 @@ class HttpTransport:
         timeout_s: For a whole exchange; None for UPLOAD_S and SURVEYS_S.
         bearer: What every request says as `Authorization: Bearer`, printable ASCII; None for nothing.
         content_type: The media type of what is posted.
+        plain_http: Where it may be http, which everybody on the way reads and can change.
 
     Raises:
-        TransportError: If `url` is not http or https with a host.
+        TransportError: If `url` is not http or https with a host, or http where it may not be.
     """
 
     def __init__(
@@ -120,8 +142,9 @@ class HttpTransport:
         timeout_s: float | None = None,
         bearer: str | None = None,
         content_type: str = "application/msgpack",
+        plain_http: PlainHttp = "local",
     ) -> None:
-        checked_url(url)
+        checked_url(url, plain_http=plain_http)
         self._bearer, self._content_type = bearer, content_type
         self._base = url.rstrip("/")
         self._upload_s = UPLOAD_S if timeout_s is None else timeout_s

@@ -72,6 +72,17 @@ def add_skip(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_plain_http(parser: argparse.ArgumentParser) -> None:
+    """Add the option that lets a device speak plain http to other machines."""
+    parser.add_argument(
+        "--plain-http",
+        action="store_const",
+        const="anywhere",
+        default="local",
+        help="take http:// to other machines, too: everybody on the way reads it (default: to this one)",
+    )
+
+
 def add_streams(parser: argparse.ArgumentParser) -> None:
     """Add the caps on streams of changes to a command that serves the page."""
     usual = StreamCaps()

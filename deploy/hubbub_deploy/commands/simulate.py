@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub_deploy.commands.arguments import (
+    add_plain_http,
     add_read_token,
     positive,
     rate,
@@ -86,6 +87,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     simulate.add_argument(
         "--quantity", type=positive, default=4, help="tokens of a device in a period (default: %(default)s)"
     )
+    add_plain_http(simulate)
     simulate.add_argument(
         "--budget", type=float, help="lifetime epsilon of each device (default: what the surveys need)"
     )
@@ -110,6 +112,7 @@ def run(options: argparse.Namespace) -> int:
     from rich.console import Console  # noqa: PLC0415 - others need no server library
 
     from hubbub_client import ClientError  # noqa: PLC0415 - see above
+    from hubbub_client.upload import checked_url  # noqa: PLC0415 - see above
     from hubbub_deploy.simulation import fetch_surveys, released  # noqa: PLC0415 - see above
 
     talk = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -117,6 +120,9 @@ def run(options: argparse.Namespace) -> int:
     if options.budget is not None and not 0.0 < options.budget < math.inf:
         raise DeployError(f"--budget must be above 0 and finite, got {options.budget:g}")
     try:
+        checked_url(options.collector, plain_http=options.plain_http)
+        if options.dashboard is not None:
+            checked_url(options.dashboard, "dashboard", plain_http=options.plain_http)
         issuer = _issuer(options)
         served = fetch_surveys(
             options.collector, patience_s=options.patience, say=lambda text: talk.print(text, markup=False)
@@ -213,7 +219,10 @@ def _issuer(options: argparse.Namespace) -> tuple[TokenIssuer, list[str]] | None
     except (OSError, UnicodeDecodeError) as error:
         raise DeployError(f"{options.credentials} cannot be read: {unreadable(error)}") from None
     first = credentials[0] if credentials else ""
-    return TokenIssuer(options.issuer_url, name, key, first, quantity=options.quantity), credentials
+    issuer = TokenIssuer(
+        options.issuer_url, name, key, first, quantity=options.quantity, plain_http=options.plain_http
+    )
+    return issuer, credentials
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:

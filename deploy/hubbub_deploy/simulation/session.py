@@ -133,7 +133,7 @@ def fetch_surveys(
 
 
 def _get(url: str, path: str, *, bearer: str | None = None) -> bytes:
-    http = HttpTransport(url, bearer=bearer)
+    http = HttpTransport(url, bearer=bearer, plain_http="anywhere")  # the command looked
     try:
         response = http.get(path)
     except TransportError as error:

@@ -108,7 +108,12 @@ class TokenPool:
             challenge = os.urandom(32) if bound is None else challenge_digest(name, *bound)
             nonce = os.urandom(NONCE_BYTES)
             asked.append((bound, nonce, challenge, blind(key, token_input(nonce, challenge, key.id), SYSTEM)))
-        http = HttpTransport(self._issuer.url, bearer=self._credentials[holder], content_type=REQUEST_TYPE)
+        http = HttpTransport(
+            self._issuer.url,
+            bearer=self._credentials[holder],
+            content_type=REQUEST_TYPE,
+            plain_http=self._issuer.plain_http,
+        )
         try:
             body = b"".join(encode_request(key, hidden.message) for _, _, _, hidden in asked)
             response = http.post(REQUEST_PATH, body)

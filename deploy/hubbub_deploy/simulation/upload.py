@@ -83,7 +83,7 @@ class _Sender:
         self.taken: set[bytes] = set()
         self.uploads = self.reports = self.retries = 0
         self.error: BaseException | None = None
-        parts = checked_url(url)
+        parts = checked_url(url, plain_http="anywhere")  # the command looked
         self.host, self.port, self.secure = parts.hostname or "", parts.port, parts.scheme == "https"
         self.path = parts.path.rstrip("/") + "/v1/reports"
 

@@ -414,7 +414,7 @@ def test_a_ledger_whose_parts_do_not_fit_is_refused(open_agent, tmp_path, damage
         agent.enrol(changed(VISITS, version="2"))
         agent.answer()
     agent.close()
-    Agent(tmp_path / "other.db", "http://c.invalid", budget=1.0).close()  # the lock was given up too
+    Agent(tmp_path / "other.db", "https://c.invalid", budget=1.0).close()  # the lock was given up too
 
 
 def test_after_a_failed_write_nothing_is_answered_until_reopened(open_agent, clock, monkeypatch) -> None:
@@ -629,6 +629,42 @@ def test_closing_does_not_wait_for_a_collector_that_never_answers(
 def test_a_collector_address_must_be_http(url: str) -> None:
     with pytest.raises(TransportError, match="must be http"):
         HttpTransport(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://collect.example.org",
+        "http://10.0.0.7:8780",
+        "http://[fe80::1]:8780",
+        "http://127.0.0.1.example.org",
+        "http://localhost.example.org",
+        "http://127.0.0.1@collect.example.org",
+        "HTTP://collect.example.org",
+    ],
+)
+def test_plain_http_to_another_machine_must_be_asked_for(url: str, tmp_path: Path) -> None:
+    rule = (
+        r"collector URL must be https://, or http:// to this machine; elsewhere plain http must be asked for"
+    )
+    with pytest.raises(TransportError, match=rule):
+        Agent(tmp_path / "l.db", url, budget=9.0, upload_password=16 * "p")
+    assert list(tmp_path.iterdir()) == []
+    Agent(tmp_path / "l.db", url, budget=9.0, plain_http="anywhere").close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://c.example",
+        "http://127.0.0.1:1",
+        "http://127.8.9.1",
+        "http://[::1]:1",
+        "http://localhost:8780",
+    ],
+)
+def test_tls_goes_anywhere_and_plain_http_to_this_machine(url: str) -> None:
+    HttpTransport(url).close()
 
 
 def test_an_agent_takes_no_source_of_randomness() -> None:

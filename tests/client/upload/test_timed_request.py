@@ -137,7 +137,7 @@ def test_a_name_that_is_looked_up_for_ever_is_given_up(monkeypatch) -> None:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 1))]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    http = HttpTransport("http://collect.example.org", timeout_s=SHORT_S)
+    http = HttpTransport("https://collect.example.org", timeout_s=SHORT_S)
     with pytest.raises(TransportError):
         http.post("/v1/reports", b"")
     assert not ended.is_set()

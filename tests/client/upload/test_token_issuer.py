@@ -19,6 +19,7 @@ KEY = base64.urlsafe_b64encode(
     ("change", "text"),
     [
         ({"url": "ftp://x"}, r"issuer URL must be http\(s\)://host\[:port\], got 'ftp://x'"),
+        ({"url": "http://t.example"}, "issuer URL must be https://, or http:// to this machine"),
         ({"name": ""}, "issuer name must be 1 to 255 printable ASCII characters"),
         ({"key": "abcd"}, "issuer key must be an RSASSA-PSS key of 2048 bits in DER"),
         ({"credential": ""}, "credential must be printable ASCII characters"),

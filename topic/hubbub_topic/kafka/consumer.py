@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from hubbub_topic.errors import LogError
 from hubbub_topic.kafka.brokers import librdkafka_options
-from hubbub_topic.kafka.errors import PATIENCE_S, POLL_S, TRANSIENT, code_of
+from hubbub_topic.kafka.errors import PATIENCE_S, POLL_S, TRANSIENT, code_of, in_words
 from hubbub_topic.kafka.topic import MAX_RECORD_BYTES
 
 RECONNECT_MS: Final = 1000  # a broker that is back should be found before devices give up on the gateway
@@ -104,7 +104,8 @@ def end_offsets(asker: Consumer, topic: str, partition: int) -> tuple[int, int]:
             found = asker.get_watermark_offsets(TopicPartition(topic, partition), timeout=PATIENCE_S)
         except KafkaException as error:
             if code_of(error) not in _TRANSIENT or time.monotonic() > deadline:
-                raise LogError(f"topic {topic}, partition {partition}: {error}") from error
+                words = in_words(error, topic=topic, right="Read")
+                raise LogError(f"topic {topic}, partition {partition}: {words}") from error
             time.sleep(POLL_S)
         except RuntimeError as error:  # the consumer was closed meanwhile
             raise LogError(f"topic {topic}: {error}") from error
@@ -131,4 +132,4 @@ def _as_log_error(topic: str) -> Iterator[None]:
     try:
         yield
     except (KafkaException, RuntimeError) as error:
-        raise LogError(f"topic {topic}: {error}") from error
+        raise LogError(f"topic {topic}: {in_words(error, topic=topic, right='Read')}") from error

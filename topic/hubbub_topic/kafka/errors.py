@@ -1,4 +1,4 @@
-"""Transient errors of brokers: while they start, end, or hand partitions on to each other."""
+"""Errors of brokers: those that pass while they start, end or hand partitions on, and rights that lack."""
 
 from __future__ import annotations
 
@@ -35,6 +35,15 @@ TRANSIENT: Final = frozenset(
     }
 )
 
+_REFUSED: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        # An idempotent producer hears it that may write to no topic at all.
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+
 T = TypeVar("T")
 
 
@@ -44,13 +53,43 @@ def code_of(error: KafkaException) -> int:
     return code
 
 
-def ask(what: str, question: Callable[[float], T], said: Callable[[], str] = lambda: "") -> T:
+def is_refused(error: object) -> bool:
+    """Return whether an error is of a right that this process's user lacks."""
+    found = error.args[0] if isinstance(error, KafkaException) else error
+    return isinstance(found, KafkaError) and found.code() in _REFUSED
+
+
+def in_words(error: object, *, topic: str, right: str) -> str:
+    """Return what an error says; of a right that lacks, who must grant it.
+
+    Args:
+        error: Of the client.
+        topic: The topic that was asked.
+        right: The right that was needed, as `kafka-acls` names it.
+    """
+    if not is_refused(error):
+        return str(error)
+    found = error.args[0] if isinstance(error, KafkaException) else error
+    assert isinstance(found, KafkaError)  # noqa: S101 - is_refused looked
+    subject = f"topic {topic}"
+    if found.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        subject, right = "consumer groups that begin with hubbub", "Read"
+    return f"{subject} must grant this user the right {right} (docs/kafka.md), got {found.name()}"
+
+
+def ask(
+    what: str,
+    question: Callable[[float], T],
+    said: Callable[[], str] = lambda: "",
+    words: Callable[[Exception], str] = str,
+) -> T:
     """Return the result of a request, repeated for PATIENCE_S while its errors are transient.
 
     Args:
         what: What has failed if there is no answer, for the message.
         question: Ask once; its argument is the most seconds that it may take.
         said: Return what else is known of the failure: a refused password is but a timeout to who asks.
+        words: Return what an error says.
 
     Raises:
         LogError: If no answer came in that time; the message quotes the last error. An unknown topic is asked
@@ -68,5 +107,6 @@ def ask(what: str, question: Callable[[float], T], said: Callable[[], str] = lam
             else:
                 goes_on = code_of(error) == KafkaError.UNKNOWN_TOPIC_OR_PART and passed < UNKNOWN_S
             if not goes_on:
-                raise LogError(f"{what}: {error}{said()}") from error
+                more = "" if is_refused(error) else said()
+                raise LogError(f"{what}: {words(error)}{more}") from error
         time.sleep(POLL_S)

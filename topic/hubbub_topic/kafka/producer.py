@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from hubbub_topic.errors import LogError
 from hubbub_topic.kafka.brokers import librdkafka_options
 from hubbub_topic.kafka.consumer import RECONNECT_MS, offset_of
+from hubbub_topic.kafka.errors import code_of, in_words, is_refused
 from hubbub_topic.kafka.topic import MAX_RECORD_BYTES
 
 # A device waits this long for a broker before it hears 503. Below the sealer's grace of 30 s.
@@ -63,7 +64,7 @@ class RecordProducer:
             "error_cb": self._hear,
         }
         self._patience_s = delivery_timeout_s + _MARGIN_S
-        self._said = ""
+        self._said: KafkaError | None = None
         self._lock = threading.Lock()
         self._producer = Producer(self._config)
         self._stop = threading.Event()
@@ -73,7 +74,7 @@ class RecordProducer:
 
     def _hear(self, error: KafkaError) -> None:
         """Keep the last thing that the client said of its brokers."""
-        self._said = str(error)
+        self._said = error
 
     def _serve(self) -> None:
         while not self._stop.is_set():
@@ -96,7 +97,7 @@ class RecordProducer:
         with self._lock:
             if self._fatal:
                 # A producer that lost its place among its own records can only be replaced.
-                self._producer, self._fatal = Producer(self._config), False
+                self._producer, self._fatal, self._said = Producer(self._config), False, None
             for place, (topic, partition, key, body) in enumerate(records):
                 try:
                     self._producer.produce(
@@ -109,9 +110,12 @@ class RecordProducer:
                     )
                 except (KafkaException, BufferError) as error:
                     refused = error
+                    self._fatal = isinstance(error, KafkaException) and code_of(error) == KafkaError._FATAL
                     break
         if refused is not None:
-            topics = ", ".join(sorted({record[0] for record in records}))
+            if is_refused(self._said):
+                raise self._unknown(records, self._said) from refused
+            topics = _topics(records)
             said = f" ({self._said})" if self._said else ""
             raise LogError(f"a record of {topics} could not be produced: {refused}{said}") from refused
         if not sent.done.wait(self._patience_s):
@@ -123,14 +127,25 @@ class RecordProducer:
             raise LogError(f"records are not known to be stored: no answer in {self._patience_s:g} s{said}")
         if sent.error is not None:
             self._fatal |= sent.error.fatal()
-            raise LogError(f"records are not known to be stored: {sent.error}")
+            raise self._unknown(records, sent.error)
         return sent.offsets
+
+    @staticmethod
+    def _unknown(
+        records: Sequence[tuple[str, int, bytes | None, bytes]], error: KafkaError | None
+    ) -> LogError:
+        words = in_words(error, topic=_topics(records), right="Write")
+        return LogError(f"records are not known to be stored: {words}")
 
     def close(self) -> None:
         """Wait for what is under way, and end the thread."""
         self._producer.flush(_FLUSH_TIMEOUT_S)
         self._stop.set()
         self._thread.join()
+
+
+def _topics(records: Sequence[tuple[str, int, bytes | None, bytes]]) -> str:
+    return ", ".join(sorted({record[0] for record in records}))
 
 
 def _report_to(sent: _Sent, place: int) -> Callable[[KafkaError | None, Message], None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import confluent_kafka.admin
@@ -17,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from hubbub_topic.errors import LogError
 from hubbub_topic.kafka.brokers import librdkafka_options
-from hubbub_topic.kafka.errors import POLL_S, TRANSIENT, ask, code_of
+from hubbub_topic.kafka.errors import POLL_S, TRANSIENT, ask, code_of, in_words
 
 # A linger of 32,768 reports that all fall into one partition stays below 1 MiB; the rest is room to grow.
 MAX_RECORD_BYTES: Final = 2 * 2**20
@@ -186,7 +187,12 @@ def describe_topic(bootstrap: str, name: str) -> Topic:
         client.poll(POLL_S)
         return f" ({heard[-1]})" if heard else " (no broker answered: is it there, and does it ask for TLS?)"
 
-    description = ask(f"topic {name} at {bootstrap} could not be described", describe, said)
+    description = ask(
+        f"topic {name} at {bootstrap} could not be described",
+        describe,
+        said,
+        partial(in_words, topic=name, right="Read"),
+    )
     replication = min((len(partition.replicas) for partition in description.partitions), default=0)
     return Topic(str(description.topic_id), len(description.partitions), replication)
 
@@ -210,7 +216,11 @@ def check_topic(bootstrap: str, name: str, *, rebuild_s: int) -> Topic:
         asked = client.describe_configs([resource], request_timeout=timeout_s)
         return asked[resource].result(timeout_s + 1)  # type: ignore[no-any-return]  # see _ADMIN
 
-    entries = ask(f"the settings of topic {name} could not be read", settings)
+    entries = ask(
+        f"the settings of topic {name} could not be read",
+        settings,
+        words=partial(in_words, topic=name, right="DescribeConfigs"),
+    )
     check_settings(name, {key: str(entry.value) for key, entry in entries.items()}, topic, rebuild_s)
     return topic
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from hubbub.survey import Attribute, IntegerDomain, NumberDomain, survey_state
 from hubbub_client import Agent, TokenIssuer, Tokens
-from hubbub_deploy.commands.arguments import positive
+from hubbub_deploy.commands.arguments import add_plain_http, positive
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import unreadable
 
@@ -48,6 +48,7 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quantity", type=positive, default=4, help="tokens in a period (default: %(default)s)"
     )
+    add_plain_http(parser)
 
 
 def answer(options: argparse.Namespace) -> int:
@@ -67,6 +68,7 @@ def answer(options: argparse.Namespace) -> int:
         survey_key=keys,
         upload_password=_secret(options.upload_password_file, "upload password"),
         tokens=_tokens(options),
+        plain_http=options.plain_http,
     ) as agent:
         listed = agent.fetch_surveys()
         unknown = set(options.join) - {survey.id for survey in listed}
@@ -149,7 +151,14 @@ def _tokens(options: argparse.Namespace) -> Tokens | None:
     credential = _secret(options.credential_file, "credential")
     if not found or credential is None:
         raise DeployError("--issuer-url must come with --issuer NAME=KEY and --credential-file")
-    issuer = TokenIssuer(options.issuer_url, name, key, credential, quantity=options.quantity)
+    issuer = TokenIssuer(
+        options.issuer_url,
+        name,
+        key,
+        credential,
+        quantity=options.quantity,
+        plain_http=options.plain_http,
+    )
     return Tokens(Path(f"{options.ledger}.tokens"), issuer)
 
 
