@@ -103,6 +103,7 @@ sys.exit(cli.main(sys.argv[2:]))
     ("arguments", "said"),
     [
         (["replay", "."], "log.sqlite"),
+        (["issuer", "serve", "none.pem", "--credentials", "c", "--data", "g"], "none.pem"),
         (["replay", "people.csv", "--survey", "x.toml"], "x.toml: must be a readable file"),
     ],
 )

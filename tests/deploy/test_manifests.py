@@ -15,9 +15,11 @@ from hubbub_deploy.cli import _parser
 from hubbub_deploy.cluster_settings import ClusterSettings
 
 ROOT = Path(__file__).parents[2]
-MANIFESTS: list[dict[str, Any]] = list(
-    yaml.safe_load_all((ROOT / "deploy" / "kubernetes" / "hubbub.yaml").read_text(encoding="utf-8"))
-)
+MANIFESTS: list[dict[str, Any]] = [
+    manifest
+    for path in sorted((ROOT / "deploy" / "kubernetes").glob("*.yaml"))
+    for manifest in yaml.safe_load_all(path.read_text(encoding="utf-8"))
+]
 RULES = yaml.safe_load((ROOT / "deploy" / "prometheus" / "processes.rules.yml").read_text(encoding="utf-8"))
 COMPOSE = yaml.safe_load((ROOT / "deploy" / "compose" / "compose.yaml").read_text(encoding="utf-8"))
 ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
@@ -57,6 +59,11 @@ def test_a_pod_runs_a_command_of_hubbub_without_privileges(manifest: dict[str, A
         assert manifest["spec"]["selector"]["matchLabels"] == labels
         assert "livenessProbe" in container
         assert str(container["ports"][0]["containerPort"]) in container["args"]
+
+
+def test_every_process_that_serves_has_a_pod() -> None:
+    run = {each["spec"]["template"]["spec"]["containers"][0]["args"][0] for each in PODS}
+    assert run == {"topic", "collector", "aggregator", "dashboard", "issuer"}
 
 
 def test_services_and_settings_fit(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_the_command_is_one_that_hubbub_knows(path: Path) -> None:
 def test_units_are_hardened_alike() -> None:
     own = {"ExecStart", "StateDirectory", "StateDirectoryMode"}
     hardened = [{key: value for key, value in service(path).items() if key not in own} for path in UNITS]
-    assert len(UNITS) == 4 and all(each == hardened[0] for each in hardened)
+    assert len(UNITS) == 5 and all(each == hardened[0] for each in hardened)
     assert hardened[0]["NoNewPrivileges"] == "yes" and hardened[0]["ProtectSystem"] == "strict"
     assert hardened[0]["User"] == "hubbub"
 
