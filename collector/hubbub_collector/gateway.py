@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -115,6 +116,8 @@ class Gateway:
                 is_sealing=None if unsealed is None else lambda: unsealed() is None,
             )
         )
+        self._metrics_s = settings.metrics_s
+        self._metrics_text = b"", -math.inf  # what is said, and until when
         self._writer: Writer | None = None
         self._bodies: Bodies | None = None
         self._plain = encode_surveys([survey.canonical for survey in self._surveys.values()])
@@ -126,7 +129,7 @@ class Gateway:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Publish the surveys, take uploads, and on the way out write what still waits."""
-        await asyncio.to_thread(self._prepare)
+        await asyncio.to_thread(self.publish_surveys)
         self._writer = Writer(
             self._log,
             self._settings,
@@ -149,8 +152,12 @@ class Gateway:
             return self._log.partition_map.partitions_at(self._clock())
         return self._log.partition_map.partitions_at(self._surveys[key[0]].round_start_s(key[1]))
 
-    def _prepare(self) -> None:
-        """Put every survey into every partition, before any report of it can come."""
+    def publish_surveys(self) -> None:
+        """Put every survey into every partition, before any report of it can come; again changes nothing.
+
+        Raises:
+            LogError: If the log does not take them.
+        """
         for digest, survey in self._surveys.items():
             self._log.publish_survey(digest, encode_record(SurveyRecord(survey.canonical)))
 
@@ -312,8 +319,12 @@ class Gateway:
         return JSONResponse(found, status_code=200 if healthy else 503)
 
     async def metrics_page(self, _: Request) -> Response:
-        """Answer GET /metrics with the counters for Prometheus."""
-        return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        """Answer GET /metrics with the counters for Prometheus, as they were at most `metrics_s` ago."""
+        now_s, (text, until_s) = self._boot_clock(), self._metrics_text
+        if now_s >= until_s:
+            text = generate_latest(self._registry)
+            self._metrics_text = text, now_s + self._metrics_s
+        return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     @property
     def _healthy(self) -> bool:

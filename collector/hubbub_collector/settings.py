@@ -11,7 +11,7 @@ from hubbub_collector.errors import SettingsError
 MOST: Final = 2**40
 """The greatest value of any setting: what is above it was meant as infinity."""
 _KINDS: Final = {"int": "an integer", "float": "a number"}
-_FROM_ZERO: Final = frozenset({"linger_s", "permit_rate"})
+_FROM_ZERO: Final = frozenset({"linger_s", "permit_rate", "metrics_s"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,8 @@ class GatewaySettings:
             whose tokens are taken, or everybody where nothing is asked for. Ten seconds' worth may come at
             once; past it uploads get 429 with the seconds to wait. A leaked password, or an issuer that signs
             for anybody, then adds no more than this.
+        metrics_s: Seconds for which what /metrics says stays as it is, 0 for none. Counters that move with
+            each upload would tell whoever polls them when a single device sent; the log knows its minute.
         shutdown_s: Whole seconds that open requests get to finish when the process is asked to stop.
     """
 
@@ -62,6 +64,7 @@ class GatewaySettings:
     retry_after_s: int = 1
     max_connections: int = 8192
     permit_rate: float = 0.0
+    metrics_s: float = 60.0
     shutdown_s: int = 10
 
     def __post_init__(self) -> None:

@@ -151,6 +151,7 @@ def collect(
             ingest = hubbub_collector.create_app(
                 log, surveys, settings=settings.gateway, survey_list=survey_list, permits=permits
             )
+            ingest.state.gateway.publish_surveys()  # what keeps it from that is for who starts it to read
         except (CollectorError, LogError) as error:
             raise DeployError(str(error)) from error
         server = create_server(ingest, host=host, port=port, settings=settings.gateway)

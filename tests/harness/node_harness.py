@@ -139,7 +139,7 @@ def live(order: dict[str, Any], world: tuple[mmap.mmap, int, tuple[Survey, ...]]
         surveys=surveys,
         data_dir=Path(order["data"]),
         port=port,
-        gateway=GatewaySettings(linger_s=0.005),
+        gateway=GatewaySettings(linger_s=0.005, metrics_s=0),
         clock=lambda: struct.unpack_from("<d", clock)[0],
         # The world's time goes in leaps, and its machine's with it.
         boot_clock=lambda: struct.unpack_from("<d", clock)[0],

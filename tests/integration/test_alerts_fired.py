@@ -195,6 +195,7 @@ def _rules(path: Path) -> list[dict[str, Any]]:
 
 
 def node(folder: Path, clock: Clock, **settings: Any) -> Process:
+    settings.setdefault("gateway", GatewaySettings(metrics_s=0))
     chosen = NodeSettings(
         surveys=(HEALTH,),
         data_dir=folder,
@@ -237,7 +238,7 @@ def test_a_log_that_takes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_permit_that_lets_in_too_much(tmp_path: Path) -> None:
-    with node(tmp_path, Clock(), gateway=GatewaySettings(permit_rate=1.0)) as limited:
+    with node(tmp_path, Clock(), gateway=GatewaySettings(permit_rate=1.0, metrics_s=0)) as limited:
         assert [limited.upload(11), limited.upload(1)] == [200, 429]
         before = limited.scrape()
         assert limited.upload(1) == 429

@@ -77,7 +77,7 @@ class Device:
 def serving(
     log: SqliteLog, *surveys: Survey, now_s: float = START_S + 100, **settings: float
 ) -> Iterator[Device]:
-    chosen = GatewaySettings(**settings)
+    chosen = GatewaySettings(**{"metrics_s": 0, **settings})
     app = create_app(log, surveys or (SURVEY,), settings=chosen, clock=lambda: now_s)
     with running(app, chosen) as device:
         yield device
@@ -257,8 +257,11 @@ def test_a_collector_that_slept_between_judging_and_writing_does_not_answer(log:
 
 def test_a_node_says_at_its_health_and_metrics_that_it_seals_nothing(log: GatedLog) -> None:
     why: list[str | None] = [None]
-    app = create_app(log, (SURVEY,), clock=lambda: START_S + 100.0, unsealed=lambda: why[0])
-    with running(app, GatewaySettings()) as device:
+    settings = GatewaySettings(metrics_s=0)
+    app = create_app(
+        log, (SURVEY,), clock=lambda: START_S + 100.0, unsealed=lambda: why[0], settings=settings
+    )
+    with running(app, settings) as device:
         assert device.get("/healthz").json() == {"status": "ok"}
         assert "hubbub_sealing 1.0\n" in device.get("/metrics").data.decode()
         why[0] = "the clock ran ahead"
@@ -268,6 +271,21 @@ def test_a_node_says_at_its_health_and_metrics_that_it_seals_nothing(log: GatedL
         assert "hubbub_sealing 0.0\n" in device.get("/metrics").data.decode()
     with serving(log) as device:
         assert "hubbub_sealing" not in device.get("/metrics").data.decode()
+
+
+def test_who_polls_the_metrics_learns_of_no_single_upload_before_a_minute_is_over(log: GatedLog) -> None:
+    up_s = [50.0]
+    settings = GatewaySettings()
+    app = create_app(
+        log, (SURVEY,), settings=settings, clock=lambda: START_S + 100, boot_clock=lambda: up_s[0]
+    )
+    with running(app, settings) as device:
+        before = device.get("/metrics").data
+        assert device.upload(report()) == ["accepted"]
+        up_s[0] += 59.0
+        assert device.get("/metrics").data == before
+        up_s[0] += 1.0
+        assert b'hubbub_gateway_reports_total{outcome="accepted"} 1.0\n' in device.get("/metrics").data
 
 
 def test_a_gateway_reads_nothing_at_its_start(log: GatedLog) -> None:

@@ -126,8 +126,10 @@ class RecordProducer:
             said = f" ({self._said})" if self._said else ""
             raise LogError(f"records are not known to be stored: no answer in {self._patience_s:g} s{said}")
         if sent.error is not None:
-            self._fatal |= sent.error.fatal()
-            raise self._unknown(records, sent.error)
+            # Without the right to write anywhere, what waited is purged, and only the client says why.
+            lacks = is_refused(self._said)
+            self._fatal |= lacks or sent.error.fatal()
+            raise self._unknown(records, self._said if lacks else sent.error)
         return sent.offsets
 
     @staticmethod
