@@ -43,6 +43,7 @@ RUNS = {
     "boosting": Run("bench/papers/boosting.py", "the error of PB-GRR by boost_epsilon", "CSV [RUNS]", True),
     "busy": Run("bench/busy.py", "the integration tests five times beside eight busy processes"),
     "capture": Run("bench/capture.py", "lengths that an observer of encrypted uploads reads", markdown=True),
+    "certificate": Run("bench/certificate.py", "floors beside a general convex solver", markdown=True),
     "chaos": Run("bench/chaos/chaos.py", "truth against counts while broker, Redis and workers are killed"),
     "collector": Run("bench/collector.py", "uploads beside an empty handler, delays from POST to page"),
     "composition": Run("bench/papers/composition.py", "a thousand laws composed, beside the exact value"),

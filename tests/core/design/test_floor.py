@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from general_solver import error_of, every_set, random_channel
 
 from hubbub.design.floor import (
     Weights,
@@ -35,18 +36,6 @@ BOTH = Weights(0.5, 0.5)
 
 def rows_of(bits: np.ndarray, a: float) -> np.ndarray:
     return 1.0 + (a - 1.0) * bits
-
-
-def every_set(inputs: int) -> np.ndarray:
-    return (np.arange(1, 2**inputs - 1)[:, None] >> np.arange(inputs)) & 1
-
-
-def error_of(matrix: np.ndarray, questions: np.ndarray, prior: np.ndarray) -> float:
-    """The summed error of a channel, from the definition: best linear unbiased, less the sampling."""
-    sent = prior @ matrix
-    information = (matrix / sent) @ matrix.T
-    covariance = np.linalg.inv(information) - np.diag(prior)
-    return float(np.trace(questions @ covariance @ questions.T))
 
 
 def best_by_barrier(questions: np.ndarray, prior: np.ndarray, epsilon: float) -> tuple[float, np.ndarray]:
@@ -158,26 +147,6 @@ def test_search_that_starts_with_columns_on_one_side_goes_on_to_the_optimum():
     assert found.reached == pytest.approx(found.floor, rel=1e-8)
     assert found.solution.off <= 1e-9  # what is reached is the error of a channel
     assert found.floor == pytest.approx(0.0771044, rel=1e-5)
-
-
-def random_channel(rng, inputs, epsilon):
-    """Columns between 1 and a, or extremal ones, and a last one that fills the rows."""
-    outputs = int(rng.integers(inputs, 4 * inputs))
-    a = math.exp(epsilon)
-    kind = rng.integers(3)
-    if kind == 0:
-        columns = rng.uniform(1.0, a, size=(inputs, outputs))
-    else:
-        columns = np.where(rng.random((inputs, outputs)) < rng.uniform(0.1, 0.9), a, 1.0)
-    columns = columns * rng.gamma(1.0, size=outputs)
-    if kind == 2:
-        columns[:, 0] = rng.uniform(1.0, a, size=inputs) * rng.gamma(1.0)
-    totals = columns.sum(axis=1)
-    # A last column that fills the rows: add a constant until its own ratio is at most a.
-    gap = totals.max() - totals
-    least = gap.max() / (a - 1.0)
-    last = gap + least
-    return np.column_stack([columns, last]) / (totals + last)[:, None]
 
 
 def test_no_random_channel_is_below_its_floor():

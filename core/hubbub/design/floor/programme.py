@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,9 @@ _RIDGE: Final = 1e-12
 
 _END: Final = 1e-13
 """A gap, as a share of the error, below which rounding stops all progress."""
+
+Pace = Literal["fast", "steady"]
+"""How fast complementarity may fall: whatever becomes of the dual equations, or not before their error."""
 
 _STEPS: Final = 200
 """Steps of the interior point method; 20 to 60 are usual."""
@@ -158,12 +161,14 @@ class Optimum:
         shares: mu of the columns, shape (n,), float64: nearly feasible, for design and not for proof.
         columns: The columns.
         value: The dual value over these columns, without the constant.
+        error: The error of the mixture, without the constant: at an optimum the two are equal.
     """
 
     point: DualPoint
     shares: Floats
     columns: Columns
     value: float
+    error: float
 
     @property
     def off(self) -> float:
@@ -211,10 +216,9 @@ def certify(aim: Aim, start: Columns, price: Price, *, gap: float = GAP, first: 
         solution = solve(aim, columns, gap=near)
         highest, more = price(solution.point)
         floor = solution.point.floor(aim, highest)
-        reached = solution.value + aim.constant
         if floor > best:
             best, found = floor, (solution.point, highest)
-        left = (reached - best) / max(solution.value, 1e-300)
+        left = (solution.value + aim.constant - best) / max(solution.value, 1e-300)
         # Columns that lie on one side mix to no channel, and their value says nothing: it may rise.
         closed = solution.off <= _OFF
         if closed and (max(left, near) <= gap or (near <= gap and solution.value >= last * (1.0 - 1e-14))):
@@ -226,7 +230,7 @@ def certify(aim: Aim, start: Columns, price: Price, *, gap: float = GAP, first: 
             columns = columns.take(np.argsort(-solution.shares)[: _LISTED // 2])
         columns = columns.joined(more)
     assert found is not None  # noqa: S101 - the loop ran at least once
-    return Certificate(best, *found, reached, solution)
+    return Certificate(best, *found, solution.error + aim.constant, solution)
 
 
 def solve(aim: Aim, columns: Columns, *, gap: float = GAP) -> Optimum:
@@ -235,6 +239,9 @@ def solve(aim: Aim, columns: Columns, *, gap: float = GAP) -> Optimum:
     Minimises F(mu) = sum_i costs_i / (mu . g_i) + tr(R'^T (sum_S mu_S r_S r_S^T)^-1 R') subject to mu >= 0
     and the rows' equations, which are linear; the dual point is u_i = 1/(mu . g_i), Y = (sum mu r r^T)^-1
     R' and the multipliers of the equations. With a large gap it ends well inside, where prices are steadier.
+
+    Where shares and reduced costs are complementary long before the dual equations hold, as at a large
+    epsilon where the best channel hides what nobody asks for, the steps are taken again with more care.
     """
     scale = np.maximum(columns.gains.max(axis=0, initial=0.0), 1e-300)
     spread = np.maximum(np.abs(columns.deviations).max(axis=0, initial=0.0), 1e-300)
@@ -242,11 +249,20 @@ def solve(aim: Aim, columns: Columns, *, gap: float = GAP) -> Optimum:
         Aim(aim.pull / spread[:, None], aim.costs / scale, 0.0),
         Columns(columns.deviations / spread, columns.gains / scale),
     )
-    shares, rows = inner.run(gap)
-    u, y = inner.best(shares)
-    point = DualPoint(y / spread[:, None], u / scale, rows / spread)
-    gain, highest = point.gain(aim), float(point.heights(aim, columns)[0].max())
-    return Optimum(point, shares / shares.sum(), columns, gain**2 / highest)
+
+    def end_of(pace: Pace) -> Optimum:
+        shares, rows = inner.run(gap, pace)
+        u, y = inner.best(shares)
+        point = DualPoint(y / spread[:, None], u / scale, rows / spread)
+        gain, highest = point.gain(aim), float(point.heights(aim, columns)[0].max())
+        error = float((inner.aim.costs * u).sum() + (inner.aim.pull * y).sum())
+        return Optimum(point, shares / shares.sum(), columns, gain**2 / highest, error)
+
+    found = end_of("fast")
+    if found.error - found.value <= 10.0 * gap * found.error:
+        return found
+    slower = end_of("steady")
+    return slower if slower.value > found.value * (1.0 + gap) else found
 
 
 class _InteriorPoint:
@@ -267,7 +283,7 @@ class _InteriorPoint:
     def _information(self, shares: Floats) -> Floats:
         return np.asarray((self.r * shares[:, None]).T @ self.r + self._trace)
 
-    def run(self, end: float) -> tuple[Floats, Floats]:
+    def run(self, end: float, pace: Pace) -> tuple[Floats, Floats]:
         """Return the shares, shape (n,), and the multipliers nu, shape (d,), at the end of the path."""
         n, e = self.equations.shape
         shares = np.full(n, 1.0 / n)
@@ -292,7 +308,10 @@ class _InteriorPoint:
             dx, dy, dz = self._direction(system, shares, reduced, dual, primal, zero)
             reach, back = _reach(shares, dx), _reach(reduced, dz)
             after = max(float((shares + reach * dx) @ (reduced + back * dz)), 0.0)
-            t = gap / n * max((after / gap) ** 3, 1e-6)
+            less = max((after / gap) ** 3, 1e-6)
+            if pace == "steady":
+                less = max(less, min(0.1 * float(shares @ np.abs(dual)) / gap, 1.0))
+            t = gap / n * less
             dx, dy, dz = self._direction(system, shares, reduced, dual, primal, t - reach * back * dx * dz)
             length = 0.99 * min(_reach(shares, dx), _reach(reduced, dz))
             shares, multipliers, reduced = (
