@@ -50,7 +50,7 @@ _END: Final = 1e-13
 """A gap, as a share of the error, below which rounding stops all progress."""
 
 Pace = Literal["fast", "steady"]
-"""How fast complementarity may fall: whatever becomes of the dual equations, or not before their error."""
+"""Fall of complementarity from step to step: as fast as it can, or not before the dual equations hold."""
 
 _STEPS: Final = 200
 """Steps of the interior point method; 20 to 60 are usual."""
