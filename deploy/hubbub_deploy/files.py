@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from hubbub_deploy.errors import DeployError
 
@@ -71,6 +72,32 @@ def unreadable(error: OSError | UnicodeDecodeError) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "it holds bytes that are no text"
     return error.strerror or "the system does not say why"
+
+
+def refuse_unwritable(path: Path, *, kind: Literal["file", "folder"]) -> None:
+    """Refuse a place where nothing can be written, before long work whose result goes there.
+
+    Args:
+        path: The file, whose folder must be there, or the folder, which is made with those above it.
+        kind: Which of the two it is.
+
+    Raises:
+        DeployError: If it cannot be written as things stand.
+    """
+    if kind == "file" and path.is_dir():
+        number = errno.EISDIR
+    else:
+        above = path if kind == "folder" else path.parent
+        while kind == "folder" and not above.exists() and above != above.parent:
+            above = above.parent
+        if not above.exists():
+            number = errno.ENOENT
+        elif not above.is_dir():
+            number = errno.ENOTDIR
+        else:
+            number = 0 if os.access(above, os.W_OK | os.X_OK) else errno.EACCES
+    if number:
+        raise DeployError(f"{path}: cannot be written: {os.strerror(number)}")
 
 
 def create(path: Path, data: bytes, *, mode: int) -> None:

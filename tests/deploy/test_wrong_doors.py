@@ -140,6 +140,11 @@ DOORS = [
     ("replay x.parquet --survey visits.toml", "x.parquet: must be a Parquet file that can be read"),
     ("replay people.csv --survey visits.toml --delimiter ab", "--delimiter must be one character"),
     (
+        "replay none.csv --survey visits.toml --out binary/out",
+        "binary/out: cannot be written: Not a directory",
+    ),
+    ("replay folder --out binary", "binary: cannot be written: Not a directory"),
+    (
         "replay people.csv --survey visits.toml --column visits",
         "--column must be ATTRIBUTE=COLUMN, got 'visits'",
     ),

@@ -29,7 +29,7 @@ from hubbub_deploy.evaluation.evaluation import truth_of
 from hubbub_deploy.evaluation.people import columns_of, quality, read_people, values_of
 from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
 from hubbub_deploy.extras import missing
-from hubbub_deploy.files import load_survey
+from hubbub_deploy.files import load_survey, refuse_unwritable
 from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator
 
 PARTITIONS: Final = 4
@@ -74,6 +74,8 @@ def run(settings: ReplaySettings) -> int:
         SurveyError: If a survey cannot be compiled.
         DeployError: If the data cannot be read, or a column is missing.
     """
+    if settings.out is not None:
+        refuse_unwritable(settings.out, kind="folder")
     surveys = [load_survey(path) for path in settings.surveys]
     attributes = [attribute for survey in surveys for attribute in survey.attributes]
     columns = columns_of(attributes, settings.columns)

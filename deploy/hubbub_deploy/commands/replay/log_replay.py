@@ -41,7 +41,7 @@ from hubbub_deploy.commands.replay.log_count import States, counted, gone_rounds
 from hubbub_deploy.commands.replay.recounts import publish
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.evaluation.report import print_json
-from hubbub_deploy.files import ARCHIVE_FILE, load_survey
+from hubbub_deploy.files import ARCHIVE_FILE, load_survey, refuse_unwritable
 
 if TYPE_CHECKING:
     from hubbub_topic.kafka import Brokers
@@ -88,6 +88,8 @@ def run(settings: LogReplaySettings) -> int:
         SurveyError: If a survey cannot be compiled.
         DeployError: If the log or the archive cannot be read, or the log has no such survey.
     """
+    if settings.out is not None:
+        refuse_unwritable(settings.out, kind="folder")
     began = time.perf_counter()
     talk = Console(stderr=True, highlight=False)
     states, partition_map = counted(

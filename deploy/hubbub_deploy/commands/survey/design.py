@@ -37,7 +37,13 @@ from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.commands.survey.given_up import given_up, warnings
 from hubbub_deploy.commands.survey.plan import PlanTable
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import create, survey_text
+from hubbub_deploy.files import create, refuse_unwritable, survey_text
+
+FORMATS: Final = (".png", ".svg", ".pdf", ".html")
+"""Endings of a picture of all mechanisms."""
+
+PLAN_FORMATS: Final = (".png", ".svg", ".pdf")
+"""Endings of a picture over epsilon and devices."""
 
 TIE: Final = 2e-3
 """Costs this near count as equal: nobody should change a survey for them."""
@@ -327,6 +333,16 @@ def _check(settings: DesignSettings) -> None:
         raise DeployError(f"--budget must be above 0 and finite, got {settings.budget:g}")
     if settings.shuffled is not None and not 0.0 < settings.shuffled.delta < 1.0:
         raise DeployError(f"--delta must lie strictly between 0 and 1, got {settings.shuffled.delta:g}")
+    if settings.plot is not None:
+        if settings.plans and settings.plot.suffix not in PLAN_FORMATS:
+            raise DeployError(f"--plot must end in .png, .svg or .pdf here, got {settings.plot.name!r}")
+        if settings.plot.suffix not in FORMATS:
+            raise DeployError(f"--plot must end in one of {', '.join(FORMATS)}, got {settings.plot.name!r}")
+        refuse_unwritable(settings.plot, kind="file")
+    if settings.write is not None:
+        if settings.write.exists():
+            raise DeployError(f"{settings.write} is there already, and is not overwritten")
+        refuse_unwritable(settings.write, kind="file")
 
 
 def run(settings: DesignSettings) -> int:

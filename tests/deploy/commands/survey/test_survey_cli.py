@@ -16,6 +16,7 @@ from surveys import LABELS, VISITS
 from hubbub import Survey
 from hubbub.survey.signed_list import open_signed, public_key
 from hubbub_deploy.cli import main
+from hubbub_deploy.commands.survey.design import SurveyDesign
 
 
 @pytest.fixture
@@ -290,3 +291,22 @@ def test_a_design_is_written_to_a_new_file_alone_and_says_what_it_chose(files: P
     before = (files / "new.toml").read_bytes()
     assert "not overwritten" in fails(capsys, "design", "new.toml", "--write", "new.toml")
     assert (files / "new.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--plot", "no/where.png"], "no/where.png: cannot be written: No such file or directory"),
+        (["--plot", "folder.png"], "folder.png: cannot be written: Is a directory"),
+        (["--plot", "x.doc"], "--plot must end in one of .png, .svg, .pdf, .html, got 'x.doc'"),
+        (["--plot", "x.html", "--epsilon", "1"], "--plot must end in .png, .svg or .pdf here, got 'x.html'"),
+        (["--write", "visits.toml"], "visits.toml is there already, and is not overwritten"),
+        (["--write", "no/where.toml"], "no/where.toml: cannot be written: No such file or directory"),
+    ],
+)
+def test_a_design_refuses_what_it_cannot_write_before_minutes_of_work(
+    files: Path, capsys, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    (files / "folder.png").mkdir()
+    monkeypatch.setattr(SurveyDesign, "of", lambda *_: pytest.fail("the work was begun"))
+    assert fails(capsys, "design", "visits.toml", *words) == f"hubbub: {said}\n"
