@@ -377,7 +377,7 @@ def run(settings: DesignSettings) -> int:
     if settings.plot is not None:
         from hubbub_deploy.commands.survey.design_plot import draw  # noqa: PLC0415 - the table needs no drawing library
 
-        draw(design, settings.plot)
+        draw(design, settings.plot, say=lambda text: print(text, file=sys.stderr))
     if settings.write is not None:
         resolved = design.resolved(text)
         create(settings.write, resolved.encode(), mode=0o666)

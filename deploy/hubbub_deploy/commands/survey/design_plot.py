@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import io
 import math
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -25,24 +27,27 @@ if TYPE_CHECKING:
 
 EPSILONS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 BOOSTS: Final = 25
+TOLD_S: Final = 5.0
+"""Seconds between two lines that say how far a picture is: one of many values takes minutes."""
 ONE_PLACE_PX: Final = 6.0
 """Points nearer than this, in pixels at 100 dpi, are one point to the eye and have one label."""
 LINE_PX: Final = 12.0
 """The height of a label at 100 dpi."""
 
 
-def draw(design: SurveyDesign, path: Path) -> None:
+def draw(design: SurveyDesign, path: Path, *, say: Callable[[str], None]) -> None:
     """Write the picture; .html wraps it with the sentence in one page that needs nothing else.
 
     Args:
         design: What to draw.
         path: Where; the ending names the format.
+        say: Is told now and then how far the picture is.
 
     Raises:
         DeployError: If the file cannot be written.
     """
     mpl.use("Agg")
-    figure = _figure(design)
+    figure = _figure(design, say)
     try:
         if path.suffix == ".html":
             path.write_text(_page(design, figure), encoding="utf-8")
@@ -52,12 +57,12 @@ def draw(design: SurveyDesign, path: Path) -> None:
         raise DeployError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _figure(design: SurveyDesign) -> Figure:
+def _figure(design: SurveyDesign, say: Callable[[str], None]) -> Figure:
     boosted = design.workload.kind == "labels" and 2 < len(design.workload.sizes) < design.workload.inputs
     figure = Figure(figsize=(19 if boosted else 8, 6), layout="constrained")
     survey = design.survey
     figure.suptitle(f"{survey.title}: {design.workload.devices:,} devices")
-    _over_epsilon(figure.add_subplot(1, 1 + 2 * boosted, 1), design)
+    _over_epsilon(figure.add_subplot(1, 1 + 2 * boosted, 1), design, say)
     if boosted:
         curve = _boosts(design)
         _over_boost(figure.add_subplot(1, 3, 2), design, curve)
@@ -75,9 +80,13 @@ def _log(axes: Axes, *which: Literal["x", "y"]) -> None:
         axis.set_minor_locator(NullLocator())
 
 
-def _over_epsilon(axes: Axes, design: SurveyDesign) -> None:
+def _over_epsilon(axes: Axes, design: SurveyDesign, say: Callable[[str], None]) -> None:
     lines: dict[str, list[tuple[float, float]]] = {}
-    for epsilon in sorted({*EPSILONS, design.survey.epsilon}):
+    epsilons, told_s = sorted({*EPSILONS, design.survey.epsilon}), time.monotonic()
+    for done, epsilon in enumerate(epsilons):
+        if time.monotonic() - told_s >= TOLD_S:
+            say(f"picture: {done} of {len(epsilons)} epsilons compared")
+            told_s = time.monotonic()
         best: dict[str, float] = {}
         for candidate in compare(replace(design.workload, epsilon=epsilon)):
             if math.isfinite(candidate.cost):

@@ -310,3 +310,12 @@ def test_a_design_refuses_what_it_cannot_write_before_minutes_of_work(
     (files / "folder.png").mkdir()
     monkeypatch.setattr(SurveyDesign, "of", lambda *_: pytest.fail("the work was begun"))
     assert fails(capsys, "design", "visits.toml", *words) == f"hubbub: {said}\n"
+
+
+def test_a_picture_that_takes_long_says_how_far_it_is(files: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("hubbub_deploy.commands.survey.design_plot.TOLD_S", 0.0)
+    run(capsys, *NEW, "new.toml", "--labels", "a,b,c")
+    assert main(["survey", "design", "new.toml", "--plot", "x.svg"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said == [f"picture: {done} of 11 epsilons compared" for done in range(11)]
+    assert (files / "x.svg").stat().st_size > 10_000
