@@ -49,6 +49,7 @@ RUNS = {
     "composition": Run("bench/papers/composition.py", "a thousand laws composed, beside the exact value"),
     "conformance": Run("bench/conformance.py", "10,000 cases by two implementations", markdown=True),
     "coverage": Run("bench/interval_coverage.py", "how often intervals hold the truth", markdown=True),
+    "coverage-large": Run("bench/interval_coverage.py --values 1000", "of 1,000 values", markdown=True),
     "coverage-numbers": Run("bench/interval_coverage.py", "of numbers, and K = 1,000", markdown=True),
     "coverage-file": Run("bench/file_coverage.py", "intervals that hold for a file", "CSV SURVEY [RUNS]"),
     "device-import": Run("bench/device_import.py", "importing the agent, before and now", markdown=True),

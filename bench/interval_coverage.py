@@ -2,6 +2,7 @@
 
     python bench/interval_coverage.py                          all cases, by two processes
     python bench/interval_coverage.py --only 'orbits;tree'      some mechanisms
+    python bench/interval_coverage.py --values 1000 --only 'tree;tree, oracles grr'
     python bench/interval_coverage.py --part 1/4 --save a.jsonl    a quarter of the cases, to be merged later
     python bench/interval_coverage.py --merge a.jsonl b.jsonl ...  the table of what parts saved
 
@@ -274,6 +275,7 @@ def main() -> int:
     """Judge the cases, or read what parts saved; print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="mechanisms, with semicolons in between")
+    parser.add_argument("--values", type=int, choices=(5, 91, LARGE), help="cases of so many values alone")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--part", default="1/1", help="i/n: every n-th channel, from the i-th on")
     parser.add_argument("--save", type=Path, help="add a line per case that is not there, and print no table")
@@ -284,7 +286,7 @@ def main() -> int:
         every = [Result.parse(line) for line in lines]
         return report(_in_order(list({result.case: result for result in every}.values())))
     part, parts = (int(word) for word in words.part.split("/"))
-    listed = every_case(words.only)
+    listed = [case for case in every_case(words.only) if words.values in (None, case.values)]
     channels = list(dict.fromkeys((case.mechanism, case.values, case.epsilon) for case in listed))
     mine = set(channels[part - 1 :: parts])
     listed = [case for case in listed if (case.mechanism, case.values, case.epsilon) in mine]

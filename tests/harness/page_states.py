@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from page_site import on
 from shown_view import round_of, snapshot_of, survey_of
+from surveys import LABELS
 
 from hubbub.survey import Survey
 from hubbub.testing import seeded
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.release import AcceptedCounts, Release
+from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 
 DAY_S = 86400
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -156,7 +158,8 @@ def _health() -> list[dict[str, Any]]:
                 number, shares=told, devices=5000 + 40 * number, sealed=number < 4, seed=number, noise=0.6
             )
         )
-    return rounds
+    asked = Survey.parse(LABELS.replace("epsilon = 1.0", "epsilon = 2.0"))
+    return [_stated(asked, document) for document in rounds]
 
 
 def _panel() -> list[dict[str, Any]]:
@@ -184,7 +187,14 @@ def _age(mechanism: str | None = None) -> dict[str, Any]:
     told = np.random.default_rng(5).choice(inputs, 20000, p=shares / shares.sum())
     counts = survey.channel.tally(survey.channel.perturb(told, source=seeded(5)))
     tally = AcceptedCounts({0: 9}, counts, 20000)
-    return Release(survey, 0, "sealed", tally, VerdictCounts(attempts=20000, accepted=20000)).document()
+    released = Release(survey, 0, "sealed", tally, VerdictCounts(attempts=20000, accepted=20000))
+    return _stated(survey, released.document())
+
+
+def _stated(survey: Survey, document: dict[str, Any]) -> dict[str, Any]:
+    """The document with what a server says of readers of a sealed round."""
+    found = ShufflingStatements().of(survey, document) if document["sealed"] else None
+    return {**document, "after_shuffling": found}
 
 
 def _score() -> dict[str, Any]:
