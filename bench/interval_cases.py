@@ -23,10 +23,6 @@ Floats = NDArray[np.float64]
 Inputs = NDArray[np.int64]
 
 POPULATIONS = ("even", "zipf", "spike")
-DENSE = 128
-"""Points of a channel given by its whole matrix, at most: a bench has no time for more."""
-
-
 def sizes_of(values: int) -> list[int]:
     """Return categories of about sqrt(K) values each, missing left out."""
     rest = values - 1
@@ -72,9 +68,6 @@ NUMBERS: dict[str, Maker] = {
     "tree, oracles grr": lambda k, e: tree(k - 1, epsilon=e, branching=4, oracles="grr"),
 }
 """Mechanisms about numbers in order, likewise."""
-
-_LARGE = ("tree", "tree, oracles grr")
-
 
 @dataclass(frozen=True)
 class Case:
@@ -136,7 +129,7 @@ def _estimator(mechanism: str, values: int, epsilon: float) -> AnyEstimator:
 
 def exists(mechanism: str, values: int, epsilon: float) -> bool:
     """Return whether the mechanism has a channel of this size."""
-    if mechanism in NUMBERS and mechanism not in _LARGE and values > min(DENSE, MAX_POINTS):
+    if mechanism.startswith("optimal") and values > MAX_POINTS:
         return False
     try:
         _estimator(mechanism, values, epsilon)
@@ -154,5 +147,5 @@ def cases(names: list[str], values: list[int], epsilons: list[float], devices: l
         for epsilon in epsilons
         for n in devices
         for population in POPULATIONS
-        if not (name in NUMBERS and name not in _LARGE and k > DENSE)
+        if not (name.startswith("optimal") and k > MAX_POINTS)
     ]
