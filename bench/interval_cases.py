@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 Inputs = NDArray[np.int64]
 
 POPULATIONS = ("even", "zipf", "spike")
+
+
 def sizes_of(values: int) -> list[int]:
     """Return categories of about sqrt(K) values each, missing left out."""
     rest = values - 1
@@ -68,6 +70,7 @@ NUMBERS: dict[str, Maker] = {
     "tree, oracles grr": lambda k, e: tree(k - 1, epsilon=e, branching=4, oracles="grr"),
 }
 """Mechanisms about numbers in order, likewise."""
+
 
 @dataclass(frozen=True)
 class Case:

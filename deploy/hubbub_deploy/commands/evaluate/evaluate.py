@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hubbub_deploy.commands.arguments import positive, whole
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import refuse_unwritable
 
 if TYPE_CHECKING:
     from hubbub_deploy.commands.evaluate.run import CaseKey, EvaluationPlan
@@ -100,8 +101,8 @@ def run(options: argparse.Namespace) -> int:
     talk = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     plan = plan_of(options, say=talk.print)
     for path in (options.out, options.json):
-        if path is not None and str(path) != "-" and (path.is_dir() or not path.parent.is_dir()):
-            raise DeployError(f"{path} must be a file in a folder that is there")
+        if path is not None and str(path) != "-":
+            refuse_unwritable(path, kind="file")
     talk.print(f"{plan.cases():,} {'case' if plan.cases() == 1 else 'cases'}, {plan.reports:,} reports")
     began = time.perf_counter()
     cases = list(evaluate(plan, tell=lambda *told: talk.print(_progress(*told))))
