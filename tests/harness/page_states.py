@@ -49,7 +49,7 @@ class Place:
 
 PLACES = {
     "surveys": Place("", ".brief .bar", says="all surveys, in every state"),
-    "distribution": Place(on(HEALTH), ".values .bar", says="one survey, its newest sealed round"),
+    "distribution": Place(on(HEALTH, round=4), ".values .bar", says="one survey, a sealed round"),
     "categories": Place(on(VISITS, category="3 to 5"), ".back", says="a category opened into its values"),
     "cumulative": Place(on(AGE), ".profile .curve", says="a long number, cumulative first"),
     "curve": Place(
