@@ -29,7 +29,7 @@ def id_table_of(kind: IdTableKind) -> Callable[[], KeySet]:
         return IdTable
     try:
         # Half a second, which whoever counts with NumPy does not wait for.
-        from hubbub_aggregator.counting.compiled_table import CompiledIdTable  # noqa: PLC0415 - as said
+        from hubbub_aggregator.counting.compiled.table import CompiledIdTable  # noqa: PLC0415 - as said
     except ImportError as error:
         if kind == "compiled":
             raise

@@ -26,8 +26,9 @@ numba = pytest.importorskip("numba", reason="the extra speed is not installed: n
 # One process compiles, and the others do not wait for its cache or compile the same again.
 pytestmark = pytest.mark.xdist_group("compiled_table")
 
-from hubbub_aggregator.counting import compiled_loops, compiled_table  # noqa: E402 - needs numba
-from hubbub_aggregator.counting.compiled_table import CompiledIdTable  # noqa: E402 - as above
+from hubbub_aggregator.counting.compiled import instructions  # noqa: E402 - needs numba
+from hubbub_aggregator.counting.compiled import table as compiled_table  # noqa: E402 - as above
+from hubbub_aggregator.counting.compiled.table import CompiledIdTable  # noqa: E402 - as above
 
 Keys = NDArray[np.uint64]
 OWN_HASHES = """
@@ -232,6 +233,24 @@ def test_keys_of_somebody_who_knows_the_secret_are_remembered_all_the_same(
     assert len(secrets) > 1 or bits == 6
 
 
+def test_a_group_of_new_ids_has_the_table_laid_anew_a_few_times_and_repeats_take_little_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grown: list[int] = []
+    grow = CompiledIdTable._grow
+    monkeypatch.setattr(CompiledIdTable, "_grow", lambda *given: (grown.append(given[1]), grow(*given)))
+    table, rng = CompiledIdTable(), np.random.default_rng(3)
+    for n, most in ((77_000, 8), (300_000, 3)):
+        grown.clear()
+        fill(table, rng.integers(1, 2**64, n, dtype=np.uint64), group=n)
+        assert 0 < len(grown) <= most
+        assert 8 / 0.8 <= table.nbytes / len(table) <= 16
+    few = CompiledIdTable()
+    fill(few, np.tile(rng.integers(1, 2**64, 1_000, dtype=np.uint64), 90), group=90_000)
+    assert few.nbytes <= 4 * 16 * 1_000
+    assert len(detours(few)) == 1_000
+
+
 class TestSqliteStoreWithCompiledTables(StoreContract):
     @pytest.fixture
     def reopen(self, tmp_path: Path):
@@ -300,7 +319,7 @@ def test_loop_is_compiled_where_its_machine_code_cannot_be_kept() -> None:
     exec(compile("def more(number):\n    return number + 1", "/nowhere/more.py", "exec"), made)  # noqa: S102 - ours
     with pytest.raises(RuntimeError, match="no locator"):
         numba.njit("int64(int64)", cache=True)(made["more"])
-    assert compiled_loops._compiled("int64(int64)")(made["more"])(41) == 42
+    assert instructions.compiled("int64(int64)")(made["more"])(41) == 42
 
 
 def test_a_damaged_cache_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,7 +329,7 @@ def test_a_damaged_cache_is_passed_over(tmp_path: Path, monkeypatch: pytest.Monk
         return number - 1
 
     for _ in range(2):
-        assert compiled_loops._compiled("int64(int64)")(less)(43) == 42
+        assert instructions.compiled("int64(int64)")(less)(43) == 42
         kept = [path for path in tmp_path.rglob("*") if path.is_file()]
         assert kept
         for path in kept:
@@ -320,7 +339,7 @@ def test_a_damaged_cache_is_passed_over(tmp_path: Path, monkeypatch: pytest.Monk
 MEASURE = """
 import sys, time
 import numpy as np
-from hubbub_aggregator.counting.compiled_table import CompiledIdTable
+from hubbub_aggregator.counting.compiled.table import CompiledIdTable
 from hubbub_aggregator.counting.counting import keep_freed_memory
 
 def resident(what):

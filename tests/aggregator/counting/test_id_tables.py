@@ -11,7 +11,7 @@ from hubbub_aggregator import counting
 from hubbub_aggregator.counting.dedup import IdTable
 from hubbub_aggregator.counting.id_tables import id_table_of
 
-COMPILED = ("compiled_table", "compiled_loops")
+COMPILED = ("compiled", "compiled.table", "compiled.loops", "compiled.instructions")
 
 
 @pytest.fixture(autouse=True)

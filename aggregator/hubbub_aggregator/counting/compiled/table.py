@@ -17,7 +17,8 @@ becomes two shards, by the next bit of the hash, and so on::
 So nothing lasts longer than one shard does, whatever the table holds: see docs/evaluation.md.
 
 Memory: 8 bytes a slot, 0.51 to 0.8 of them full: 10 to 15.6 bytes per id, growth included. A shard of 4 MB or
-more has large pages of 2 MB; a table below 512 KB is there twice while it grows.
+more has large pages of 2 MB; a table below 512 KB is there twice while it grows. A group of new ids makes
+room for those that follow; where it turns to repeats, up to three times as much stays until more ids come.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub_aggregator.counting import compiled_loops as loops
+from hubbub_aggregator.counting.compiled import loops
 from hubbub_aggregator.counting.dedup import KEY_BYTES, Fresh, Keys, keys_of
 
 _BUCKET: Final = 8
@@ -49,6 +50,8 @@ _MAX_BYTES: Final = _EXTENTS[-1]
 _HALF_BYTES: Final = 6 * _MB
 # Linux gathers small pages into large ones when told so; Python does not name it.
 _MADV_COLLAPSE: Final = 25
+# A group that begins with new keys has room for so many times as many, should they go on.
+_AHEAD: Final = 2
 # Keys taken out before that is written down.
 _STEP: Final = 1 << 12
 
@@ -105,7 +108,10 @@ class CompiledIdTable:
 
     def fresh(self, columns: Sequence[bytes]) -> Fresh:
         """Return which ids were never seen, of equal ids the first; no later answer depends on it."""
-        return self.fresh_keys(keys_of(columns[0] if len(columns) == 1 else b"".join(columns)))
+        ids = np.frombuffer(columns[0] if len(columns) == 1 else b"".join(columns), dtype=np.uint64)
+        keys = np.empty(len(ids) // 2, dtype=np.uint64)
+        loops.mix(ids, keys)
+        return self.fresh_keys(keys)
 
     def fresh_keys(self, keys: Keys) -> Fresh:
         """Return which keys, shape (n,), none of them 0, were never seen; new keys come in their order."""
@@ -119,7 +125,9 @@ class CompiledIdTable:
             directory, shards, _, _, shift = self._layout
             at = loops.take(keys, at, directory, shards, self._secret, shift, taken, mask, state)
             if state[1] >= 0:
-                self._grow(int(state[1]))
+                # Of the next ones of this group as many are new as of those before them, it is supposed.
+                following = min(len(keys) - at, _AHEAD * at)
+                self._grow(int(state[1]), following * int(state[0]) // at)
         new = taken[: state[0]]
         return Fresh(None if len(new) == len(keys) else mask, new, _Answer(self, self._held))
 
@@ -158,18 +166,23 @@ class CompiledIdTable:
             state[0] -= len(some)
         self._pending = None
 
-    def _grow(self, row: int) -> None:
-        """Give a shard more room, or make two of it."""
+    def _grow(self, row: int, coming: int) -> None:
+        """Give a shard more room, or make two of it.
+
+        Args:
+            row: The shard.
+            coming: How many more keys of this group are expected to be new: it grows once for all.
+        """
         layout = self._layout
-        address, buckets = layout.shards[row, : loops.USED].tolist()
+        address, buckets, used, _ = layout.shards[row].tolist()
         size = buckets * _BUCKET_BYTES
+        is_split = size == _MAX_BYTES
+        more = _HALF_BYTES if is_split else _larger(size, used + (coming >> layout.depths[row]))
         if size < _RESERVED_FROM:
-            shard, memory = _shard(min(3 * buckets // 2 * _BUCKET_BYTES, _RESERVED_FROM))
+            shard, memory = _shard(more)
             loops.copy(np.uint64(address), np.uint64(_BUCKET * buckets), shard[None, :], 0, self._secret)
             self._layout = layout._replace(shards=shard[None, :], memory=[memory])
             return
-        is_split = size == _MAX_BYTES
-        more = _HALF_BYTES if is_split else next(extent for extent in _EXTENTS if extent > size)
         if is_split:
             layout = _with_twin(layout, row)
         else:
@@ -210,6 +223,18 @@ def _with_twin(old: _Layout, row: int) -> _Layout:
     depths = [*old.depths, depth + 1]
     depths[row] = depth + 1
     return _Layout(directory, np.vstack((old.shards, shard)), depths, [*old.memory, memory], shift)
+
+
+def _larger(size: int, keys: int) -> int:
+    """Return the bytes that a shard grows to: the next size, or one with room for so many keys."""
+    while size < _RESERVED_FROM:
+        size = 3 * (size // _BUCKET_BYTES) // 2 * _BUCKET_BYTES
+        if size > 3 * _RESERVED_FROM // 4:  # a step to 512 KB would move all keys for little
+            break
+        if _limit(size) >= keys:
+            return size
+    sizes = [extent for extent in _EXTENTS if extent > size]
+    return next((extent for extent in sizes if _limit(extent) >= keys), sizes[-1])
 
 
 def _limit(size: int) -> int:
