@@ -3,8 +3,9 @@
     python bench/kafka.py                     records of 1,000 and of 20,000 reports, two million each
     python bench/kafka.py 1000 5000000        records of 1,000, five million
 
-One worker counts a topic of four partitions that is full when it starts: exact dedup, every group saved. With
-the extra `speed` a worker with the compiled id table takes turns with one that has NumPy's.
+One worker counts a topic of four partitions that is full when it starts: exact dedup, every group saved. Its
+records come from aiokafka or librdkafka, or without Faust; with the extra `speed` a worker with the compiled
+id table takes turns with one that has NumPy's.
 Figures are reports per second of the worker's own processor time, all its threads, and of the clock, the best
 of three runs in turn; the parts are measured alone, by processor time, in processes of their own. Broker and
 Redis run on one core and the worker on another where there are two.
@@ -44,6 +45,8 @@ from run import SURVEY, line
 PARTITIONS = 4
 REPEATS = 3
 SEED = 5
+# Faust on aiokafka, Faust whose records come from librdkafka, and aiokafka alone.
+KINDS = ("faust", "librdkafka", "plain")
 TABLES: tuple[IdTableKind, ...] = ("numpy", "compiled") if find_spec("numba") else ("numpy",)
 
 
@@ -97,7 +100,7 @@ class _Measured(assignments.Assignment):
 
 
 def work(kind: str, bootstrap: str, topic: str, redis_url: str) -> None:
-    """Run a worker that ends by itself: faust or plain with a table, or either without counting."""
+    """Run a worker that ends by itself: one of KINDS with a table, or without counting."""
     pin(0)
     kind, _, table = kind.partition("/")
     log = KafkaLog(bootstrap, topic)
@@ -111,9 +114,15 @@ def work(kind: str, bootstrap: str, topic: str, redis_url: str) -> None:
     )
     _Measured.ends = {partition: log.end(partition) for partition in range(PARTITIONS)}
     _Measured.empty = kind.startswith("empty")
-    if kind.endswith("faust"):
+    if kind != "plain" and not kind.endswith("-plain"):
         faust_runner.Assignment = _Measured  # type: ignore[misc]  # the measured one in its place
-        app = faust_runner.create_app(log, store, bootstrap=bootstrap, group=f"{topic}-{time.time_ns()}")
+        app = faust_runner.create_app(
+            log,
+            store,
+            bootstrap=bootstrap,
+            group=f"{topic}-{time.time_ns()}",
+            reader="librdkafka" if kind.endswith("librdkafka") else "aiokafka",
+        )
         faust_runner.run(app)
     else:
         assignment = _Measured(store, begin=log.begin, end=log.end, clock=time.monotonic)
@@ -195,8 +204,8 @@ def throughput(bootstrap: str, redis_url: str, *, size: int, reports: int) -> No
         return f"{reports / seconds / 1e6:.2f} M/s"
 
     print(f"records of {size:,} reports, {reports:,} reports:")
-    workers = [f"{kind}/{table}" for kind in ("faust", "plain") for table in TABLES]
-    kinds = (*workers, "empty-faust", "empty-plain")
+    workers = [f"{kind}/{table}" for kind in KINDS for table in TABLES]
+    kinds = (*workers, *(f"empty-{kind}" for kind in KINDS))
     runs: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
     alone: list[dict[str, float]] = []
     for _ in range(REPEATS):
@@ -212,37 +221,29 @@ def throughput(bootstrap: str, redis_url: str, *, size: int, reports: int) -> No
         return {name: min(run[name] for run in found) for name in found[0]}
 
     least = {kind: best(runs[kind]) for kind in kinds}
-    events, fetch, found = least["empty-faust"], least["empty-plain"], best(alone)
-    for table in TABLES:
-        whole, bare = least[f"faust/{table}"], least[f"plain/{table}"]
+    found = best(alone)
+    for name in workers:
+        kind, _, table = name.partition("/")
+        whole, events = least[name], least[f"empty-{kind}"]
         total = events["cpu"] + sum(found[what] for what in ("decode", f"dedup, {table}", "count", "save"))
-        spread = max(run["cpu"] for run in runs[f"faust/{table}"]) / whole["cpu"]
+        spread = max(run["cpu"] for run in runs[name]) / whole["cpu"]
         line(
-            f"Faust, one worker, {table}",
+            f"one worker, {name}",
             rate(whole["cpu"]),
             f"{total / whole['cpu']:.2f} of its parts",
-            "target 3 M/s, 0.8" if table == "numpy" else "target 0.8",
+            "target 3 M/s, 0.8" if name == "faust/numpy" else "target 0.8",
         )
         line("  by the clock; slowest run to the best", rate(whole["wall"]), f"{spread:.2f}")
-        groups = ", ".join(f"{run['group']:.0f}" for run in runs[f"faust/{table}"])
-        line("  records of a partition in a group, on average", groups)
-        ratio = f"{whole['cpu'] / bare['cpu']:.2f} of Faust"
-        line(f"plain aiokafka, same core and store, {table}", rate(bare["cpu"]), ratio)
-        line("  by the clock", rate(bare["wall"]))
-    for kind in ("faust", "plain") if len(TABLES) > 1 else ():
-        gain = least[f"{kind}/numpy"]["cpu"] / least[f"{kind}/compiled"]["cpu"]
-        line(
-            f"compiled table to NumPy's, {kind}, by processor time",
-            f"{gain:.2f}",
-            "",
-            "target 1.8; 2 of 20,000",
-        )
+        line("  records of a partition in a group", ", ".join(f"{run['group']:.0f}" for run in runs[name]))
+    for name in (name for name in workers if name != "faust/numpy"):
+        gain = least["faust/numpy"]["cpu"] / least[name]["cpu"]
+        target = "target 1.8; 2 of 20,000" if name == "librdkafka/compiled" else ""
+        line(f"{name} to faust/numpy, by processor time", f"{gain:.2f}", "", target)
     line("decode and count, no ids", rate(found["decode and count"]))
     print("  parts alone, by processor time:")
     number = reports / size
     for what, seconds in (
-        ("Faust's events, nothing counted", events["cpu"]),
-        ("aiokafka's messages, nothing counted", fetch["cpu"]),
+        *((f"messages, nothing counted, {kind}", least[f"empty-{kind}"]["cpu"]) for kind in KINDS),
         *(
             (what, found[what])
             for what in ("decode", *(f"dedup, {table}" for table in TABLES), "count", "save")

@@ -1,4 +1,4 @@
-"""A worker process for tests: `aggregator_process.py faust|plain BOOTSTRAP TOPIC REDIS_URL [GAP_S [GATE]]`.
+"""A worker process: `aggregator_process.py faust|librdkafka|plain BOOTSTRAP TOPIC REDIS_URL [GAP_S [GATE]]`.
 
 While the file GATE is there nothing of the store is loaded; GATE.waits says that a load waits for it to go.
 """
@@ -39,12 +39,20 @@ def main(kind: str, bootstrap: str, topic: str, redis_url: str, *rest: str) -> i
     )
     assert isinstance(store, GatedStore)
     store.gate = Path(gate)
-    if kind == "faust":
+    if kind != "plain":
         from hubbub_aggregator.runners.faust_runner import create_app, run
 
         # Killed workers are missed after two seconds, so that tests are quick; groups are small, so that a
         # kill falls between two of them.
-        app = create_app(log, store, bootstrap=bootstrap, group=topic, session_s=2, group_records=8)
+        app = create_app(
+            log,
+            store,
+            bootstrap=bootstrap,
+            group=topic,
+            session_s=2,
+            group_records=8,
+            reader="librdkafka" if kind == "librdkafka" else "aiokafka",
+        )
         return run(app)
     from hubbub_aggregator.runners import aiokafka_runner
 

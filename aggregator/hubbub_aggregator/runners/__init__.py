@@ -8,7 +8,13 @@ if TYPE_CHECKING:
     from hubbub_aggregator.runners.aiokafka_runner import count
     from hubbub_aggregator.runners.assignment import Assignment
     from hubbub_aggregator.runners.embedded import Worker
-    from hubbub_aggregator.runners.faust_runner import DEFAULT_SESSION_S, create_app, run, use_event_loop
+    from hubbub_aggregator.runners.faust_runner import (
+        DEFAULT_SESSION_S,
+        Reader,
+        create_app,
+        run,
+        use_event_loop,
+    )
     from hubbub_aggregator.runners.publisher import Publisher
     from hubbub_aggregator.runners.retention import Retention, rounds_of
 
@@ -16,6 +22,7 @@ __all__ = [
     "DEFAULT_SESSION_S",
     "Assignment",
     "Publisher",
+    "Reader",
     "Retention",
     "Worker",
     "count",
@@ -33,6 +40,7 @@ attach(
         "hubbub_aggregator.runners.embedded": ("Worker",),
         "hubbub_aggregator.runners.faust_runner": (
             "DEFAULT_SESSION_S",
+            "Reader",
             "create_app",
             "run",
             "use_event_loop",

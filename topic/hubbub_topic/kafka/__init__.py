@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         security_of,
     )
     from hubbub_topic.kafka.dead_letters import KafkaDeadTopic
+    from hubbub_topic.kafka.group_reader import GroupReader
     from hubbub_topic.kafka.growing_log import GrowingLog, least_start
     from hubbub_topic.kafka.log import DEFAULT_REBUILD_S, KafkaLog
     from hubbub_topic.kafka.removal import delete_topics, readers_of, topics_of
@@ -25,6 +26,7 @@ __all__ = [
     "MECHANISMS",
     "BrokerSecurity",
     "Brokers",
+    "GroupReader",
     "GrowingLog",
     "KafkaDeadTopic",
     "KafkaLog",
@@ -53,6 +55,7 @@ attach(
             "security_of",
         ),
         "hubbub_topic.kafka.dead_letters": ("KafkaDeadTopic",),
+        "hubbub_topic.kafka.group_reader": ("GroupReader",),
         "hubbub_topic.kafka.growing_log": (
             "GrowingLog",
             "least_start",

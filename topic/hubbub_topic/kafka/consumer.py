@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -19,7 +20,7 @@ RECONNECT_MS: Final = 1000  # a broker that is back should be found before devic
 _CHUNK: Final = 64
 # Also while a partition is made, or a broker that has just started does not know its topics yet. Nobody reads
 # before they are known to be made.
-_TRANSIENT: Final = TRANSIENT | {
+TRANSIENT_READS: Final = TRANSIENT | {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_PARTITION,
     KafkaError._UNKNOWN_TOPIC,
@@ -52,7 +53,7 @@ class Reader:
                     chunk = self._consumer.consume(min(_CHUNK, count - len(found)), POLL_S)
                     errors = [error for message in chunk if (error := message.error()) is not None]
                     for error in errors:
-                        if error.code() not in _TRANSIENT or time.monotonic() > deadline:
+                        if error.code() not in TRANSIENT_READS or time.monotonic() > deadline:
                             raise KafkaException(error)
                     fresh = [message for message in chunk if message.error() is None]
                     size += sum(len(message.value() or b"") for message in fresh)
@@ -73,8 +74,13 @@ class Reader:
         self._consumer.close()
 
 
-def consumer(bootstrap: str) -> Consumer:
-    """Return a consumer that is in no group, commits nothing and never moves to another offset by itself."""
+def consumer(bootstrap: str, options: Mapping[str, object] = MappingProxyType({})) -> Consumer:
+    """Return a consumer that is in no group, commits nothing and never moves to another offset by itself.
+
+    Args:
+        bootstrap: Brokers, as host:port,host:port.
+        options: More settings of librdkafka.
+    """
     return Consumer(
         {
             **librdkafka_options(bootstrap),
@@ -92,6 +98,7 @@ def consumer(bootstrap: str) -> Consumer:
             "fetch.message.max.bytes": MAX_RECORD_BYTES,
             # A reader that jumps waits for the question under way; half a second of it would be felt.
             "fetch.wait.max.ms": 100,
+            **options,
         }
     )
 
@@ -103,7 +110,7 @@ def end_offsets(asker: Consumer, topic: str, partition: int) -> tuple[int, int]:
         try:
             found = asker.get_watermark_offsets(TopicPartition(topic, partition), timeout=PATIENCE_S)
         except KafkaException as error:
-            if code_of(error) not in _TRANSIENT or time.monotonic() > deadline:
+            if code_of(error) not in TRANSIENT_READS or time.monotonic() > deadline:
                 words = in_words(error, topic=topic, right="Read")
                 raise LogError(f"topic {topic}, partition {partition}: {words}") from error
             time.sleep(POLL_S)
