@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 import hubbub_collector
 from hubbub import Survey
@@ -129,6 +129,7 @@ def collect(
     *,
     host: str,
     port: int,
+    sharing: Literal["alone", "shared"] = "alone",
     survey_list: Path | None = None,
     permits: Permits | None = None,
 ) -> int:
@@ -139,13 +140,14 @@ def collect(
         surveys: The surveys served and admitted.
         host: Address to listen on.
         port: TCP port; 0 for any free one.
+        sharing: Whether other collectors may listen on this port, too; see `listen`.
         survey_list: File of the signed list to serve.
         permits: What senders must show; nothing if absent.
 
     Raises:
         DeployError: If the topic cannot be used or the address cannot be listened on.
     """
-    with opened(settings) as log, listen(host, port) as listener:
+    with opened(settings) as log, listen(host, port, sharing=sharing) as listener:
         try:
             refuse_changed(surveys, digests_of(log.published_surveys()))
             ingest = hubbub_collector.create_app(

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 import uvicorn
 from starlette.applications import Starlette
@@ -60,8 +60,14 @@ def stopping_politely(server: uvicorn.Server) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, *, sharing: Literal["alone", "shared"] = "alone") -> socket.socket:
     """Return a listening socket, bound before anything is promised.
+
+    Args:
+        host: Address or name.
+        port: TCP port; 0 for any free one.
+        sharing: "shared" lets other processes of this user listen on this port, too, if they say the same;
+            the system gives each new connection to one of them.
 
     Raises:
         DeployError: If the address cannot be had.
@@ -70,9 +76,12 @@ def listen(host: str, port: int) -> socket.socket:
         raise DeployError("host must be an address or a name, got ''")
     try:
         listener = socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
+            (host, port),
+            family=socket.AF_INET6 if ":" in host else socket.AF_INET,
+            backlog=2048,
+            reuse_port=sharing == "shared",
         )
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, ValueError) as error:  # ValueError: a system that cannot share a port
         raise DeployError(f"{host}:{port} cannot be listened on: {error}") from error
     listener.set_inheritable(True)
     return listener

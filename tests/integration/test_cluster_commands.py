@@ -21,10 +21,11 @@ import urllib3
 from counting_logs import report_id
 from kafka_harness import bootstrap_or_skip, new_topic_name
 from node_fixture import wait_until
-from redis_harness import RedisServer, needs_redis, running
+from redis_harness import RedisServer, free_port, needs_redis, running
 from surveys import LABELS
 
 from hubbub.survey.survey import Survey
+from hubbub.wire.record import ReportsRecord, decode_record
 from hubbub.wire.report import Report, decode_response, encode_report, encode_upload
 from hubbub_deploy import cli
 from hubbub_topic.kafka import errors
@@ -34,6 +35,10 @@ pytestmark = [pytest.mark.integration, needs_redis]
 
 HUBBUB = [sys.executable, "-m", "hubbub_deploy.cli"]
 PATIENCE_S = 120.0
+
+
+# A collector's counter of reports that it took.
+TAKEN = 'hubbub_gateway_reports_total{outcome="accepted"}'
 
 
 class Cluster:
@@ -258,6 +263,50 @@ class Pages:
                 return said.index(None)
             assert time.monotonic() < deadline, said
             time.sleep(0.1)
+
+
+def test_collectors_share_a_port_and_one_goes_on_when_the_other_dies(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Each upload has a connection of its own, and the kernel gives it to either: 60 of one kind is 2^-59."""
+    assert cluster.run("topic", "--partitions", "1").returncode == 0
+    path, port = survey_of_now(tmp_path), str(free_port())
+    survey = Survey.load(path)
+    number = survey.round_at(time.time())
+    assert number is not None
+    both = [cluster.start("collector", str(path), "--port", port, "--reuse-port") for _ in range(2)]
+    urls = {cluster.url(process) for process in both}
+    assert urls == {f"http://127.0.0.1:{port}"}
+    refused = cluster.run("collector", str(path), "--port", port)
+    assert (refused.returncode, "cannot be listened on" in refused.stderr) == (1, True)
+
+    def ask(method: str, path: str, body: bytes | None = None) -> urllib3.BaseHTTPResponse:
+        with urllib3.PoolManager(retries=False, timeout=60) as http:
+            return http.request(method, f"http://127.0.0.1:{port}{path}", body=body)
+
+    def upload(count: int) -> None:
+        report = encode_report(Report(survey.digest, number, report_id(count), count % 5))
+        answer = ask("POST", "/v1/reports", encode_upload([report]))
+        assert (answer.status, decode_response(answer.data)) == (200, ["accepted"])
+
+    def taken(text: str) -> float:
+        return sum(float(line.split()[1]) for line in text.splitlines() if line.startswith(TAKEN))
+
+    for count in range(60):
+        upload(count)
+    shares = {taken(ask("GET", "/metrics").data.decode()) for _ in range(60)}
+    assert all(0 < share < 60 for share in shares)
+    assert sum(shares) == 60 or shares == {30.0}
+    both[0].kill()
+    both[0].wait()
+    for count in range(60, 120):
+        upload(count)
+    with KafkaLog(cluster.kafka, cluster.topic) as log:
+        records = [decode_record(data) for _, data in log.read(0, 0, log.end(0))]
+    columns = [each.ids for one in records if isinstance(one, ReportsRecord) for each in one.segments]
+    ids = b"".join(columns)
+    kept = sorted(ids[start : start + 16] for start in range(0, len(ids), 16))
+    assert kept == sorted(report_id(count) for count in range(120))
 
 
 def test_process_without_its_topic_says_so_in_one_line(

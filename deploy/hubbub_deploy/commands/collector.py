@@ -25,6 +25,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     add_permits(collector)
     add_address(collector, COLLECTOR_PORT)
+    collector.add_argument(
+        "--reuse-port", action="store_true", help="share the port with other collectors that have this option"
+    )
     add_rows(collector, "limits", GATEWAY)
     add_log(collector)
     collector.set_defaults(run=run)
@@ -42,4 +45,5 @@ def run(options: argparse.Namespace) -> int:
         permits=permits(options),
         host=options.host,
         port=options.port,
+        sharing="shared" if options.reuse_port else "alone",
     )
