@@ -1,6 +1,6 @@
 """Floors beside a general convex solver and random channels, for every grouping of up to eight values.
 
-    python bench/certificate.py                    K = 2 to 8; some ten minutes on a quiet core
+    python bench/certificate.py                    K = 2 to 8; many minutes; a run up to six takes one
     python bench/certificate.py --inputs 6         K = 2 to 6; seconds
 
 Every case is a question, with and without an input for a missing value: values, and of every grouping

@@ -32,7 +32,7 @@ ENDS = (1e-10, 1e-9, 1e-8)
 """Where the solver may end, tried in turn: rounding stops it short of the first now and then."""
 
 NEAR = 1e-7
-"""Share of the error within which primal and dual may be taken whatever the status: rounding stopped it there."""
+"""Share of the error within which both values are taken whatever the status: rounding stopped it there."""
 
 
 class Between(NamedTuple):
