@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import ctypes
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -28,7 +30,7 @@ import zlib
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-START_S = 60.0  # two JVMs on a busy core take ten
+START_S = 120.0  # two JVMs on a busy core take ten
 STOP_S = 15.0
 # Small on purpose: a laptop runs three of them. Records lie in the page cache, not in the heap.
 JAVA_OPTIONS = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=4")
@@ -183,15 +185,19 @@ def listener_of(path: Path) -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on now."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    """Return ports that nobody listens on now, below those that outgoing connections take.
+
+    A node that starts again needs its port back: one of theirs may be somebody's connection by then.
+    """
+    with contextlib.ExitStack() as held:
+        found: list[int] = []
+        while len(found) < count:
+            probe = held.enter_context(socket.socket())
+            port = 20_000 + secrets.randbelow(12_000)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                found.append(port)
+        return found
 
 
 def java(classpath: str, program: str, *arguments: str, log: Path) -> subprocess.Popen[bytes]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import select
-import socket
 import struct
 import subprocess
 import sys
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import node_harness
+from redis_harness import free_port
 from surveys import ALL, START_S
 
 from hubbub.survey.survey import Survey
@@ -45,7 +44,7 @@ class World:
         for survey in surveys:
             files.append(folder / survey.id)
             files[-1].write_bytes(survey.canonical)
-        self.port = quiet_port()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         self._nursery = subprocess.Popen(
@@ -116,18 +115,6 @@ class World:
     def get(self, path: str, timeout_s: float = 5.0) -> bytes:
         with urllib.request.urlopen(self.url + path, timeout=timeout_s) as reply:  # noqa: S310 - our own http
             return reply.read()
-
-
-def quiet_port() -> int:
-    """A free port below those that outgoing connections get.
-
-    A device that calls a dead node on one of those may be given the very port it calls, and then talks to
-    itself while the node cannot come back.
-    """
-    while True:
-        port = 20_000 + secrets.randbelow(12_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 def wait_until(done: Callable[[], bool], timeout_s: float = 120.0) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from urllib.parse import urlencode
 
 import uvicorn
 from browser import Browser
+from redis_harness import free_port
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 from shown_view import ShownView, round_of, row, snapshot_of, survey_of
@@ -26,9 +26,7 @@ class Site:
 
     def __init__(self, snapshot: dict[str, Any]) -> None:
         self.view = ShownView(snapshot)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
         self.start()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import shutil
 import socket
 import subprocess
@@ -20,9 +21,15 @@ _START_S = 60.0
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A free port below those that outgoing connections get.
+
+    A server that starts again needs its port back, and somebody else may have one of theirs by then; a
+    device that calls a dead node on one may be given the very port it calls, and talks to itself.
+    """
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 @dataclass(frozen=True)

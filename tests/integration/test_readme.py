@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 from command import environment
-from node_fixture import quiet_port
+from redis_harness import free_port
 
 pytestmark = pytest.mark.integration
 
@@ -76,7 +76,7 @@ def run(words: list[str], folder: Path) -> None:
 
 
 def test_every_command_of_readme_runs_as_it_stands(tmp_path: Path) -> None:
-    port, folder, ran = str(quiet_port()), checkout(tmp_path), []
+    port, folder, ran = str(free_port()), checkout(tmp_path), []
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     built = runpy.run_path(str(ROOT / "bench" / "install.py"))["readme_lines"](page)
     with contextlib.ExitStack() as servers:
