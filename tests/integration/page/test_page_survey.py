@@ -40,6 +40,8 @@ def test_an_older_round_can_be_chosen_and_stays_chosen(
     choice.select_by_value("0")
     until(browser, "31.00 ± 0.98 %", lambda: text(browser, number))
     assert text(browser, f"#survey-{A} .badge") == "Sealed"
+    # Another round of the survey is still open, so the words say which one is final.
+    assert "Round 1 is final: 900 devices were counted" in text(browser, f"#survey-{A}")
     assert browser.find_element(By.LINK_TEXT, "CSV").get_attribute("href").endswith(f"{A}/rounds/0.csv")
     site.view.publish(rounds(0.44))
     until(browser, "Round 2: provisional, 500 devices.", lambda: text(browser, f"#survey-{A} .news"))

@@ -78,8 +78,9 @@ export const BADGES = {
 // What a round's numbers are, in a sentence.
 export function roundWords(survey, round) {
   const stage = stageOf(round);
-  if (stage === "sealed") return `Final: ${plural(round.devices, "device was", "devices were")} counted, and these numbers will not change.`;
-  if (stage === "withheld") return "Final: too few devices answered, so this round has no estimates.";
+  const final = `Round ${count(round.round + 1)} is final`; // the survey may have another that is open
+  if (stage === "sealed") return `${final}: ${plural(round.devices, "device was", "devices were")} counted, and these numbers will not change.`;
+  if (stage === "withheld") return `${final}: too few devices answered, so it has no estimates.`;
   const least = count(survey.minimum_cohort);
   if (stage === "collecting") return `Estimates start once ${least} devices have been counted and as many again after them.`;
   return `Still counting: estimates as of ${plural(round.as_of ?? round.devices, "device", "devices")}, moving in steps of at least ${least}.`;
