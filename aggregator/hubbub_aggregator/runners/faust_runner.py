@@ -189,7 +189,8 @@ def create_app(
         broker_session_timeout=session_s,
         broker_heartbeat_interval=session_s / 3,
         broker_max_poll_records=group_records,
-        consumer_max_fetch_size=_MAX_FETCH_BYTES,
+        # Before it is told to rest, aiokafka reads; a batch comes even so.
+        consumer_max_fetch_size=_MAX_FETCH_BYTES if reader == "aiokafka" else 1,
         consumer_auto_offset_reset="earliest",
         stream_buffer_maxsize=_BUFFER_GROUPS,
         consumer_metadata_max_age_ms=_METADATA_MS,
