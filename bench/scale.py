@@ -35,7 +35,7 @@ COPIES, DAYS_KEPT = 3, 14
 
 
 class Cost(NamedTuple):
-    """Seconds of a processor for each record (or save) and for each report in it."""
+    """A processor's seconds for each record (or save) and for each report in it."""
 
     each: float
     report: float
