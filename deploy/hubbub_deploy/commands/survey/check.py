@@ -81,6 +81,8 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from hubbub_deploy.commands.survey.given_up import identifier  # noqa: PLC0415
+
     if options.new is not None:
         return compatibility.run(options)
     survey = load_survey(options.file)
@@ -92,7 +94,7 @@ def _check(options: argparse.Namespace) -> int:
         "kind": "static" if all(each.kind == "static" for each in survey.attributes) else "evolving",
         "inputs": survey.channel.inputs,
         **_symbols(survey.channel),
-        **_identifier(survey),
+        **identifier(survey),
         **_choice(survey),
         "categories": list(survey.category_names),
         "declared_epsilon": survey.epsilon,
@@ -181,19 +183,6 @@ def _symbols(channel: Channel) -> dict[str, int]:
     if channel.width:
         return {"cells": channel.bins, "symbol_bytes": channel.width}
     return {"outputs": channel.bins}
-
-
-def _identifier(survey: Survey) -> dict[str, float]:
-    """Return the bits by which a memoised answer tells devices apart, at most, and those that tell all apart.
-
-    A static survey's answer is drawn once and sent every round. So it is a name that the device keeps: log2
-    of the symbols that there are, one bit a cell for sets. Those of several surveys add.
-    """
-    if any(attribute.kind != "static" for attribute in survey.attributes):
-        return {}
-    bins = survey.channel.bins
-    bits = float(bins) if survey.channel.width else math.log2(bins)
-    return {"memoised_bits": round(bits, 1), "bits_of_devices": round(math.log2(survey.planned_devices), 1)}
 
 
 def _design(options: argparse.Namespace) -> int:

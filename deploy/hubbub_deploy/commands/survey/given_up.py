@@ -25,6 +25,19 @@ def answers(survey: Survey) -> int:
     return 1 if all(each.kind == "static" for each in survey.attributes) else survey.rounds
 
 
+def identifier(survey: Survey) -> dict[str, float]:
+    """Return the bits by which a memoised answer tells devices apart, at most, and those that tell all apart.
+
+    A static survey's answer is drawn once and sent every round. So it is a name that the device keeps: log2
+    of the symbols that there are, one bit a cell for sets. Those of several surveys add.
+    """
+    if any(attribute.kind != "static" for attribute in survey.attributes):
+        return {}
+    bins = survey.channel.bins
+    bits = float(bins) if survey.channel.width else math.log2(bins)
+    return {"memoised_bits": round(bits, 1), "bits_of_devices": round(math.log2(survey.planned_devices), 1)}
+
+
 def given_up(survey: Survey) -> str:
     """Return what one person gives up in one report and over all rounds, as odds."""
     one, times = survey.channel.epsilon, answers(survey)
@@ -35,7 +48,12 @@ def given_up(survey: Survey) -> str:
     if survey.rounds == 1:
         return f"{said}."
     if times == 1:
-        return f"{said}; all {survey.rounds} rounds send the same noisy answer, and change them no further."
+        name = identifier(survey)
+        return (
+            f"{said}; all {survey.rounds} rounds send the same noisy answer, and change them no further. "
+            f"It is a name that the device keeps, of at most {name['memoised_bits']:g} bits; "
+            f"{name['bits_of_devices']:g} tell all planned devices apart."
+        )
     return (
         f"{said}, all {times} rounds together by at most {factor(one * times)}: only a device that has "
         f"{one * times:.4g} of its budget left takes part."

@@ -81,7 +81,9 @@ def test_what_one_person_gives_up_is_said_as_odds(tmp_path: Path, capsys: pytest
     )  # e^6 = 403.4, rounded up
     assert "Warning" not in out
     assert main(["survey", "design", written(tmp_path, kind="static")]) == 0
-    assert "all 6 rounds send the same noisy answer" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "all 6 rounds send the same noisy answer" in out
+    assert re.search(r"a name that the device keeps, of at most [\d.]+ bits; 14\.3 tell all planned dev", out)
 
 
 @pytest.mark.parametrize(
