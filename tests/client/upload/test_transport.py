@@ -148,7 +148,7 @@ def test_an_answer_that_is_cut_short_is_no_answer(server: Server, http: HttpTran
     [
         ("http://127.0.0.1:1", "connection refused"),
         ("https://127.0.0.1:{port}", "TLS failed: "),
-        ("http://nowhere.invalid", "its name is not known"),
+        ("https://nowhere.invalid", "its name is not known"),
     ],
 )
 def test_a_collector_that_is_not_there_is_told_in_words(server: Server, url: str, why: str) -> None:
