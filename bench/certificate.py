@@ -60,7 +60,9 @@ def nearest_channel(case: FloorCase, rng: np.random.Generator) -> float:
 def main(arguments: list[str]) -> int:
     """Print two tables; return 1 where a rule is broken."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--inputs", type=int, default=8)
+    parser.add_argument(
+        "--inputs", type=int, default=8, choices=range(2, 9), metavar="K", help="default: %(default)s"
+    )
     options = parser.parse_args(arguments)
     wrong, rng = False, np.random.default_rng(1)
     cases = channels = controls = 0

@@ -29,10 +29,10 @@ SOLVED = ("Solved", "AlmostSolved")
 """Statuses of which numbers are taken; how near the two are says more than the word."""
 
 ENDS = (1e-10, 1e-9, 1e-8)
-"""Where the solver may end, tried in turn: rounding stops it short of the first now and then."""
+"""Tolerances of the solver, tried in turn: rounding stops it short of the first now and then."""
 
 NEAR = 1e-7
-"""Share of the error within which both values are taken whatever the status: rounding stopped it there."""
+"""A share of the error within which both values are taken whatever the status: rounding stopped it there."""
 
 
 class Between(NamedTuple):
