@@ -2,6 +2,7 @@
 
     python bench/chaos/chaos.py                                  every scenario, 5,000,000 reports each
     python bench/chaos/chaos.py --reports 500000 workers redis   some of them, smaller
+    python bench/chaos/chaos.py --id-table numpy --record-reader librdkafka storm
     python bench/chaos/chaos.py --sabotage calm                  one batch doubled after the truth: must exit
     with 1
 
@@ -26,7 +27,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -183,14 +184,14 @@ def bodies(crowd: Crowd, numbers: NDArray[np.int64]) -> list[bytes]:
     return found
 
 
-def run(name: str, reports: int, *, sabotage: bool) -> dict[str, object]:
+def run(name: str, reports: int, *, sabotage: bool, options: Mapping[str, str]) -> dict[str, object]:
     """Run one scenario, from an empty cluster to the comparison."""
     scenario = SCENARIOS[name]
     began = time.monotonic()
     crowd = Crowd(reports, seed=5, over_http=scenario.over_http)
     folder = Path(tempfile.mkdtemp(prefix="chaos."))
     try:
-        with scenario.world(folder, nodes=scenario.nodes) as world:
+        with scenario.world(folder, nodes=scenario.nodes, options=options) as world:
             sent = play(scenario, crowd, world, sabotage=sabotage)
             compared, faults = compare(scenario, crowd, world, sent)
             offsets = sum(world.log.end(partition) for partition in range(PARTITIONS))
@@ -419,13 +420,16 @@ def main() -> int:
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
     parser.add_argument("--reports", type=int, default=5_000_000)
     parser.add_argument("--sabotage", action="store_true", help="double a batch after the truth is known")
+    parser.add_argument("--id-table", choices=("auto", "numpy", "compiled"), default="auto")
+    parser.add_argument("--record-reader", choices=("aiokafka", "librdkafka"), default="aiokafka")
     options = parser.parse_args()
     if strange := set(options.scenarios) - set(SCENARIOS):
         parser.error(f"scenarios must be among {', '.join(SCENARIOS)}, got {', '.join(sorted(strange))}")
     differs = False
     for name in options.scenarios or SCENARIOS:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        found = run(name, options.reports, sabotage=options.sabotage)
+        cluster = {"id_table": options.id_table, "record_reader": options.record_reader}
+        found = run(name, options.reports, sabotage=options.sabotage, options=cluster)
         faults = found.pop("differences")
         differs |= bool(faults)
         for line in found.pop("said"):  # type: ignore[attr-defined]  # a list of lines

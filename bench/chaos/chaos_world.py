@@ -18,8 +18,9 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -161,14 +162,21 @@ _RAISED = re.compile(r"(hubbub|[a-z_]+\.)[\w.]*(:|$)")
 class World:
     """The whole of one run; events are counted in `happened`.
 
+    Args:
+        folder: Where its files lie.
+        nodes: How many brokers.
+        options: More lines of cluster.toml.
+
     Attributes:
         released: What each partition held of a round, every time that its counts were let go of.
         versions: Distinct bytes that the archive was seen to hold for a round.
         failed: Records whose append raised, and was repeated.
     """
 
-    def __init__(self, folder: Path, *, nodes: int = 1) -> None:
-        self.folder, self.nodes = folder, nodes
+    def __init__(
+        self, folder: Path, *, nodes: int = 1, options: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self.folder, self.nodes, self._options = folder, nodes, options
         for name in ("broker", "redis"):
             (folder / name).mkdir()
         self.happened: Counter[str] = Counter()
@@ -196,7 +204,9 @@ class World:
             self.log.publish_survey(survey.digest, encode_record(SurveyRecord(survey.canonical)))
             (self.folder / f"{survey.id}.survey").write_bytes(survey.canonical)
         self.settings = self.folder / "cluster.toml"
-        self.settings.write_text(f'kafka = "{self.kafka}"\nredis = "{self.redis_url}"\nsession_s = 2\n')
+        lines = [f'{name} = "{value}"' for name, value in self._options.items()]
+        lines += [f'kafka = "{self.kafka}"', f'redis = "{self.redis_url}"', "session_s = 2", ""]
+        self.settings.write_text("\n".join(lines))
         self.archive = self.open_archive()
         self._reader = SqliteArchive(self.archive_path)
         self._store = self.connect()
