@@ -498,6 +498,41 @@ def test_one_at_a_time_holds_the_lease_and_saves_steps(db: redis.Redis, reopen: 
     assert one.load_gates() == {}
 
 
+def gates_of(rounds: int) -> dict[tuple[bytes, int], PublicationGate]:
+    counts = AcceptedCounts({0: 5}, np.array([3, 0, 4], dtype=np.int64), 7)
+    return {(HEALTH.digest, number): PublicationGate(None, counts) for number in range(rounds)}
+
+
+def test_steps_of_an_older_redis_are_read_anew_and_lost_ones_are_told_apart(
+    db: redis.Redis, reopen: Opener
+) -> None:
+    """A server that came back with a dump has older steps, and says how many those are; a loss says more."""
+    steps = "{test:steps}:log"
+    one = reopen()
+    one.save_gates(gates_of(1))
+    older = db.dump(steps), db.dump(f"{steps}:kept")
+    one.save_gates(gates_of(3))
+    for key, was in zip((steps, f"{steps}:kept"), older, strict=True):
+        db.restore(key, 0, was, replace=True)
+    with pytest.raises(StoreConflict, match="steps must be 3, got 1: Redis came"):
+        one.save_gates(dict.fromkeys(gates_of(2)))
+    assert reopen().load_gates() == gates_of(1)
+    assert db.hlen(steps) == 1  # nothing was written
+    # Some of them gone, or all and their number, while a process knows of them.
+    known = reopen()
+    known.load_gates()
+    known.save_gates(gates_of(3))
+    db.hdel(steps, HEALTH.digest + bytes(8))
+    with pytest.raises(CorruptStore, match="as many steps"):
+        known.save_gates(gates_of(3))
+    with pytest.raises(CorruptStore, match="as many steps"):
+        reopen().load_gates()
+    db.delete(steps, f"{steps}:kept")
+    with pytest.raises(CorruptStore, match="as many steps"):
+        known.save_gates(gates_of(3))
+    assert not db.exists(steps)
+
+
 def test_steps_that_are_none_are_refused(db: redis.Redis, reopen: Opener) -> None:
     db.hset("{test:steps}:log", HEALTH.digest + bytes(8), b"\x91\x01")
     with pytest.raises(CorruptStore, match="steps"):

@@ -17,7 +17,7 @@ import redis
 
 from hubbub.errors import HubbubError
 from hubbub_aggregator.counting.partition import RoundKey
-from hubbub_aggregator.errors import CorruptStore, LeaseLost
+from hubbub_aggregator.errors import CorruptStore, LeaseLost, StoreConflict
 from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.stores import redis_scripts, redis_values
 from hubbub_aggregator.stores.redis_connection import as_store_error
@@ -97,6 +97,8 @@ class RedisGates:
 
         Raises:
             LeaseLost: If another process holds the lease.
+            StoreConflict: If there are others than this process knows of, all that were kept then: Redis came
+                back older, or another process wrote.
             CorruptStore: If some of those kept before have gone.
             StoreError: If Redis did not answer.
         """
@@ -108,10 +110,15 @@ class RedisGates:
         with as_store_error():
             keys = [self._gates, self._lease_key, self._kept]
             known = "" if self._known is None else self._known
-            there = self._save(keys=keys, args=[self._token, known, *words])
-        if there == -1:
+            verdict, there = self._save(keys=keys, args=[self._token, known, *words])
+        if verdict == -1:
             raise LeaseLost("steps must be saved by who holds the lease, another process does")
-        if there < 0:
+        if verdict == -3:
+            raise StoreConflict(
+                f"{self._gates}: steps must be {known}, got {there}: Redis came back older, or another "
+                "process was at work"
+            )
+        if verdict < 0:
             raise self._are_gone()
         self._known = there
 

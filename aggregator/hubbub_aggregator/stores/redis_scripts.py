@@ -111,20 +111,22 @@ return 1
 """
 
 # KEYS: steps, lease, how many steps are kept. ARGV: token, how many the caller knows of (empty before it
-# looked), then fields and values, of which an empty one forgets its field. Returns how many there are now.
+# looked), then fields and values, of which an empty one forgets its field. Returns 0 and how many there are
+# now; or -1: another one holds the lease; -2: some have gone; -3: they are of another moment. Then nothing is
+# written.
 SAVE_GATES: Final = """
 local holder = redis.call('GET', KEYS[2])
-if holder and holder ~= ARGV[1] then return -1 end
+if holder and holder ~= ARGV[1] then return {-1, 0} end
 local kept, there = redis.call('GET', KEYS[3]), redis.call('HLEN', KEYS[1])
-if kept and tonumber(kept) ~= there then return -2 end
-if ARGV[2] ~= '' and tonumber(ARGV[2]) ~= there then return -2 end
+if kept and tonumber(kept) ~= there then return {-2, there} end
+if ARGV[2] ~= '' and tonumber(ARGV[2]) ~= there then return {kept and -3 or -2, there} end
 for i = 3, #ARGV, 2 do
   if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i])
   else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 end
 there = redis.call('HLEN', KEYS[1])
 redis.call('SET', KEYS[3], there)
-return there
+return {0, there}
 """
 
 # KEYS: head, surveys, rounds, seals, lost, past, then the integers of some rounds. All at one moment, so that
