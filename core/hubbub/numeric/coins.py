@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.numeric.randomness import SYSTEM, Source
+from hubbub.numeric.randomness import SYSTEM, Source, batch_bytes
 
 _UNSETTLED: Final = 256
 """The entry of the table for sixteen bits that do not settle the byte."""
@@ -56,11 +56,11 @@ class CoinBytes:
 
     def many(self, size: int, source: Source = SYSTEM) -> NDArray[np.uint8]:
         """Return independent bytes, shape (size,), uint8."""
-        words = np.frombuffer(source.token_bytes(2 * size), dtype="<u2")
+        words = np.frombuffer(batch_bytes(2 * size, source), dtype="<u2")
         drawn = self._table.take(words)
         late = np.flatnonzero(drawn == _UNSETTLED)
         if late.size:
-            tails = np.frombuffer(source.token_bytes(6 * late.size), dtype="<u2").reshape(-1, 3)
+            tails = np.frombuffer(batch_bytes(6 * late.size, source), dtype="<u2").reshape(-1, 3)
             whole = words[late].astype(np.uint64) << np.uint64(48)
             for place, shift in enumerate((32, 16, 0)):
                 whole |= tails[:, place].astype(np.uint64) << np.uint64(shift)

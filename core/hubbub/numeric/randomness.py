@@ -4,21 +4,26 @@ An integer below `total` is drawn by rejection: take a little-endian word of 32 
 it when it falls beyond the last whole multiple of `total`, and reduce the first that is kept. No float takes
 part. Many draws are, by definition, what as many single draws would have been from the same bytes.
 
-Real reports draw from the operating system. Anything else with a `token_bytes` can stand in for it in
-simulations and tests, see `hubbub.testing`.
+Real reports draw from the operating system: one at a time its own bytes, and in batches the keystream of
+ChaCha20 with keys that are fresh from it, each for one stretch of one call (`batch_bytes`). Anything else
+with a `token_bytes` can stand in for it in simulations and tests, see `hubbub.testing`.
 """
 
 from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers import CipherContext
 
 Words = NDArray[np.unsignedinteger[Any]]
 """Draws below a total: 32-bit words when the total is at most 2^32, 64-bit ones above."""
@@ -28,6 +33,14 @@ MAX_TOTAL: Final = 2**63
 
 _POOL_WORDS: Final = 256
 """1 KiB of bytes read ahead: enough to make the system call cheap, little to hold in memory."""
+
+EXPANDED: Final = 2**12
+"""Bytes from which a key is expanded: below, making the cipher takes longer than the system's generator."""
+
+_STRETCH: Final = 2**16
+"""Bytes of one key at most: they stay in a processor's cache, and making a key is a small part of them."""
+
+_KEY_BYTES: Final = 32
 
 _UNPACK_POOL: Final = struct.Struct(f"<{_POOL_WORDS}I")
 
@@ -69,6 +82,51 @@ class SystemSource:
 
 SYSTEM: Final = SystemSource()
 """The source of every real report."""
+
+
+def batch_bytes(n: int, source: Source = SYSTEM) -> bytes | memoryview:
+    """Return n bytes for the draws of many reports.
+
+    From the system's source, and where there are at least `EXPANDED` of them, they are ChaCha20 keystream of
+    keys of 32 bytes that the operating system gives for this call; no key makes more than 64 KiB. They are as
+    good as the system's own if ChaCha20 is a pseudorandom function, which is what Linux builds its generator
+    on. Neither key nor keystream outlives the call, so that nothing is there for a fork, or a machine set
+    back, to draw again. Where the cipher is not to be had they are the operating system's.
+
+    Raises:
+        OSError: If the operating system gives no bytes, or too few for a key.
+    """
+    if source is not SYSTEM or n < EXPANDED or (keystream := _keystream()) is None:
+        return source.token_bytes(n)
+    found = memoryview(bytearray(n))
+    for start in range(0, n, _STRETCH):
+        piece = found[start : start + _STRETCH]
+        key = os.urandom(_KEY_BYTES)
+        if len(key) != _KEY_BYTES:
+            raise OSError(f"the system's generator must give {_KEY_BYTES} bytes, got {len(key)}")
+        # A keystream is what zeros are encrypted to: here in place.
+        if keystream(key).update_into(piece, piece) != len(piece):
+            raise OSError("the cipher must give as many bytes as it is asked for, got another number")
+    return found.toreadonly()
+
+
+@lru_cache(maxsize=1)
+def _keystream() -> Callable[[bytes], CipherContext] | None:
+    """Return what makes a ChaCha20 keystream of a key, None where the cipher is missing or not allowed."""
+    try:  # loaded by the first large batch: a device that draws one report at a time has no use for it
+        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms  # noqa: PLC0415
+    except ImportError:
+        return None
+
+    def of(key: bytes) -> CipherContext:
+        return Cipher(algorithms.ChaCha20(key, bytes(16)), None).encryptor()
+
+    try:
+        of(bytes(_KEY_BYTES))
+    except UnsupportedAlgorithm:
+        return None
+    return of
 
 
 class UniformInteger:
@@ -142,7 +200,7 @@ class UniformInteger:
 
     def _words(self, size: int, source: Source) -> Words:
         words: Words = np.frombuffer(
-            source.token_bytes(size * self.word_bytes), dtype=self.dtype.newbyteorder("<"), count=size
+            batch_bytes(size * self.word_bytes, source), dtype=self.dtype.newbyteorder("<"), count=size
         )
         return words
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.numeric.randomness import SYSTEM, Source, below_many
+from hubbub.numeric.randomness import SYSTEM, Source, batch_bytes, below_many
 
 MAX_LISTED: Final = 2**12
 """Subsets that are listed at most: their table stays in a processor's cache."""
@@ -255,14 +255,14 @@ def short_many(total: int, size: int, source: Source) -> NDArray[np.unsignedinte
     """
     if total > _SHORT:
         return below_many(total, size, source)
-    words = np.frombuffer(source.token_bytes(2 * size), dtype="<u2").astype(np.uint16, copy=False)
+    words = np.frombuffer(batch_bytes(2 * size, source), dtype="<u2").astype(np.uint16, copy=False)
     limit = 2**16 - 2**16 % total
     if limit < 2**16:
         late = np.flatnonzero(words >= limit)
         if late.size:
             words = words.copy()
         while late.size:
-            again = np.frombuffer(source.token_bytes(2 * late.size), dtype="<u2")
+            again = np.frombuffer(batch_bytes(2 * late.size, source), dtype="<u2")
             words[late] = again
             late = late[again >= limit]
     # A division by a constant is vectorised in NumPy, a remainder is not.
