@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hubbub.channels.channel import Channel
 from hubbub.channels.symbols import MAX_SYMBOL_BYTES
 from hubbub.errors import ParameterError
-from hubbub.numeric.randomness import SYSTEM, Source
+from hubbub.numeric.randomness import SYSTEM, Source, batch_bytes
 
 Sets = NDArray[np.uint8]
 """Packed sets, shape (n, width), uint8."""
@@ -43,6 +43,12 @@ _CHUNK: Final = 1 << 19
 
 CELLS: Final = 1 << 21
 """Cells of a byte each that are drawn at a time."""
+
+ROWS: Final = 2**14
+"""Sets that are drawn at a time without a byte for every cell: more leave a processor's cache."""
+
+FEW: Final = 16
+"""Values of an array up to which sets are drawn one by one: arrays take longer, and make tables."""
 
 _BLOCK: Final = 255
 """Sets whose bits add up within a byte."""
@@ -190,6 +196,10 @@ class SetChannel(Channel):
             symbols[start : start + step] = self.draw_many(array[start : start + step], source)
         return symbols
 
+    def _one_by_one(self, values: NDArray[np.integer[Any]], source: Source) -> Sets:
+        drawn = b"".join(self.draw(value, source) for value in values.tolist())
+        return np.frombuffer(drawn, dtype=np.uint8).reshape(len(values), self.width)
+
     @property
     def chunk(self) -> int:
         """Inputs of one call of `draw_many` at most: what it makes of them stays within a few MiB."""
@@ -312,13 +322,19 @@ class AttemptChannel(SetChannel):
         kept: list[Attempts] = []
         missing = size
         while missing:
-            data = source.token_bytes(4 * missing * self.words)
+            length = 4 * missing * self.words
+            data = source.token_bytes(length) if size == 1 else batch_bytes(length, source)
             words = np.frombuffer(data, dtype="<u4").reshape(missing, self.words)
             if self._drops:
                 words = words[(words < self.limits).all(axis=1)]
             kept.append(words.astype(np.uint32, copy=False))
             missing -= len(words)
         return kept[0] if len(kept) == 1 else np.concatenate(kept)
+
+
+def packed_chunk(cells: int) -> int:
+    """Return how many sets of that many cells are drawn at a time where a cell takes a bit or two."""
+    return max(1, min(ROWS, 8 * CELLS // cells))
 
 
 def sizes_of(symbols: Sets) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from hubbub.channels.channel import MAX_INPUTS
 from hubbub.channels.divergence import BlockDivergence, fixed_up
 from hubbub.channels.sets import (
-    CELLS,
+    FEW,
     WORD,
     AttemptChannel,
     Attempts,
@@ -31,6 +31,7 @@ from hubbub.channels.sets import (
     Sets,
     Support,
     draws_between,
+    packed_chunk,
     sizes_of,
 )
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
@@ -47,8 +48,8 @@ from hubbub.mechanisms.mechanism import (
     grouped,
 )
 from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
+from hubbub.numeric.packed_subsets import hold_value, packed_rows, planes_of, subset_planes
 from hubbub.numeric.randomness import Source, below_many
-from hubbub.numeric.subsets import subsets
 
 if TYPE_CHECKING:
     from hubbub.design.workload import Workload
@@ -180,20 +181,17 @@ class SubsetSelection(AttemptChannel):
 
     @property
     def chunk(self) -> int:  # noqa: D102 - inherited
-        return max(1, CELLS // (8 * self.width))
+        return packed_chunk(self.inputs)
 
     def draw_many(self, values: NDArray[np.integer[Any]], source: Source) -> Sets:  # noqa: D102 - inherited
+        if len(values) <= FEW:
+            return self._one_by_one(values, source)
         inside = below_many(WORD, len(values), source) < self.p_draws
-        order = np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])
-        held, labels, width = int(inside.sum()), self.inputs - 1, 8 * self.width
-        parts = ((self.size - 1, held), (self.size, len(values) - held))
-        bits = np.concatenate([subsets(labels, k, n, source, stride=width) for k, n in parts])
-        rows, true = np.arange(len(values)), values[order]
-        bits[:, labels] = bits[rows, true]  # the true value's label stands for the last one
-        bits[rows, true] = rows < held
-        symbols = np.empty((len(values), self.width), dtype=np.uint8)
-        symbols[order] = np.packbits(bits, bitorder="little").reshape(-1, self.width)
-        return symbols
+        planes = np.zeros((planes_of(self.inputs), len(values)), dtype=np.uint16)
+        labels = subset_planes(self.inputs - 1, np.int32(self.size) - inside, source)
+        planes[: len(labels)] = labels
+        hold_value(planes, self.inputs, values.astype(np.intp, copy=False), inside)
+        return packed_rows(planes, self.width)
 
     def with_dummy_reports(self, share: Fraction) -> SubsetSelection:  # noqa: D102 - inherited
         # An even draw of a set holds the true value in d/K of all.

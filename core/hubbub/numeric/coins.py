@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
+from hubbub.numeric.picks import extended
 from hubbub.numeric.randomness import SYSTEM, Source, batch_bytes
 
 _UNSETTLED: Final = 256
@@ -60,10 +61,7 @@ class CoinBytes:
         drawn = self._table.take(words)
         late = np.flatnonzero(drawn == _UNSETTLED)
         if late.size:
-            tails = np.frombuffer(batch_bytes(6 * late.size, source), dtype="<u2").reshape(-1, 3)
-            whole = words[late].astype(np.uint64) << np.uint64(48)
-            for place, shift in enumerate((32, 16, 0)):
-                whole |= tails[:, place].astype(np.uint64) << np.uint64(shift)
+            whole = extended(words[late], source)
             drawn[late] = np.searchsorted(self._low, whole, side="right")
             for i in np.flatnonzero(np.isin(whole, self._low)).tolist():
                 spare = 8 * self.bits - 64
