@@ -123,7 +123,7 @@ class TestOrbits(SetContract):
                 count = sum(held[y] for y in siblings)
                 due[channel._read(symbol)[0], bool(held[x]) and not gone, count] += probability
             home = -1 if gone else channel.layout.class_of[channel.layout.labels[x]]
-            row = channel._sampler._rows[home]
+            row = channel._sampler.rows[home]
             ends = [0, *row.bounds]
             found = {
                 tuple(outcome): Fraction(high - low, ends[-1])

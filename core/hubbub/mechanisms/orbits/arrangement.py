@@ -28,6 +28,10 @@ class Arrangements:
 
     Where they are few they are listed. Else a uniform subset of the places is kept for all but the commonest
     number, and what is kept there is shuffled (Fisher and Yates).
+
+    Attributes:
+        numbers: Those of the row, rising.
+        few: Whether they are listed.
     """
 
     def __init__(self, numbers: Sequence[int]) -> None:
@@ -36,7 +40,7 @@ class Arrangements:
         self._common = max(times, key=times.__getitem__, default=0)
         self._rest = [n for n in self.numbers if n != self._common]
         few = len(self.numbers) <= _LISTED_PLACES
-        self._few = few and (
+        self.few = few and (
             factorial(len(self.numbers)) // prod(map(factorial, times.values())) <= MAX_LISTED
         )
 
@@ -50,12 +54,13 @@ class Arrangements:
         return found
 
     @cached_property
-    def _table(self) -> Numbers:
+    def table(self) -> Numbers:
+        """All of them as rows, int32."""
         return np.array(self.listed, dtype=np.int32).reshape(len(self.listed), len(self.numbers))
 
     def one(self, source: Source) -> list[int]:
         """Return one of them."""
-        if self._few:
+        if self.few:
             return list(self.listed[below(len(self.listed), source)])
         if not self._rest:
             return list(self.numbers)
@@ -73,8 +78,8 @@ class Arrangements:
 
     def many(self, rows: int, source: Source) -> Numbers:
         """Return independent ones, shape (rows, places), int32."""
-        if self._few:
-            return self._table.take(short_many(len(self._table), rows, source), axis=0)
+        if self.few:
+            return self.table.take(short_many(len(self.table), rows, source), axis=0)
         if not self._rest:
             return np.full((rows, len(self.numbers)), self._common, dtype=np.int32)
         rest = np.tile(np.array(self._rest, dtype=np.int32), (rows, 1))

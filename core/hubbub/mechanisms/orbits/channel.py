@@ -27,13 +27,15 @@ from numpy.typing import NDArray
 
 from hubbub.channels.channel import LOGARITHM
 from hubbub.channels.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
-from hubbub.channels.sets import Level, SetChannel, Sets
+from hubbub.channels.sets import FEW, Level, SetChannel, Sets, packed_chunk
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 from hubbub.errors import ParameterError, WireError
+from hubbub.mechanisms.orbits.batches import OrbitBatches
 from hubbub.mechanisms.orbits.layout import Layout
 from hubbub.mechanisms.orbits.sampling import BITS, Orbit, OrbitSampler, shift_of
 from hubbub.mechanisms.orbits.settling import covered
 from hubbub.numeric.exact import log_above
+from hubbub.numeric.packed_subsets import packed_rows
 from hubbub.numeric.randomness import Source
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ class OrbitChannel(SetChannel):
             raise ParameterError("the weights of the missing input must sum to the total")
         inputs = self.values + self.missing
         self._sampler = OrbitSampler(self.layout, self.orbits, unit)
+        self._batches = OrbitBatches(self._sampler)
         super().__init__(inputs, inputs)
 
     def _check(self, orbit: Orbit) -> None:
@@ -319,8 +322,13 @@ class OrbitChannel(SetChannel):
         return members.to_bytes(self.width, "little")
 
     def draw_many(self, values: NDArray[np.integer[Any]], source: Source) -> Sets:  # noqa: D102 - inherited
-        _, bits = self._sampler.many(values, source)
-        return np.packbits(bits, axis=1, bitorder="little")
+        if len(values) <= FEW:
+            return self._one_by_one(values, source)
+        return packed_rows(self._batches.joined(self._batches.many(values, source)), self.width)
+
+    @property
+    def chunk(self) -> int:  # noqa: D102 - inherited
+        return packed_chunk(self.inputs)
 
     def _read(self, symbol: bytes | Sets) -> tuple[int, NDArray[np.bool_]]:
         data = symbol.tobytes() if isinstance(symbol, np.ndarray) else symbol

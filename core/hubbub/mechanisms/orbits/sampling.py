@@ -8,15 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Final, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final, NamedTuple
 
 from hubbub.mechanisms.orbits.arrangement import Arrangements
 from hubbub.mechanisms.orbits.layout import Layout
 from hubbub.numeric.randomness import Source, UniformInteger
-from hubbub.numeric.subsets import Bits, ReadAhead, subset_masks, subsets
+from hubbub.numeric.subsets import ReadAhead, subset_masks
 
 BITS: Final = 62
 """Bits of the total of a row: what every orbit's weights, times its values, must sum to fits an int64."""
@@ -71,7 +68,7 @@ class Outcome(NamedTuple):
     own_count: int
 
 
-class _Row:
+class OutcomeRow:
     """The outcomes of a class, or of the missing input, with their integer weights."""
 
     def __init__(self, weighed: Sequence[tuple[Outcome, int]]) -> None:
@@ -79,16 +76,10 @@ class _Row:
         self.outcomes = [outcome for outcome, _ in kept]
         self.bounds = list(accumulate(weight for _, weight in kept))
         self.law = UniformInteger(self.bounds[-1])
-        self._bounds = np.array(self.bounds, dtype=np.uint64)
-        self._table = np.array(self.outcomes, dtype=np.int64)
 
     def one(self, source: Source) -> Outcome:
+        """Return one of them."""
         return self.outcomes[bisect_right(self.bounds, self.law.one(source))]
-
-    def many(self, size: int, source: Source) -> NDArray[np.int64]:
-        """Return outcomes as rows of three integers, shape (size, 3)."""
-        drawn = self.law.many(size, source).astype(np.uint64, copy=False)
-        return self._table[np.searchsorted(self._bounds, drawn, side="right")]
 
 
 class OrbitSampler:
@@ -97,22 +88,22 @@ class OrbitSampler:
     One uniform integer below a row's total picks the orbit, whether the true value is in, and the count of
     its category: of n with weight h n if the value is in, l (s - n) if it is out. The other counts go to the
     other categories in a uniform order, and each category gets a uniform subset of its count; the category
-    of the true value draws among its other values.
+    of the true value draws among its other values. Many at a time: `hubbub.mechanisms.orbits.batches`.
     """
 
     def __init__(self, layout: Layout, orbits: Sequence[Orbit], unit: int) -> None:
         self.layout, self.orbits, self.unit = layout, tuple(orbits), unit
-        self._rows = [self._row(g) for g in range(layout.classes)]
+        self.rows = [self._row(g) for g in range(layout.classes)]
         absent = [(Outcome(t, False, 0), orbit.absent) for t, orbit in enumerate(orbits)]
         if any(weight for _, weight in absent):
-            self._rows.append(_Row(absent))
+            self.rows.append(OutcomeRow(absent))
         self._arrangements: dict[tuple[int, int, int], Arrangements] = {}
         self._home = list(zip(layout.labels.tolist(), layout.place.tolist(), strict=True))
         self._number = list(zip(layout.class_of.tolist(), layout.rank.tolist(), strict=True))
         self._starts = [members[:, 0].tolist() for members in layout.members]
         self._ahead = 256 + 5 * layout.values // 8  # about as many bytes as a draw takes
 
-    def _row(self, g: int) -> _Row:
+    def _row(self, g: int) -> OutcomeRow:
         size, weighed = self.layout.class_sizes[g], []
         for t, orbit in enumerate(self.orbits):
             for n, times in orbit.kinds[g]:
@@ -120,9 +111,9 @@ class OrbitSampler:
                     (Outcome(t, True, n), times * n * orbit.inside[g]),
                     (Outcome(t, False, n), times * (size - n) * orbit.outside[g]),
                 ]
-        return _Row(weighed)
+        return OutcomeRow(weighed)
 
-    def _arranged(self, t: int, g: int, own: int = -1) -> Arrangements:
+    def arranged(self, t: int, g: int, own: int = -1) -> Arrangements:
         """Return the orders of a class's counts: of all, or of those besides the true value's category."""
         key = (t, g, own)
         if key not in self._arrangements:
@@ -138,14 +129,14 @@ class OrbitSampler:
         gone = value == layout.values
         category, place = (-1, 0) if gone else self._home[value]
         home, rank = (layout.classes, -1) if gone else self._number[category]
-        t, inside, own = self._rows[home].one(source)
+        t, inside, own = self.rows[home].one(source)
         found = 0
         for g, size in enumerate(layout.class_sizes):
             starts = self._starts[g]
             if g != home:
-                counts = self._arranged(t, g).one(source)
+                counts = self.arranged(t, g).one(source)
             else:
-                counts = self._arranged(t, g, own).one(source)
+                counts = self.arranged(t, g, own).one(source)
                 counts.insert(rank, 0)  # its own members come below
                 start = starts[rank]
                 if size > 1:
@@ -158,73 +149,3 @@ class OrbitSampler:
             for i, mask in zip(some, subset_masks(size, [counts[i] for i in some], source), strict=True):
                 found |= mask << starts[i]
         return t, found | self.orbits[t].missing << layout.values
-
-    def many(self, values: NDArray[np.integer[Any]], source: Source) -> tuple[NDArray[np.int64], Bits]:
-        """Return the orbit of a set for every value, and the sets, shape (n, inputs), uint8, 0 or 1."""
-        layout = self.layout
-        gone = values == layout.values
-        safe = np.where(gone, 0, values)
-        category = layout.labels[safe]
-        home = np.where(gone, layout.classes, layout.class_of[category])
-        picked = np.zeros((len(values), 3), dtype=np.int64)
-        for name, row in enumerate(self._rows):
-            at = np.flatnonzero(home == name)
-            picked[at] = row.many(at.size, source)
-        orbit = picked[:, 0]
-        bits = np.zeros((len(values), layout.values + (len(self._rows) > layout.classes)), dtype=np.uint8)
-        for g in range(layout.classes):
-            own = np.flatnonzero(home == g)
-            truth = (layout.rank[category[own]], picked[own, 1], picked[own, 2], layout.place[safe[own]])
-            sets = self._class_sets(g, orbit, own, truth, source)
-            members = layout.members[g].reshape(-1)
-            if members[-1] - members[0] + 1 == members.size:  # categories of one size stand together
-                bits[:, members[0] : members[-1] + 1] = sets
-            else:
-                bits[:, members] = sets
-        if len(self._rows) > layout.classes:
-            bits[:, -1] = np.array([o.missing for o in self.orbits])[orbit]
-        return orbit, bits
-
-    def _class_sets(
-        self,
-        g: int,
-        orbit: NDArray[np.int64],
-        own: NDArray[np.intp],
-        truth: tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]],
-        source: Source,
-    ) -> Bits:
-        """Return the members of a class's categories, shape (n, m s).
-
-        `truth` is, for the rows `own` whose true value is in the class: its category's number there, whether
-        it is in, its category's count, and its place.
-        """
-        rank, inside, count, place = truth
-        size, many = self.layout.class_sizes[g], self.layout.many[g]
-        counts = np.empty((len(orbit), many), dtype=np.int32)
-        mine = np.zeros(len(orbit), dtype=np.bool_)
-        mine[own] = True
-        for t in range(len(self.orbits)):
-            at = np.flatnonzero((orbit == t) & ~mine)
-            if at.size:
-                counts[at] = self._arranged(t, g).many(at.size, source)
-            for n, _ in self.orbits[t].kinds[g]:
-                of = np.flatnonzero((orbit[own] == t) & (count == n))
-                if of.size:
-                    rows, others = own[of], self._arranged(t, g, n).many(of.size, source)
-                    counts[rows, 1:] = others
-                    counts[rows, 0] = counts[rows, rank[of]]  # the first place and the category's change
-        flat = counts.reshape(-1)
-        home = own * many + rank
-        flat[home] = 0
-        sets = np.zeros((len(orbit) * many, size), dtype=np.uint8)
-        for n in sorted({n for each in self.orbits for n, _ in each.kinds[g]} - {0}):
-            at = np.flatnonzero(flat == n)
-            sets[at] = 1 if n == size else subsets(size, n, at.size, source)
-        wanted = count - inside
-        for n in np.unique(wanted).tolist() if size > 1 else []:
-            at = np.flatnonzero(wanted == n)
-            drawn, every = subsets(size - 1, n, at.size, source, stride=size), np.arange(at.size)
-            drawn[:, -1] = drawn[every, place[at]]  # the true value's label stands for the last one
-            sets[home[at]] = drawn
-        sets[home, place] = inside
-        return sets.reshape(len(orbit), many * size)

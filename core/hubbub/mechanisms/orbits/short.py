@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.sets import Sets
+from hubbub.channels.sets import FEW, Sets
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.orbits.channel import OrbitChannel
 from hubbub.mechanisms.orbits.sampling import Orbit
+from hubbub.numeric.packed_subsets import packed_rows, planes_of
 from hubbub.numeric.randomness import Source
 
 
@@ -55,17 +56,22 @@ class ShortOrbitChannel(OrbitChannel):
         return bytes((t,)) + category.to_bytes(self._name, "little") + own.to_bytes(self._own, "little")
 
     def draw_many(self, values: NDArray[np.integer[Any]], source: Source) -> Sets:  # noqa: D102 - inherited
-        orbit, bits = self._sampler.many(values, source)
-        rows, category = np.arange(len(values)), self.layout.labels[bits.argmax(axis=1)]
-        places = np.arange(8 * self._own)
-        inside = places < np.array(self.layout.sizes)[category][:, None]
-        at = np.where(inside, self._starts[category][:, None] + places, 0)
-        own = bits[rows[:, None], at] * inside
+        if len(values) <= FEW:
+            return self._one_by_one(values, source)
+        orbit, parts = self._batches.many(values, source)
+        category = np.zeros(len(values), dtype=np.int64)
+        own = np.zeros((planes_of(8 * self._own), len(values)), dtype=np.uint16)
+        for g, part in enumerate(parts):
+            numbers = np.flatnonzero(self.layout.class_of == g)
+            for rank, planes in enumerate(part.swapaxes(0, 1)):
+                held = planes.any(axis=0)
+                category[held] = numbers[rank]
+                own[: len(planes)] |= planes[: len(own)]  # one category has members: the others add nothing
         symbols = np.empty((len(values), self.width), dtype=np.uint8)
         symbols[:, 0] = orbit
         for byte in range(self._name):
             symbols[:, 1 + byte] = category >> 8 * byte & 0xFF
-        symbols[:, 1 + self._name :] = np.packbits(own, axis=1, bitorder="little")
+        symbols[:, 1 + self._name :] = packed_rows(own, self._own)
         return symbols
 
     def contains_sets(self, symbols: Sets) -> NDArray[np.bool_]:  # noqa: D102 - inherited
