@@ -128,6 +128,7 @@ SCENARIOS = {
     "workers": Scenario("two workers, five kill -9", KILLS),
     "broker": Scenario("the broker is killed and starts again", BROKER),
     "redis": Scenario("Redis is killed and comes back with an older dump", REDIS),
+    "redis-empty": Scenario("Redis is killed and comes back empty", REDIS[1:]),
     "collectors": Scenario("collectors killed between accept and acknowledge", over_http=1.0),
     "thrice": Scenario("every upload three times, other orders, two collectors", over_http=1.0, passes=3),
     "storm": Scenario("workers join and leave", STORM),

@@ -427,12 +427,13 @@ class World:
         return all(len(partition.isr) == self.nodes for partition in found.partitions)
 
     def dump_redis(self) -> None:
-        """Have Redis write the dump that it will come back with."""
+        """Have Redis write the dump that it will come back with; something is counted by then."""
+        self.wait_for(lambda: self.applied() > 0, "a record that is counted")
         self._store._redis.save()
         self._dumped = self.applied()
 
     def age_redis(self) -> None:
-        """Kill Redis; what comes back is the dump."""
+        """Kill Redis; what comes back is the dump, or nothing where none was written."""
         before = self.applied()
         self.redis.kill()
         self.redis.start()
