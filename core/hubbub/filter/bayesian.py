@@ -52,9 +52,9 @@ from hubbub.errors import BudgetError, ParameterError
 from hubbub.filter.component import Component, Proposal
 from hubbub.filter.grouping import Group, Grouping, RegressionGroup
 from hubbub.filter.query import Likelihood, Model, Query
-from hubbub.filter.regression.branching import WorkBudget
 from hubbub.filter.regression.component import MAX_EVALUATIONS, RegressionComponent
 from hubbub.filter.regression.regression import Regression
+from hubbub.filter.regression.relaxation import WorkBudget
 
 MAX_BUDGET: Final = 4096.0
 """Nats. Below it every quantity is an exact float64, and no sum of accepted divergences overflows int64."""

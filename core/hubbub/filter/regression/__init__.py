@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
-    from hubbub.filter.regression.branching import WorkBudget
     from hubbub.filter.regression.component import MAX_EVALUATIONS, RegressionComponent
     from hubbub.filter.regression.regression import MAX_NUMBERS, TOTAL, Box, Regression
+    from hubbub.filter.regression.relaxation import WorkBudget
 
 __all__ = [
     "MAX_EVALUATIONS",
@@ -22,7 +22,7 @@ __all__ = [
 attach(
     __name__,
     {
-        "hubbub.filter.regression.branching": ("WorkBudget",),
+        "hubbub.filter.regression.relaxation": ("WorkBudget",),
         "hubbub.filter.regression.component": (
             "MAX_EVALUATIONS",
             "RegressionComponent",

@@ -14,74 +14,35 @@ score whose curve is farthest below that replacement makes the two agree in the 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.filter.regression.curves import Curves, Floats
+from hubbub.filter.regression.relaxation import BoundedBox, Relaxation, WorkBudget
 
 _ROUNDING: Final = 2.0**-48
 """Sixteen units in the last place for every term of a bound: no sum here loses as much."""
 
-_SMOOTH: Final = (1e-1, 5e-3, 2e-4, 1e-5, 4e-7, 1e-8, 5e-10)
-"""Weights of the barrier that keeps a point inside the box, from far inside to almost on it."""
+_SHARP: Final = 0.1
+"""The share of the distance between bound and best sum that a price may be off by to be tried."""
 
-_NEWTON: Final = 25
-"""Steps for each weight; two or three are the rule."""
+_COARSE: Final = 0.1
+"""Nats that the first node's first price may be off by."""
 
+_EVERY: Final = 3
+"""Steps of a climb after which a price is tried, whatever it is off by; divides STEPS."""
 
-_FLOPS: Final = 2.0**-19
-"""Evaluations that one multiplication of a Newton step counts as: 64 curves of 90 numbers double the cost."""
+_CLOSE: Final = 3.0
+"""How many times what its price is off by a node's bound lies above the best sum, to be split."""
 
+_EXACT: Final = 1e-10
+"""Nats that a price is off by when it is as good as the best."""
 
 _WIDER: Final = 2.0**-40
 """The share of its size that a score's interval keeps beyond a cut made for another: far above rounding."""
-
-
-@dataclass(slots=True)
-class WorkBudget:
-    """The work budget that searches share; one that has used it up keeps the bound that it has.
-
-    Attributes:
-        evaluations: Evaluations of all curves at one point that are left, about 0.2 ms each; negative once
-            the budget is used up.
-    """
-
-    evaluations: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _BoundedBox:
-    """A node: a box, an interval for every score, and a proved bound of the sum on them.
-
-    The concave curve that replaces a curve on its interval is a line as far as its tangent point, and the
-    curve itself from there on::
-
-        start ------ line ------ tangent ~~~~~~ curve ~~~~~~ stop
-
-    Attributes:
-        centre: The middle of the box, shape (d,).
-        reach: Half its sides, shape (d,); 0 where a coordinate is fixed.
-        start: The least value of every score, shape (n,).
-        stop: The largest, shape (n,).
-        tangents: Where the line from the left end touches each curve, shape (n,).
-        lines: Value at the left end and slope of each line, shapes (n,).
-        cut: Which intervals are shorter than the box alone makes them, shape (n,).
-        bound: No sum within is larger.
-    """
-
-    centre: Floats
-    reach: Floats
-    start: Floats
-    stop: Floats
-    tangents: Floats
-    lines: tuple[Floats, Floats]
-    cut: NDArray[np.bool_]
-    bound: float
 
 
 class BranchAndBound:
@@ -92,6 +53,7 @@ class BranchAndBound:
         point: Where, shape (d,).
         bound: No sum is larger.
         nodes: How many were bounded.
+        work: The work budget; it can be replaced between steps.
     """
 
     def __init__(
@@ -112,13 +74,11 @@ class BranchAndBound:
             discrete: Coordinates that hold whole numbers only; every combination becomes a first node.
             work: The work budget; without it there is no limit. A node takes one evaluation at least.
         """
-        self._work = WorkBudget(np.inf) if work is None else work
-        self._evaluation = 1.0 + _FLOPS * curves.slopes.size * low.size
+        self.work = WorkBudget(np.inf) if work is None else work
         self._curves = curves
         self.best, self.point, self.nodes = -np.inf, 0.5 * (low + high), 0
-        self._heap: list[tuple[float, int, _BoundedBox, Floats]] = []
+        self._heap: list[tuple[float, int, BoundedBox, Floats]] = []
         self._bends = np.array(curves.bends)
-        self._steep = float(10.0 * (curves.rise / curves.low).sum())
         self._parallel = _parallel(curves, np.maximum(np.abs(low), np.abs(high)))
         whole = [np.arange(np.ceil(low[j]), np.floor(high[j]) + 1.0) for j in discrete]
         for values in product(*whole):
@@ -152,7 +112,7 @@ class BranchAndBound:
         t = np.clip(t, node.start, node.stop)
         width = node.stop - node.start
         # Between bound and sum lies, above all, the score whose curve is farthest below its replacement.
-        short = self._above(node, t) - curves.values(t)
+        short = Relaxation(curves, node, self.work).above(np.minimum(t, curves.kinks))[0] - curves.values(t)
         i = int(short.argmax())
         if short[i] <= 0.0:
             # The replacement is exact here: what is left of the gap is owed to the prices.
@@ -173,7 +133,7 @@ class BranchAndBound:
             cut[touched] = True
             lines = self._lines(start, tangents)
             self._bound(
-                _BoundedBox(node.centre, node.reach, start, stop, tangents, lines, cut, node.bound), point
+                BoundedBox(node.centre, node.reach, start, stop, tangents, lines, cut, node.bound), point
             )
 
     def _confine(self, i: int, at: float, left: bool, start: Floats, stop: Floats) -> list[int]:
@@ -210,7 +170,7 @@ class BranchAndBound:
         )
         cut = np.zeros(start.size, dtype=np.bool_)
         lines = self._lines(start, tangents)
-        self._bound(_BoundedBox(centre, reach, start, stop, tangents, lines, cut, np.inf), centre)
+        self._bound(BoundedBox(centre, reach, start, stop, tangents, lines, cut, np.inf), centre)
 
     def _lines(self, start: Floats, tangents: Floats) -> tuple[Floats, Floats]:
         """Return the value at the left end and the slope of the first line of every curve."""
@@ -218,20 +178,25 @@ class BranchAndBound:
         width = tangents - start
         return foot, np.where(width > 0.0, (top - foot) / np.where(width > 0.0, width, 1.0), 0.0)
 
-    def _bound(self, node: _BoundedBox, near: Floats) -> None:
+    def _bound(self, node: BoundedBox, near: Floats) -> None:
         self.nodes += 1
         value = node.bound
-        # Each round smooths less than the one before: its prices are sharper, and dearer by some Newton
-        # steps.
-        for point, multipliers, doubt in self._relax(node, near):
+        point = near
+        wanted = _SHARP * (value - self.best) if np.isfinite(value - self.best) else _COARSE
+        climb = Relaxation(self._curves, node, self.work).climb(near)
+        for number, (point, multipliers, doubt) in enumerate(climb, 1):
+            # Until a price is worth it, it is tried now and then: a node without a point is closed by any.
+            if doubt > wanted and number % _EVERY and self.work.evaluations > 0.0:
+                continue
             self.offer(point)
             value = min(value, self._dual(node, multipliers))
-            if value <= self.best or value - self.best > doubt:
+            if value <= self.best or value - self.best > _CLOSE * doubt or doubt < _EXACT:
                 break  # a sharper price could not close the node: to split it is worth more
+            wanted = min(0.5 * wanted, _SHARP * (value - self.best))
         if value > self.best:
             heapq.heappush(self._heap, (-value, self.nodes, replace(node, bound=value), point))
 
-    def _dual(self, node: _BoundedBox, multipliers: Floats) -> float:
+    def _dual(self, node: BoundedBox, multipliers: Floats) -> float:
         curves = self._curves
         tops = curves.conjugate(multipliers, node.start, node.stop)
         weights = curves.slopes.T @ multipliers
@@ -243,117 +208,9 @@ class BranchAndBound:
         # The only line that a proof rests on: the formula of the module, and on top all that rounding may
         # lose.
         size = np.abs(tops).sum() + np.abs(fixed).sum() + np.abs(multipliers * node.stop).sum()
-        size += (np.abs(curves.slopes).T @ np.abs(multipliers)) @ (np.abs(node.centre) + node.reach)
+        size += (curves.sizes @ np.abs(multipliers)) @ (np.abs(node.centre) + node.reach)
         slack = _ROUNDING * (1.0 + size)
         return float(tops.sum() + fixed.sum() + centre.sum() + reach.sum() + slack)
-
-    def _above(self, node: _BoundedBox, t: Floats) -> Floats:
-        return self._concave_above(node, t, 1e-9)[0]
-
-    def _concave_above(self, node: _BoundedBox, t: Floats, width: float) -> tuple[Floats, Floats, Floats]:
-        """Return the least concave curves above, on the intervals of a node: value, slope and bend."""
-        curves = self._curves
-        bent = curves.kinks < node.stop - 1e-9
-        kinked = bool(bent.any())
-        if kinked:
-            # The corner of a ramp is rounded: its slope there is any between the two beside it.
-            beyond = np.where(bent, t - curves.kinks, 0.0)
-            size = np.hypot(beyond, 2.0 * width)
-            t = np.where(bent, t - 0.5 * (beyond + size), t)
-            first = np.where(bent, 0.5 * (1.0 - beyond / size), 1.0)
-            second = np.where(bent, -2.0 * width * width / size**3, 0.0)
-        value, slope, bend = curves.parts(t)
-        # Left of its tangent point a curve is replaced by the line; one that is concave throughout has none.
-        straight = (t < node.tangents) | (node.tangents >= node.stop)
-        straight &= node.tangents > node.start
-        if straight.any():
-            foot, line = node.lines
-            value = np.where(straight, foot + line * (t - node.start), value)
-            slope = np.where(straight, line, slope)
-            bend = np.where(straight, 0.0, bend)
-        bend = np.minimum(bend, 0.0)
-        if kinked:
-            bend = bend * first * first + slope * second
-            slope = slope * first
-        return value, slope, bend
-
-    def _relax(self, node: _BoundedBox, near: Floats) -> Iterator[tuple[Floats, Floats, float]]:
-        """Return better and better points of the concave problem, their slopes, and the cost of smoothing."""
-        curves = self._curves
-        free = np.flatnonzero(node.reach > 0.0)
-        inside = np.where(
-            node.reach > 0.0, (near - node.centre) / np.where(node.reach > 0.0, node.reach, 1.0), 0.0
-        )
-        # From the parent's best point, in [-1, 1] of every free side, kept off the walls of the barrier.
-        z = np.clip(inside, -0.98, 0.98)[free]
-        slopes = curves.slopes[:, free] * node.reach[free]
-        base = curves.slopes @ node.centre + curves.offsets
-        scale = float(curves.rise.max()) + 1e-12
-        for weight in _SMOOTH:
-            z, multipliers = self._climb(node, z, slopes, base, weight * scale)
-            point = node.centre.copy()
-            point[free] += node.reach[free] * z
-            yield point, multipliers, 2.0 * weight * scale * (free.size + self._steep * int(node.cut.sum()))
-            if self._work.evaluations <= 0.0:
-                return
-
-    def _climb(
-        self, node: _BoundedBox, z: Floats, slopes: Floats, base: Floats, weight: float
-    ) -> tuple[Floats, Floats]:
-        def look(z: Floats) -> tuple[float, Floats, Floats]:
-            self._work.evaluations -= self._evaluation
-            t = base + slopes @ z
-            value, slope, bend = self._concave_above(node, t, weight)
-            if node.cut.any():
-                extra = self._walls(node, t, weight)
-                value, slope, bend = value + extra[0], slope + extra[1], bend + extra[2]
-            wall = weight * (np.log1p(-z) + np.log1p(z)).sum()
-            return float(value.sum() + wall), slope, bend
-
-        # Newton's method on a concave function: curvature is what bends it down, so a step goes uphill.
-        value, slope, bend = look(z)
-        for _ in range(_NEWTON):
-            if self._work.evaluations <= 0.0:
-                break
-            gradient = slope @ slopes + weight * (1.0 / (1.0 + z) - 1.0 / (1.0 - z))
-            curvature = (slopes.T * -bend) @ slopes
-            curvature.flat[:: z.size + 1] += weight * ((1.0 + z) ** -2 + (1.0 - z) ** -2)
-            # In a direction that no score sees, rounding may leave the matrix singular: a ridge keeps it
-            # whole.
-            curvature.flat[:: z.size + 1] += 1e-13 * curvature.trace()
-            try:
-                step = np.linalg.solve(curvature, gradient)
-            except np.linalg.LinAlgError:
-                break
-            gain = float(step @ gradient)
-            with np.errstate(divide="ignore"):
-                room = np.where(step > 0.0, (1.0 - z) / step, np.where(step < 0.0, (-1.0 - z) / step, np.inf))
-            # Never onto a wall, where the barrier is infinite; then halved until enough of the gain is real.
-            length = min(1.0, 0.995 * float(room.min(initial=np.inf)))
-            for _ in range(30):
-                proposal = z + length * step
-                found = look(proposal)
-                if found[0] >= value + 1e-4 * length * gain:
-                    break
-                length *= 0.5
-            else:
-                break
-            z, (value, slope, bend) = proposal, found
-            # Nearer than the smoothing shifts the optimum: the next weight goes on from here.
-            if gain < 3e-2 * weight:
-                break
-        return z, slope
-
-    def _walls(self, node: _BoundedBox, t: Floats, weight: float) -> tuple[Floats, Floats, Floats]:
-        """Return the walls that keep scores within their intervals: steep outside, rounded at the foot."""
-        steep = np.where(node.cut, self._steep, 0.0)
-        value, slope, bend = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
-        for outside, side in ((t - node.stop, 1.0), (node.start - t, -1.0)):
-            size = np.hypot(outside, 2.0 * weight)
-            value -= steep * 0.5 * (outside + size)
-            slope -= side * steep * 0.5 * (1.0 + outside / size)
-            bend -= steep * 2.0 * weight * weight / size**3
-        return value, slope, bend
 
 
 def _parallel(curves: Curves, far: Floats) -> list[list[tuple[int, float, float, float]]]:

@@ -19,16 +19,17 @@ import numpy as np
 from hubbub.channels.divergence import UNITS_PER_NAT, Detail
 from hubbub.channels.symbols import Symbol
 from hubbub.errors import ParameterError
-from hubbub.filter.regression.branching import BranchAndBound, WorkBudget
+from hubbub.filter.regression.branching import BranchAndBound
 from hubbub.filter.regression.concave import Corners, largest
 from hubbub.filter.regression.curves import Floats
 from hubbub.filter.regression.regression import Box, Regression, curves_of
+from hubbub.filter.regression.relaxation import WorkBudget
 
 MAX_CORNERS: Final = 12
 """The most numbers d whose 2^d corners are kept, 32 KiB; with more, the minimum is searched too."""
 
-MAX_NODES: Final = 64
-"""The most boxes searched for one bound, a few milliseconds each; what is not proved by then counts as
+MAX_NODES: Final = 128
+"""The most boxes searched for one bound, about a millisecond each; what is not proved by then counts as
 lost."""
 
 MAX_EVALUATIONS: Final = 4000.0
@@ -67,7 +68,8 @@ class RegressionComponent:
     loss: int = 0
     worst: int = 0
     _linear: _Linear | None = field(init=False)
-    _known: tuple[Regression, dict[int, int]] | None = None
+    _known: dict[tuple[tuple[Regression, int], ...], float | _Search] = field(default_factory=dict)
+    """Bounds of linear answers, and searches of others, by what was tried beside `answers`."""
     _unbounded: bool = False
 
     def __post_init__(self) -> None:
@@ -95,17 +97,18 @@ class RegressionComponent:
         waiting = [*self.pending.values(), *queries]
         if not waiting or simple <= goal or detail == "largest" or work.evaluations <= 0.0:
             return simple  # where nothing waits, the worst case is the loss, which is bounded already
+        # A query that was refused since is not tried again.
+        self._known = {
+            tried: each for tried, each in self._known.items() if all(query in waiting for query, _ in tried)
+        }
         added = sum(query.worst for query in waiting[MAX_COMBINED:])
         bound = 0
-        known: dict[int, int] = {}
         for symbols in product((1, 0), repeat=min(len(waiting), MAX_COMBINED)):
             tried = list(zip(waiting, symbols, strict=False))
             each = self._bound(tried, goal - added, work)
-            known[symbols[0]] = each
             bound = max(bound, added + each)
             if bound > goal:
                 break
-        self._known = (waiting[0], known) if len(waiting) == 1 else None
         return min(simple, bound)
 
     def reserve(self, tickets: Sequence[int], queries: Sequence[Regression], worst: int) -> None:
@@ -121,9 +124,7 @@ class RegressionComponent:
         """
         before = self.loss
         query, symbol = answer = self._answered(ticket, symbol)
-        known = self._known[1].get(symbol) if self._known is not None and self._known[0] is query else None
-        if known is None or self._linear is None or query.kind != "linear":
-            known = self._bound([answer], 0, WorkBudget(MAX_EVALUATIONS))
+        known = self._bound([answer], 0, WorkBudget(MAX_EVALUATIONS))
         self._take(answer)
         self._lower(min(known, before + query.worst))
 
@@ -168,7 +169,10 @@ class RegressionComponent:
         return self.pending.pop(ticket), symbol
 
     def _take(self, answer: tuple[Regression, int]) -> None:
-        self._known = None
+        # What was tried with this answer first is now what is tried beside one answer more.
+        self._known = {
+            tried[1:]: each for tried, each in self._known.items() if tried[0] == answer and tried[1:]
+        }
         self.answers.append(answer)
         if self._linear is not None and answer[0].kind == "linear":
             self._linear.add(answer)
@@ -184,7 +188,7 @@ class RegressionComponent:
         sum of their epsilons is an upper bound still.
         """
         del self.pending[ticket]
-        self._known = None
+        self._known = {}
         self.worst = min(self.worst, self.loss + sum(query.worst for query in self.pending.values()))
 
     def _is_linear(self, answers: Answers) -> bool:
@@ -198,23 +202,51 @@ class RegressionComponent:
         answers = [*self.answers[:count], *tried]
         slack = 2 * sum(query.slack for query, _ in answers)
         if self._linear is not None and self._is_linear(answers):
-            spread = self._linear.spread(tried)
+            known = self._known.get(tuple(tried))
+            spread = known if isinstance(known, float) else self._linear.spread(tried)
+            if tried:
+                self._known[tuple(tried)] = spread
         elif len(answers) == 1:  # as of every round of numbers that change
             ((query, symbol),) = answers
             return min(query.loss_of(symbol), query.worst)
         elif len(answers) > MAX_SEARCHED:
             spread = math.inf
         else:
-            spread = self._searched(answers, (goal - slack) / UNITS_PER_NAT, work)
+            search = self._known.pop(tuple(tried), None) if count is None else None
+            if not isinstance(search, _Search):
+                search = _Search.over(self.box, answers, work)
+            spread = search.spread((goal - slack) / UNITS_PER_NAT, work)
+            if count is None and work.evaluations > 0.0:
+                self._known[tuple(tried)] = search
         if not math.isfinite(spread):  # arithmetic that failed proves nothing: every answer counts in full
             return sum(query.worst for query, _ in answers)
         return math.ceil(max(spread, 0.0) * UNITS_PER_NAT) + slack
 
-    def _searched(self, answers: Answers, target: float, work: WorkBudget) -> float:
+
+@dataclass(slots=True)
+class _Search:
+    """The search for the largest and for the least sum of the same answers, which can be gone on with.
+
+    The boxes that it splits do not depend on where it is to stop: one that a decision stopped ends, when the
+    answer is recorded, at the bound that a search from the start would end at.
+    """
+
+    upper: BranchAndBound
+    lower: BranchAndBound
+
+    @classmethod
+    def over(cls, box: Box, answers: Answers, work: WorkBudget) -> _Search:
         curves = curves_of(answers)
-        low, high = np.array(self.box.low), np.array(self.box.high)
-        upper = BranchAndBound(curves, low, high, self.box.whole, work=work)
-        lower = BranchAndBound(curves.mirrored(), low, high, self.box.whole, work=work)
+        low, high = np.array(box.low), np.array(box.high)
+        return cls(
+            BranchAndBound(curves, low, high, box.whole, work=work),
+            BranchAndBound(curves.mirrored(), low, high, box.whole, work=work),
+        )
+
+    def spread(self, target: float, work: WorkBudget) -> float:
+        """Return an upper bound of the largest sum less the least, on its side of the target."""
+        upper, lower = self.upper, self.lower
+        upper.work = lower.work = work
         while True:
             bound = upper.bound + lower.bound
             refused = 0.0 < target < upper.best + lower.best

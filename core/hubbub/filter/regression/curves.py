@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 _NEAR: Final = 1e-9
 """The most that rounding may move the end of an interval by; only Lagrange multipliers depend on it."""
 
+_LOWEST: Final = 1e-4
+"""Least probability at which slopes of the logistic function may be had without its tail."""
+
 _HALVINGS: Final = 60
 """Bisection of an interval down to the float grid; a tangent that is off by less is no tangent at all."""
 
@@ -51,6 +54,15 @@ class Curves:
 
     def parts(self, t: Floats) -> tuple[Floats, Floats, Floats]:
         """Return f, f' and f'' of every curve at its own t, each of shape (n,)."""
+        if self.smooth:
+            half, middle, quarter, sway = self._tangents
+            share = np.tanh(sway * t)
+            p = middle + half * share
+            slope = quarter * (1.0 - share * share) / p
+            value = np.log(p)
+            share += slope
+            share *= slope
+            return (value, slope, -share) if self.sign > 0 else (-value, slope, share)
         s = self.sign * t
         phi, first, second = self._phi(s)
         p = self.low + self.rise * phi
@@ -58,10 +70,38 @@ class Curves:
         bend = self.sign * (self.rise * second / p - slope * slope)
         return self.sign * np.log(p), slope, bend
 
+    @cached_property
+    def smooth(self) -> bool:
+        """Whether all curves are logistic, and none so low that a tail of it decides."""
+        return bool(self.logistic.all()) and float(self.low.min()) > _LOWEST
+
+    @cached_property
+    def steep(self) -> float:
+        """A slope that no sum of curves comes near, above 0."""
+        return float(10.0 * (self.rise / self.low).sum())
+
+    @cached_property
+    def scale(self) -> float:
+        """The largest rise, as a measure of what a barrier weighs."""
+        return float(self.rise.max()) + 1e-12
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """The slopes without their signs, shape (d, n)."""
+        return np.ascontiguousarray(np.abs(self.slopes).T)
+
+    @cached_property
+    def _tangents(self) -> tuple[Floats, Floats, Floats, float]:
+        """What a logistic curve is, written with a hyperbolic tangent: p = middle + half tanh(sway t)."""
+        half = 0.5 * self.rise
+        return half, self.low + half, 0.5 * half, 0.5 * self.sign
+
     def values(self, t: Floats) -> Floats:
         """Return f of every curve, for t of shape (..., n)."""
         s = self.sign * t
-        sharp = np.where(self.logistic, sigmoid(s), np.clip(s, 0.0, 1.0))
+        sharp = sigmoid(s)
+        if not self.smooth:
+            sharp = np.where(self.logistic, sharp, np.clip(s, 0.0, 1.0))
         values: Floats = self.sign * np.log(self.low + self.rise * sharp)
         return values
 
@@ -122,19 +162,32 @@ class Curves:
         p = low + rise * phi
         return self.sign * math.log(p), rise * first / p
 
+    @cached_property
+    def _floor(self) -> Floats:
+        return self.low / self.rise
+
     def conjugate(self, multipliers: Floats, start: Floats, stop: Floats) -> Floats:
         """Return the largest f(t) - m t on [start, stop] of every curve with multiplier m, shape (n,).
 
         It is at an end, at a kink of a ramp, or where f' equals m, which is a quadratic equation in the
         logistic function and a linear one on the ramp.
         """
-        rise, low, sign = self.rise, self.low, self.sign
+        sign = self.sign
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             half = 0.5 * (1.0 - multipliers)
-            root = np.sqrt(half * half - multipliers * low / rise)
+            root = np.sqrt(half * half - multipliers * self._floor)
+            if self.smooth:
+                # One root alone is where the curve is concave: at the other, f(t) - m t is least.
+                sigma = np.minimum(np.maximum(half + sign * root, 0.0), 1.0)
+                still = sign * (np.log(sigma) - np.log1p(-sigma))
+                # Not a number, where the slope is nowhere m: an end stands for it.
+                still = np.fmin(np.fmax(still, start), stop)
+                points = np.concatenate([still, start, stop]).reshape(3, -1)
+                tops: Floats = np.maximum.reduce(self.values(points) - multipliers * points)
+                return tops
             sigmas = np.clip(np.stack([half - root, half + root]), 0.0, 1.0)
             bent = np.log(sigmas) - np.log1p(-sigmas)
-            ramp = 1.0 / multipliers - low / rise
+            ramp = 1.0 / multipliers - self._floor
         kinks = np.zeros_like(ramp), np.ones_like(ramp)
         special = np.where(self.logistic, bent, np.stack(kinks))
         still = np.stack([start, stop, *(sign * special), sign * np.where(self.logistic, special[0], ramp)])
