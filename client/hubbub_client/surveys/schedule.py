@@ -163,7 +163,7 @@ def scheduled_answers(survey: Survey, last_closed: int) -> tuple[int, ...]:
 
 def asks_for(survey: Survey, attribute_id: str) -> bool:
     """Return whether an attribute is among those of a survey."""
-    return any(attribute.id == attribute_id for attribute in survey.attributes)
+    return attribute_id in survey.attribute_ids
 
 
 def is_static(survey: Survey) -> bool:

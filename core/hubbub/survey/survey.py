@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import InitVar, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -179,6 +180,11 @@ class Survey:
     def attributes(self) -> tuple[Attribute, ...]:
         """The attributes that it asks for: each must equal the one that the device's host registered."""
         return self.form.attributes
+
+    @cached_property
+    def attribute_ids(self) -> frozenset[str]:
+        """Their ids, which a device asks for with every answer."""
+        return frozenset(attribute.id for attribute in self.form.attributes)
 
     @property
     def attribute(self) -> Attribute:
