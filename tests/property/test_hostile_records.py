@@ -254,7 +254,7 @@ def test_a_long_life_of_tables_scores_and_coins_keeps_what_it_promised(tmp_path:
         assert loss <= BUDGET
         assert judge.bound() == pytest.approx(loss, abs=1e-9)  # every record is tried, by either
         assert max(judge.committed) <= 1e-9  # once above the budget, by an opening, it never rises
-        assert judge.most <= BUDGET + 0.5  # seen: .03 to .04 above, in some of a hundred lives
+        assert judge.most <= BUDGET
         assert loss <= agent.account().loss + 1e-9  # what waits or was withdrawn counts at its worst there
         surveys |= {report.digest for report in judge.seen.values()}
     assert len(judge.seen) > 60 and len(surveys) >= 7

@@ -26,17 +26,17 @@ from hubbub.filter.regression.relaxation import BoundedBox, Relaxation, WorkBudg
 _ROUNDING: Final = 2.0**-48
 """Sixteen units in the last place for every term of a bound: no sum here loses as much."""
 
-_SHARP: Final = 0.1
+_SHARP: Final = 0.003
 """The share of the distance between bound and best sum that a price may be off by to be tried."""
 
 _COARSE: Final = 0.1
 """Nats that the first node's first price may be off by."""
 
-_EVERY: Final = 3
+_EVERY: Final = 13
 """Steps of a climb after which a price is tried, whatever it is off by; divides STEPS."""
 
-_CLOSE: Final = 3.0
-"""How many times what its price is off by a node's bound lies above the best sum, to be split."""
+_CLOSE: Final = 200.0
+"""Times that a node's bound must be above the best sum by what its price is off by, to be split."""
 
 _EXACT: Final = 1e-10
 """Nats that a price is off by when it is as good as the best."""

@@ -32,9 +32,12 @@ MAX_NODES: Final = 128
 """The most boxes searched for one bound, about a millisecond each; what is not proved by then counts as
 lost."""
 
+MAX_REPLAYED: Final = 512
+"""The most boxes where all answers of a ledger are bounded at once, in the place of a search each."""
+
 MAX_EVALUATIONS: Final = 4000.0
-"""The work budget of one decision, or of one answer, in curve evaluations of about 0.2 ms each
-(`WorkBudget`): about a second, whatever is asked. Nine attributes used at most 20 % of it."""
+"""The work budget of one decision, or of one answer, in curve evaluations of 0.05 to 0.1 ms each
+(`WorkBudget`): some tenths of a second, whatever is asked."""
 
 MAX_SEARCHED: Final = 512
 """The most answers about one box that are searched; each further one counts its epsilon."""
@@ -42,7 +45,7 @@ MAX_SEARCHED: Final = 512
 MAX_COMBINED: Final = 3
 """The most pending answers of which every combination is tried; others count their epsilon each."""
 
-_GAP: Final = 1e-6
+_GAP: Final = 1e-7
 """Nats between a point and a proof at which a search has done its work."""
 
 Answers = Sequence[tuple[Regression, int]]
@@ -169,7 +172,7 @@ class RegressionComponent:
         return self.pending.pop(ticket), symbol
 
     def _take(self, answer: tuple[Regression, int]) -> None:
-        # What was tried with this answer first is now what is tried beside one answer more.
+        # Trials that began with this answer are now trials beside one answer more.
         self._known = {
             tried[1:]: each for tried, each in self._known.items() if tried[0] == answer and tried[1:]
         }
@@ -215,7 +218,8 @@ class RegressionComponent:
             search = self._known.pop(tuple(tried), None) if count is None else None
             if not isinstance(search, _Search):
                 search = _Search.over(self.box, answers, work)
-            spread = search.spread((goal - slack) / UNITS_PER_NAT, work)
+            nodes = MAX_NODES if count is None else MAX_REPLAYED
+            spread = search.spread((goal - slack) / UNITS_PER_NAT, work, nodes)
             if count is None and work.evaluations > 0.0:
                 self._known[tuple(tried)] = search
         if not math.isfinite(spread):  # arithmetic that failed proves nothing: every answer counts in full
@@ -243,14 +247,14 @@ class _Search:
             BranchAndBound(curves.mirrored(), low, high, box.whole, work=work),
         )
 
-    def spread(self, target: float, work: WorkBudget) -> float:
+    def spread(self, target: float, work: WorkBudget, nodes: int = MAX_NODES) -> float:
         """Return an upper bound of the largest sum less the least, on its side of the target."""
         upper, lower = self.upper, self.lower
         upper.work = lower.work = work
         while True:
             bound = upper.bound + lower.bound
             refused = 0.0 < target < upper.best + lower.best
-            done = upper.gap + lower.gap <= _GAP or upper.nodes + lower.nodes >= MAX_NODES
+            done = upper.gap + lower.gap <= _GAP or upper.nodes + lower.nodes >= nodes
             if bound <= target or refused or done or work.evaluations <= 0.0:
                 return bound
             (upper if upper.gap >= lower.gap else lower).step()

@@ -72,7 +72,7 @@ class Curves:
 
     @cached_property
     def smooth(self) -> bool:
-        """Whether all curves are logistic, and none so low that a tail of it decides."""
+        """True where all curves are logistic, and none so low that a tail of it decides."""
         return bool(self.logistic.all()) and float(self.low.min()) > _LOWEST
 
     @cached_property
@@ -92,7 +92,7 @@ class Curves:
 
     @cached_property
     def _tangents(self) -> tuple[Floats, Floats, Floats, float]:
-        """What a logistic curve is, written with a hyperbolic tangent: p = middle + half tanh(sway t)."""
+        """Numbers of a logistic curve as a hyperbolic tangent: p = middle + half tanh(sway t)."""
         half = 0.5 * self.rise
         return half, self.low + half, 0.5 * half, 0.5 * self.sign
 
