@@ -63,9 +63,9 @@ def decoders() -> dict[str, Callable[[bytes], object]]:
 
     def upload(data: bytes) -> object:
         found = wire.decode_upload(data, max_reports=8)
-        rows = wire.short_reports(data, max_reports=8) or b""
-        assert not rows or len(rows) == wire.SHORT_REPORT.itemsize * len(found)
-        return wire.wide_reports(data, max_reports=8)
+        rows = wire.side_by_side(data, max_reports=8, set_bytes=range(1, 300))
+        assert rows is None or len(rows[1]) == rows[0].itemsize * len(found)
+        return found
 
     def signed(data: bytes) -> object:
         try:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import Channel
+from hubbub.channels import Channel, Symbol
 from hubbub.survey import Survey
 from hubbub.wire import NO_ROUND, Malformed, Outcome, Report, Voucher
 from hubbub_collector.errors import CollectorError
@@ -121,7 +121,7 @@ class Admission:
         """Return one verdict per report for many reports side by side, at a fraction of the cost.
 
         Args:
-            rows: The reports, shape (n,), SHORT_REPORT or WIDE_REPORT.
+            rows: The reports, shape (n,), of any form that has digest, id, round and symbol.
             times_s: When each came, shape (n,), seconds since 1970.
 
         Returns:
@@ -135,10 +135,11 @@ class Admission:
                 opens_s, closes_s, channel, accepted = open_round
                 came_s, symbols = times_s[chosen], rows["symbol"][chosen]
                 good = (opens_s <= came_s) & (came_s <= closes_s) & channel.contains(symbols)
-                which[chosen[good]] = places.setdefault(accepted, len(places))
+                if good.any():
+                    which[chosen[good]] = places.setdefault(accepted, len(places))
                 chosen = chosen[~good]  # noqa: PLW2901 - what is left
             for row in chosen.tolist():
-                report = Report(digest, number, rows["id"][row].tobytes(), int(rows["symbol"][row]))
+                report = Report(digest, number, rows["id"][row].tobytes(), _symbol(rows["symbol"][row]))
                 verdict = self._verdict(report, float(times_s[row]))
                 which[row] = places.setdefault(verdict, len(places))
         return list(places), which
@@ -186,6 +187,11 @@ class Admission:
         for digest in digests:
             if self._terms.pop(digest, None) is not None:
                 self._open.clear()
+
+
+def _symbol(field: NDArray[np.unsignedinteger]) -> Symbol:
+    """Return the symbol of one row: bytes for a set."""
+    return field.tobytes() if field.ndim else int(field)
 
 
 def _by_round(rows: NDArray[np.void]) -> Iterator[tuple[Key, NDArray[np.intp]]]:

@@ -30,7 +30,6 @@ from hubbub.numeric import SYSTEM, Source
 from hubbub.survey import Survey
 from hubbub.wire import (
     NO_ROUND,
-    WIDE_REPORT,
     Malformed,
     Report,
     SurveyRecord,
@@ -42,8 +41,7 @@ from hubbub.wire import (
     encode_response,
     encode_surveys,
     is_token_upload,
-    short_reports,
-    wide_reports,
+    side_by_side,
 )
 from hubbub_collector.admission import Admission, AdmissionRules, Key, Verdict, index_surveys
 from hubbub_collector.batching import ByteBudget, Writer, never_gone
@@ -92,6 +90,8 @@ class Gateway:
     ) -> None:
         self._log = log
         self._surveys = index_surveys(surveys)
+        # The widths of the sets that may be admitted: others need not be judged fast.
+        self._set_bytes = {survey.channel.width for survey in self._surveys.values()} - {0}
         self._settings = settings
         self._clock, self._boot_clock, self._unsealed = clock, boot_clock, unsealed
         self._source = source
@@ -217,7 +217,7 @@ class Gateway:
     def _submit(self, writer: Writer, body: bytes, is_gone: Callable[[], bool]) -> Awaitable[bytes]:
         """Hand an upload to the writer, and return the answer to it, which is there once it is durable.
 
-        Short and wide reports (`hubbub.wire.report`) are judged with their batch, others before.
+        Reports that lie side by side (`hubbub.wire.report`) are judged with their batch, others before.
 
         Raises:
             Refusal: If the body is no upload.
@@ -229,12 +229,11 @@ class Gateway:
             return self._submit_with_tokens(writer, body, now_s, began_s, is_gone)
         if self._gate is not None:
             raise Refusal(401, "every report must carry a token of an issuer that is taken here")
-        if (rows := short_reports(body, max_reports=self._settings.max_reports)) is not None:
-            self._within_rate({self._shared: len(rows)})
-            return writer.submit_rows(rows, now_s, began_s=began_s, is_gone=is_gone)
-        if (rows := wide_reports(body, max_reports=self._settings.max_reports)) is not None:
-            self._within_rate({self._shared: len(rows)})
-            return writer.submit_rows(rows, now_s, WIDE_REPORT, began_s=began_s, is_gone=is_gone)
+        found = side_by_side(body, max_reports=self._settings.max_reports, set_bytes=self._set_bytes)
+        if found is not None:
+            form, rows = found
+            self._within_rate({self._shared: len(rows) // form.itemsize})
+            return writer.submit_rows(rows, now_s, form, began_s=began_s, is_gone=is_gone)
         try:
             reports = decode_upload(body, max_reports=self._settings.max_reports)
         except WireError as error:

@@ -14,18 +14,24 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import Symbol
 from hubbub.numeric import Source
 from hubbub.wire import ID_BYTES, Malformed, Outcome, Report, ReportsRecord, Segment, Voucher
 from hubbub_collector.admission import Key, Verdict
 
 # In a record, at most: everything of a segment but its columns; a report's id; a symbol that is a number.
 _SEGMENT_BYTES: Final = 80
-_NUMBER_BYTES: Final = 4
+_NUMBER: Final = np.dtype("<u4")
+_NUMBER_BYTES: Final = _NUMBER.itemsize
 # Of a voucher, everything but the issuer's name.
 _VOUCHER_BYTES: Final = 10
 # Bytes that one report may add to a batch if its symbol is a number.
 LARGEST_ROW: Final = _SEGMENT_BYTES + ID_BYTES + _NUMBER_BYTES
+
+
+def largest_row(form: np.dtype[np.void]) -> int:
+    """Return the bytes that one report of a form may add to a batch, whatever its verdict."""
+    return _SEGMENT_BYTES + ID_BYTES + max(_NUMBER_BYTES, form["symbol"].itemsize)
+
 
 MOST_SEGMENTS: Final = 4096
 """The most segments of one record. The aggregator saves a record as a whole, and its store answers nobody
@@ -45,12 +51,15 @@ class _Column:
 
     Attributes:
         target_partitions: The partitions that they go to.
+        symbols: The symbols side by side in the order of the ids: sets as they are, numbers as four bytes.
+        set_bytes: The width of each if they are sets, all of one as they are one survey's; 0 for numbers.
         taken: How many there are, refused ones included.
     """
 
     target_partitions: range
     ids: bytearray = field(default_factory=bytearray)
-    symbols: list[Symbol] = field(default_factory=list)
+    symbols: bytearray = field(default_factory=bytearray)
+    set_bytes: int = 0
     refused: dict[Outcome, bytearray] = field(default_factory=dict)
     taken: int = 0
 
@@ -98,8 +107,12 @@ class Batch:
             if outcome == "accepted":
                 symbol = report.symbol
                 column.ids += report.id
-                column.symbols.append(symbol)
-                self.size += ID_BYTES + (len(symbol) if isinstance(symbol, bytes) else _NUMBER_BYTES)
+                if isinstance(symbol, bytes):
+                    column.set_bytes = len(symbol)
+                else:
+                    symbol = symbol.to_bytes(_NUMBER_BYTES, "little")
+                column.symbols += symbol
+                self.size += ID_BYTES + len(symbol)
             else:
                 column.refused.setdefault(outcome, bytearray()).extend(report.id)
 
@@ -109,7 +122,7 @@ class Batch:
         """Take the reports of many uploads, of which the newest came at `now_s`.
 
         Args:
-            rows: The reports, shape (n,), SHORT_REPORT or WIDE_REPORT.
+            rows: The reports, shape (n,), of any form that has digest, id, round and symbol.
             verdicts: The different verdicts that there are.
             which: Which of them each report gets, shape (n,).
             now_s: Seconds since 1970.
@@ -118,15 +131,20 @@ class Batch:
         self.attempts += len(rows)
         for place, (outcome, key, _) in enumerate(verdicts):
             chosen = np.flatnonzero(which == place)
+            if not len(chosen):
+                continue
             column = self._column(key)
             unopened = max(0, len(column.target_partitions) - column.taken)
             self.size += _SEGMENT_BYTES * min(unopened, len(chosen))
             column.taken += len(chosen)
             ids = rows["id"][chosen].tobytes()
             if outcome == "accepted":
+                symbols = rows["symbol"][chosen]
+                column.set_bytes = symbols.shape[1] if symbols.ndim == 2 else 0
+                content = (symbols if column.set_bytes else symbols.astype(_NUMBER)).tobytes()
                 column.ids += ids
-                column.symbols += rows["symbol"][chosen].tolist()
-                self.size += (ID_BYTES + _NUMBER_BYTES) * len(chosen)
+                column.symbols += content
+                self.size += len(ids) + len(content)
             else:
                 column.refused.setdefault(outcome, bytearray()).extend(ids)
 
@@ -142,7 +160,7 @@ class Batch:
         """Return the number of reports taken, by outcome."""
         found: Counter[Outcome] = Counter({"invalid": self._without_id})
         for column in self._columns.values():
-            found["accepted"] += len(column.symbols)
+            found["accepted"] += len(column.ids) // ID_BYTES
             for outcome, ids in column.refused.items():
                 found[outcome] += len(ids) // ID_BYTES
         return found
@@ -197,13 +215,13 @@ def _places(ids: bytearray, partitions: int) -> NDArray[np.intp]:
 
 def _segments(key: Key, column: _Column, source: Source) -> Iterator[tuple[int, Segment]]:
     """Return the column's segments, one for each partition that anything of it lies in."""
-    n, partitions = len(column.symbols), len(column.target_partitions)
+    n, partitions = len(column.ids) // ID_BYTES, len(column.target_partitions)
     order = random_order(n, source)
     places = _places(column.ids, partitions)
     # Within a partition the random order stays.
     order = order[np.argsort(places[order], kind="stable")]
     ids = np.frombuffer(column.ids, dtype=np.uint8).reshape(n, ID_BYTES)[order]
-    symbols = _stacked(column.symbols)[order]
+    symbols = _stacked(column, n)[order]
     kept = np.bincount(places, minlength=partitions)
     refused = {
         outcome: np.bincount(_places(ids, partitions), minlength=partitions)
@@ -226,15 +244,11 @@ def _segments(key: Key, column: _Column, source: Source) -> Iterator[tuple[int, 
         )
 
 
-def _stacked(symbols: Sequence[Symbol]) -> NDArray[np.unsignedinteger]:
-    """Return numbers as a column, sets as rows of bytes.
-
-    One survey's symbols are all of one type and width.
-    """
-    sets = [symbol for symbol in symbols if isinstance(symbol, bytes)]
-    if sets:
-        return np.frombuffer(b"".join(sets), dtype=np.uint8).reshape(len(symbols), -1)
-    return np.array(symbols, dtype=np.uint32)
+def _stacked(column: _Column, n: int) -> NDArray[np.unsignedinteger]:
+    """Return n symbols: numbers as a column, sets as rows of bytes."""
+    if column.set_bytes:
+        return np.frombuffer(column.symbols, dtype=np.uint8).reshape(n, column.set_bytes)
+    return np.frombuffer(column.symbols, dtype=_NUMBER)
 
 
 def random_order(n: int, source: Source) -> NDArray[np.intp]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.wire import SHORT_REPORT, WIDE_REPORT, Malformed, Outcome, Report, encode_response
+from hubbub.wire import Malformed, Outcome, Report, encode_response
 from hubbub_collector.admission import Admission, Verdict
-from hubbub_collector.batching.batcher import Batch
+from hubbub_collector.batching.batcher import Batch, largest_row
 from hubbub_collector.errors import NotDurable
 
 
@@ -43,12 +43,13 @@ class _UnjudgedReports:
     """The uploads of reports side by side that are judged when their batch is written.
 
     Attributes:
-        form: SHORT_REPORT or WIDE_REPORT.
+        form: The form of all of them.
+        row_bytes: Bytes that one of its reports may add to a batch.
         uploads: The reports of each, when it came (seconds since 1970), and who waits for the answer.
     """
 
     def __init__(self, form: np.dtype[np.void]) -> None:
-        self.form = form
+        self.form, self.row_bytes = form, largest_row(form)
         self.uploads: list[tuple[bytes, float, Waiting]] = []
 
 
@@ -63,18 +64,16 @@ class PendingBatch:
         batch: The reports that were judged.
         due: As above.
         unjudged: The number of reports beside `batch`, which are judged together when it is written.
-        capacity: The number of unjudged reports for which it has room, whatever their verdicts will be.
+        unjudged_bytes: The bytes that they may add to it, whatever their verdicts will be.
     """
 
     def __init__(self, new_batch: Callable[[], Batch], due: float) -> None:
         self._new_batch = new_batch
         self.batch = new_batch()
         self.due = due
-        self.unjudged = self.capacity = 0
-        self._unjudged = {
-            SHORT_REPORT: _UnjudgedReports(SHORT_REPORT),
-            WIDE_REPORT: _UnjudgedReports(WIDE_REPORT),
-        }
+        self.unjudged = self.unjudged_bytes = 0
+        # By form. Senders choose them, out of few: four for each width of sets that is served, and two.
+        self._unjudged: dict[np.dtype[np.void], _UnjudgedReports] = {}
         # The uploads that were judged one by one.
         self._judged: list[tuple[Sequence[Report | Malformed], Sequence[Verdict], float, Waiting]] = []
         # All that were judged in the end, and the answer to each.
@@ -94,8 +93,20 @@ class PendingBatch:
 
     def add_rows(self, rows: bytes, now_s: float, form: np.dtype[np.void], waiting: Waiting) -> None:
         """Take an upload of reports side by side."""
-        self._unjudged[form].uploads.append((rows, now_s, waiting))
-        self.unjudged += len(rows) // form.itemsize
+        unjudged = self._unjudged.get(form)
+        if unjudged is None:
+            unjudged = self._unjudged[form] = _UnjudgedReports(form)
+        unjudged.uploads.append((rows, now_s, waiting))
+        reports = len(rows) // form.itemsize
+        self.unjudged += reports
+        self.unjudged_bytes += reports * unjudged.row_bytes
+
+    def is_full(self, most_reports: int, most_bytes: int) -> bool:
+        """Return whether its reports reach one of two bounds, whatever their verdicts will be."""
+        return (
+            self.batch.attempts + self.unjudged >= most_reports
+            or self.batch.size + self.unjudged_bytes >= most_bytes
+        )
 
     @property
     def is_empty(self) -> bool:

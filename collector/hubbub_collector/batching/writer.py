@@ -17,7 +17,7 @@ import numpy as np
 from hubbub.numeric import Source
 from hubbub.wire import SHORT_REPORT, Malformed, Report, encode_record
 from hubbub_collector.admission import Admission, Key, Verdict
-from hubbub_collector.batching.batcher import LARGEST_ROW, Batch, parts_of
+from hubbub_collector.batching.batcher import Batch, parts_of
 from hubbub_collector.batching.pending_batch import PendingBatch, Waiting
 from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import NotDurable
@@ -110,9 +110,7 @@ class Writer:
         waiting = self._waiting(began_s, is_gone)
         pending = self._open or self._begin()
         pending.add(reports, verdicts, now_s, waiting)
-        pending.capacity = self._capacity(pending.batch)
-        if pending.unjudged >= pending.capacity:
-            self._close()
+        self._close_if_full(pending)
         return waiting.future
 
     def submit_rows(
@@ -129,7 +127,7 @@ class Writer:
         Args:
             rows: The reports, side by side in `form`.
             now_s: When they came, seconds since 1970; they are judged by it.
-            form: SHORT_REPORT or WIDE_REPORT.
+            form: SHORT_REPORT, WIDE_REPORT, or one of `hubbub.wire.set_reports`.
             began_s: As for `submit`.
             is_gone: As for `submit`.
 
@@ -142,8 +140,7 @@ class Writer:
         waiting = self._waiting(began_s, is_gone)
         pending = self._open or self._begin()
         pending.add_rows(rows, now_s, form, waiting)
-        if pending.unjudged >= pending.capacity:
-            self._close()
+        self._close_if_full(pending)
         return waiting.future
 
     def _waiting(self, began_s: float | None, is_gone: Callable[[], bool]) -> Waiting:
@@ -154,7 +151,6 @@ class Writer:
         if self._task is None or self._stopping or self._broken is not None:
             raise NotDurable("the gateway must be running to take uploads, got a stopped one")
         self._open = PendingBatch(self._new_batch, self._loop.time() + self._settings.linger_s)
-        self._open.capacity = self._capacity(self._open.batch)
         self._queue.append(self._open)
         self._wake.set()
         return self._open
@@ -162,18 +158,11 @@ class Writer:
     def _new_batch(self) -> Batch:
         return Batch(self._log.partitions, self._target_partitions)
 
-    def _capacity(self, batch: Batch) -> int:
-        """Return the number of reports that the batch can still take."""
-        settings = self._settings
-        return min(
-            settings.max_batch_reports - batch.attempts,
-            (settings.max_batch_bytes - batch.size) // LARGEST_ROW,
-        )
-
-    def _close(self) -> None:
-        """Take no more into the open batch, and do not let it linger."""
-        self._open = None
-        self._flush.set()
+    def _close_if_full(self, pending: PendingBatch) -> None:
+        """Take no more into the open batch if it is full, and do not let it linger."""
+        if pending.is_full(self._settings.max_batch_reports, self._settings.max_batch_bytes):
+            self._open = None
+            self._flush.set()
 
     async def stop(self) -> None:
         """Write what is waiting, without lingering, and end; uploads from here on raise NotDurable."""

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
         encode_response,
         encode_surveys,
         encode_upload,
+        set_reports,
         short_reports,
+        side_by_side,
         wide_reports,
     )
     from hubbub.wire.token_upload import decode_token_upload, encode_token_upload, is_token_upload
@@ -75,7 +77,9 @@ __all__ = [
     "encode_upload",
     "is_token_upload",
     "pack",
+    "set_reports",
     "short_reports",
+    "side_by_side",
     "unpack",
     "wide_reports",
 ]
@@ -123,7 +127,9 @@ attach(
             "encode_response",
             "encode_surveys",
             "encode_upload",
+            "set_reports",
             "short_reports",
+            "side_by_side",
             "wide_reports",
         ),
         "hubbub.wire.token_upload": (

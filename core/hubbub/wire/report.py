@@ -2,26 +2,30 @@
 
 Byte layouts are in docs/wire.md and are held by the golden files; a change of either is a new WIRE_VERSION.
 
-A report has one encoding on the wire, and two more in which a gateway keeps many side by side::
+A report has one encoding on the wire, and three more in which a gateway keeps many side by side::
 
     as sent   [digest + id, round, symbol] in MessagePack, of any length
               made by a device (`encode_report`), read one by one (`decode_report`)
     short     SHORT_REPORT, 37 bytes: as sent, where round and symbol are below 128
               cut out of an upload without decoding (`short_reports`)
+    set       a form for each width of a packed set and length of a round's number: as sent, too
+              cut out of an upload without decoding (`set_reports`)
     wide      WIDE_REPORT, 40 bytes: digest, id, and four bytes each for a larger round and a numeric symbol
               rewritten from an upload (`wide_reports`), never sent
 
-A gateway tries short, then wide, then one by one, upload by upload. Uploads of the first two forms are judged
-together when their batch is written, in a few vector operations; the others, with sets or malformed reports
-among them, are judged at once. In the log all of them are columns (`record`).
+A gateway tries short, set, wide, then one by one, upload by upload. Uploads of the first three are judged
+together when their batch is written, in a few vector operations; the others, with malformed reports, or sets
+beside numbers or sets of another width among them, are judged at once. In the log all of them are columns
+(`record`).
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -62,19 +66,20 @@ WIDE_REPORT: Final = np.dtype(
     [("digest", "u1", DIGEST_BYTES), ("id", "u1", ID_BYTES), ("round", ">u4"), ("symbol", ">u4")]
 )
 _FRAME_HEAD: Final = bytes([0x92, WIRE_VERSION])
-_SHORT_UPLOAD: Final = re.compile(
-    b"%s[\x90-\x9f](?:%s.{%d}[\x00-\x7f]{2}){1,15}" % (_FRAME_HEAD, re.escape(_REPORT_HEAD), _IDENTITY),
-    re.DOTALL,
+_SHORT_REPORTS: Final = re.compile(
+    b"(?:%s.{%d}[\x00-\x7f]{2})++" % (re.escape(_REPORT_HEAD), _IDENTITY), re.DOTALL
 )
-_SHORT_HEAD: Final = len(_FRAME_HEAD) + 1
 # Every form of a number below 2^31.
 _NUMBER: Final = rb"([\x00-\x7f]|\xcc.|\xcd..|\xce[\x00-\x7f]...)"
 _WIDE_REPORT: Final = re.compile(
     b"%s(.{%d})%s%s" % (re.escape(_REPORT_HEAD), _IDENTITY, _NUMBER, _NUMBER), re.DOTALL
 )
-_WIDE_UPLOAD: Final = re.compile(
-    b"%s[\x90-\x9f](?:%s){1,15}" % (_FRAME_HEAD, _WIDE_REPORT.pattern), re.DOTALL
-)
+_WIDE_REPORTS: Final = re.compile(b"(?:%s)++" % _WIDE_REPORT.pattern, re.DOTALL)
+# Before a number of so many bytes, and before a set: what says its length. A round is below 2^31.
+_ROUND_HEADS: Final = {0xCC: 1, 0xCD: 2, 0xCE: 4}
+_SET_HEADS: Final = {0xC4: 1, 0xC5: 2}
+_ROUND_AT: Final = len(_REPORT_HEAD) + _IDENTITY
+_MOST_BEFORE_SET: Final = _ROUND_AT + 1 + max(_ROUND_HEADS.values()) + 1 + max(_SET_HEADS.values())
 
 Outcome: TypeAlias = Literal["accepted", "invalid", "early", "late", "unknown", "over_quota"]
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
@@ -203,27 +208,122 @@ def decode_upload(data: bytes, *, max_reports: int) -> list[Report | Malformed]:
     return found
 
 
+def side_by_side(
+    data: bytes, *, max_reports: int, set_bytes: Collection[int] = ()
+) -> tuple[np.dtype[np.void], bytes] | None:
+    """Return the form of an upload's reports, and them side by side; None where they are not of one form.
+
+    Args:
+        data: The body of an upload.
+        max_reports: The most reports that it may have.
+        set_bytes: The widths of sets that are looked for, in bytes. Others are left to `decode_upload`: else
+            whoever sends could cause as many forms as there are widths, each judged by itself.
+    """
+    if (rows := short_reports(data, max_reports=max_reports)) is not None:
+        return SHORT_REPORT, rows
+    if set_bytes and (found := set_reports(data, max_reports=max_reports, set_bytes=set_bytes)) is not None:
+        return found
+    rows = wide_reports(data, max_reports=max_reports)
+    return None if rows is None else (WIDE_REPORT, rows)
+
+
 def short_reports(data: bytes, *, max_reports: int) -> bytes | None:
-    """Return the reports of an upload side by side, if they are 1 to 15 and all SHORT_REPORT.
+    """Return the reports of an upload side by side, if there are any and all are SHORT_REPORT.
 
     It is None for any other upload; `decode_upload` says whether the bytes are an upload at all.
     """
-    if not _SHORT_UPLOAD.fullmatch(data):
+    n, start = _announced(data, max_reports)
+    # A pattern takes any number of reports: the length must be that of the head.
+    if not n or len(data) != start + n * _SHORT_REPORT or not _SHORT_REPORTS.fullmatch(data, start):
         return None
-    # The pattern allows up to 15 reports whatever the array's head says: the length must be that of the head.
-    n = data[_SHORT_HEAD - 1] & 0x0F
-    return data[_SHORT_HEAD:] if n <= max_reports and len(data) == _SHORT_HEAD + n * _SHORT_REPORT else None
+    return data[start:]
 
 
 def wide_reports(data: bytes, *, max_reports: int) -> bytes | None:
-    """Return the reports of an upload as WIDE_REPORT, if all their symbols are numbers."""
-    if not _WIDE_UPLOAD.fullmatch(data):
+    """Return the reports of an upload as WIDE_REPORT, if there are any and all their symbols are numbers."""
+    n, start = _announced(data, max_reports)
+    if not n or len(data) < start + n * _SHORT_REPORT or not _WIDE_REPORTS.fullmatch(data, start):
         return None
-    # As above: as many reports as the array's head says, in its low four bits.
-    found = _WIDE_REPORT.findall(data, _SHORT_HEAD)
-    if len(found) != data[_SHORT_HEAD - 1] & 0x0F or len(found) > max_reports:
+    found = _WIDE_REPORT.findall(data, start)
+    if len(found) != n:
         return None
     return b"".join([identity + _four(number) + _four(symbol) for identity, number, symbol in found])
+
+
+def set_reports(
+    data: bytes, *, max_reports: int, set_bytes: Collection[int]
+) -> tuple[np.dtype[np.void], bytes] | None:
+    """Return the form of an upload's reports, and them side by side, if all are sets of one width.
+
+    Their rounds must have numbers of one length, and their width must be among `set_bytes`. The first report
+    says where the fields of all others lie.
+    """
+    n, start = _announced(data, max_reports)
+    if not n:
+        return None
+    first = data[start : start + _MOST_BEFORE_SET].ljust(_MOST_BEFORE_SET, b"\0")
+    round_bytes = _ROUND_HEADS.get(first[_ROUND_AT], 0)
+    set_at = _ROUND_AT + 1 + round_bytes
+    width_bytes = _SET_HEADS.get(first[set_at], 0)
+    symbol_at = set_at + 1 + width_bytes
+    width = int.from_bytes(first[set_at + 1 : symbol_at], "big")
+    stride = symbol_at + width
+    # As devices send it: the length of a set in its shortest form.
+    if width not in set_bytes or (width < 2**8) != (width_bytes == 1) or len(data) != start + n * stride:
+        return None
+    # All reports' bytes at one place, place by place: what a report has before its fields must be alike.
+    alike = [*range(len(_REPORT_HEAD)), *([_ROUND_AT] if round_bytes else []), *range(set_at, symbol_at)]
+    if not first.startswith(_REPORT_HEAD) or any(
+        data[start + place :: stride] != first[place : place + 1] * n for place in alike
+    ):
+        return None
+    # A round of one byte is below 128, of four below 2^31.
+    if round_bytes in (0, 4) and not data[start + set_at - max(1, round_bytes) :: stride].isascii():
+        return None
+    return _set_form(round_bytes, width), data[start:]
+
+
+@lru_cache(maxsize=1024)
+def _set_form(round_bytes: int, width: int) -> np.dtype[np.void]:
+    """Return the form of reports of sets. A round's number has `round_bytes` after its head; 0: it is one."""
+    digest_at = len(_REPORT_HEAD)
+    round_at = _ROUND_AT + (1 if round_bytes else 0)
+    symbol_at = round_at + max(1, round_bytes) + (2 if width < 2**8 else 3)
+    return np.dtype(
+        {
+            "names": ["digest", "id", "round", "symbol"],
+            "formats": [
+                ("u1", DIGEST_BYTES),
+                ("u1", ID_BYTES),
+                f">u{max(1, round_bytes)}",
+                ("u1", (width,)),
+            ],
+            "offsets": [digest_at, digest_at + DIGEST_BYTES, round_at, symbol_at],
+            "itemsize": symbol_at + width,
+        }
+    )
+
+
+def _announced(data: bytes, max_reports: int) -> tuple[int, int]:
+    """Return how many reports an upload announces and where they begin; 0 of them if they are too many.
+
+    Only the frame that devices send is looked for; what else may be an upload has 0, too.
+    """
+    if not data.startswith(_FRAME_HEAD):
+        return 0, 0
+    kind = data[2] if len(data) > 2 else 0
+    begin = 3
+    if 0x90 <= kind <= 0x9F:
+        n = kind & 0x0F
+    elif kind == 0xDC:
+        begin = 5
+        n = int.from_bytes(data[3:begin], "big")
+    elif kind == 0xDD:
+        begin = 7
+        n = int.from_bytes(data[3:begin], "big")
+    else:
+        n = 0
+    return (n, begin) if n <= max_reports else (0, 0)
 
 
 def _four(number: bytes) -> bytes:
