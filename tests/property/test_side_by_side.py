@@ -52,57 +52,68 @@ MOST = 40
 @st.composite
 def crowds(draw: st.DrawFn) -> list[Report]:
     """Reports that are alike in form, as those of an agent are, but for one of them now and then."""
-    digest = draw(st.sampled_from(list(CHANNELS)))
-    numbers = st.sampled_from([[0, 1, 127], [127, 128], [300], [65_536], [2**31 - 1], [0, 300]])
-    rounds = st.sampled_from(draw(numbers))
-    channel = CHANNELS[digest]
-    if channel.width:
-        none = bytes(channel.width)
+    form = draw(st.sampled_from(["short", "short", "set", "set", "wide"]))
+    digest = draw(st.sampled_from([one for one in CHANNELS if (one in HONEST) == (form == "set")]))
+    if form == "short":
+        numbers = [0, 1, 127]
+    else:
+        numbers = draw(st.sampled_from([[0, 1, 127], [128, 200], [300], [65_536, 2**31 - 1], [0, 300]]))
+    if form == "set":
+        none = bytes(CHANNELS[digest].width)
         symbols: st.SearchStrategy[int | bytes] = st.sampled_from([*HONEST[digest], none, none[1:] + b"\xff"])
     else:
-        symbols = st.integers(0, draw(st.sampled_from([3, 130, 70_000, 2**32 - 1])))
-    digests = st.sampled_from([digest, digest, digest, b"?" * 16, *CHANNELS])
-    drawn = draw(st.lists(st.tuples(digests, rounds, symbols), max_size=MOST + 2))
+        symbols = st.integers(0, 5 if form == "short" else draw(st.sampled_from([130, 70_000, 2**32 - 1])))
+    digests = st.sampled_from([digest] * 5 + [b"?" * 16, *CHANNELS])
+    drawn = draw(
+        st.lists(st.tuples(digests, st.sampled_from(numbers), symbols), min_size=1, max_size=MOST + 2)
+    )
     found = [
-        Report(d, number, bytes(8) + struct.pack(">Q", 7 * i), s) for i, (d, number, s) in enumerate(drawn)
+        Report(digest, number, bytes(8) + struct.pack(">Q", 7 * i), symbol)
+        for i, (digest, number, symbol) in enumerate(drawn)
     ]
-    if found and draw(st.integers(0, 7)) == 0:
+    if draw(st.integers(0, 9)) == 0:
         odd = draw(st.integers(0, 2**32 - 1) | st.binary(min_size=1, max_size=300))
         found[draw(st.integers(0, len(found) - 1))].symbol = odd
     return found
 
 
+HEADS = {
+    "own": lambda n: encode_upload([b""] * n),
+    "sixteen": lambda n: b"\x92\x01\xdc" + struct.pack(">H", n),
+    "thirty-two": lambda n: b"\x92\x01\xdd" + struct.pack(">I", n),
+}
+
+
 @st.composite
 def bodies(draw: st.DrawFn) -> bytes:
-    """Uploads, their arrays announced in any of three forms, and now and then falsely."""
-    found = draw(crowds())
-    reports = [encode_report(report) for report in found]
-    n = len(reports) + draw(st.sampled_from([0] * 12 + [-1, 1, 16, 65_536]))
-    head = draw(st.sampled_from(["own", "own", "sixteen", "thirty-two"]))
-    if head == "own":
-        return encode_upload(reports)
-    announced = max(0, n)
-    count = b"\xdd" + struct.pack(">I", announced)
-    if head == "sixteen" and announced < 65_536:
-        count = b"\xdc" + struct.pack(">H", announced)
-    return b"\x92\x01" + count + b"".join(reports)
+    """Uploads, their arrays announced in any of three forms."""
+    reports = [encode_report(report) for report in draw(crowds())]
+    return HEADS[draw(st.sampled_from(list(HEADS)))](len(reports)) + b"".join(reports)
 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """Uploads of which some bytes were changed, cut out or doubled."""
-    data = bytearray(draw(bodies()))
-    for _ in range(draw(st.integers(1, 3))):
-        start = draw(st.integers(0, len(data) - 1))
-        end = start + draw(st.sampled_from([1, 2, 37, 40, 43]))
-        kind = draw(st.sampled_from(["change", "cut", "double"]))
-        if kind == "change":
-            data[start] = draw(st.integers(0, 255))
-        elif kind == "cut" and end < len(data):
-            del data[start:end]
-        else:
-            data[start:start] = data[start:end]
-    return bytes(data)
+    """Uploads with a false number of reports, one report cut short or continued, or bytes of one changed."""
+    reports = [bytearray(encode_report(report)) for report in draw(crowds())]
+    n = len(reports)
+    one = draw(st.sampled_from(reports))
+    match draw(st.sampled_from(["count", "type", "byte", "end", "long form"])):
+        case "count":
+            n = draw(st.sampled_from([n - 1, n + 1, 2 * n, n + 16, 65_535]))
+        case "type":  # what says of which type and length a field is
+            place = draw(st.sampled_from([0, 1, 2, 35, 36, 37, 38]))
+            one[place % len(one)] = draw(
+                st.sampled_from([0, 0x7F, 0x80, 0x92, 0xC4, 0xC5, 0xCC, 0xCD, 0xE0, 0xFF])
+            )
+        case "byte":
+            one[draw(st.integers(0, len(one) - 1))] = draw(st.integers(0, 255))
+        case "end":
+            one[:] = one[: draw(st.integers(0, len(one)))] + draw(st.binary(max_size=3))
+        case "long form":  # a length in more bytes than it needs
+            for other in reports:
+                other[36:36] = other[36:37] and b"\xc5\x00"
+                del other[38:39]
+    return HEADS[draw(st.sampled_from(list(HEADS)))](n) + b"".join(reports)
 
 
 def stored(batch: Batch) -> tuple[object, ...]:
