@@ -85,7 +85,13 @@ def serve(kind: str, bootstrap: str, topic: str) -> None:
         return
     survey = hubbub.Survey.parse(survey_text())
     with KafkaLog(bootstrap, topic) as log:
-        create_server(gateway.create_app(log, [survey])).run(sockets=[listener])
+        create_server(
+            gateway.create_app(
+                log,
+                [survey],
+                settings=gateway.GatewaySettings(linger_uploads=int(os.environ.get("LU", "256"))),
+            )
+        ).run(sockets=[listener])
 
 
 @contextlib.contextmanager

@@ -117,6 +117,11 @@ class Bodies:
             self._due.pop(task, None)
         return bytes(body)
 
+    def check(self, body: bytes) -> None:
+        """Raise Refusal if a body that came at once is above the limit."""
+        if len(body) > self._limit:
+            raise self._too_long()
+
     def _too_long(self, came: str = "more") -> Refusal:
         return Refusal(413, f"an upload must have at most {self._limit} bytes, got {came}", _CLOSE)
 

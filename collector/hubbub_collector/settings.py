@@ -21,6 +21,8 @@ class GatewaySettings:
     Attributes:
         linger_s: Seconds that the first upload of a batch waits for company. 0.02 costs a device nothing that
             it notices and turns thousands of uploads into one fsync; longer hides an upload among more.
+        linger_uploads: Uploads of a batch that are company enough: it waits no further. Where
+            many come at once, the server would only be idle; 256 hide each other, and share one append.
         max_upload_bytes: Largest body of one upload, in bytes. 64 KiB is 1,700 reports; a device sends 8.
         max_reports: Most reports in one upload: what 64 KiB hold in their shortest form.
         max_pending_bytes: Bytes of all uploads that wait for the log; past it new ones get 429. In memory an
@@ -53,6 +55,7 @@ class GatewaySettings:
     """
 
     linger_s: float = 0.02
+    linger_uploads: int = 256
     max_upload_bytes: int = 64 * 2**10
     max_reports: int = 1724
     max_pending_bytes: int = 8 * 2**20

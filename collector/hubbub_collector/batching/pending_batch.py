@@ -63,6 +63,7 @@ class PendingBatch:
     Attributes:
         batch: The reports that were judged.
         due: As above.
+        uploads: The number of uploads that it took.
         unjudged: The number of reports beside `batch`, which are judged together when it is written.
         unjudged_bytes: The bytes that they may add to it, whatever their verdicts will be.
     """
@@ -71,7 +72,7 @@ class PendingBatch:
         self._new_batch = new_batch
         self.batch = new_batch()
         self.due = due
-        self.unjudged = self.unjudged_bytes = 0
+        self.uploads = self.unjudged = self.unjudged_bytes = 0
         # By form. Senders choose them, out of few: four for each width of sets that is served, and two.
         self._unjudged: dict[np.dtype[np.void], _UnjudgedReports] = {}
         # The uploads that were judged one by one.
@@ -90,6 +91,7 @@ class PendingBatch:
         """Take an upload that was judged."""
         self.batch.add(reports, verdicts, now_s)
         self._judged.append((reports, verdicts, now_s, waiting))
+        self.uploads += 1
 
     def add_rows(self, rows: bytes, now_s: float, form: np.dtype[np.void], waiting: Waiting) -> None:
         """Take an upload of reports side by side."""
@@ -97,6 +99,7 @@ class PendingBatch:
         if unjudged is None:
             unjudged = self._unjudged[form] = _UnjudgedReports(form)
         unjudged.uploads.append((rows, now_s, waiting))
+        self.uploads += 1
         reports = len(rows) // form.itemsize
         self.unjudged += reports
         self.unjudged_bytes += reports * unjudged.row_bytes

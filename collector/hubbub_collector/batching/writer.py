@@ -163,6 +163,8 @@ class Writer:
         if pending.is_full(self._settings.max_batch_reports, self._settings.max_batch_bytes):
             self._open = None
             self._flush.set()
+        elif pending.uploads == self._settings.linger_uploads:
+            self._flush.set()
 
     async def stop(self) -> None:
         """Write what is waiting, without lingering, and end; uploads from here on raise NotDurable."""
@@ -257,8 +259,8 @@ class Writer:
         )
 
     async def _linger(self, pending: PendingBatch) -> None:
-        """Wait until the batch is due, or take no more."""
-        if pending is not self._open:
+        """Wait until the batch is due, has company enough, or takes no more."""
+        if pending is not self._open or pending.uploads >= self._settings.linger_uploads:
             return
         self._flush.clear()
         remaining_s = pending.due - self._loop.time()

@@ -6,16 +6,29 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_collector.http.acceptor import Acceptor
-    from hubbub_collector.http.connection import SENDER, Connection
+    from hubbub_collector.http.connection import Connection
     from hubbub_collector.http.connections import Connections, connections_to_be_had
+    from hubbub_collector.http.outcome_headers import outcome_head, outcome_headers
+    from hubbub_collector.http.sender import SENDER, Sender
 
-__all__ = ["SENDER", "Acceptor", "Connection", "Connections", "connections_to_be_had"]
+__all__ = [
+    "SENDER",
+    "Acceptor",
+    "Connection",
+    "Connections",
+    "Sender",
+    "connections_to_be_had",
+    "outcome_head",
+    "outcome_headers",
+]
 
 attach(
     __name__,
     {
         "hubbub_collector.http.acceptor": ("Acceptor",),
-        "hubbub_collector.http.connection": ("SENDER", "Connection"),
+        "hubbub_collector.http.connection": ("Connection",),
         "hubbub_collector.http.connections": ("Connections", "connections_to_be_had"),
+        "hubbub_collector.http.outcome_headers": ("outcome_head", "outcome_headers"),
+        "hubbub_collector.http.sender": ("SENDER", "Sender"),
     },
 )

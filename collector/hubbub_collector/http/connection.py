@@ -16,6 +16,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hubbub_collector.http.connections import Connections
+from hubbub_collector.http.sender import SENDER, Sender
 from hubbub_collector.http.transport import CoalescingTransport
 from hubbub_collector.settings import GatewaySettings
 
@@ -32,8 +33,6 @@ _SLICE_BYTES: Final = 16 * 2**10
 MAX_QUEUED: Final = 4
 # After a refusal so many times the largest upload is received and dropped: its sender shall read the answer.
 _LINGER_UPLOADS: Final = 16
-SENDER: Final = "hubbub.sender"
-"""The extension of a request's scope whose `is_gone` returns whether its sender hung up."""
 KEEP_ALIVE_S: Final = 5.0
 """Seconds that a connection stays open after an answer: what uvicorn and most servers give."""
 
@@ -121,16 +120,15 @@ class Connection(HttpToolsProtocol):
         self._read_by = self._write_by = self._fires_at = math.inf
         self._in_body_time = False
         self._timer: asyncio.TimerHandle | None = None
-        this = weakref.ref(self)
-        self._extensions: dict[str, dict[object, object]] = {
-            SENDER: {"is_gone": lambda: (connection := this()) is None or connection._lost}
-        }
+        # Not a dictionary, as ASGI has it: nobody but this server's own application knows its name.
+        self._extensions = cast(dict[str, dict[object, object]], {SENDER: Sender(self)})
 
     # The connection as a whole
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the timer, and close the connection idle longest if there are too many."""
-        wrapped = cast(asyncio.Transport, _Transport(cast(asyncio.Transport, transport), self))
+        self.writes = _Transport(cast(asyncio.Transport, transport), self)
+        wrapped = cast(asyncio.Transport, self.writes)
         super().connection_made(wrapped)
         self.flow: _Flow = _Flow(wrapped, self)
         self._await(self._request_s)
@@ -167,6 +165,18 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
         else:
             self._close_now()
+
+    @property
+    def is_lost(self) -> bool:
+        """True once the peer has gone."""
+        return self._lost
+
+    def running(self, scope: object) -> RequestResponseCycle | None:
+        """Return the request that runs, if it has this scope, is still to be answered, and can be."""
+        cycle = self._running
+        if cycle is None or cycle.scope is not scope or cycle.response_started or cycle.disconnected:
+            return None
+        return None if cycle.response_complete or cycle.waiting_for_100_continue else cycle
 
     @property
     def expects_input(self) -> bool:

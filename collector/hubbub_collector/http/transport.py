@@ -42,6 +42,13 @@ class CoalescingTransport:
             self._call_soon(self._send)
         self._parts.append(data)
 
+    def write_whole(self, data: bytes) -> None:
+        """Send `data` at once, after what was written before it: nothing is to be joined to it."""
+        if self._parts:
+            self._send()
+        if not self._closing and not self._transport.is_closing():
+            self._transport.write(data)
+
     def close(self) -> None:
         """Send what was written, and close."""
         self._send()

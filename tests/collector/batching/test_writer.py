@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -187,6 +187,29 @@ def test_a_full_batch_does_not_linger_and_the_next_one_begins(log: GatedLog) -> 
         assert not waiting.done()
         await asyncio.gather(submit(writer, 5, 6), waiting)
         assert log.stored_ids()[1:] == [[4, 5, 6]]
+        await writer.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("send", [submit, submit_rows], ids=["judged", "rows"])
+def test_a_batch_with_company_enough_lingers_no_longer(
+    log: GatedLog, send: Callable[..., asyncio.Future[bytes]]
+) -> None:
+    async def run() -> None:
+        writer = writer_on(log, linger_s=1000, shutdown_s=2000, linger_uploads=3)
+        first = [send(writer, i) for i in range(3)]
+        await entered(log)
+        # What comes while it is written shares one batch, however much it is.
+        second = [send(writer, i) for i in range(7)]
+        log.gate.set()
+        await asyncio.gather(*first, *second)
+        assert log.appends == 2
+        few = [send(writer, i) for i in range(2)]
+        await asyncio.sleep(0.05)
+        assert not any(future.done() for future in few)
+        await asyncio.gather(send(writer, 2), *few)
+        assert log.appends == 3
         await writer.stop()
 
     asyncio.run(run())
