@@ -1,8 +1,11 @@
 """Uploads at the collector, beside an empty handler on the same server; then from POST to the page.
 
-    python bench/collector.py              both
+    python bench/collector.py              uploads and latency
     python bench/collector.py uploads      only the first
     python bench/collector.py latency      only the second: half a minute of 400 reports a second
+    python bench/collector.py forms        uploads of numbers, of sets, of 100 reports, and with tokens
+    python bench/collector.py processes    one collector and two on one port, no process on a core of its own
+    python bench/collector.py tls          what TLS takes of a process that ends it: handshake and upload
 
 Uploads hold two reports and go over keep-alive connections into a real broker. The server runs on one core,
 everything else on the other where there are two. Figures are uploads per second of the clock and of the
@@ -20,7 +23,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,11 +31,16 @@ from typing import Any
 
 import numpy as np
 import urllib3
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from servers import CORES, broker, folder, pin, redis_server
 
 import hubbub
+from hubbub.channels import SetChannel
+from hubbub.numeric import SYSTEM
+from hubbub.tokens import public_of
 from hubbub.wire.report import Report, encode_report, encode_upload
-from hubbub_collector import gateway
+from hubbub_collector import Issuer, Permits, gateway
 from hubbub_collector.server import create_server, look_for_cycles_rarely
 from hubbub_topic.kafka.log import KafkaLog
 from hubbub_topic.kafka.topic import create_topic
@@ -41,21 +49,35 @@ sys.path.insert(0, str(Path(__file__).parent))
 from run import SURVEY, line
 
 CONNECTIONS, UPLOADS, ROUNDS = 512, 20_000, 5
+HEAD = b"POST /v1/reports HTTP/1.1\r\nHost: bench\r\nContent-Length: %d\r\n\r\n"
+ISSUER = "tokens.example"
 HUBBUB = [sys.executable, "-m", "hubbub_deploy.cli"]
 RATE, REPORTS, PROBE_S, COHORT, SENDERS = 40, 10, 30.0, 20, 64
 
 
-def survey_text() -> str:
+def survey_text(mechanism: str = "grr") -> str:
     """Return a survey whose first day is today."""
     today = datetime.now(UTC).strftime("%Y-%m-%dT00:00:00Z")
-    return SURVEY.replace("2026-01-01T00:00:00Z", today).replace("rounds = 1", "rounds = 2")
+    found = SURVEY.replace("2026-01-01T00:00:00Z", today).replace("rounds = 1", "rounds = 2")
+    return found.replace('"grr"', f'"{mechanism}"').replace('"bench"', f'"bench-{mechanism}"')
+
+
+def surveys() -> dict[str, hubbub.Survey]:
+    """Return the surveys of a server by mechanism."""
+    return {name: hubbub.Survey.parse(survey_text(name)) for name in ("grr", "subset")}
 
 
 def body(survey: hubbub.Survey, rng: np.random.Generator, reports: int) -> bytes:
     """Return an upload of fresh reports for the round that is open."""
     number = survey.round_at(time.time())
     assert number is not None
-    symbols = rng.integers(0, survey.channel.outputs, reports).tolist()
+    channel = survey.channel
+    symbols: Sequence[int | bytes]
+    if isinstance(channel, SetChannel):
+        drawn = channel.draw_many(rng.integers(0, channel.inputs, reports), SYSTEM)
+        symbols = [one.tobytes() for one in drawn]
+    else:
+        symbols = rng.integers(0, channel.outputs, reports).tolist()
     return encode_upload(
         [encode_report(Report(survey.digest, number, rng.bytes(16), symbol)) for symbol in symbols]
     )
@@ -74,30 +96,31 @@ async def _empty(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def serve(kind: str, bootstrap: str, topic: str) -> None:
-    """Run a server on a free port, and say which."""
-    pin(0)
-    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+def serve(kind: str, bootstrap: str, topic: str, port: str) -> None:
+    """Run a server on a port, and say which; several of kind `shared` may have one port."""
+    if kind != "shared":
+        pin(0)
+    listener = socket.create_server(("127.0.0.1", int(port)), backlog=1024, reuse_port=kind == "shared")
     print(listener.getsockname()[1], flush=True)
     look_for_cycles_rarely()  # as `hubbub collector` does
     if kind == "empty":
         create_server(_empty).run(sockets=[listener])  # type: ignore[arg-type]  # an application like any
         return
-    survey = hubbub.Survey.parse(survey_text())
+    permits = Permits()
+    if kind == "tokens":
+        key = serialization.load_pem_private_key(Path(topic + ".pem").read_bytes(), None)
+        assert isinstance(key, rsa.RSAPrivateKey)
+        permits = Permits(issuers=(Issuer(ISSUER, public_of(key)),))
+        topic = Path(topic).name
     with KafkaLog(bootstrap, topic) as log:
-        create_server(
-            gateway.create_app(
-                log,
-                [survey],
-                settings=gateway.GatewaySettings(linger_uploads=int(os.environ.get("LU", "256"))),
-            )
-        ).run(sockets=[listener])
+        app = gateway.create_app(log, surveys().values(), permits=permits)
+        create_server(app).run(sockets=[listener])
 
 
 @contextlib.contextmanager
-def server(kind: str, bootstrap: str, topic: str) -> Iterator[tuple[int, int]]:
+def server(kind: str, bootstrap: str, topic: str, port: int = 0) -> Iterator[tuple[int, int]]:
     """Return a server in a process of its own: its port and its process."""
-    command = [sys.executable, __file__, "--serve", kind, bootstrap, topic]
+    command = [sys.executable, __file__, "--serve", kind, bootstrap, topic, str(port)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -137,13 +160,12 @@ def uploads(bootstrap: str) -> None:
 
     topic = f"bench-{time.time_ns()}"
     create_topic(bootstrap, topic, partitions=4)
-    survey, rng = hubbub.Survey.parse(survey_text()), np.random.default_rng(3)
-    head = b"POST /v1/reports HTTP/1.1\r\nHost: bench\r\nContent-Length: %d\r\n\r\n"
+    survey, rng = surveys()["grr"], np.random.default_rng(3)
     best: dict[str, list[float]] = {}
     with server("empty", bootstrap, topic) as empty, server("gateway", bootstrap, topic) as ours:
         for _ in range(ROUNDS):
             bodies = [body(survey, rng, 2) for _ in range(UPLOADS)]
-            requests = [head % len(one) + one for one in bodies]
+            requests = [HEAD % len(one) + one for one in bodies]
             for name, (port, pid) in (("empty", empty), ("gateway", ours)):
                 cpu, wall = cpu_s(pid), time.perf_counter()
                 uvloop.run(post_all(port, requests))
@@ -253,22 +275,31 @@ def _print_waits(what: str, waits: list[float]) -> None:
 
 
 def main() -> int:
-    """Run what the command line names, or both."""
+    """Run what the command line names, or uploads and latency."""
+    import uploads_by_kind  # noqa: PLC0415 - it imports this module
+
     match sys.argv[1:]:
-        case ["--serve", kind, bootstrap, topic]:
-            serve(kind, bootstrap, topic)
+        case ["--serve", kind, bootstrap, topic, port]:
+            serve(kind, bootstrap, topic, port)
             return 0
         case []:
             chosen = ["uploads", "latency"]
-        case ["uploads" | "latency" as one]:
+        case ["tls"]:
+            uploads_by_kind.tls()
+            return 0
+        case ["uploads" | "latency" | "forms" | "processes" as one]:
             chosen = [one]
         case _:
-            print("collector.py [uploads|latency]", file=sys.stderr)
+            print("collector.py [uploads|latency|forms|processes|tls]", file=sys.stderr)
             return 2
     print(f"{len(CORES)} cores, Python {sys.version.split()[0]}")
     with broker() as bootstrap, redis_server() as redis_url:
         if "uploads" in chosen:
             uploads(bootstrap)
+        if "forms" in chosen:
+            uploads_by_kind.forms(bootstrap)
+        if "processes" in chosen:
+            uploads_by_kind.processes(bootstrap)
         if "latency" in chosen:
             latency(bootstrap, redis_url)
     return 0
