@@ -1,4 +1,4 @@
-"""What an application of this server may ask of the sender of a request, beside ASGI's messages."""
+"""The sender of a request, as an application of this server may ask of it beside ASGI's messages."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ def set_reports(
 
 @lru_cache(maxsize=1024)
 def _set_form(round_bytes: int, width: int) -> np.dtype[np.void]:
-    """Return the form of reports of sets. A round's number has `round_bytes` after its head; 0: it is one."""
+    """Return the form of reports of sets whose round has `round_bytes` after its head, 0 for a head alone."""
     digest_at = len(_REPORT_HEAD)
     round_at = _ROUND_AT + (1 if round_bytes else 0)
     symbol_at = round_at + max(1, round_bytes) + (2 if width < 2**8 else 3)
