@@ -82,7 +82,7 @@ def test_a_password_lets_in_so_many_reports_a_second(tmp_path: Path) -> None:
         boot.now_s += 100.0
         few = encode_upload([encode_report(report) for report in reports(4)])
         assert [posted(url, few).status for _ in range(6)] == [200] * 5 + [429]
-        line = 'hubbub_gateway_rate_limited_uploads_total{permit="password"} 1.0\n'
+        line = 'hubbub_gateway_rate_limited_uploads_total{permit="password"} 2.0\n'
         assert line in urllib3.request("GET", f"{url}/metrics").data.decode()
 
 
