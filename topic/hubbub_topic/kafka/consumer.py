@@ -98,8 +98,8 @@ def consumer(bootstrap: str, options: Mapping[str, object] = MappingProxyType({}
             "fetch.message.max.bytes": MAX_RECORD_BYTES,
             # A reader that jumps waits for the question under way; half a second of it would be felt.
             "fetch.wait.max.ms": 100,
-            # Where more waits than may be queued, the library looks again so soon whether there is room; by
-            # itself a second later, when a quick reader has long had nothing to do.
+            # A full queue is looked at again so soon; by itself the library lets a second pass, in which a
+            # quick reader has long had nothing to do.
             "fetch.queue.backoff.ms": 5,
             **options,
         }
