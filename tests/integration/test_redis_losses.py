@@ -19,7 +19,7 @@ from store_contract import HEALTH, VISITED
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.partition import RoundKey
 from hubbub_aggregator.counting.skip_offsets import skip_lost
-from hubbub_aggregator.errors import AggregatorError, CorruptStore, StoreError
+from hubbub_aggregator.errors import AggregatorError, CorruptStore, StoreConflict, StoreError
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.runners.publisher import Publisher
 from hubbub_aggregator.stores.archive import SqliteArchive
@@ -296,6 +296,37 @@ def test_steps_that_go_together_with_their_number_end_who_wrote_them(
 ) -> None:
     with pytest.raises(CorruptStore, match="what open rounds showed"):
         played(server, db, "while all run", lambda: db.delete(STEPS, STEPS + b":kept"))
+
+
+@pytest.mark.parametrize(("is_all", "expected"), [(True, StoreConflict), (False, CorruptStore)])
+def test_redis_that_empties_before_steps_are_saved_is_told_from_one_that_lost_them(
+    server: RedisServer,
+    db: redis.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    is_all: bool,
+    expected: type[StoreError],
+) -> None:
+    """Between a look at the counts and the saving of steps a release is archived: here Redis empties then."""
+    story = Story(server)
+    put = story.archive.put
+
+    def put_late(key: RoundKey, data: bytes) -> None:
+        put(key, data)
+        if is_all:
+            db.flushall()
+        else:
+            db.delete(STEPS, STEPS + b":kept")
+
+    try:
+        story.begin()
+        story.go_on()
+        monkeypatch.setattr(story.archive, "put", put_late)
+        with pytest.raises(expected) as raised:
+            story.watcher.step()
+        assert type(raised.value) is expected  # one passes by itself, the other ends the process
+        assert ("came back older" in str(raised.value)) is is_all
+    finally:
+        story.close()
 
 
 def test_policy_that_changes_while_all_run_ends_them_before_anything_is_evicted(

@@ -60,6 +60,10 @@ class CountSource(Protocol):
         """Free the counts of a round that is archived, where that is needed; to repeat it is harmless."""
         ...
 
+    def has_gone_back(self) -> bool:
+        """Return whether the store holds fewer records than were seen there: it came back older."""
+        ...
+
 
 class LogCounter:
     """A counter that applies the log's records itself, and saves what they change.
@@ -113,6 +117,10 @@ class LogCounter:
     def free(self, key: RoundKey, partition: int) -> None:
         """Keep the counts: a SQLite store has room for archived rounds, and a replay compares them."""
 
+    def has_gone_back(self) -> bool:
+        """Return False: who counts learns of it by its next save."""
+        return False
+
 
 class SharedCounter:
     """A counter that reads what other processes have saved, and counts nothing itself.
@@ -151,6 +159,10 @@ class SharedCounter:
         known = self.states[partition].rounds.get(key)
         if known is not None and not known.is_archived:
             self._store.forget(partition, key)
+
+    def has_gone_back(self) -> bool:
+        """Return whether the store holds fewer records of any partition than were loaded."""
+        return any(self._store.offset(partition) < known.offset for partition, known in self.states.items())
 
 
 def _load(log: Log, load: Callable[[int], PartitionState]) -> dict[int, PartitionState]:

@@ -18,7 +18,7 @@ from hubbub_aggregator.counting.partition import RoundKey, RoundState
 from hubbub_aggregator.counting.seals import SignSeal
 from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.verdict_counts import NOTHING
-from hubbub_aggregator.errors import ArchiveError, ClockDoubt, Diverged
+from hubbub_aggregator.errors import ArchiveError, ClockDoubt, CorruptStore, Diverged, StoreConflict
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 from hubbub_aggregator.release.enrolment import FleetStatement
 from hubbub_aggregator.release.estimates import METHOD, Method
@@ -284,10 +284,19 @@ class Publication:
             for partition in self._target_partitions(key):
                 self._counter.free(key, partition)
 
+    def _save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
+        try:
+            self._gate_store.save_gates(changed)
+        except CorruptStore as error:
+            # Of a store that came back older, or empty, it is no loss; a new publisher begins from it.
+            if self._counter.has_gone_back():
+                raise StoreConflict(f"the store came back older; {error}") from error
+            raise
+
     def _forget_gates(self, keys: Iterable[RoundKey]) -> None:
         """Drop the publication gates of released rounds."""
         forgotten: dict[RoundKey, PublicationGate | None] = dict.fromkeys(keys)
-        self._gate_store.save_gates(forgotten)
+        self._save_gates(forgotten)
         for key in forgotten:
             del self._gates[key]
 
@@ -326,7 +335,7 @@ class Publication:
             if issuers := issuers_of(parts):
                 self._provisional[key]["issuers"] = issuer_lines(issuers)
         # Saved before they are seen: after a crash the next step is still a cohort away.
-        self._gate_store.save_gates(changed)
+        self._save_gates(changed)
         self._ends = {partition: self._log.end(partition) for partition in self._counter.states}
         rounds = self._released | self._provisional
         alerts = dict.fromkeys(surveys, self._judge.document([]))

@@ -119,7 +119,7 @@ local holder = redis.call('GET', KEYS[2])
 if holder and holder ~= ARGV[1] then return {-1, 0} end
 local kept, there = redis.call('GET', KEYS[3]), redis.call('HLEN', KEYS[1])
 if kept and tonumber(kept) ~= there then return {-2, there} end
-if ARGV[2] ~= '' and tonumber(ARGV[2]) ~= there then return {(kept or there == 0) and -3 or -2, there} end
+if ARGV[2] ~= '' and tonumber(ARGV[2]) ~= there then return {kept and -3 or -2, there} end
 for i = 3, #ARGV, 2 do
   if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i])
   else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
