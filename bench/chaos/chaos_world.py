@@ -190,6 +190,7 @@ class World:
         self._leaving: list[subprocess.Popen[bytes]] = []
         self._collectors: list[tuple[int, subprocess.Popen[bytes]]] = []
         self._deaths: list[int] = []
+        self._dumped = 0  # records that a dump of Redis holds
         self._nodes: list[subprocess.Popen[bytes]] = []
         self._lock = threading.RLock()
         self._stop = threading.Event()

@@ -329,6 +329,25 @@ def test_redis_that_empties_before_steps_are_saved_is_told_from_one_that_lost_th
         story.close()
 
 
+def test_redis_that_empties_and_is_counted_anew_is_told_from_one_that_lost_steps(
+    server: RedisServer, db: redis.Redis
+) -> None:
+    """The watcher waits for the counts that it has seen; steps are saved when there are more of them."""
+    story = Story(server)
+    try:
+        story.begin()
+        db.flushall()
+        story.watcher.step()
+        story.worker = story.start_worker()
+        story.worker.process(0, story.log.read(0, 0, story.log.end(0)))
+        story.go_on()
+        with pytest.raises(StoreConflict, match="came back older"):
+            for _ in range(4):
+                story.watcher.step()
+    finally:
+        story.close()
+
+
 def test_policy_that_changes_while_all_run_ends_them_before_anything_is_evicted(
     server: RedisServer, db: redis.Redis
 ) -> None:

@@ -61,7 +61,7 @@ class CountSource(Protocol):
         ...
 
     def has_gone_back(self) -> bool:
-        """Return whether the store holds fewer records than were seen there: it came back older."""
+        """Return whether the store held fewer records than were seen there before: it came back older."""
         ...
 
 
@@ -140,6 +140,7 @@ class SharedCounter:
     def __init__(self, log: Log, store: SharedStore) -> None:
         self._store = store
         self.states = _load(log, store.load_counts)
+        self._has_gone_back = False
 
     @property
     def total(self) -> VerdictCounts:
@@ -149,7 +150,9 @@ class SharedCounter:
     def advance(self, partition: int) -> Advance | None:
         """Load a partition anew if its worker has saved more."""
         known = self.states[partition]
-        if self._store.offset(partition) <= known.offset:
+        offset = self._store.offset(partition)
+        self._has_gone_back |= offset < known.offset
+        if offset <= known.offset:
             return None
         state = self.states[partition] = self._store.load_counts(partition)
         return Advance(state.offset - known.offset, state.rounds, state.lost != known.lost)
@@ -161,8 +164,10 @@ class SharedCounter:
             self._store.forget(partition, key)
 
     def has_gone_back(self) -> bool:
-        """Return whether the store holds fewer records of any partition than were loaded."""
-        return any(self._store.offset(partition) < known.offset for partition, known in self.states.items())
+        """Return whether the store holds fewer records of a partition than were loaded, or did at a look."""
+        return self._has_gone_back or any(
+            self._store.offset(partition) < known.offset for partition, known in self.states.items()
+        )
 
 
 def _load(log: Log, load: Callable[[int], PartitionState]) -> dict[int, PartitionState]:
