@@ -124,7 +124,8 @@ def count_only(survey: Survey, records: Iterable[bytes]) -> Counts:
     """
     keep_freed_memory()
     total: Counts = np.zeros(survey.channel.bins, dtype=np.int64)
-    surveys = {survey.digest: replace(survey, quota=None)}
+    # A survey that is replaced compiles its channel anew.
+    surveys = {survey.digest: survey if survey.quota is None else replace(survey, quota=None)}
     for group in _groups(records):
         state = PartitionState(surveys=surveys, id_set=Unchecked)
         for (digest, _), new in apply_many(state, enumerate(group)).rounds.items():
@@ -347,25 +348,26 @@ def _valid(
     """
     ids: list[bytes] = []
     columns: list[NDArray[np.unsignedinteger]] = []
-    masks: list[NDArray[np.bool_]] = []
-    is_whole = True
+    masks: list[tuple[NDArray[np.bool_] | None, int]] = []
     # Numbers and sets of several widths cannot lie in one column; of them a channel sends only one kind.
     for _, group in groupby(segments, lambda segment: segment.symbols.shape[1:]):
         alike = list(group)
         symbols = _joined([segment.symbols for segment in alike])
         valid = channel.valid_mask(symbols)
-        masks.append(np.ones(len(symbols), dtype=np.bool_) if valid is None else valid)
+        masks.append((valid, len(symbols)))
         if valid is None:
             ids += [segment.ids for segment in alike]
             columns.append(symbols)
             continue
-        is_whole = False
         if valid.any():
             column = np.frombuffer(b"".join([segment.ids for segment in alike]), dtype=_ID)
             ids.append(column[valid].tobytes())
             columns.append(symbols[valid])
     found = _joined(columns) if columns else np.empty(0, dtype=np.uint8)
-    return ids, found, None if is_whole else np.concatenate(masks)
+    if all(valid is None for valid, _ in masks):
+        return ids, found, None
+    whole = [np.ones(n, dtype=np.bool_) if valid is None else valid for valid, n in masks]
+    return ids, found, np.concatenate(whole)
 
 
 def _joined(columns: list[NDArray[np.unsignedinteger]]) -> NDArray[np.unsignedinteger]:

@@ -26,8 +26,10 @@ def within_quota(room: int | None, seen: IdSet, ids: Sequence[bytes], fresh: Fre
         ids: All ids of the group, in their order.
         fresh: What `seen` said of them.
     """
-    n = sum(len(column) for column in ids) // ID_BYTES
-    if room is None or (n if fresh.mask is None else np.count_nonzero(fresh.mask)) <= room:
+    if room is None:
+        return fresh, 0
+    n = sum([len(column) for column in ids]) // ID_BYTES
+    if (n if fresh.mask is None else np.count_nonzero(fresh.mask)) <= room:
         return fresh, 0
     column = b"".join(ids)
     # Cut the group at the first new report that finds no room: before it all is as `fresh` said, behind it no
