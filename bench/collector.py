@@ -15,13 +15,13 @@ when they are due, whatever has become of those before them.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,9 +31,11 @@ from typing import Any
 
 import numpy as np
 import urllib3
+from closed_loop import Took, ask
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from servers import CORES, broker, folder, pin, redis_server
+from starlette.applications import Starlette
 
 import hubbub
 from hubbub.channels import SetChannel
@@ -97,14 +99,13 @@ async def _empty(scope: Any, receive: Any, send: Any) -> None:
 
 
 def serve(kind: str, bootstrap: str, topic: str, port: str) -> None:
-    """Run a server on a port, and say which; several of kind `shared` may have one port."""
+    """Run a server on a port, and say which once it serves; several of kind `shared` may have one port."""
     if kind != "shared":
         pin(0)
     listener = socket.create_server(("127.0.0.1", int(port)), backlog=1024, reuse_port=kind == "shared")
-    print(listener.getsockname()[1], flush=True)
     look_for_cycles_rarely()  # as `hubbub collector` does
     if kind == "empty":
-        create_server(_empty).run(sockets=[listener])  # type: ignore[arg-type]  # an application like any
+        _run(_empty, listener)  # type: ignore[arg-type]  # an application like any
         return
     permits = Permits()
     if kind == "tokens":
@@ -113,8 +114,20 @@ def serve(kind: str, bootstrap: str, topic: str, port: str) -> None:
         permits = Permits(issuers=(Issuer(ISSUER, public_of(key)),))
         topic = Path(topic).name
     with KafkaLog(bootstrap, topic) as log:
-        app = gateway.create_app(log, surveys().values(), permits=permits)
-        create_server(app).run(sockets=[listener])
+        _run(gateway.create_app(log, surveys().values(), permits=permits), listener)
+
+
+def _run(app: Starlette, listener: socket.socket) -> None:
+    """Serve until a signal; say the port once connections to it are accepted."""
+    server = create_server(app)
+
+    def announce() -> None:
+        while not server.started:
+            time.sleep(0.005)
+        print(listener.getsockname()[1], flush=True)
+
+    threading.Thread(target=announce, daemon=True).start()
+    server.run(sockets=[listener])
 
 
 @contextlib.contextmanager
@@ -130,54 +143,32 @@ def server(kind: str, bootstrap: str, topic: str, port: int = 0) -> Iterator[tup
         process.wait()
 
 
-def cpu_s(pid: int) -> float:
-    """Return seconds of processor time of a process, all its threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / 100
-
-
-async def post_all(port: int, requests: list[bytes]) -> None:
-    """Send all requests over CONNECTIONS connections, each waiting for its answer before the next."""
-    waiting = iter(requests)
-
-    async def one() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for request in waiting:
-            writer.write(request)
-            head = await reader.readuntil(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 200"), head
-            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-            if length:
-                await reader.readexactly(length)
-        writer.close()
-
-    await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
-
-
 def uploads(bootstrap: str) -> None:
     """Print uploads per second, beside the empty handler."""
-    import uvloop  # noqa: PLC0415 - of the load's own, for speed
-
     topic = f"bench-{time.time_ns()}"
     create_topic(bootstrap, topic, partitions=4)
     survey, rng = surveys()["grr"], np.random.default_rng(3)
-    best: dict[str, list[float]] = {}
+    found: dict[str, list[Took]] = {"empty": [], "gateway": []}
     with server("empty", bootstrap, topic) as empty, server("gateway", bootstrap, topic) as ours:
         for _ in range(ROUNDS):
             bodies = [body(survey, rng, 2) for _ in range(UPLOADS)]
             requests = [HEAD % len(one) + one for one in bodies]
             for name, (port, pid) in (("empty", empty), ("gateway", ours)):
-                cpu, wall = cpu_s(pid), time.perf_counter()
-                uvloop.run(post_all(port, requests))
-                took = [cpu_s(pid) - cpu, time.perf_counter() - wall]
-                best[name] = [min(pair) for pair in zip(took, best.get(name, took), strict=True)]
+                found[name].append(ask(port, pid, requests, CONNECTIONS))
     print(f"uploads of two reports, {CONNECTIONS} keep-alive connections, best of {ROUNDS} x {UPLOADS:,}:")
-    for place, how in ((0, "by its processor time"), (1, "by the clock")):
-        peer, own = best["empty"][place], best["gateway"][place]
-        line(f"empty handler, {how}", f"{UPLOADS / peer / 1e3:.1f} k/s")
-        line(
-            f"collector, {how}", f"{UPLOADS / own / 1e3:.1f} k/s", f"{peer / own:.2f} of empty", "target 0.6"
-        )
+    print_beside("collector", UPLOADS, found["empty"], found["gateway"])
+
+
+def print_beside(name: str, count: int, empty: Sequence[Took], ours: Sequence[Took]) -> None:
+    """Print the best of two servers by processor time and by the clock, and how busy their cores were."""
+    for how, take in (("its processor time", 1), ("the clock", 0)):
+        peer, own = (min(took[take] for took in rounds) for rounds in (empty, ours))
+        line(f"empty handler, by {how}", f"{count / peer / 1e3:.1f} k/s")
+        line(f"{name}, by {how}", f"{count / own / 1e3:.1f} k/s", f"{peer / own:.2f} of empty", "target 0.75")
+    for what, rounds in (("empty handler", empty), (name, ours)):
+        best = min(rounds)
+        shares = f"{best.server / best.wall:.2f} of its core, the load {best.load / best.wall:.2f} of another"
+        line(f"{what} was busy for", shares)
 
 
 @contextlib.contextmanager

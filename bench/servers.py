@@ -26,6 +26,17 @@ def pin(core: int, pid: int = 0) -> None:
 
 
 @contextlib.contextmanager
+def pinned(core: int) -> Iterator[None]:
+    """Keep this process on one core, as `pin` does, until the end."""
+    pin(core)
+    try:
+        yield
+    finally:
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, CORES)
+
+
+@contextlib.contextmanager
 def folder() -> Iterator[Path]:
     """Yield a folder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="hubbub-bench-", ignore_cleanup_errors=True) as name:

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from collector import CONNECTIONS, HEAD, ISSUER, ROUNDS, UPLOADS, body, cpu_s, post_all, server, surveys
+from closed_loop import Took, ask, cpu_s, post_all
+from collector import CONNECTIONS, HEAD, ISSUER, ROUNDS, UPLOADS, body, print_beside, server, surveys
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from run import line
@@ -32,36 +33,29 @@ from hubbub_topic.kafka.topic import create_topic
 
 def forms(bootstrap: str) -> None:
     """Print uploads per second of several kinds, each beside the empty handler with the same bytes."""
-    import uvloop  # noqa: PLC0415 - of the load's own, for speed
-
-    rng, found = np.random.default_rng(3), surveys()
+    rng, asked = np.random.default_rng(3), surveys()
     with folder() as data, contextlib.ExitStack() as stack:
         topic = str(data / f"bench-{time.time_ns()}")
         create_topic(bootstrap, Path(topic).name, partitions=4)
-        tokens = _tokens(topic, found["grr"])
+        tokens = _tokens(topic, asked["grr"])
         empty = stack.enter_context(server("empty", bootstrap, topic))
         plain = stack.enter_context(server("gateway", bootstrap, Path(topic).name))
         guarded = stack.enter_context(server("tokens", bootstrap, topic))
         kinds: dict[str, tuple[tuple[int, int], int, Callable[[], bytes]]] = {
-            "2 numbers": (plain, 20_000, lambda: body(found["grr"], rng, 2)),
-            "2 sets": (plain, 20_000, lambda: body(found["subset"], rng, 2)),
-            "100 numbers": (plain, 5_000, lambda: body(found["grr"], rng, 100)),
-            "100 sets": (plain, 5_000, lambda: body(found["subset"], rng, 100)),
+            "2 numbers": (plain, 20_000, lambda: body(asked["grr"], rng, 2)),
+            "2 sets": (plain, 20_000, lambda: body(asked["subset"], rng, 2)),
+            "100 numbers": (plain, 5_000, lambda: body(asked["grr"], rng, 100)),
+            "100 sets": (plain, 5_000, lambda: body(asked["subset"], rng, 100)),
             "2 numbers with tokens": (guarded, 5_000, lambda: next(tokens)),
         }
         print(f"uploads on {CONNECTIONS} keep-alive connections, load average {os.getloadavg()[0]:.1f}:")
         for name, (ours, count, make) in kinds.items():
-            best: dict[int, list[float]] = {}
+            found: dict[int, list[Took]] = {empty[1]: [], ours[1]: []}
             for _ in range(3):
                 requests = [HEAD % len(one) + one for one in (make() for _ in range(count))]
                 for port, pid in (empty, ours):
-                    cpu, wall = cpu_s(pid), time.perf_counter()
-                    uvloop.run(post_all(port, requests))
-                    took = [cpu_s(pid) - cpu, time.perf_counter() - wall]
-                    best[pid] = [min(pair) for pair in zip(took, best.get(pid, took), strict=True)]
-            for place, how in ((0, "by its processor time"), (1, "by the clock")):
-                peer, own = best[empty[1]][place], best[ours[1]][place]
-                line(f"{name}, {how}", f"{count / own / 1e3:.1f} k/s", f"{peer / own:.2f} of empty")
+                    found[pid].append(ask(port, pid, requests, CONNECTIONS))
+            print_beside(name, count, found[empty[1]], found[ours[1]])
 
 
 def _tokens(topic: str, survey: hubbub.Survey) -> Iterator[bytes]:
@@ -90,8 +84,6 @@ def _tokens(topic: str, survey: hubbub.Survey) -> Iterator[bytes]:
 
 def processes(bootstrap: str) -> None:
     """Print uploads per second of one collector and of two on one port, beside the load on the same cores."""
-    import uvloop  # noqa: PLC0415 - of the load's own, for speed
-
     rng, survey = np.random.default_rng(3), surveys()["grr"]
     topic = f"bench-{time.time_ns()}"
     create_topic(bootstrap, topic, partitions=4)
@@ -103,11 +95,10 @@ def processes(bootstrap: str) -> None:
                 pids = [first]
                 if several:
                     pids.append(stack.enter_context(server("shared", bootstrap, topic, port))[1])
-                    time.sleep(1.0)  # it listens once it has its topic
                 best = math.inf
                 for _ in range(ROUNDS):
                     spent, load, wall = [cpu_s(pid) for pid in pids], time.process_time(), time.perf_counter()
-                    uvloop.run(post_all(port, requests))
+                    post_all(port, requests, CONNECTIONS)
                     took = time.perf_counter() - wall
                     if took < best:
                         shares = [(cpu_s(pid) - old) / took for pid, old in zip(pids, spent, strict=True)]

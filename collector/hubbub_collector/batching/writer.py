@@ -74,9 +74,10 @@ class Writer:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hubbub-log")
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
+        # From when a batch is chosen to be written until what became of it is known.
+        self._is_writing = False
         self._broken: BaseException | None = None
         self._warn_again_s = -math.inf
-        self._most_s = settings.linger_s + settings.max_wait_s
         self.healthy = True
 
     def start(self) -> None:
@@ -159,12 +160,17 @@ class Writer:
         return Batch(self._log.partitions, self._target_partitions)
 
     def _close_if_full(self, pending: PendingBatch) -> None:
-        """Take no more into the open batch if it is full, and do not let it linger."""
-        if pending.is_full(self._settings.max_batch_reports, self._settings.max_batch_bytes):
+        """Take no more into the open batch if it is full, or may be written now, and do not let it linger."""
+        if self._is_full(pending):
             self._open = None
             self._flush.set()
-        elif pending.uploads == self._settings.linger_uploads:
+        elif pending.uploads >= self._settings.linger_uploads and not self._is_writing:
+            # Who comes next is taken while this one is written: were all senders in it, all would wait.
+            self._open, self._is_writing = None, True
             self._flush.set()
+
+    def _is_full(self, pending: PendingBatch) -> bool:
+        return pending.is_full(self._settings.max_batch_reports, self._settings.max_batch_bytes)
 
     async def stop(self) -> None:
         """Write what is waiting, without lingering, and end; uploads from here on raise NotDurable."""
@@ -177,6 +183,7 @@ class Writer:
 
     async def _run(self) -> None:
         while True:
+            self._is_writing = False
             await self._wake.wait()
             if not self._queue:
                 if self._stopping:
@@ -184,10 +191,11 @@ class Writer:
                 self._wake.clear()
                 continue
             await self._linger(self._queue[0])
+            self._is_writing = True
             pending = self._queue.popleft()
             # If all that waits fits into one batch, no work is saved by refusing it.
-            more_waits = pending is not self._open
-            if not more_waits:
+            more_waits = self._is_full(pending)
+            if pending is self._open:
                 self._open = None
             if self._broken is not None:
                 pending.forget(NotDurable("the writer failed"))

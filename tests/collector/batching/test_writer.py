@@ -215,6 +215,32 @@ def test_a_batch_with_company_enough_lingers_no_longer(
     asyncio.run(run())
 
 
+def test_a_batch_with_company_enough_takes_no_more_when_it_can_be_written_at_once(log: GatedLog) -> None:
+    # Else all who wait for answers are in it, and the process has nothing to do until it is durable.
+    up_s = [1000.0]
+
+    async def run() -> None:
+        settings = GatewaySettings(linger_s=1.0, linger_uploads=3, max_wait_s=3.0)
+        writer = Writer(
+            log,
+            settings,
+            Admission({KEY[0]: TERMS}),
+            source=SYSTEM,
+            metrics=Metrics(),
+            boot_clock=lambda: up_s[0],
+        )
+        writer.start()
+        log.gate.set()
+        found = [submit(writer, number) for number in range(8)]
+        # All of them fit into one batch: none is refused, however long the process then stood still.
+        up_s[0] += 4.1
+        assert {*map(tuple, map(decode_response, await asyncio.gather(*found)))} == {("accepted",)}
+        await writer.stop()
+        assert log.stored_ids() == [[0, 1, 2], [3, 4, 5, 6, 7]]
+
+    asyncio.run(run())
+
+
 def test_a_record_stays_below_what_a_broker_takes_whatever_is_sent(log: GatedLog) -> None:
     def far_rounds(first: int) -> tuple[list[Report], list[Verdict]]:
         numbers = range(first, first + 1700)
