@@ -20,11 +20,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import redis
 from servers import CORES, broker, pin, redis_server
 
 import hubbub
@@ -80,10 +82,13 @@ class _Measured(assignments.Assignment):
     ends: Mapping[int, int] = {}
     empty = False
     groups = records = 0
+    company: Callable[[], None]
+    """Return when all workers of the run know where to read on."""
 
     def load(self, partitions: Any, generation: int | None = None) -> dict[int, int]:
         found = super().load(partitions, generation)
         self.at = dict(found)
+        self.company()
         self.began = time.process_time(), time.perf_counter()
         return found
 
@@ -93,15 +98,24 @@ class _Measured(assignments.Assignment):
         self.at[partition] = records[-1][0] + 1
         if self.at == self.ends:
             cpu, wall = time.process_time() - self.began[0], time.perf_counter() - self.began[1]
-            print(json.dumps({"cpu": cpu, "wall": wall, "group": self.records / self.groups}), flush=True)
+            group, at = self.records / self.groups, time.perf_counter()
+            print(json.dumps({"cpu": cpu, "wall": wall, "group": group, "at": at}), flush=True)
             # All that was counted is in Redis; nobody waits for a farewell.
             os._exit(0)
         return seek
 
 
-def work(kind: str, bootstrap: str, topic: str, redis_url: str) -> None:
-    """Run a worker that ends by itself: one of KINDS with a table, or without counting."""
-    pin(0)
+def meet(redis_url: str, place: str, workers: int) -> None:
+    """Wait until so many workers have come to a place."""
+    with redis.Redis.from_url(redis_url) as asked:
+        asked.incr(place)
+        while int(cast(bytes, asked.get(place))) < workers:
+            time.sleep(0.005)
+
+
+def work(kind: str, bootstrap: str, topic: str, redis_url: str, *, core: int, workers: int) -> None:
+    """Run a worker that ends by itself on a core: one of KINDS with a table, or without counting."""
+    pin(core)
     kind, _, table = kind.partition("/")
     log = KafkaLog(bootstrap, topic)
     # Each run counts from the topic's begin into keys of its own.
@@ -113,6 +127,7 @@ def work(kind: str, bootstrap: str, topic: str, redis_url: str) -> None:
         id_table=id_table_of(cast(IdTableKind, table or "numpy")),
     )
     _Measured.ends = {partition: log.end(partition) for partition in range(PARTITIONS)}
+    _Measured.company = staticmethod(partial(meet, redis_url, f"{topic}-{workers}", workers))  # type: ignore[method-assign]
     _Measured.empty = kind.startswith("empty")
     if kind != "plain" and not kind.endswith("-plain"):
         faust_runner.Assignment = _Measured  # type: ignore[misc]  # the measured one in its place
@@ -133,9 +148,20 @@ def work(kind: str, bootstrap: str, topic: str, redis_url: str) -> None:
         )
 
 
-def worker(kind: str, bootstrap: str, topic: str, redis_url: str) -> dict[str, float]:
-    """Run a worker in a process of its own, and return seconds of its processor and of the clock."""
-    command = [sys.executable, __file__, "--work", kind, bootstrap, topic, redis_url]
+def worker(
+    kind: str, bootstrap: str, topic: str, redis_url: str, *, core: int = 0, workers: int = 1
+) -> dict[str, float]:
+    """Run a worker in a process of its own, and return seconds of its processor and of the clock.
+
+    Args:
+        kind: One of KINDS with a table.
+        bootstrap: The broker's address.
+        topic: What is counted; it must be full.
+        redis_url: Where the counts go, under a name of this run.
+        core: Where it runs, if the machine has it.
+        workers: How many begin to count this topic at once.
+    """
+    command = [sys.executable, __file__, "--work", kind, bootstrap, topic, redis_url, str(core), str(workers)]
     run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     # Faust tells the terminal things on the same stream.
     found: dict[str, float] = json.loads(run.stdout[run.stdout.index("{") :])
@@ -255,8 +281,8 @@ def throughput(bootstrap: str, redis_url: str, *, size: int, reports: int) -> No
 def main() -> int:
     """Run the sizes named on the command line, or both."""
     match sys.argv[1:]:
-        case ["--work", kind, bootstrap, topic, redis_url]:
-            work(kind, bootstrap, topic, redis_url)
+        case ["--work", kind, bootstrap, topic, redis_url, core, workers]:
+            work(kind, bootstrap, topic, redis_url, core=int(core), workers=int(workers))
             return 0
         case ["--parts", reports, size, step, redis_url]:
             pin(0)

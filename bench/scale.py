@@ -5,8 +5,10 @@
 
 Real broker, Redis, collector and worker; costs are seconds of processor time of each process, fitted to a
 part for each record (or save, or upload) and a part for each report by records of two sizes, the least of
-REPEATS. The plan is for a busiest second of five times the mean; a day of it is gone through by the
-minute, with one aggregator away for an hour of the peak. Not measured: copies between brokers, networks, TLS.
+REPEATS. What broker and Redis take with nothing to do is measured first and taken off.
+
+The plan is for a busiest second of five times the mean; a day of it is gone through by the minute, with one
+aggregator away for an hour of the peak. Not measured: copies between brokers, networks, TLS.
 """
 
 from __future__ import annotations
@@ -15,19 +17,23 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import collector
 import numpy as np
 import redis
-from servers import broker, redis_server
+from closed_loop import cpu_s, post_all
+from servers import CORES, broker, redis_server
 
 import hubbub
 import kafka
 from hubbub_topic.kafka.topic import create_topic
 
-REPEATS, UPLOADS = 3, 10_000
+REPEATS, UPLOADS, CONNECTIONS = 3, 10_000, 512
+IDLE_S = 10.0
+WORKERS, WORKER_REPORTS = (1, 2, 4), 5_000_000
 SMALL, LARGE = 20, 1_000
 REPORTS = {SMALL: 100_000, LARGE: 400_000}
 PEAK, DAY_S, GROUPS_A_SECOND = 5.0, 86_400, 20
@@ -51,6 +57,14 @@ def fitted(small: tuple[float, float, float], large: tuple[float, float, float])
     return Cost(max(0.0, float(each)), max(0.0, float(report)))
 
 
+def idle() -> dict[str, float]:
+    """Return the seconds of Redis and of the broker in a second of the clock with nothing to do."""
+    begun = below()
+    time.sleep(IDLE_S)  # nothing is waited for: the pause is what is measured
+    ended = below()
+    return {name: (ended[name] - begun[name]) / IDLE_S for name in begun}
+
+
 def below() -> dict[str, float]:
     """Return the seconds of Redis and of the broker, which this process started."""
     parents, found = {}, {"redis": 0.0, "broker": 0.0}
@@ -65,21 +79,27 @@ def below() -> dict[str, float]:
         while above in parents and above != os.getpid():
             above = parents[above][0]
         if above == os.getpid() and b"--work" not in command and b"--serve" not in command:
-            found["redis" if b"redis-server" in command else "broker"] += collector.cpu_s(pid)
+            found["redis" if b"redis-server" in command else "broker"] += cpu_s(pid)
     return found
 
 
-def counted(bootstrap: str, url: str, size: int, table: str) -> dict[str, tuple[float, float, float]]:
+def counted(
+    bootstrap: str, url: str, size: int, table: str, resting: dict[str, float]
+) -> dict[str, tuple[float, float, float]]:
     """Return (seconds, records or saves, reports) of all who have to do with records of one size."""
     reports, records = REPORTS[size], REPORTS[size] // size
     found: dict[str, list[tuple[float, float, float]]] = {}
+
+    def spent() -> dict[str, float]:
+        return {name: s - resting[name] * time.monotonic() for name, s in below().items()}
+
     for _ in range(REPEATS):
-        topic, before = f"scale-{time.time_ns()}", below()["broker"]
+        topic, before = f"scale-{time.time_ns()}", spent()
         kafka.fill(bootstrap, topic, reports, size)
-        begun = below()
-        found.setdefault("produce", []).append((begun["broker"] - before, records, reports))
+        begun = spent()
+        found.setdefault("produce", []).append((begun["broker"] - before["broker"], records, reports))
         run = kafka.worker(f"faust/{table}", bootstrap, topic, url)
-        ended = below()
+        ended = spent()
         found.setdefault("fetch", []).append((ended["broker"] - begun["broker"], records, reports))
         saves = records / run["group"]
         found.setdefault("save", []).append((ended["redis"] - begun["redis"], saves, reports))
@@ -87,10 +107,41 @@ def counted(bootstrap: str, url: str, size: int, table: str) -> dict[str, tuple[
     return {name: min(each) for name, each in found.items()}
 
 
+def scaled(bootstrap: str, url: str, table: str) -> None:
+    """Print what one worker and more of them count at once, each a full topic, and what they took."""
+    topic, reports = f"scale-{time.time_ns()}", WORKER_REPORTS
+    kafka.fill(bootstrap, topic, reports, LARGE)
+    print(
+        f"Workers at once on {len(CORES)} cores, each counting {reports:,} reports in records of {LARGE:,}:\n"
+    )
+    print("| workers | M reports a second, all together | cores: workers | broker | Redis |")
+    print("|---|---|---|---|---|")
+    for workers in WORKERS:
+        begun = below()
+        with ThreadPoolExecutor(workers) as threads:
+            started = [
+                threads.submit(
+                    kafka.worker,
+                    f"faust/{table}",
+                    bootstrap,
+                    topic,
+                    url,
+                    core=place % len(CORES),
+                    workers=workers,
+                )
+                for place in range(workers)
+            ]
+            runs = [each.result() for each in started]
+        ended = below()
+        seconds = max(run["at"] for run in runs) - min(run["at"] - run["wall"] for run in runs)
+        cores = sum(run["cpu"] for run in runs), *(ended[name] - begun[name] for name in ("broker", "redis"))
+        shown = " | ".join(f"{each / seconds:.2f}" for each in cores)
+        print(f"| {workers} | {workers * reports / seconds / 1e6:.2f} | {shown} |")
+    print()
+
+
 def uploaded(bootstrap: str) -> float:
     """Return seconds of a collector for an upload of one report."""
-    import uvloop  # noqa: PLC0415 - of the load's own, for speed
-
     topic, least = f"scale-{time.time_ns()}", float("inf")
     create_topic(bootstrap, topic, partitions=8)
     survey, rng = hubbub.Survey.parse(collector.survey_text()), np.random.default_rng(3)
@@ -98,9 +149,9 @@ def uploaded(bootstrap: str) -> float:
     with collector.server("gateway", bootstrap, topic) as (port, pid):
         for _ in range(REPEATS):
             bodies = [collector.body(survey, rng, 1) for _ in range(UPLOADS)]
-            before = collector.cpu_s(pid)
-            uvloop.run(collector.post_all(port, [head % len(one) + one for one in bodies]))
-            least = min(least, (collector.cpu_s(pid) - before) / UPLOADS)
+            before = cpu_s(pid)
+            post_all(port, [head % len(one) + one for one in bodies], CONNECTIONS)
+            least = min(least, (cpu_s(pid) - before) / UPLOADS)
     return least
 
 
@@ -134,10 +185,11 @@ def main() -> int:
     table = kafka.TABLES[-1]
     with broker() as bootstrap, redis_server() as url:
         with redis.Redis.from_url(url) as asked:
-            before = asked.info("memory")["used_memory"]
-            small, large = (counted(bootstrap, url, size, table) for size in (SMALL, LARGE))
+            before, resting = asked.info("memory")["used_memory"], idle()
+            small, large = (counted(bootstrap, url, size, table, resting) for size in (SMALL, LARGE))
             kept = (asked.info("memory")["used_memory"] - before) / (REPEATS * sum(REPORTS.values()))
         upload = uploaded(bootstrap)
+        scaled(bootstrap, url, table)
     costs = {name: fitted(small[name], large[name]) for name in small}
     sizes = {size: len(next(kafka.records(size, size))[1]) / size for size in (SMALL, LARGE)}
     print(f"Measured, with the {table} id table:\n")

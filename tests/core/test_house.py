@@ -52,3 +52,58 @@ def test_class_names_mean_one_thing_and_few_places_ask_for_a_kind(house: ModuleT
 
 def test_the_agents_import_loads_few_modules_of_core(house: ModuleType) -> None:
     assert 0 < house.loaded_core("from hubbub_client import Agent") <= MOST_CORE_MODULES_ON_A_DEVICE
+
+
+def test_benchmarks_use_only_names_that_their_neighbours_have() -> None:
+    # Nothing else looks: the type checker leaves bench/ alone, and most of it runs only as evidence.
+    bench = Path(__file__).parents[2] / "bench"
+    trees = {path.stem: ast.parse(path.read_text(encoding="utf-8")) for path in bench.glob("*.py")}
+    known = {name: _defined(tree) for name, tree in trees.items()}
+    missing = [
+        f"{name}: {used}.{word}"
+        for name, tree in trees.items()
+        for used, word in _used(tree, set(trees))
+        if word not in known[used]
+    ]
+    assert missing == []
+    assert list(_used(ast.parse("import kafka\nfrom run import line\nkafka.gone()"), {"kafka", "run"})) == [
+        ("run", "line"),
+        ("kafka", "gone"),
+    ]
+
+
+def _defined(tree: ast.Module) -> set[str]:
+    """Return the names that a module has at its top."""
+    imported = {
+        (alias.asname or alias.name).split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    made = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assigned = (
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+    return imported.union(made, assigned)
+
+
+def _used(tree: ast.Module, modules: set[str]) -> list[tuple[str, str]]:
+    """Return (module, name) of all that is taken from modules by `from` or by attribute."""
+    found = [
+        (node.module, alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module in modules
+        for alias in node.names
+    ]
+    imported = {
+        alias.asname or alias.name: alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if alias.name in modules
+    }
+    return found + [
+        (imported[node.value.id], node.attr)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in imported
+    ]
