@@ -58,6 +58,7 @@ RUNS = {
     "evaluate": Run("bench/evaluate.py", "a million simulated devices: time and memory", markdown=True),
     "faults": Run("bench/faults.py", "sixteen faults of six parts, and what a user saw", markdown=True),
     "filters": Run("bench/filters.py", "a step of the filter beside OpenDP's and dp_accounting's"),
+    "first-answer": Run("bench/first_answer.py", "a device from its start to an answer", markdown=True),
     "floor": Run("bench/floor.py", "the pick beside the least error of any mechanism", markdown=True),
     "fuzz": Run("bench/fuzz.py", "every decoder fuzzed by coverage, from the golden files", markdown=True),
     "hostile": Run("bench/hostile_connections.py", "honest senders beside 10,000 hostile connections"),
