@@ -11,8 +11,10 @@ from typing import Any, Final, cast
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.routing import Route
 
-from hubbub_collector.http import Acceptor, Connection, Connections, connections_to_be_had
+from hubbub_collector.http import Acceptor, Connection, Connections, Door, connections_to_be_had
+from hubbub_collector.intake import UPLOADS, Intake
 from hubbub_collector.settings import GatewaySettings
 
 _LOG = logging.getLogger("hubbub.collector.connections")
@@ -90,6 +92,15 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def _door_of(app: object) -> Door | None:
+    """Return what takes uploads of an application without ASGI; None if none does, or what is before it."""
+    if isinstance(app, Starlette) and not app.user_middleware:
+        for route in app.routes:
+            if isinstance(route, Route) and route.path == UPLOADS:
+                return route.endpoint if isinstance(route.endpoint, Intake) else None
+    return None
+
+
 def create_server(
     app: Starlette, *, host: str = "127.0.0.1", port: int = 8400, settings: GatewaySettings | None = None
 ) -> uvicorn.Server:
@@ -114,7 +125,7 @@ def create_server(
         app,
         host=host,
         port=port,
-        http=cast(type[asyncio.Protocol], partial(Connection, settings, connections)),
+        http=cast(type[asyncio.Protocol], partial(Connection, settings, connections, _door_of(app))),
         access_log=False,
         proxy_headers=False,
         server_header=False,

@@ -258,14 +258,14 @@ def test_what_issuer_and_collector_write_down_together_fits_every_device(world: 
     """
     issued: dict[str, tuple[bytes, bytes]] = {}
     spent: list[Token] = []
-    gateway: Any = world.app.gateway  # type: ignore[attr-defined]
-    submit = gateway._submit
+    intake: Any = world.app.intake  # type: ignore[attr-defined]
+    submit = intake._submit
 
     def noted(writer: object, body: bytes, is_gone: object) -> object:
         spent.extend(decode_token(token) for _, token in decode_token_upload(body, max_reports=99))
         return submit(writer, body, is_gone)
 
-    gateway._submit = noted
+    intake._submit = noted
     kept: list[tuple[bytes, int]] = []
     for name, credential in zip("ab", CREDENTIALS, strict=False):
         with enrolled(world.agent(name, credential)) as agent:

@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from hubbub.wire import Malformed, Outcome, Report, encode_response
 from hubbub_collector.admission import Admission, Verdict
 from hubbub_collector.batching.batcher import Batch, largest_row
+from hubbub_collector.batching.waiting import Waiting
 from hubbub_collector.errors import NotDurable
-
-
-@dataclass(slots=True, eq=False)
-class Waiting:
-    """A sender that waits for the answer to its upload.
-
-    Attributes:
-        future: The answer.
-        began_s: When the upload came, by the boot clock.
-        is_gone: Return whether the sender hung up.
-    """
-
-    future: asyncio.Future[bytes]
-    began_s: float
-    is_gone: Callable[[], bool]
-
-    @property
-    def has_given_up(self) -> bool:
-        """True if nobody will read the answer: the sender hung up, or the process stops."""
-        return self.future.done() or self.is_gone()
-
-    def refuse(self, error: NotDurable) -> None:
-        """Say that nothing was stored."""
-        if not self.future.done():
-            self.future.set_exception(error)
 
 
 class _UnjudgedReports:
@@ -174,9 +148,7 @@ class PendingBatch:
     def answer_all(self) -> None:
         """Answer everyone."""
         for waiting, answer in zip(self._waiting, self._answers, strict=True):
-            # A request that was cancelled, when the process stops, no longer waits.
-            if not waiting.future.done():
-                waiting.future.set_result(answer)
+            waiting.answer(answer)
 
     def forget(self, error: NotDurable) -> None:
         """Tell everyone that nothing was stored."""

@@ -18,7 +18,8 @@ from hubbub.numeric import Source
 from hubbub.wire import SHORT_REPORT, Malformed, Report, encode_record
 from hubbub_collector.admission import Admission, Key, Verdict
 from hubbub_collector.batching.batcher import Batch, parts_of
-from hubbub_collector.batching.pending_batch import PendingBatch, Waiting
+from hubbub_collector.batching.pending_batch import PendingBatch
+from hubbub_collector.batching.waiting import Waiting, WaitingCoroutine
 from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.metrics import Fate, Metrics
@@ -139,17 +140,26 @@ class Writer:
             NotDurable: If the writer takes no more.
         """
         waiting = self._waiting(began_s, is_gone)
+        self.take_rows(rows, now_s, form, waiting)
+        return waiting.future
+
+    def take_rows(self, rows: bytes, now_s: float, form: np.dtype[np.void], waiting: Waiting) -> None:
+        """Do as `submit_rows` does, and tell whoever waits."""
         pending = self._open or self._begin()
         pending.add_rows(rows, now_s, form, waiting)
         self._close_if_full(pending)
-        return waiting.future
 
-    def _waiting(self, began_s: float | None, is_gone: Callable[[], bool]) -> Waiting:
+    @property
+    def takes_uploads(self) -> bool:
+        """True from its start to its end, unless it failed."""
+        return self._task is not None and not self._stopping and self._broken is None
+
+    def _waiting(self, began_s: float | None, is_gone: Callable[[], bool]) -> WaitingCoroutine:
         began_s = self._boot_clock() if began_s is None else began_s
-        return Waiting(self._loop.create_future(), began_s, is_gone)
+        return WaitingCoroutine(self._loop.create_future(), began_s, is_gone)
 
     def _begin(self) -> PendingBatch:
-        if self._task is None or self._stopping or self._broken is not None:
+        if not self.takes_uploads:
             raise NotDurable("the gateway must be running to take uploads, got a stopped one")
         self._open = PendingBatch(self._new_batch, self._loop.time() + self._settings.linger_s)
         self._queue.append(self._open)

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from hubbub_collector.http.acceptor import Acceptor
     from hubbub_collector.http.connection import Connection
     from hubbub_collector.http.connections import Connections, connections_to_be_had
+    from hubbub_collector.http.exchange import Door, Exchange
     from hubbub_collector.http.outcome_headers import outcome_head, outcome_headers
     from hubbub_collector.http.sender import SENDER, Sender
 
@@ -16,6 +17,8 @@ __all__ = [
     "Acceptor",
     "Connection",
     "Connections",
+    "Door",
+    "Exchange",
     "Sender",
     "connections_to_be_had",
     "outcome_head",
@@ -28,6 +31,7 @@ attach(
         "hubbub_collector.http.acceptor": ("Acceptor",),
         "hubbub_collector.http.connection": ("Connection",),
         "hubbub_collector.http.connections": ("Connections", "connections_to_be_had"),
+        "hubbub_collector.http.exchange": ("Door", "Exchange"),
         "hubbub_collector.http.outcome_headers": ("outcome_head", "outcome_headers"),
         "hubbub_collector.http.sender": ("SENDER", "Sender"),
     },

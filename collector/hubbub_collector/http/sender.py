@@ -5,12 +5,15 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Final
 
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from hubbub_collector.http.exchange import common_lines
+
 if TYPE_CHECKING:
     from hubbub_collector.http.connection import Connection
 
 SENDER: Final = "hubbub.sender"
 """The extension of a request's scope that is its `Sender`."""
-_OK: Final = b"HTTP/1.1 200 OK\r\n"
 
 
 class Sender:
@@ -57,11 +60,8 @@ class Sender:
         if connection is None or cycle is None or not cycle.keep_alive or connection.flow.write_paused:
             return False
         cycle.response_started = cycle.response_complete = True
-        parts = [_OK]
-        for name, value in cycle.default_headers:
-            parts += (name, b": ", value, b"\r\n")
-        parts += (head, body)
-        connection.writes.write_whole(b"".join(parts))
+        whole = b"".join((STATUS_LINE[200], common_lines(cycle.default_headers), head, body))
+        connection.writes.write_whole(whole)
         cycle.message_event.set()
         cycle.on_response()
         return True

@@ -1,0 +1,139 @@
+"""A request that is answered without ASGI, and the door through which such requests go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+if TYPE_CHECKING:
+    from hubbub_collector.http.connection import Connection
+
+_OK: Final = STATUS_LINE[200]
+# What uvicorn says of a request whose task was cancelled.
+_CUT: Final = b"Internal Server Error"
+_CUT_HEADERS: Final = (
+    (b"content-type", b"text/plain; charset=utf-8"),
+    (b"content-length", b"%d" % len(_CUT)),
+)
+_CLOSE: Final = b"connection: close\r\n\r\n"
+
+
+class Door(Protocol):
+    """A taker of plain requests: POST, whole, the only one of its connection, which stays open after it."""
+
+    @property
+    def path(self) -> bytes:
+        """The path of the requests that it takes."""
+
+    def take(self, headers: Sequence[tuple[bytes, bytes]], body: bytes, exchange: Exchange) -> bool:
+        """Take a request, and see to its answer; or return False, and have done nothing.
+
+        Args:
+            headers: Its headers, with their names in lower case.
+            body: All of it.
+            exchange: The way back.
+        """
+
+
+class _CommonLines:
+    """The lines of the headers that every answer has; the server makes them anew once a second."""
+
+    def __init__(self) -> None:
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._lines = b""
+
+    def of(self, headers: list[tuple[bytes, bytes]]) -> bytes:
+        """Return the lines of a list that is not changed after it was made."""
+        if headers is not self._headers:
+            self._headers, self._lines = headers, lines_of(headers)
+        return self._lines
+
+
+_COMMON: Final = _CommonLines()
+
+
+def lines_of(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Return headers as lines."""
+    return b"".join([b"%s: %s\r\n" % header for header in headers])
+
+
+def common_lines(headers: list[tuple[bytes, bytes]]) -> bytes:
+    """Return the lines of the headers that every answer has."""
+    return _COMMON.of(headers)
+
+
+class Exchange:
+    """A request that is answered without ASGI, and the way back to its sender.
+
+    To the connection it is the request that runs, to the server a task: it waits for it when it stops, and
+    cancels it when that takes too long.
+
+    Args:
+        connection: Where the request came.
+
+    Attributes:
+        disconnected: Whether the sender hung up.
+        keep_alive: Whether another request may follow.
+        response_complete: Whether it was answered, or never will be.
+    """
+
+    __slots__ = ("_connection", "_is_cut", "disconnected", "keep_alive", "response_complete")
+
+    # What the connection asks of a request: no messages belong to this one.
+    scope: Final = object()
+    message_event: Final = asyncio.Event()
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection: Connection | None = connection
+        self.keep_alive = True
+        self.disconnected = self.response_complete = self._is_cut = False
+
+    @property
+    def is_cut(self) -> bool:
+        """True once the server has given it up."""
+        return self._is_cut
+
+    def answer(self, head: bytes, body: bytes) -> None:
+        """Send a whole answer with status 200, unless nobody waits for it any more.
+
+        Args:
+            head: The lines of the headers but those of every answer, and the empty line after them.
+            body: As long as the head says.
+        """
+        self._end(_OK, head, body)
+
+    def refuse(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
+        """Send a whole answer with another status, unless nobody waits for it any more."""
+        self._end(STATUS_LINE[status], lines_of(headers) + b"\r\n", body)
+
+    def drop(self) -> None:
+        """End it without an answer: its sender hung up."""
+        self._end(b"", b"", b"")
+
+    def cancel(self, msg: object = None) -> bool:
+        """Give it up with status 500, soon, as the server does with a task."""
+        if self._is_cut or (connection := self._connection) is None:
+            return False
+        self._is_cut = True
+        connection.loop.call_soon(self._cut)
+        return True
+
+    def _cut(self) -> None:
+        self.keep_alive = False
+        self.refuse(500, _CUT_HEADERS, _CUT)
+
+    def _end(self, first: bytes, head: bytes, body: bytes) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        self.response_complete = True
+        connection.tasks.discard(self)
+        if self.disconnected:
+            return
+        if not self.keep_alive:
+            head = head[:-2] + _CLOSE
+        common = common_lines(connection.server_state.default_headers)
+        connection.send_answer(b"".join((first, common, head, body)), is_last=not self.keep_alive)
