@@ -55,7 +55,12 @@ class Intake:
         metrics: Where uploads are counted.
         clock: Seconds since 1970.
         boot_clock: Seconds since the machine started, suspended ones included.
+
+    Attributes:
+        path: The path of uploads.
     """
+
+    path: Final = UPLOADS.encode()
 
     def __init__(
         self,
@@ -89,11 +94,6 @@ class Intake:
         """Bytes of uploads that are not answered."""
         return self._bytes.held
 
-    @property
-    def path(self) -> bytes:
-        """The path of plain uploads."""
-        return UPLOADS.encode()
-
     def take(self, headers: Headers, body: bytes, exchange: Exchange) -> bool:
         """Take a plain upload whose reports are judged by columns, as `__call__` would, or do nothing.
 
@@ -104,7 +104,8 @@ class Intake:
             return False
         scope = {"headers": headers}
         try:
-            bodies.announced(scope)
+            if bodies.announced(scope) is None:
+                return False
             self._permits.check(scope)
         except Refusal:
             return False
@@ -117,9 +118,9 @@ class Intake:
         form, rows = found
         if self._rate.take({self._shared: len(rows) // form.itemsize}) is not None:
             return False
-        self._metrics.upload_bytes += size
-        self._bytes.take(size)
         writer.take_rows(rows, now_s, form, _PlainUpload(self, exchange, size, began_s))
+        self._bytes.take(size)
+        self._metrics.upload_bytes += size
         return True
 
     def let_go(self, size: int) -> None:

@@ -13,7 +13,14 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from hubbub_collector.http import Acceptor, Connection, Connections, Door, connections_to_be_had
+from hubbub_collector.http import (
+    Acceptor,
+    Connection,
+    Connections,
+    Door,
+    DoorConnection,
+    connections_to_be_had,
+)
 from hubbub_collector.intake import UPLOADS, Intake
 from hubbub_collector.settings import GatewaySettings
 
@@ -121,11 +128,17 @@ def create_server(
     connections = Connections(
         connections_to_be_had(settings.max_connections), settings.max_pending_bytes + _ONE_REQUEST_BYTES
     )
+    door = _door_of(app)
+    protocol = (
+        partial(Connection, settings, connections)
+        if door is None
+        else partial(DoorConnection, door, settings, connections)
+    )
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
-        http=cast(type[asyncio.Protocol], partial(Connection, settings, connections, _door_of(app))),
+        http=cast(type[asyncio.Protocol], protocol),
         access_log=False,
         proxy_headers=False,
         server_header=False,

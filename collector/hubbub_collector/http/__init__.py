@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from hubbub_collector.http.acceptor import Acceptor
     from hubbub_collector.http.connection import Connection
     from hubbub_collector.http.connections import Connections, connections_to_be_had
-    from hubbub_collector.http.exchange import Door, Exchange
+    from hubbub_collector.http.door import Door, DoorConnection
+    from hubbub_collector.http.exchange import Exchange
     from hubbub_collector.http.outcome_headers import outcome_head, outcome_headers
     from hubbub_collector.http.sender import SENDER, Sender
 
@@ -18,6 +19,7 @@ __all__ = [
     "Connection",
     "Connections",
     "Door",
+    "DoorConnection",
     "Exchange",
     "Sender",
     "connections_to_be_had",
@@ -31,7 +33,8 @@ attach(
         "hubbub_collector.http.acceptor": ("Acceptor",),
         "hubbub_collector.http.connection": ("Connection",),
         "hubbub_collector.http.connections": ("Connections", "connections_to_be_had"),
-        "hubbub_collector.http.exchange": ("Door", "Exchange"),
+        "hubbub_collector.http.door": ("Door", "DoorConnection"),
+        "hubbub_collector.http.exchange": ("Exchange",),
         "hubbub_collector.http.outcome_headers": ("outcome_head", "outcome_headers"),
         "hubbub_collector.http.sender": ("SENDER", "Sender"),
     },

@@ -11,11 +11,9 @@ import math
 from typing import Any, Final, cast
 
 import httptools
-from uvicorn._types import HTTPScope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hubbub_collector.http.connections import Connections
-from hubbub_collector.http.exchange import Door, Exchange
 from hubbub_collector.http.flow import BoundedFlow, LingeringTransport
 from hubbub_collector.http.sender import SENDER, Sender
 from hubbub_collector.settings import GatewaySettings
@@ -35,7 +33,6 @@ MAX_QUEUED: Final = 4
 _LINGER_UPLOADS: Final = 16
 KEEP_ALIVE_S: Final = 5.0
 """Seconds that a connection stays open after an answer: what uvicorn and most servers give."""
-_NO_SCOPE: Final = cast(HTTPScope, {})
 
 
 class Connection(HttpToolsProtocol):
@@ -49,7 +46,6 @@ class Connection(HttpToolsProtocol):
     Args:
         settings: Bounds and times.
         connections: All connections of the server.
-        door: Where a plain upload goes without ASGI; None if all goes by it.
         rest: What uvicorn gives its protocols.
     """
 
@@ -57,7 +53,6 @@ class Connection(HttpToolsProtocol):
         self,
         settings: GatewaySettings,
         connections: Connections,
-        door: Door | None = None,
         **rest: Any,  # noqa: ANN401 - uvicorn's
     ) -> None:
         super().__init__(**rest)
@@ -70,9 +65,6 @@ class Connection(HttpToolsProtocol):
         self._keeps_alive = True  # what the newest request asks for, once it is complete
         self._overhead = self._received = self._slice = self._held = self._fields = 0
         self._refusal: str | None = None
-        # The body of a request that may go through the door, while its end is not parsed; None for any other.
-        self._door = door if self.root_path == "" and self.limit_concurrency is None else None
-        self._plain: bytes | None = None
         # Received and not parsed yet: reading was paused in the middle of it.
         self._unparsed = b""
         # Whatever comes now is dropped; why: no more is wanted, the last answer was given, the peer has gone.
@@ -207,8 +199,6 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserError:
             self._refuse(self._refusal or "Invalid HTTP request received.")
         else:
-            if self._plain is not None:
-                self._start()  # more of it is to come, which the application waits for
             if self._overhead > MAX_OVERHEAD_BYTES and not self._deaf:
                 self._refuse(f"A request must have at most {MAX_OVERHEAD_BYTES} bytes besides its body.")
 
@@ -227,10 +217,11 @@ class Connection(HttpToolsProtocol):
         """Begin a request, and count from here."""
         if self._deaf:
             return
-        # As uvicorn has it, but for the scope, which a request that goes through the door does not need.
-        self.url, self.expect_100_continue, self.headers = b"", False, []
-        self.scope = _NO_SCOPE
-        self._plain = None
+        super().on_message_begin()
+        self.scope["extensions"] = self._extensions
+        self._begin_request()
+
+    def _begin_request(self) -> None:
         self._begun, self._head_complete, self._complete = True, False, False
         self._overhead = min(self._overhead, self._slice)
         self._received = self._slice
@@ -251,46 +242,19 @@ class Connection(HttpToolsProtocol):
         self._head_complete = True
         if len(self.pipeline) >= MAX_QUEUED:
             self._stop_parsing(f"A connection must have at most {MAX_QUEUED} requests queued.")
-        if self._is_plain():
-            self._plain = b""
-        else:
-            self._start()
-
-    def _is_plain(self) -> bool:
-        """Return whether the request may go through the door, as far as it is known before its body."""
-        return (
-            self._door is not None
-            and self.url == self._door.path
-            and (self._running is None or self._running.response_complete)
-            and self.parser.get_method() == b"POST"
-            and self.parser.get_http_version() == "1.1"
-            and self.parser.should_keep_alive()
-            and not (self.parser.should_upgrade() or self.expect_100_continue or self.flow.write_paused)
-        )
+        self._start()
 
     def _start(self) -> None:
-        """Start the request by ASGI, or queue it, with what is there of its body."""
-        url, headers, expects = self.url, self.headers, self.expect_100_continue
-        super().on_message_begin()
-        self.url, self.headers, self.expect_100_continue = url, headers, expects
-        self.scope["headers"], self.scope["extensions"] = headers, self._extensions
         super().on_headers_complete()
         if not self.pipeline:
             self._running = self.cycle
         self._keeps_alive, self.cycle.keep_alive = self.cycle.keep_alive and self._keeps_alive, False
-        body, self._plain = self._plain, None
-        if body:
-            super().on_body(body)
 
     def on_body(self, body: bytes) -> None:
-        """Keep a part of the body for the application, or for the door."""
+        """Keep a part of the body for the application."""
         self._overhead -= len(body)
-        if self._deaf:
-            return
-        if self._plain is None:
+        if not self._deaf:
             super().on_body(body)
-        else:
-            self._plain += body
 
     def on_message_complete(self) -> None:
         """Stop the timer: from now on an answer is awaited."""
@@ -298,12 +262,7 @@ class Connection(HttpToolsProtocol):
             return
         self._begun, self._complete, self._in_body_time = False, True, False
         self._overhead = self._received = 0
-        if self._plain is None or not self._goes_through(self._plain):
-            if self._plain is not None:
-                self._start()
-            if not self.cycle.response_started:
-                self.cycle.keep_alive = self._keeps_alive
-            super().on_message_complete()
+        self._end_request()
         if self._owes_an_answer:
             self._read_by = math.inf
             if not self.flow.write_paused:
@@ -311,15 +270,10 @@ class Connection(HttpToolsProtocol):
         if not self._keeps_alive:
             self._deaf = True  # it was the last request, as its sender says
 
-    def _goes_through(self, body: bytes) -> bool:
-        """Offer the request to the door, and return whether it was taken."""
-        exchange = Exchange(self)
-        if self._door is None or not self._door.take(self.headers, body, exchange):
-            return False
-        self._plain = None
-        self.cycle = self._running = cast(RequestResponseCycle, exchange)
-        self.tasks.add(cast("asyncio.Task[None]", exchange))
-        return True
+    def _end_request(self) -> None:
+        if not self.cycle.response_started:
+            self.cycle.keep_alive = self._keeps_alive
+        super().on_message_complete()
 
     def _stop_parsing(self, text: str) -> None:
         self._refusal = text

@@ -1,10 +1,10 @@
-"""A request that is answered without ASGI, and the door through which such requests go."""
+"""A request that is answered without ASGI, and the way back to its sender."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
@@ -19,23 +19,6 @@ _CUT_HEADERS: Final = (
     (b"content-length", b"%d" % len(_CUT)),
 )
 _CLOSE: Final = b"connection: close\r\n\r\n"
-
-
-class Door(Protocol):
-    """A taker of plain requests: POST, whole, the only one of its connection, which stays open after it."""
-
-    @property
-    def path(self) -> bytes:
-        """The path of the requests that it takes."""
-
-    def take(self, headers: Sequence[tuple[bytes, bytes]], body: bytes, exchange: Exchange) -> bool:
-        """Take a request, and see to its answer; or return False, and have done nothing.
-
-        Args:
-            headers: Its headers, with their names in lower case.
-            body: All of it.
-            exchange: The way back.
-        """
 
 
 class _CommonLines:
@@ -136,4 +119,8 @@ class Exchange:
         if not self.keep_alive:
             head = head[:-2] + _CLOSE
         common = common_lines(connection.server_state.default_headers)
-        connection.send_answer(b"".join((first, common, head, body)), is_last=not self.keep_alive)
+        try:
+            connection.send_answer(b"".join((first, common, head, body)), is_last=not self.keep_alive)
+        except Exception as error:  # others wait in the same turn for theirs
+            connection.loop.call_exception_handler({"message": "an answer failed", "exception": error})
+            connection.transport.abort()
