@@ -112,6 +112,13 @@ class Exchange:
         connection, self._connection = self._connection, None
         if connection is None:
             return
+        if connection.flow.write_paused and not self.disconnected:
+            # What was answered before is not read yet: as by ASGI, no more is written until it is.
+            self._connection = connection
+            task = connection.loop.create_task(self._end_when_read(connection, first, head, body))
+            connection.tasks.add(task)
+            task.add_done_callback(connection.tasks.discard)
+            return
         self.response_complete = True
         connection.tasks.discard(self)
         if self.disconnected:
@@ -124,3 +131,7 @@ class Exchange:
         except Exception as error:  # others wait in the same turn for theirs
             connection.loop.call_exception_handler({"message": "an answer failed", "exception": error})
             connection.transport.abort()
+
+    async def _end_when_read(self, connection: Connection, first: bytes, head: bytes, body: bytes) -> None:
+        await connection.flow.drain()
+        self._end(first, head, body)
