@@ -1,4 +1,4 @@
-"""A collector in a thread, its log, which can be held up, its clock, which is moved, and its plain senders."""
+"""A collector in a thread; its log can be held up, and its clock be moved; and plain senders to it."""
 
 from __future__ import annotations
 
