@@ -1,4 +1,4 @@
-"""Whoever waits for the answer to an upload: a coroutine, or a sender with nothing between."""
+"""The ways of waiting for the answer to an upload: by a coroutine, or with nothing between."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hubbub_collector.errors import NotDurable
 
 
 class Waiting(Protocol):
-    """Whoever waits for the answer to an upload; told once, by one of two methods, which do not raise."""
+    """A wait for the answer to an upload, ended once by one of two methods, which do not raise."""
 
     @property
     def began_s(self) -> float:
@@ -48,11 +48,11 @@ class WaitingCoroutine:
         return self.future.done() or self.is_gone()
 
     def answer(self, outcomes: bytes) -> None:
-        """Wake it with its outcomes, unless it was cancelled."""
+        """Return its outcomes to it, unless it was cancelled."""
         if not self.future.done():
             self.future.set_result(outcomes)
 
     def refuse(self, error: NotDurable) -> None:
-        """Wake it with an error, unless it was cancelled."""
+        """Raise an error in it, unless it was cancelled."""
         if not self.future.done():
             self.future.set_exception(error)

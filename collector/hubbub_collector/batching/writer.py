@@ -175,7 +175,7 @@ class Writer:
             self._open = None
             self._flush.set()
         elif pending.uploads >= self._settings.linger_uploads and not self._is_writing:
-            # Who comes next is taken while this one is written: were all senders in it, all would wait.
+            # The next uploads are taken while this one is written: were all senders in it, all would wait.
             self._open, self._is_writing = None, True
             self._flush.set()
 

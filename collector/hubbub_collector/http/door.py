@@ -116,7 +116,7 @@ class DoorConnection(Connection):
         super()._end_request()
 
     def _goes_through(self, body: bytes) -> bool:
-        """Offer the request to the door, and return whether it was taken."""
+        """Return whether the door took the request."""
         exchange = Exchange(self)
         try:
             if not self._door.take(self.headers, body, exchange):

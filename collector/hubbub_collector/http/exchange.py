@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hubbub_collector.http.connection import Connection
 
 _OK: Final = STATUS_LINE[200]
-# What uvicorn says of a request whose task was cancelled.
+# As uvicorn answers a request whose task was cancelled.
 _CUT: Final = b"Internal Server Error"
 _CUT_HEADERS: Final = (
     (b"content-type", b"text/plain; charset=utf-8"),
@@ -65,7 +65,7 @@ class Exchange:
 
     __slots__ = ("_connection", "_is_cut", "disconnected", "keep_alive", "response_complete")
 
-    # What the connection asks of a request: no messages belong to this one.
+    # The connection asks for these two of every request; no messages belong to this one.
     scope: Final = object()
     message_event: Final = asyncio.Event()
 
@@ -113,7 +113,7 @@ class Exchange:
         if connection is None:
             return
         if connection.flow.write_paused and not self.disconnected:
-            # What was answered before is not read yet: as by ASGI, no more is written until it is.
+            # An earlier answer is not read yet: as by ASGI, no more is written until it is.
             self._connection = connection
             task = connection.loop.create_task(self._end_when_read(connection, first, head, body))
             connection.tasks.add(task)

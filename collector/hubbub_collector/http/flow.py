@@ -1,4 +1,4 @@
-"""What a connection writes to and reads from: it lingers at its end, and reads on when there is room."""
+"""The transport of a connection, which lingers at its end, and its flow: it reads on when there is room."""
 
 from __future__ import annotations
 
