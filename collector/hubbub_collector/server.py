@@ -132,7 +132,7 @@ def create_server(
     protocol = (
         partial(Connection, settings, connections)
         if door is None
-        else partial(DoorConnection, door, settings, connections)
+        else partial(DoorConnection, settings, connections, door)
     )
     config = uvicorn.Config(
         app,

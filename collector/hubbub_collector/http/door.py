@@ -44,17 +44,17 @@ class DoorConnection(Connection):
     What a request is to ASGI is not made before it is known to go that way. The bounds are the same.
 
     Args:
-        door: Where plain requests go.
         settings: Bounds and times.
         connections: All connections of the server.
+        door: Where plain requests go.
         rest: What uvicorn gives its protocols.
     """
 
     def __init__(
         self,
-        door: Door,
         settings: GatewaySettings,
         connections: Connections,
+        door: Door,
         **rest: Any,  # noqa: ANN401 - uvicorn's
     ) -> None:
         super().__init__(settings, connections, **rest)
