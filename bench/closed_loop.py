@@ -20,7 +20,7 @@ _MOST_BYTES = 65_536
 
 
 class Took(NamedTuple):
-    """Seconds: of the clock, and of processor time of the server and of the load."""
+    """The seconds of the clock, and of processor time of the server and of the load."""
 
     wall: float
     server: float

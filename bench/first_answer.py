@@ -98,7 +98,8 @@ def main() -> int:
         for key, named in ((None, "no pinned key"), (Ed25519PrivateKey.generate(), "a signed list")):
             rows = [first(asked, key) for _ in range(runs)]
             clock, cpu, memory = (median(column) for column in zip(*rows, strict=True))
-            print(f"| {asked} survey{"s" * (asked > 1)}, {named} | {clock:.2f} s | {cpu:.2f} s | {memory:.1f} MB |")
+            what = f"{asked} survey{'s' * (asked > 1)}, {named}"
+            print(f"| {what} | {clock:.2f} s | {cpu:.2f} s | {memory:.1f} MB |")
     print("\n| part | MB it adds |\n|---|---|")
     for name, memory in added().items():
         print(f"| {name} | {memory:.1f} |")
