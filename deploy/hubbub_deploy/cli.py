@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from hubbub.errors import HubbubError
 from hubbub_deploy.commands import (
@@ -32,32 +33,28 @@ from hubbub_deploy.commands import (
     survey,
     topic,
 )
+from hubbub_deploy.commands.examples import add_examples
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.extras import missing, version_line
 from hubbub_deploy.logs import as_json_lines
 
-# In the order of help: to try it, to write surveys, a device, a cluster.
-COMMANDS = (
-    demo,
-    node,
-    simulate,
-    export,
-    delete,
-    replay,
-    evaluate,
-    audit,
-    survey,
-    agent,
-    topic,
-    add_partitions,
-    collector,
-    issuer,
-    aggregator,
-    dashboard,
-    dead_letters,
-    skip_lost,
-    config,
-)
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+# What people come to do, in the order of help.
+HEADINGS = {
+    "try": (demo, replay, evaluate, simulate, audit),
+    "ask": (survey, agent),
+    "one machine": (node, export, delete, dead_letters, config),
+    "a cluster": (topic, collector, aggregator, dashboard, issuer, add_partitions, skip_lost),
+}
+FIRST_STEPS = """Streaming data collection under local differential privacy. To begin:
+
+  hubbub demo                          20,190 devices answer three surveys, on a page that moves
+  hubbub survey new --help             write a survey of your own
+  hubbub replay PEOPLE --survey FILE   run it over a CSV, beside the truth
+  hubbub node FILE --data FOLDER       ask devices, on this machine
+  hubbub --help                        all commands
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,18 +84,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="hubbub", description="Streaming data collection under local differential privacy."
+        prog="hubbub",
+        description="Streaming data collection under local differential privacy.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=version_line())
-    parser.set_defaults(run=lambda _: _help(parser))
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_to(commands)
+    parser.set_defaults(run=_first_steps)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", help="one of those below")
+    for modules in HEADINGS.values():
+        for command in modules:
+            command.add_to(commands)
+    parser.epilog = _under_headings(commands)
+    add_examples(commands)
     return parser
 
 
-def _help(parser: argparse.ArgumentParser) -> int:
-    parser.print_help()
+def _under_headings(commands: _Commands) -> str:
+    """Return the commands with what they do, under HEADINGS, and take them out of argparse's one list."""
+    listed = iter(commands._choices_actions)
+    lines = []
+    for heading, modules in HEADINGS.items():
+        lines.append(f"{heading}:")
+        lines += [f"  {each.dest:15}{each.help}" for _, each in zip(modules, listed, strict=False)]
+        lines.append("")
+    commands._choices_actions.clear()
+    return "\n".join([*lines, "hubbub COMMAND --help says what a command takes, with an example."])
+
+
+def _first_steps(_: argparse.Namespace) -> int:
+    print(FIRST_STEPS, end="")
     return 0
 
 

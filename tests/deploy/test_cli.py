@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import fields
@@ -18,6 +20,7 @@ from hubbub_client import TokenIssuer
 from hubbub_collector.token_issuer import IssuerSettings
 from hubbub_deploy import cli
 from hubbub_deploy.cli import main
+from hubbub_deploy.commands.examples import EXAMPLES, named
 
 
 @pytest.fixture
@@ -198,47 +201,56 @@ def test_a_survey_is_checked_without_any_server_library(labels: Path) -> None:
     assert found.stderr.split() == []
 
 
-CLUSTER = [
-    "topic",
-    "add-partitions",
-    "collector",
-    "issuer",
-    "aggregator",
-    "dashboard",
-    "dead-letters",
-    "skip-lost",
-    "config",
-]
-NAMES = [
-    "demo",
-    "node",
-    "simulate",
-    "export",
-    "delete",
-    "replay",
-    "evaluate",
-    "audit",
-    "survey",
-    "agent",
-    *CLUSTER,
-]
+NAMES = {
+    "try": ["demo", "replay", "evaluate", "simulate", "audit"],
+    "ask": ["survey", "agent"],
+    "one machine": ["node", "export", "delete", "dead-letters", "config"],
+    "a cluster": ["topic", "collector", "aggregator", "dashboard", "issuer", "add-partitions", "skip-lost"],
+}
 EARLIER = {"grow": "add-partitions", "dead": "dead-letters", "adopt": "skip-lost"}
 
 
-def listed(text: str) -> list[str]:
-    """The commands that a help text lists, in its order."""
-    return re.findall(r"^    ([a-z-]+)(?= |$)", text, flags=re.MULTILINE)
+def listed(text: str) -> dict[str, list[str]]:
+    """The commands that a help text lists under each of its headings."""
+    parts = re.findall(r"^([a-z ]+):\n((?:  [a-z-]+ +.+\n)+)", text, flags=re.MULTILINE)
+    return {
+        heading: re.findall(r"^  ([a-z-]+)", lines, flags=re.MULTILINE)
+        for heading, lines in parts
+        if heading != "options"
+    }
 
 
 @pytest.mark.parametrize("program", [[*COMMAND], [sys.executable, "-m", "hubbub_deploy"]])
-@pytest.mark.parametrize("arguments", [[], ["--help"]])
-def test_help_lists_the_commands_and_no_earlier_name(program: list[str], arguments: list[str]) -> None:
+def test_help_lists_the_commands_under_headings_and_no_earlier_name(program: list[str]) -> None:
     found = subprocess.run(
-        [*program, *arguments], capture_output=True, check=False, text=True, env=environment()
+        [*program, "--help"], capture_output=True, check=False, text=True, env=environment()
     )
     assert (found.returncode, found.stderr) == (0, "")
     assert listed(found.stdout) == NAMES
     assert not re.search(r"(?<![a-z-])(grow|dead|adopt)(?![a-z-])", found.stdout)
+
+
+def test_the_command_alone_says_what_to_do_next(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert len(lines) <= 7
+    assert {line.split()[1] for line in lines[2:]} == {"demo", "survey", "replay", "node", "--help"}
+
+
+def test_every_command_ends_its_help_with_an_example_that_it_takes() -> None:
+    commands = next(each for each in cli._parser()._actions if isinstance(each, argparse._SubParsersAction))
+    words = {name: each for name, each in named(commands) if name not in EARLIER}
+    assert set(EXAMPLES) <= set(words)
+    for name, parser in words.items():
+        examples = [
+            line.strip().replace("\\", "")
+            for line in re.sub(r"\\\n +", "", str(parser.epilog)).splitlines()
+            if line.startswith("  hubbub ")
+        ]
+        assert examples, name
+        for example in examples:
+            assert example.startswith(f"hubbub {name} ") or name in ("survey", "agent", "issuer", "config")
+            cli._parser().parse_args(shlex.split(example)[1:])
 
 
 @pytest.mark.parametrize(("earlier", "name"), EARLIER.items())
@@ -258,9 +270,13 @@ def test_an_earlier_name_still_runs_the_command(
 def test_every_command_is_one_file_or_room_that_the_command_line_lists() -> None:
     folder = Path(cli.__file__).parent / "commands"
     files = [path for path in folder.rglob("*.py") if "\ndef add_to(commands:" in path.read_text()]
-    assert sorted(path.stem for path in files) == sorted(name.replace("-", "_") for name in NAMES)
+    names = [name for under in NAMES.values() for name in under]
+    assert sorted(path.stem for path in files) == sorted(name.replace("-", "_") for name in names)
     assert all(path.parent in (folder, folder / path.stem) for path in files)
-    assert [command.__name__.rpartition(".")[2].replace("_", "-") for command in cli.COMMANDS] == NAMES
+    assert {
+        heading: [command.__name__.rpartition(".")[2].replace("_", "-") for command in commands]
+        for heading, commands in cli.HEADINGS.items()
+    } == NAMES
 
 
 def test_issuer_and_devices_agree_on_the_quantity_where_nobody_says_one() -> None:
