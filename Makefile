@@ -7,9 +7,10 @@ READY := $(VENV)/.ready
 # The whole suite waits for processes more than it computes: two workers a core.
 WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))))
 PEERS := $(VENV)-peers
+DIST := $(VENV)-dist
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check bench peers evidence lock clean
+.PHONY: help demo test quick check bench peers evidence dist lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -39,6 +40,9 @@ peers: $(PEERS)/.ready ## other libraries beside this one, in one run; their own
 evidence: $(READY) ## what is too long for CI, written into docs/evaluation.md: NAME=...; without it the names
 	@$(BIN)/python bench/evidence.py $(NAME) $(ARGS)
 
+dist: $(READY) $(DIST)/.ready ## wheel, source archive, bill of materials and their sums, into dist/
+	@$(BIN)/python deploy/dist/dist.py --cyclonedx $(DIST)/bin/cyclonedx-py $(ARGS)
+
 # One lock serves all that CI installs. An extra that CI does not need (peers, fuzzing, notebooks) gets a lock of its own
 # when something uses it: the second command with `--extra NAME ... -o requirements-NAME.lock` and the same -c.
 lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv)
@@ -49,9 +53,11 @@ lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o deploy/compose/requirements.lock
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra peers \
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o requirements-peers.lock
+	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --group dist \
+	    --custom-compile-command "make lock" -q -o requirements-dist.lock
 
 clean: ## remove what was made
-	rm -rf $(VENV) $(PEERS) $(VENV)-fuzz $(VENV)-3.* dist build out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(DIST) $(VENV)-fuzz $(VENV)-3.* dist build out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian may ship python3 without ensurepip: then the venv is made bare, and the system's pip fills it.
@@ -73,4 +79,11 @@ $(PEERS)/.ready: requirements-peers.lock bench/peers/pure-ldp-1.1.2.lock
 	@$(PEERS)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-peers.lock
 	@$(PEERS)/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps --upgrade \
 	    --target $(PEERS)/pure-ldp-1.1.2 -r bench/peers/pure-ldp-1.1.2.lock
+	@touch $@
+
+$(DIST)/.ready: requirements-dist.lock
+	@echo "setting up $(DIST) (once)" >&2
+	@$(PYTHON) -m venv $(DIST) 2>/dev/null \
+	    || { $(PYTHON) -m venv --clear --without-pip $(DIST) && $(PYTHON) -m pip --python $(DIST)/bin/python install -q pip; }
+	@$(DIST)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dist.lock
 	@touch $@
