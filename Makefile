@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# The demo takes a third of what the tests take; where all of it is there, it takes that.
+DEMO := $(if $(wildcard $(READY)),$(READY),$(VENV)/.ready-demo)
 # The whole suite waits for processes more than it computes: two workers a core.
 WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))))
 PEERS := $(VENV)-peers
@@ -15,7 +17,7 @@ DIST := $(VENV)-dist
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-demo: $(READY) ## the whole way on real data: 20,190 devices to sealed estimates, a page at a printed URL
+demo: $(DEMO) ## the whole way on real data: 20,190 devices to sealed estimates, a page at a printed URL
 	@$(BIN)/hubbub demo $(ARGS)
 
 test: $(READY) ## every test, with real processes, real databases and kill -9
@@ -53,6 +55,8 @@ lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o deploy/compose/requirements.lock
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra peers \
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o requirements-peers.lock
+	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra node --group demo \
+	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o requirements-demo.lock
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --group dist \
 	    --custom-compile-command "make lock" -q -o requirements-dist.lock
 
@@ -61,15 +65,23 @@ clean: ## remove what was made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian may ship python3 without ensurepip: then the venv is made bare, and the system's pip fills it.
+define FILL
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+    || { echo "Hubbub needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+@$(PYTHON) -m venv $(VENV) 2>/dev/null \
+    || { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install -q pip; }
+@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $<
+@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+@touch $@
+endef
+
 $(READY): requirements.lock pyproject.toml
 	@echo "setting up $(VENV) (once; about a minute)" >&2
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	    || { echo "Hubbub needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
-	@$(PYTHON) -m venv $(VENV) 2>/dev/null \
-	    || { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install -q pip; }
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@
+	$(FILL)
+
+$(VENV)/.ready-demo: requirements-demo.lock pyproject.toml
+	@echo "setting up $(VENV) for the demo (once; half a minute)" >&2
+	$(FILL)
 
 # The audit looks for a fault of pure-ldp 1.1.2 that the locked version has mended, so that one lies beside it.
 $(PEERS)/.ready: requirements-peers.lock bench/peers/pure-ldp-1.1.2.lock

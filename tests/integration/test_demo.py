@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 from command import hubbub, one_line, running
 
+from hubbub_deploy import cli
 from hubbub_deploy.node import LOG_FILE
 
 pytestmark = pytest.mark.integration
@@ -112,6 +114,12 @@ def test_demo_prints_its_tables_on_stdout_and_its_talk_on_stderr() -> None:
     assert re.search(r"and \d+ rarer values \(--all\)", found.stdout)
     assert "The page is live at http://127.0.0.1:" in found.stderr
     assert "The page is live" not in found.stdout
+    page = re.search(r"The page is live at (\S+)", found.stderr)
+    assert page is not None
+    *_, where, first, second, third = found.stdout.splitlines()
+    assert where == f"The page is at {page[1]}. Try next:"
+    for line in (first, second, third):  # commands as they are typed: the command line takes each
+        assert cli._parser().parse_args(shlex.split(line)[1:])
 
 
 def test_demo_below_the_cohort_releases_nothing_and_is_sound() -> None:

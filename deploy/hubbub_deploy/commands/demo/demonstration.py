@@ -140,11 +140,20 @@ def run(settings: DemoSettings) -> int:
             out = Console(highlight=False)
             show(evaluations, rows=settings.rows, console=out)
             _print_account(out, live, reports, sent, fleet, seconds=seconds, sound=sound)
+            out.print(TRY_NEXT.format(url=node.url), markup=False)
         if settings.page == "hold" or (settings.page == "auto" and sys.stdout.isatty()):
             with contextlib.suppress(KeyboardInterrupt):
                 talk.print(f"The page stays at [bold]{node.url}[/bold] until Ctrl-C.")
                 node.process.join()
     return 0 if sound else 1
+
+
+# The README goes the same way, with a file of invented people.
+TRY_NEXT = """
+The page is at {url}. Try next:
+  hubbub survey new --id visits --epsilon 3 --integer 0 77 --start now --round 10m --out visits.toml
+  hubbub node visits.toml --data data --port 8780
+  hubbub simulate docs/examples/people.csv --collector http://127.0.0.1:8780"""
 
 
 def _surveys(start_s: int) -> tuple[Survey, ...]:
