@@ -14,6 +14,7 @@ EXAMPLES = {
     "survey": "hubbub survey new --id visits --epsilon 3 --integer 0 77 --out visits.toml",
     "survey check": "hubbub survey check visits.toml",
     "survey rehearse": "hubbub survey rehearse visits.toml --value visits=3",
+    "survey consent": "hubbub survey consent visits.toml",
     "survey keygen": "hubbub survey keygen --out lists.pem",
     "survey sign": "hubbub survey sign visits.toml --key lists.pem --out list.json",
     "survey design": "hubbub survey design visits.toml --plot design.png",

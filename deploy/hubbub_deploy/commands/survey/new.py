@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hubbub_deploy.commands.survey.template import DraftAttribute, DraftCategory
 
 DAY_S: Final = 86_400
+PRESETS: Final = ("telemetry",)
+_ASKED: Final = ("id", "title", "epsilon", "attribute", "category", "labels", "integer", "number")
 _NUMBER: Final = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE: Final = re.compile(rf"({_NUMBER})\.\.({_NUMBER})")
 
@@ -31,6 +33,8 @@ what people ask first:
   hubbub survey new --id hours --epsilon 1 --number 0 24 --out hours.toml
   hubbub survey new --id age-by-sex --epsilon 2 --attribute age=18..99 --attribute sex=f,m --kind static \\
       --category age:young=18..39 --category age:old=40..99 --out age-by-sex.toml
+an app's version, system, a feature and a size, with the host's code:
+  hubbub survey new --preset telemetry --out telemetry
 to try it at once: --start now --round 2m --rounds 5
 """
 
@@ -43,9 +47,14 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    new.add_argument("--id", required=True, help="1 to 64 of a-z 0-9 . - _")
+    new.add_argument("--id", help="1 to 64 of a-z 0-9 . - _")
     new.add_argument("--title", help="what people read (default: the id)")
-    new.add_argument("--epsilon", type=float, required=True, help="of one report, at most")
+    new.add_argument("--epsilon", type=float, help="of one report, at most")
+    new.add_argument(
+        "--preset",
+        choices=PRESETS,
+        help="four small surveys about an app, and the code that answers them, into the folder --out",
+    )
     new.add_argument(
         "--attribute",
         action="append",
@@ -102,6 +111,10 @@ def run(options: argparse.Namespace) -> int:
     from hubbub.survey import survey_state  # noqa: PLC0415 - other verbs start without it
     from hubbub_deploy.commands.survey.template import Draft, template  # noqa: PLC0415 - see above
 
+    if options.preset is not None:
+        return _preset(options)
+    if options.id is None or options.epsilon is None:
+        options.misuse("the following arguments are required: --id, --epsilon (or --preset)")
     now_s = time.time()
     midnight_s = (int(now_s) // DAY_S + 1) * DAY_S
     text = template(
@@ -124,6 +137,15 @@ def run(options: argparse.Namespace) -> int:
     create(options.out, text.encode(), mode=0o666)
     said = survey_state(Survey.parse(text), now_s).words
     print(f"{options.out}: {said}. Read it, then: hubbub survey check {options.out}")
+    return 0
+
+
+def _preset(options: argparse.Namespace) -> int:
+    from hubbub_deploy.commands.survey import preset  # noqa: PLC0415 - other verbs start without it
+
+    if any(getattr(options, name) for name in _ASKED):
+        options.misuse("--preset states its own questions: leave --id, --epsilon and what is asked out")
+    print(*preset.write(options.out, devices=options.devices, start_s=options.start), sep="\n")
     return 0
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import HubbubError, ListError
-from hubbub_deploy.commands.survey import check, new, rehearse
+from hubbub_deploy.commands.survey import check, consent, new, rehearse
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import create, load_signing_key, load_survey
 
@@ -31,7 +31,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     verbs = survey.add_subparsers(title="verbs", required=True, metavar="VERB")
     check.add_to(verbs)
     rehearse.add_to(verbs)
-
+    consent.add_to(verbs)
     new.add_to(verbs)
     keygen = verbs.add_parser(
         "keygen", help="make the key that signs lists of surveys; print its public half"
