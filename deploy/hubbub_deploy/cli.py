@@ -40,7 +40,7 @@ from hubbub_deploy.logs import as_json_lines
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-# What people come to do, in the order of help.
+# Headings of help, each with its commands, in the order of what people do first.
 HEADINGS = {
     "try": (demo, replay, evaluate, simulate, audit),
     "ask": (survey, agent),
