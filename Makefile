@@ -26,12 +26,15 @@ test: $(READY) ## every test, with real processes, real databases and kill -9
 quick: $(READY) ## the tests of the edit loop, under a minute on two quiet cores
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadgroup -m quick $(ARGS)
 
-check: $(READY) ## lint, format, types, the direction of imports, docstrings
+check: $(READY) ## lint, format, types, the direction of imports, docstrings; types of the browser's device where npm is
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/harness/docstrings.py
+	@if command -v npm >/dev/null; \
+	    then cd client/web && { [ -d node_modules/typescript ] || npm ci --silent; } && npm run --silent check; \
+	    else echo "npm is not at hand: the types of client/web were not checked" >&2; fi
 
 bench: $(READY) ## speed and size as ratios, measured in one run
 	@$(BIN)/python bench/run.py $(ARGS)

@@ -2,8 +2,9 @@
 
     python bench/conformance.py [--changed 10000] [--seed TEXT]
 
-The sides are this repository and tests/conformance/rust. Where a value is changed, the message is packed in
-its one encoding again, so that rules are met that a changed byte would not get to.
+The sides are this repository, tests/conformance/rust, and client/web where node is at hand. Where a value is
+changed, the message is packed in its one encoding again, so that rules are met that a changed byte would not
+get to.
 """
 
 from __future__ import annotations
@@ -15,36 +16,43 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "harness"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "conformance"))
 import second_implementation
+import web_device
 from case_changes import Case, altered, mutated
 from conformance_pack import CASES, DIGEST_FILE, VERSION, case
 from random_channels import Chance
 from reference import REFUSED, result
 
 SKIPPED = 77
+JAVASCRIPT = [] if web_device.NODE is None else [("in JavaScript", web_device.in_node)]
 
 
 def compared(program: Path, name: str, cases: Sequence[Case]) -> tuple[list[str], bool]:
-    """Return the words of the cases here, and whether Rust had the same; print a row."""
+    """Return the words of the cases here, and whether all others had the same; print a row."""
     began = time.process_time()
     words = [result(*each) for each in cases]
-    here_s = time.process_time() - began
-    began = time.perf_counter()
-    found = second_implementation.results(program, [each.line for each in cases])
-    rust_s = time.perf_counter() - began
-    differ = [i for i, pair in enumerate(zip(words, found, strict=True)) if len(set(pair)) > 1]
-    for i in differ[:20]:
-        print(f"{cases[i].line}\n  here    {words[i]}\n  in Rust {found[i]}", file=sys.stderr)
+    times = [time.process_time() - began]
+    differ = []
+    lines = [each.line for each in cases]
+    for others, results in (("in Rust", partial(second_implementation.results, program)), *JAVASCRIPT):
+        began = time.perf_counter()
+        found = results(lines)
+        times.append(time.perf_counter() - began)
+        for line, here, there in zip(lines, words, found, strict=True):
+            if there not in (here, web_device.SKIPPED):
+                differ.append(f"{line}\n  here    {here}\n  {others} {there}")
+    if differ:
+        print(*differ[:20], sep="\n", file=sys.stderr)
     kinds = Counter(each.kind for each in cases)
     refused = Counter(each.kind for each, word in zip(cases, words, strict=True) if word == REFUSED)
     each_kind = ", ".join(f"{kind} {count:,} ({refused[kind]:,})" for kind, count in sorted(kinds.items()))
-    print(
-        f"| {name} | {len(cases):,} | {refused.total():,} | {len(differ)} | {here_s:.0f} | {rust_s:.0f} | "
-        f"{each_kind} |"
-    )
+    took = " | ".join(f"{each:.0f}" for each in times)
+    print(f"| {name} | {len(cases):,} | {refused.total():,} | {len(differ)} | {took} | {each_kind} |")
     return words, not differ
 
 
@@ -58,8 +66,10 @@ def main() -> int:
         return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
         program = second_implementation.build(Path(folder), fast=True)
-        print("| | cases | refused | differing results | s here | s in Rust | kinds (refused) |")
-        print("|---|---|---|---|---|---|---|")
+        columns = ["cases", "refused", "differing results", "s here", "s in Rust"]
+        columns += [f"s {name}" for name, _ in JAVASCRIPT]
+        print("| |", " | ".join([*columns, "kinds (refused)"]), "|")
+        print("|---" * (len(columns) + 2) + "|")
         cases = [case(number) for number in range(CASES)]
         words, good = compared(program, "the pack", cases)
         chance = Chance(options.seed)

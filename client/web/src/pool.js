@@ -1,0 +1,83 @@
+/**
+ * Local hashing's public pool of seeds, over the field of q elements.
+ *
+ * @module
+ */
+
+import { must } from './msgpack.js';
+import { gcd } from './exact.js';
+
+const MAX_SYMBOLS = 2 ** 20;
+const MAX_DEGREE = 17;
+/** The least irreducible polynomial of each degree from 2, bit i for x^i. */
+const POLYNOMIALS = [7, 11, 19, 37, 67, 131, 283, 515, 1033, 2053, 4105, 8219, 16417, 32771, 65579, 131081];
+
+/** @param {number} q */
+function isPrime(q) {
+  for (let d = 2; d * d <= q; d++) if (q % d === 0) return false;
+  return q >= 2;
+}
+
+/** The pool for K inputs and q cells. */
+export class Pool {
+  /**
+   * @param {number} inputs
+   * @param {bigint} buckets q
+   */
+  constructor(inputs, buckets) {
+    must(buckets >= 2n && buckets <= BigInt(MAX_SYMBOLS), 'buckets of 2 and more');
+    const q = Number(buckets);
+    const degree = 31 - Math.clz32(q);
+    const isPower = q === 1 << degree && degree >= 2;
+    must(!isPower || degree <= MAX_DEGREE, 'a power of two of at most 2^17');
+    must(isPower || isPrime(q), 'a prime');
+    this.q = q;
+    this.degree = degree;
+    this.digits = 1;
+    // q^n stays below 2^17 2^20, and 1000 times that below 2^53.
+    this.whole = q;
+    while (this.whole < inputs) {
+      this.whole *= q;
+      this.digits += 1;
+    }
+    this.seeds = (this.whole - 1) / (q - 1);
+    must(this.seeds * q <= MAX_SYMBOLS, 'at most 2^20 symbols');
+    this.stride = Math.ceil((618 * this.whole) / 1000);
+    while (gcd(BigInt(this.stride), buckets) > 1n) this.stride += 1;
+    this.polynomial = isPower ? POLYNOMIALS[degree - 2] : 0;
+  }
+
+  /** @param {number} a @param {number} b */
+  product(a, b) {
+    if (this.polynomial === 0) return (a * b) % this.q;
+    let found = 0;
+    for (let bit = 0; bit < this.degree; bit++) {
+      if ((b >> bit) & 1) found ^= a;
+      a <<= 1;
+      if (a & this.q) a ^= this.polynomial;
+    }
+    return found;
+  }
+
+  /** Return the cell of an input under a seed. @param {number} seed @param {number} input */
+  cell(seed, input) {
+    const { q } = this;
+    let rest = seed;
+    let first = 1;
+    while (rest >= first) {
+      rest -= first;
+      first *= q;
+    }
+    let direction = first + rest;
+    // Both factors are below 2^37 and 2^17: their product may pass 2^53.
+    let point = Number((BigInt(input) * BigInt(this.stride)) % BigInt(this.whole));
+    let found = 0;
+    for (let i = 0; i < this.digits; i++) {
+      const term = this.product(direction % q, point % q);
+      found = this.polynomial === 0 ? (found + term) % q : found ^ term;
+      direction = Math.floor(direction / q);
+      point = Math.floor(point / q);
+    }
+    return found;
+  }
+}

@@ -1,0 +1,441 @@
+/**
+ * Surveys: canonical bytes, every rule of them, and which input a value is.
+ *
+ * @module
+ */
+
+import { readChannel } from './channel.js';
+import { Grr } from './channels/tables.js';
+import { exactSum, expBelow, expOfMinus, lnAbove, parts, place } from './exact.js';
+import { labels } from './levels.js';
+import { Pairs, Refused, array, arrayOf, equal, float, integer, must, read, text, whole, write } from './msgpack.js';
+import { printable } from './printable.js';
+import { coin } from './random.js';
+
+/** @typedef {import('./msgpack.js').Value} Value */
+/** @typedef {import('./channel.js').Channel} Channel */
+/** @typedef {import('./random.js').Bytes} Bytes */
+
+export const MAX_BYTES = 2 ** 24;
+const MAX_ELEMENTS = 10 * 2 ** 17;
+const LONG_BYTES = 2 ** 16;
+const MAX_SIZE = 2 ** 17 - 1;
+const MAX_COMBINATIONS = 2 ** 17;
+const MAX_CELLS = 2 ** 18;
+const EXACT = 2 ** 53 - 1;
+const DAY_S = 86_400;
+const MAX_DEVICES = 10 ** 11;
+const MAX_TERM = 1e150;
+const SCORE_TOTAL = 2n ** 62n;
+
+/** Return the first 16 bytes of SHA-256. @param {Uint8Array} data */
+export async function digestOf(data) {
+  const whole = await crypto.subtle.digest('SHA-256', /** @type {BufferSource} */ (data));
+  return new Uint8Array(whole, 0, 16);
+}
+
+/** @param {string} value */
+function characters(value) {
+  let n = 0;
+  for (const _ of value) n += 1;
+  return n;
+}
+
+/** @param {Value} value @param {number} most */
+function short(value, most) {
+  const found = text(value);
+  must(characters(found) <= most, 'text too long');
+  return found;
+}
+
+/** @param {Value} value */
+function title(value) {
+  const found = short(value, 200);
+  must(found !== '' && printable(found), 'text must be printable');
+  return found;
+}
+
+/** @param {Value} value */
+function identifier(value) {
+  const found = text(value);
+  must(/^[a-z0-9][a-z0-9._-]{0,63}$/.test(found) && !found.includes('\n'), 'an id of a-z 0-9 . - _');
+  return found;
+}
+
+/** @param {unknown[]} items */
+function allDiffer(items) {
+  return new Set(items).size === items.length;
+}
+
+/**
+ * An attribute: its id, and the values that it may have.
+ *
+ * @typedef {{type: 'label', labels: string[]} | {type: 'integer' | 'number', low: number, high: number}} Domain
+ */
+export class Attribute {
+  /** @param {Value} value */
+  constructor(value) {
+    const [id, kind, type, domain] = arrayOf(value, 4);
+    this.id = identifier(id);
+    this.kind = short(kind, 64);
+    must(this.kind === 'static' || this.kind === 'evolving', 'static or evolving');
+    /** @type {Domain} */
+    this.domain = readDomain(short(type, 64), domain);
+  }
+
+  /** Return how many values a domain that is no interval has. */
+  size() {
+    must(this.domain.type !== 'number', 'numbers, which have no places');
+    return this.domain.type === 'label' ? this.domain.labels.length : this.domain.high - this.domain.low + 1;
+  }
+
+  /** Return the place of a value, that after the last for whatever is not in the domain. @param {Value} value */
+  index(value) {
+    const { domain } = this;
+    const size = this.size();
+    if (domain.type === 'label') {
+      const found = typeof value === 'string' ? domain.labels.indexOf(value) : -1;
+      return found < 0 ? size : found;
+    }
+    const inside =
+      (typeof value === 'bigint' || (typeof value === 'number' && Number.isInteger(value))) &&
+      value >= domain.low && value <= domain.high;
+    return inside ? Number(value) - domain.low : size;
+  }
+
+  /** @returns {[number, number]} */
+  ends() {
+    must(this.domain.type !== 'label', 'labels in a score');
+    return [this.domain.low, this.domain.high];
+  }
+
+  /**
+   * Return a number of the domain as mantissa and exponent, and as a float; null for anything else.
+   *
+   * @param {Value} value
+   * @returns {[[bigint, number], number] | null}
+   */
+  number(value) {
+    const [low, high] = this.ends();
+    // A bigint and a number are compared as the exact numbers that they are.
+    if (typeof value === 'bigint') return value >= low && value <= high ? [[value, 0], Number(value)] : null;
+    if (typeof value !== 'number' || !(low <= value && value <= high)) return null;
+    return this.domain.type === 'number' || Number.isInteger(value) ? [parts(value), value] : null;
+  }
+}
+
+/** @param {string} type @param {Value} domain @returns {Domain} */
+function readDomain(type, domain) {
+  if (type === 'label') {
+    const found = array(domain).map((label) => short(label, 200));
+    must(found.length >= 2 && found.length <= MAX_SIZE, 'two labels and more');
+    must(!found.includes(''), 'an empty label');
+    must(allDiffer(found), 'labels must differ');
+    return { type, labels: found };
+  }
+  must(type === 'integer' || type === 'number', 'an unknown type');
+  const ends = arrayOf(domain, 2);
+  const [low, high] = ends.map((end) => (type === 'integer' ? whole(end, -EXACT, EXACT) : float(end)));
+  if (type === 'integer') must(low < high && high - low < MAX_SIZE, 'an integer domain out of range');
+  else must(low < high && Number.isFinite(high - low), 'a domain of numbers out of range');
+  return { type, low, high };
+}
+
+/**
+ * Return how many elements a value has, nested ones counted, and both sides of a map.
+ *
+ * @param {Value} value
+ * @returns {number}
+ */
+function elements(value) {
+  let n = 1;
+  if (Array.isArray(value)) for (const each of value) n += elements(each);
+  if (value instanceof Pairs) for (const [key, each] of value.items) n += elements(key) + elements(each);
+  return n;
+}
+
+/** @param {number[]} mapping */
+function rises(mapping) {
+  return mapping.every((x, i) => x === i);
+}
+
+/**
+ * Return an array of indices, or every index by itself where it is nil; nil wherever it may be.
+ *
+ * @param {Value} value
+ * @param {number} size
+ * @param {number} most
+ */
+function readMapping(value, size, most) {
+  if (value === null) return Array.from({ length: size + 1 }, (_, i) => i);
+  const found = array(value).map((n) => whole(n, 0, most));
+  must(!rises(found), 'nil must be used where it may be');
+  must(found.length === size + 1, 'a reading of every index');
+  return found;
+}
+
+/** Names that differ, the last "missing" and no other. @param {Value[]} listed @param {boolean} withMissing */
+function names(listed, withMissing) {
+  const found = listed.map(title);
+  const last = found.length - 1;
+  must(found.every((name, i) => (name === 'missing') === (withMissing && i === last)), 'missing last');
+  must(allDiffer(found), 'names must differ');
+}
+
+/** Which values share an input: how many of each. @param {number[]} mapping @param {number} inputs */
+function shares(mapping, inputs) {
+  const found = new Array(inputs).fill(0);
+  for (const x of mapping) {
+    must(x < inputs, 'an input that is none');
+    found[x] += 1;
+  }
+  must(found.every((n) => n >= 1) && found[inputs - 1] === 1, 'a value for every input, missing alone');
+  must(mapping.at(-1) === inputs - 1, 'only missing is the last input');
+  return found;
+}
+
+/** One attribute: the input of every index, or a grid of points. */
+class Single {
+  /** @param {Attribute} attribute @param {Channel} channel @param {Value} map @param {Value} categories */
+  constructor(attribute, channel, map, categories) {
+    const { inputs } = channel;
+    const pairs = array(categories).map((pair) => arrayOf(pair, 2));
+    const sizes = pairs.map((pair) => whole(pair[1], 1, inputs));
+    must(sizes.reduce((a, b) => a + b, 0) === inputs, 'categories of all inputs');
+    must(inputs >= 3 && sizes.length >= 2 && sizes.at(-1) === 1, 'missing last and alone');
+    names(pairs.map((pair) => pair[0]), true);
+    const of = labels(sizes);
+    must(channel.fits(of), "other categories than the channel's");
+    this.inputs = inputs;
+    /** @type {number[] | null} */
+    this.mapping = null;
+    if (attribute.domain.type === 'number') {
+      must(map === null, 'a map of numbers');
+      mustRise(attribute.domain.low, attribute.domain.high, inputs - 1);
+      return;
+    }
+    this.mapping = readMapping(map, attribute.size(), inputs - 1);
+    const values = shares(this.mapping, inputs);
+    must(values.every((n, x) => n === 1 || sizes[of[x]] === 1), 'values that share an input share a category');
+  }
+
+  /** @param {Attribute[]} attributes @param {Value[]} values @param {Bytes} source */
+  input([attribute], [value], source) {
+    if (this.mapping !== null) return this.mapping[attribute.index(value)];
+    const found = attribute.number(value);
+    if (found === null) return this.inputs - 1;
+    const [low, high] = attribute.ends();
+    return rounded(found[0], low, high, this.inputs - 1, source);
+  }
+
+  /** Return the input of every cell that a filter tells apart, and how many each attribute has. */
+  cells() {
+    const inputs = this.mapping ?? Array.from({ length: this.inputs }, (_, x) => x);
+    return { inputs, shape: [inputs.length] };
+  }
+}
+
+/** Refuse a grid whose points do not rise in floats. @param {number} low @param {number} high @param {number} points */
+function mustRise(low, high, points) {
+  const step = (high - low) / (points - 1);
+  let before = -Infinity;
+  for (let i = 0; i < points; i++) {
+    const along = step === 0 ? (i / (points - 1)) * (high - low) : i * step;
+    const point = i === points - 1 ? high : along + low;
+    must(before < point, 'points must differ');
+    before = point;
+  }
+}
+
+/**
+ * Return the point of a grid that a number is rounded to: the upper one by its share of the way, exactly.
+ *
+ * @param {[bigint, number]} x
+ * @param {number} low
+ * @param {number} high
+ * @param {number} points
+ * @param {Bytes} source
+ */
+function rounded(x, low, high, points, source) {
+  const [index, part, all] = place(x, low, high, points);
+  return part === 0n ? index : index + (coin(source, part, all) ? 1 : 0);
+}
+
+/** A table of several attributes: the reading of every index of each. */
+class Table {
+  /** @param {Attribute[]} attributes @param {Channel} channel @param {Value[]} form */
+  constructor(attributes, channel, form) {
+    must(form.length === 2 && attributes.length >= 2 && attributes.length <= 10, 'two to ten attributes');
+    const items = arrayOf(form[1], attributes.length);
+    let inputs = 1;
+    let cells = 1;
+    this.readings = attributes.map((attribute, j) => {
+      const [map, named] = arrayOf(items[j], 2);
+      const size = attribute.size();
+      const reading = readMapping(map, size, MAX_SIZE);
+      const missing = reading[size];
+      must(missing >= 2, 'two readings, and missing');
+      shares(reading, missing + 1);
+      if (named === null) must(rises(reading), 'names where values share a reading');
+      else names(arrayOf(named, missing), false);
+      inputs *= missing + 1;
+      cells *= size + 1;
+      return reading;
+    });
+    must(inputs <= MAX_COMBINATIONS && cells <= MAX_CELLS, 'too many combinations');
+    must(channel.inputs === inputs && channel.tellsInputs, "another channel than the table's");
+  }
+
+  /** @param {Attribute[]} attributes @param {Value[]} values */
+  input(attributes, values) {
+    return this.readings.reduce((input, reading, j) => {
+      const many = /** @type {number} */ (reading.at(-1)) + 1;
+      return input * many + reading[attributes[j].index(values[j])];
+    }, 0);
+  }
+
+  cells() {
+    let inputs = [0];
+    for (const reading of this.readings) {
+      const many = /** @type {number} */ (reading.at(-1)) + 1;
+      inputs = inputs.flatMap((x) => reading.map((r) => x * many + r));
+    }
+    return { inputs, shape: this.readings.map((reading) => reading.length) };
+  }
+}
+
+/** A score: the probability of "yes" is a place between two ends. */
+class Score {
+  /** @param {Attribute[]} attributes @param {Channel} channel @param {Value[]} form @param {number} epsilon */
+  constructor(attributes, channel, form, epsilon) {
+    must(form.length === 5 && attributes.length >= 1 && attributes.length <= 64, 'one to 64 attributes');
+    must(attributes.every((each, i) => i === 0 || attributes[i - 1].id < each.id), 'attributes in order');
+    this.kind = text(form[1]);
+    must(['linear', 'truncated', 'logistic'].includes(this.kind), 'an unknown score');
+    const pairs = arrayOf(form[2], attributes.length).map((pair) => arrayOf(pair, 2).map(float));
+    this.coefficients = pairs.map(([coefficient]) => coefficient);
+    this.defaults = pairs.map(([, other]) => other);
+    this.intercept = float(form[3]);
+    const [low, high] = arrayOf(form[4], 2).map(float);
+    this.low = low;
+    this.high = high;
+    const logistic = this.kind === 'logistic';
+    must(low < high && (!logistic || (low === 0 && high === 1)), 'ends of a score');
+    const domains = attributes.map((attribute) => attribute.ends());
+    must(this.defaults.every((d, i) => domains[i][0] <= d && d <= domains[i][1]), 'a default out of its domain');
+    const sizes = this.coefficients.map((a, i) => Math.abs(a) * Math.max(...domains[i].map(Math.abs)));
+    const largest = Math.max(...sizes, Math.abs(this.intercept), Math.abs(low), Math.abs(high));
+    must(largest <= MAX_TERM, 'terms too large');
+    const error = (sizes.length + 8) * 2 ** -52 * (Math.abs(this.intercept) + exactSum(sizes));
+    if (this.kind === 'linear') {
+      /** @param {(a: number, b: number) => number} end */
+      const along = (end) =>
+        exactSum([this.intercept, ...this.coefficients.map((a, i) => end(a * domains[i][0], a * domains[i][1]))]);
+      const spare = error + 1e-12 * (high - low);
+      must(along(Math.min) >= low - spare && along(Math.max) <= high + spare, 'a score beyond its ends');
+    }
+    const above = expBelow(epsilon - 2 ** -36) + (1n << 96n);
+    const least = ((SCORE_TOTAL << 96n) + above - 1n) / above;
+    const steep = logistic ? 0.25 : 1 / (high - low);
+    let shift = steep * error + 2 ** -49;
+    if (!logistic) shift += 2 ** -50 * steep * Math.max(Math.abs(low), Math.abs(high));
+    const slack = (2 * shift * Number(SCORE_TOTAL - 2n * least)) / Number(least);
+    must(slack <= 1e-6, 'coefficients too large');
+    const own = channel instanceof Grr && channel.u === least && channel.t === SCORE_TOTAL - least;
+    must(own && channel.inputs === 2, "another channel than the score's");
+  }
+
+  /** Return the place between the ends, 0 to 1. @param {number[]} numbers */
+  place(numbers) {
+    const sum = exactSum([this.intercept, ...this.coefficients.map((a, i) => a * numbers[i])]);
+    if (this.kind === 'logistic') {
+      const small = expOfMinus(Math.abs(sum));
+      return sum >= 0 ? 1 / (1 + small) : small / (1 + small);
+    }
+    return Math.min(Math.max((sum - this.low) / (this.high - this.low), 0), 1);
+  }
+
+  /** @param {Attribute[]} attributes @param {Value[]} values @param {Bytes} source */
+  input(attributes, values, source) {
+    const numbers = attributes.map((attribute, i) => attribute.number(values[i])?.[1] ?? this.defaults[i]);
+    return rounded(parts(this.place(numbers)), 0, 1, 2, source);
+  }
+
+  /** @returns {{inputs: number[], shape: number[]}} */
+  cells() {
+    throw new Refused('a score, whose bounds are of floats');
+  }
+}
+
+/** A survey, certified: epsilon follows from the integers that are drawn. */
+export class Survey {
+  /** @param {Uint8Array} canonical @param {Uint8Array} digest */
+  constructor(canonical, digest) {
+    must(canonical.length <= MAX_BYTES, 'too long');
+    const value = read(canonical);
+    must(canonical.length <= LONG_BYTES || elements(value) <= MAX_ELEMENTS, 'too many elements');
+    must(equal(write(value), canonical), 'another encoding');
+    const fields = array(value);
+    must(fields.length >= 2 && text(fields[0]) === 'hubbub-survey', 'no survey');
+    const alone = integer(fields[1], 1n, 2n) === 1n;
+    must(fields.length === (alone ? 16 : 15), 'another number of fields');
+    this.canonical = canonical;
+    this.digest = digest;
+    this.id = identifier(fields[2]);
+    this.version = whole(fields[3], 1, 2 ** 31 - 1);
+    this.title = title(fields[4]);
+    /** As declared; `certified` is at most this. */
+    this.epsilon = float(fields[6]);
+    must(this.epsilon >= 1e-6 && this.epsilon <= 40, 'epsilon out of range');
+    this.channel = readChannel(fields[7]);
+    const [schedule, lateness, skew, cohort, devices, quota] = fields.slice(-6);
+    const [start, round, rounds] = arrayOf(schedule, 3);
+    this.start_s = whole(start, 0, 2 ** 32 - 1);
+    this.round_s = whole(round, 1, 366 * DAY_S);
+    this.rounds = whole(rounds, 1, 100_000);
+    this.lateness_s = whole(lateness, 0, 90 * DAY_S);
+    this.skew_s = whole(skew, 0, DAY_S);
+    this.minimumCohort = whole(cohort, 1, MAX_DEVICES);
+    this.plannedDevices = whole(devices, 1, MAX_DEVICES);
+    this.quota = quota === null ? null : whole(quota, 1, EXACT);
+    this.attributes = (alone ? [fields[5]] : array(fields[5])).map((each) => new Attribute(each));
+    must(allDiffer(this.attributes.map((each) => each.id)), 'attributes must differ');
+    this.form = this.#form(alone, fields);
+    const [n, d] = this.channel.ratio();
+    /** The least float that is not below the largest log-ratio. */
+    this.certified = lnAbove(n, d);
+    must(this.certified <= this.epsilon, 'epsilon exceeds what is declared');
+  }
+
+  /**
+   * Return the survey of canonical bytes.
+   *
+   * @param {Uint8Array} canonical
+   * @throws {import('./msgpack.js').Refused} They break a rule.
+   */
+  static async read(canonical) {
+    return new Survey(canonical, await digestOf(canonical));
+  }
+
+  /** @param {boolean} alone @param {Value[]} fields @returns {Single | Table | Score} */
+  #form(alone, fields) {
+    if (alone) return new Single(this.attributes[0], this.channel, fields[8], fields[9]);
+    const form = array(fields[8]);
+    must(form.length > 0, 'no form');
+    const name = text(form[0]);
+    if (name === 'table') return new Table(this.attributes, this.channel, form);
+    must(name === 'score', 'an unknown form');
+    return new Score(this.attributes, this.channel, form, this.epsilon);
+  }
+
+  /**
+   * Return the input of one value per attribute; numbers are rounded by random bytes. Keep it: rounding anew shows.
+   *
+   * @param {Value[]} values
+   * @param {Bytes} source
+   */
+  input(values, source) {
+    must(values.length === this.attributes.length, 'a value per attribute');
+    return this.form.input(this.attributes, values, source);
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * A line of a case in, a line of its result out: docs/conformance.md, by this device's core.
+ *
+ * @module
+ */
+
+import { Filter } from '../src/filter.js';
+import { readPayload, readPlainList, readSignedList } from '../src/lists.js';
+import { Refused, array, arrayOf, binary, float, must, read, whole } from '../src/msgpack.js';
+import { FixedBytes } from '../src/random.js';
+import { Survey, digestOf } from '../src/survey.js';
+import { readOutcomes, readSymbol, readUpload, writeReport, writeUpload } from '../src/wire.js';
+
+/** @typedef {import('../src/msgpack.js').Value} Value */
+
+/** @param {Uint8Array} bytes */
+function hex(bytes) {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** @param {string} text */
+function unhex(text) {
+  return Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+}
+
+/** @param {number | Uint8Array} symbol */
+function told(symbol) {
+  return typeof symbol === 'number' ? String(symbol) : hex(symbol);
+}
+
+/** @param {Uint8Array[]} digests */
+function words(digests) {
+  return digests.map((digest) => ` ${hex(digest)}`).join('');
+}
+
+/** @param {Uint8Array[]} parts */
+async function survey([canonical]) {
+  const found = await Survey.read(canonical);
+  const bits = new DataView(new ArrayBuffer(8));
+  bits.setFloat64(0, found.certified);
+  return `certified ${hex(found.digest)} ${hex(new Uint8Array(bits.buffer))}`;
+}
+
+/** @param {Uint8Array[]} parts */
+async function answer([canonical, values, id, round, random]) {
+  const found = await Survey.read(canonical);
+  const source = new FixedBytes(random);
+  const input = found.input(array(read(values)), source);
+  const symbol = found.channel.draw(input, source);
+  const identity = new Uint8Array([...found.digest, ...id]);
+  const report = writeReport({ identity, round: whole(read(round), 0, 2 ** 31 - 1), symbol });
+  return `answer ${input} ${told(symbol)} ${source.used} ${hex(writeUpload([report]))}`;
+}
+
+/** @param {Uint8Array[]} parts */
+async function weights([canonical, symbol]) {
+  const found = await Survey.read(canonical);
+  return ['weights', ...found.channel.column(readSymbol(read(symbol)))].join(' ');
+}
+
+/** @param {Filter} account @param {Survey[]} surveys @param {Value} step */
+function taken(account, surveys, step) {
+  const [kind, ...fields] = array(step);
+  must(kind !== undefined, 'no step');
+  const ticket = () => whole(fields[0], 0, 2 ** 32);
+  switch (whole(kind, 0, 3) * 10 + fields.length) {
+    case 1: {
+      const queries = array(fields[0]).map((query) => {
+        const [keys, place] = arrayOf(query, 2);
+        const own = surveys[whole(place, 0, surveys.length - 1)];
+        return { keys: array(keys).map((key) => whole(key, 0, 2 ** 32)), survey: own };
+      });
+      return account.reserve(queries);
+    }
+    case 12: account.record(ticket(), readSymbol(fields[1])); return true;
+    case 21: account.cancel(ticket()); return true;
+    case 31: account.close(ticket()); return true;
+    default: throw new Refused('an unknown step');
+  }
+}
+
+/** @param {Uint8Array[]} parts @param {boolean} full */
+async function filter([budget, listed, steps], full) {
+  const surveys = [];
+  for (const bytes of array(read(listed))) surveys.push(await Survey.read(binary(bytes)));
+  surveys.forEach((each) => each.channel.distance());
+  const account = new Filter(float(read(budget)), { full });
+  const found = ['filter'];
+  for (const step of array(read(steps))) {
+    let word = 'refused';
+    try {
+      word = taken(account, surveys, step) ? 'yes' : 'no';
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+    }
+    found.push(`${word}:${account.committed}:${account.loss}`);
+  }
+  return found.join(' ');
+}
+
+/** @param {Uint8Array[]} parts */
+function upload([data]) {
+  const reports = readUpload(data).map((report) =>
+    report === null ? 'invalid' : `${hex(report.identity)}:${report.round}:${told(report.symbol)}`,
+  );
+  return ['upload', ...reports].join(' ');
+}
+
+/** @param {import('../src/lists.js').SurveyList} list */
+function listed({ sequence, issued_s, expires_s, digests, cancelled }) {
+  return `list ${sequence} ${issued_s} ${expires_s}${words(digests)} cancelled${words(cancelled)}`;
+}
+
+/** Kinds of cases: how many parts each has, and its words. @type {Record<string, [number, (parts: Uint8Array[]) => string | Promise<string>]>} */
+const KINDS = {
+  survey: [1, survey],
+  answer: [5, answer],
+  weights: [2, weights],
+  filter: [3, (parts) => filter(parts, true)],
+  simplified: [3, (parts) => filter(parts, false)],
+  upload: [1, upload],
+  list: [1, async ([data]) => `plain${words(await Promise.all(readPlainList(data).map(digestOf)))}`],
+  payload: [1, async ([data]) => listed(await readPayload(data))],
+  signed: [2, async ([key, data]) => listed(await readSignedList(key, data))],
+  response: [1, ([data]) => ['response', ...readOutcomes(data)].join(' ')],
+};
+
+/**
+ * Return the words of a case; "skipped" for a kind that no device has.
+ *
+ * @param {string} line
+ */
+export async function result(line) {
+  const [kind, ...texts] = line.split('\t');
+  if (!Object.hasOwn(KINDS, kind)) return 'skipped';
+  const [many, words] = KINDS[kind];
+  try {
+    must(texts.length === many, 'another number of parts');
+    return await words(texts.map(unhex));
+  } catch (error) {
+    if (error instanceof Refused) return 'refused';
+    throw error;
+  }
+}

@@ -1,0 +1,157 @@
+"""The browser's device says of every case what this repository says: in node, and in chromium.
+
+The committed sample is compared, changes of it, and tables whose totals lie on both sides of 2^32 and 2^53,
+where numbers of JavaScript end. `make evidence NAME=conformance` compares all cases and as many changes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import msgpack
+import pytest
+import web_device
+from browser import CHROMEDRIVER, CHROMIUM, running_browser
+from case_changes import Case, altered, mutated
+from conformance_pack import SAMPLE, SAMPLE_FILE
+from orbit_law import law_holds
+from random_channels import Chance
+from reference import REFUSED, result
+from web_device import FOLDER, SKIPPED
+
+CHANGES = 400
+EDGES = (2**32 - 1, 2**32, 2**32 + 1, 2**53 - 1, 2**53, 2**53 + 1)
+GOLDEN = Path(__file__).parents[1] / "golden"
+needs_node = pytest.mark.skipif(web_device.NODE is None, reason="node 20 or newer is not at hand")
+needs_browser = pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="chromium is not at hand")
+
+
+@pytest.fixture(scope="module")
+def sample() -> list[tuple[Case, str]]:
+    rows = [line.split("\t") for line in SAMPLE_FILE.read_text(encoding="ascii").splitlines()]
+    return [(Case(kind, tuple(map(bytes.fromhex, parts))), words) for kind, *parts, words in rows]
+
+
+def different(cases: list[Case], wanted: list[str], found: list[str]) -> list[tuple[str, str, str]]:
+    rows = zip(cases, wanted, found, strict=True)
+    return [(case.line, here, there) for case, here, there in rows if there not in (here, SKIPPED)]
+
+
+def in_devices(cases: list[tuple[Case, str]]) -> tuple[list[Case], list[str]]:
+    of_devices = [(case, words) for case, words in cases if case.kind != "record"]
+    return [case for case, _ in of_devices], [words for _, words in of_devices]
+
+
+@needs_node
+def test_in_node_every_case_of_a_device_has_its_result(sample: list[tuple[Case, str]]) -> None:
+    cases, words = in_devices(sample)
+    assert len(cases) > SAMPLE * 9 // 10
+    assert web_device.in_node([case.line for case in cases]) == words
+
+
+@pytest.mark.integration
+@needs_browser
+def test_in_chromium_every_case_of_a_device_has_its_result(
+    sample: list[tuple[Case, str]], tmp_path: Path
+) -> None:
+    cases, words = in_devices(sample)
+    with web_device.served() as address, running_browser(tmp_path) as browser:
+        found = web_device.in_browser(browser, address, [case.line for case in cases])
+    assert found == words
+
+
+@needs_node
+@pytest.mark.parametrize("change", [mutated, altered])
+def test_a_changed_case_gives_both_the_same(change, sample: list[tuple[Case, str]]) -> None:
+    chance = Chance(f"the browser's device: {change.__name__}")
+    cases = [change(chance, sample[i % SAMPLE][0]) for i in range(CHANGES)]
+    wanted = [result(*case) for case in cases]
+    assert different(cases, wanted, web_device.in_node([case.line for case in cases])) == []
+    assert CHANGES // 5 < wanted.count(REFUSED) < CHANGES * 9 // 10
+
+
+@needs_node
+def test_it_certifies_the_golden_surveys() -> None:
+    files = [path for path in sorted(GOLDEN.glob("survey-*.bin")) if path.name != "survey-list.bin"]
+    cases = [Case("survey", (path.read_bytes(),)) for path in files]
+    found = web_device.in_node([case.line for case in cases])
+    assert len(found) >= 14
+    assert found == [result(*case) for case in cases]
+
+
+def tables(total: int) -> list[dict[str, object]]:
+    """A table of every kind with two categories of inputs, [2, 1], whose rows sum to a total."""
+    tenth = total // 10
+    words = 4 if total <= 2**32 else 8
+    rows = [
+        [total - 2 * tenth, tenth, tenth],
+        [tenth, total - 2 * tenth, tenth],
+        [tenth, tenth, total - 2 * tenth],
+    ]
+    weights = b"".join(w.to_bytes(words, "little") for row in rows for w in row)
+    dense = {"inputs": 3, "outputs": 3, "total": total, "weights": weights}
+    of_levels = total // 2  # level 0 has two groups, level 1 three
+    hashed = 2 * (2**2 - 1)  # two buckets: n = 2, three seeds, V = t + u
+    found = [
+        {"kind": "grr", "inputs": 3, "t": total - 2 * tenth, "u": tenth},
+        {"kind": "pbgrr", "sizes": [2, 1], "t": [total - 2 * tenth] * 2, "u": [tenth] * 2, "o": [tenth] * 2},
+        {"kind": "category_grr", "sizes": [2, 1], "t": total - tenth, "o": tenth},
+        {"kind": "dense", **dense},
+        {"kind": "curve", **dense},
+        {"kind": "weighted", **dense, "common": [1, 1, 1]},
+        {
+            "kind": "levels",
+            "inputs": 3,
+            "sizes": [2, 1],
+            "t": [of_levels - tenth, total - of_levels - 2 * tenth],
+            "u": [tenth, tenth],
+        },
+    ]
+    if total % (hashed // 2) == 0:
+        found.append(
+            {"kind": "local_hashing", "inputs": 3, "buckets": 2, "t": total // 3 - tenth, "u": tenth}
+        )
+    return [dict(sorted(channel.items())) for channel in found]
+
+
+@needs_node
+@pytest.mark.parametrize("total", EDGES)
+def test_tables_are_drawn_exactly_where_numbers_end(total: int) -> None:
+    """Words at the ends of the range and of every weight; one at the limit, which is dropped, before each."""
+    base = msgpack.unpackb((GOLDEN / "survey-labels.bin").read_bytes())
+    base[5][3], base[9] = ["a", "b"], [["rest", 2], ["missing", 1]]
+    width = 4 if total <= 2**32 else 8
+    limit = 2 ** (8 * width) // total * total
+    tenth = total // 10
+    places = [0, tenth - 1, tenth, 2 * tenth - 1, 2 * tenth, total // 2, total - tenth, total - 1]
+    cases = []
+    for channel in tables(total):
+        survey = msgpack.packb([*base[:6], 40.0, channel, *base[8:]])
+        cases.append(Case("survey", (survey,)))
+        for place in places:
+            for value in ("a", "b", None):
+                words = ([limit] if limit < 2 ** (8 * width) else []) + [place]
+                stream = b"".join(word.to_bytes(width, "little") for word in words)
+                values = msgpack.packb([value])
+                cases.append(Case("answer", (survey, values, bytes(16), b"\0", stream)))
+        cases += [Case("weights", (survey, msgpack.packb(symbol))) for symbol in range(4)]
+    wanted = [result(*case) for case in cases]
+    assert wanted.count(REFUSED) <= len(cases) // 8
+    assert different(cases, wanted, web_device.in_node([case.line for case in cases])) == []
+
+
+@needs_node
+@pytest.mark.parametrize("kind", ["orbits", "short_orbits"])
+def test_its_own_way_of_drawing_orbits_has_their_law(kind: str) -> None:
+    law_holds(kind, web_device.in_node)
+
+
+@pytest.mark.skipif(unicodedata.unidata_version != "14.0.0", reason="this Python has another Unicode than 14")
+def test_printable_characters_are_those_of_unicode_14() -> None:
+    made = subprocess.run(
+        [sys.executable, str(FOLDER / "tools" / "printable.py")], capture_output=True, text=True, check=True
+    )
+    assert made.stdout == (FOLDER / "src" / "printable.js").read_text(encoding="utf-8")
