@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         Rules,
         check_attributes,
     )
-    from hubbub.survey.score import KINDS, Score, score_channel
+    from hubbub.survey.score import Score, score_channel
     from hubbub.survey.signed_list import (
         MAX_LIFE_S,
         Opened,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from hubbub.survey.table import MAX_ATTRIBUTES, CrossTable, check_size
 
 __all__ = [
-    "KINDS",
     "MAX_ATTRIBUTES",
     "MAX_DEVICES",
     "MAX_INTEGER",
@@ -146,7 +145,6 @@ attach(
             "check_attributes",
         ),
         "hubbub.survey.score": (
-            "KINDS",
             "Score",
             "score_channel",
         ),

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 FORM: Final = "score"
 
-Kind = Literal["linear", "truncated", "logistic"]
-KINDS: Final[tuple[Kind, ...]] = ("linear", "truncated", "logistic")
+ScoreKind = Literal["linear", "truncated", "logistic"]
+SCORE_KINDS: Final[tuple[ScoreKind, ...]] = ("linear", "truncated", "logistic")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Score(BaseForm):
     """
 
     attributes: tuple[Attribute, ...]
-    kind: Kind
+    kind: ScoreKind
     coefficients: tuple[float, ...]
     intercept: float
     defaults: tuple[float, ...]
@@ -236,8 +236,8 @@ def score_from_spec(attributes: tuple[Attribute, ...], fields: list[object], eps
     """
     packing.array(fields, "score", 5)
     kind = packing.text(fields[1], "score", 16)
-    if kind not in KINDS:
-        raise WireError(f"a score must be one of {', '.join(KINDS)}, got {kind!r}")
+    if kind not in SCORE_KINDS:
+        raise WireError(f"a score must be one of {', '.join(SCORE_KINDS)}, got {kind!r}")
     pairs = [packing.array(item, "score coefficient", 2) for item in packing.array(fields[2], "score")]
     if len(pairs) != len(attributes):
         raise WireError(f"a score must have {len(attributes)} coefficients, got {len(pairs)}")
@@ -274,8 +274,8 @@ def _of_request(request: FormRequest) -> tuple[Score, Channel]:
     for key in ("score", "intercept"):
         if key not in keys:
             rules.refuse(f"mechanism.{key}", "must be given", "nothing")
-    chosen = rules.choice("mechanism.score", keys["score"], KINDS)
-    kind = next(kind for kind in KINDS if kind == chosen)
+    chosen = rules.choice("mechanism.score", keys["score"], SCORE_KINDS)
+    kind = next(kind for kind in SCORE_KINDS if kind == chosen)
     ends = {}
     for key, fixed in (("low", 0.0), ("high", 1.0)):
         if kind == "logistic" and key in keys:
