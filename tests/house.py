@@ -72,11 +72,34 @@ def given(tree: ast.Module) -> dict[str, str]:
     }
 
 
-def behind(tree: ast.AST, me: str, known: dict[str, Path], faces: dict[str, dict[str, str]]) -> set[str]:
-    """Modules that a module reaches through lazy faces, by the names that it takes from them."""
-    out = set()
+def typing_only(tree: ast.AST) -> set[ast.AST]:
+    """Nodes that type checkers alone read."""
+    return {
+        child
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for part in node.body
+        for child in ast.walk(part)
+    }
+
+
+def in_text(tree: ast.AST, me: str, known: dict[str, Path]) -> set[str]:
+    """Modules that a module names as text: a registry loads them later, and no reader of imports sees it."""
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known
+    } - {me}
+
+
+def behind(
+    tree: ast.AST, me: str, known: dict[str, Path], faces: dict[str, dict[str, str]], *, typed: bool = False
+) -> set[str]:
+    """Modules that a module reaches through lazy faces; those that type checkers alone read if asked."""
+    out: set[str] = set()
+    skip = set() if typed else typing_only(tree)
     for node in ast.walk(tree):
-        if not isinstance(node, ast.ImportFrom) or not node.module:
+        if not isinstance(node, ast.ImportFrom) or not node.module or node in skip:
             continue
         for alias in node.names:
             if alias.name in faces.get(node.module, {}):
@@ -88,13 +111,10 @@ def behind(tree: ast.AST, me: str, known: dict[str, Path], faces: dict[str, dict
     return (out & known.keys()) - {me}
 
 
-def imports(tree: ast.AST, me: str, known: dict[str, Path]) -> set[str]:
-    """Modules of ours that a module imports, those inside functions included, type checkers' left out."""
-    skip: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            skip.update(child for part in node.body for child in ast.walk(part))
-    out = set()
+def imports(tree: ast.AST, me: str, known: dict[str, Path], *, typed: bool = False) -> set[str]:
+    """Modules of ours that a module imports, those inside functions included, type checkers' if asked."""
+    out: set[str] = set()
+    skip = set() if typed else typing_only(tree)
     for node in ast.walk(tree):
         if node in skip:
             continue
@@ -228,11 +248,28 @@ def named_twice(trees: dict[str, ast.Module]) -> list[str]:
 def lazy_graph(
     graph: dict[str, set[str]], trees: dict[str, ast.Module], known: dict[str, Path]
 ) -> dict[str, set[str]]:
-    """The graph of imports with those that go through lazy faces."""
+    """The graph of imports with those that go through lazy faces or are named as text."""
     faces = {name: given(tree) for name, tree in trees.items() if known[name].name == "__init__.py"}
     return {
-        name: others if name in faces else others | behind(trees[name], name, known, faces)
+        name: others
+        if name in faces
+        else others | behind(trees[name], name, known, faces) | in_text(trees[name], name, known)
         for name, others in graph.items()
+    }
+
+
+def knowing(trees: dict[str, ast.Module], known: dict[str, Path]) -> dict[str, set[str]]:
+    """The graph of what files know of each other: by name, as text and for type checkers; faces left out."""
+    faces = {name: given(tree) for name, tree in trees.items() if known[name].name == "__init__.py"}
+    return {
+        name: (
+            imports(tree, name, known, typed=True)
+            | behind(tree, name, known, faces, typed=True)
+            | in_text(tree, name, known)
+        )
+        - faces.keys()
+        for name, tree in trees.items()
+        if name not in faces
     }
 
 
@@ -259,8 +296,14 @@ def main() -> None:
     print(f"comment lines in the dense modules: {share:.1f} %")
     found = circles(lazy_graph(graph, trees, known))
     print(
-        f"circles of imports, lazy ones included: {len(found)}",
-        *(" ".join(group) for group in found),
+        f"circles of imports, lazy ones and modules named as text included: {len(found)}",
+        *(f"{len(group)} files: {' '.join(group)}" for group in found),
+        sep="\n  ",
+    )
+    found = circles(knowing(trees, known))
+    print(
+        f"circles of files that know each other, type checkers' imports included: {len(found)}",
+        *(f"{len(group)} files: {' '.join(group)}" for group in found),
         sep="\n  ",
     )
 
