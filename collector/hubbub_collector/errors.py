@@ -3,6 +3,7 @@
 CollectorError
 ├── SettingsError      a setting breaks a rule: also a ValueError
 ├── ListFileError      the signed list of surveys cannot be served as it is
+├── PeriodOver         no tokens can be given now: the issuer's clock is not trusted, or behind its record
 └── NotDurable         an upload whose record did not reach the log; the device must send it again
 
 `Refusal` and `HungUp` (`body`) end one upload, stay within the gateway, and are no part of the tree.
@@ -23,6 +24,10 @@ class SettingsError(CollectorError, ValueError):
 
 class ListFileError(CollectorError):
     """The signed list of surveys cannot be read, or does not fit what the gateway serves."""
+
+
+class PeriodOver(CollectorError):  # noqa: N818  # it names what the period is
+    """The grants of this period are gone, or nobody knows which period it is: no token is given."""
 
 
 class NotDurable(CollectorError):  # noqa: N818  # it names what the upload is, not a fault of the caller

@@ -133,9 +133,7 @@ class IssuerCollector(Collector):
         yield _by("grants", text, "grant", of.grants, "issuer")
         yield _counter("tokens", "Tokens signed, those signed again included.", of.tokens, "issuer")
         yield _gauge("issuer_credentials", "Credentials of devices that are known.", self._credentials())
-        yield _gauge(
-            "issuer_healthy", "1 while grants can be written and credentials read.", not self._faults()
-        )
+        yield _gauge("issuer_healthy", "1 while every known device can have its tokens.", not self._faults())
 
 
 def _by(name: str, text: str, label: str, numbers: Mapping[Any, int], of: str = "gateway") -> Metric:

@@ -33,7 +33,7 @@ from starlette.routing import Route
 from hubbub.errors import WireError
 from hubbub.numeric import SYSTEM
 from hubbub.tokens import REQUEST_BYTES, blind_sign, decode_requests, public_of
-from hubbub_collector.errors import CollectorError, SettingsError
+from hubbub_collector.errors import CollectorError, PeriodOver, SettingsError
 from hubbub_collector.metrics import IssuerCollector, IssuerMetrics
 from hubbub_collector.problems import PROBLEM, problem, refused
 
@@ -76,6 +76,9 @@ class IssuerSettings:
 class Grants:
     """The record of who had tokens in which period: a row is on disk before anything is signed.
 
+    A grant lets go of the periods before the one that was granted before it. Where a clock was ahead once,
+    that one is the true period, so its grants stay; and no period is granted whose grants are gone.
+
     Args:
         path: SQLite file; made if absent.
 
@@ -95,6 +98,12 @@ class Grants:
                 "CREATE TABLE IF NOT EXISTS issued (period INTEGER NOT NULL, who BLOB NOT NULL, "
                 "request BLOB NOT NULL, PRIMARY KEY (period, who)) STRICT, WITHOUT ROWID"
             )
+            # The last period whose grants are gone; a file without one let go of all but its last two.
+            self._db.execute("CREATE TABLE IF NOT EXISTS swept (period INTEGER NOT NULL) STRICT")
+            self._db.execute(
+                "INSERT INTO swept SELECT (SELECT coalesce(max(period), 0) - 2 FROM issued) "
+                "WHERE NOT EXISTS (SELECT 1 FROM swept)"
+            )
         except (OSError, sqlite3.Error) as error:
             found = repr(error.strerror) if isinstance(error, OSError) else "one of another kind"
             raise CollectorError(f"{path}: must be a file of grants, got {found}") from None
@@ -108,10 +117,12 @@ class Grants:
             request: SHA-256 of what it asks to be signed.
 
         Raises:
+            PeriodOver: If the record has let go of the grants of that period.
             sqlite3.Error: If the file cannot be written.
         """
         try:
-            with self._lock:
+            with self._lock, self._db:
+                self._db.execute("BEGIN IMMEDIATE")
                 found = self._granted(period, who, request)
         except sqlite3.Error as error:
             self._fault = type(error).__name__
@@ -120,26 +131,51 @@ class Grants:
         return found
 
     def _granted(self, period: int, who: bytes, request: bytes) -> Grant:
+        self.require(period)
         made = self._db.execute(
             "INSERT INTO issued VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (period, who, request)
         )
         if made.rowcount:
-            self._db.execute("DELETE FROM issued WHERE period < ?", (period - 1,))
+            self._sweep(period)
             return "new"
         (known,) = self._db.execute(
             "SELECT request FROM issued WHERE period = ? AND who = ?", (period, who)
         ).fetchone()
         return "again" if known == request else "used"
 
+    def _sweep(self, period: int) -> None:
+        """Let go of the periods before the last one that was granted before `period`."""
+        last = "SELECT max(period) FROM issued WHERE period < "
+        (gone,) = self._db.execute(f"{last} ({last} ?)", (period,)).fetchone()
+        if gone is not None:
+            self._db.execute("UPDATE swept SET period = max(period, ?)", (gone,))
+            self._db.execute("DELETE FROM issued WHERE period <= ?", (gone,))
+
+    def require(self, period: int) -> None:
+        """Refuse a period whose grants are gone: it is over for good.
+
+        Raises:
+            PeriodOver: If it is.
+            sqlite3.Error: If the file cannot be read.
+        """
+        (swept,) = self._db.execute("SELECT period FROM swept").fetchone()
+        if period <= swept:
+            raise PeriodOver(f"period must be later than {swept}, whose grants are gone, got {period}")
+
     @property
     def fault(self) -> str | None:
         """The kind of error that the last grant met, None after one that was stored.
 
-        While there is one, a row of no period is written, so that it ends without a device's help.
+        While there is one, a row of no period is written and taken away, so that it ends without a device's
+        help.
         """
         if self._fault is not None:
-            with suppress(sqlite3.Error):
-                self.grant(-1, secrets.token_bytes(32), b"")
+            with suppress(sqlite3.Error), self._lock, self._db:
+                self._db.execute("BEGIN IMMEDIATE")
+                self._db.execute("INSERT INTO issued VALUES (-1, ?, x'')", (secrets.token_bytes(32),))
+                self._db.execute("DELETE FROM issued WHERE period = -1")
+                self._db.execute("COMMIT")
+                self._fault = None
         return self._fault
 
     def close(self) -> None:
@@ -184,7 +220,7 @@ class _Credentials:
 
 
 class _Issuer:
-    def __init__(self, settings: IssuerSettings, grants: Grants, clock: Callable[[], float]) -> None:
+    def __init__(self, settings: IssuerSettings, grants: Grants, clock: Callable[[], float | None]) -> None:
         self._settings, self._grants, self._clock = settings, grants, clock
         self._key = public_of(settings.key)
         self._credentials = _Credentials(settings.credentials)
@@ -198,12 +234,34 @@ class _Issuer:
         """Return what keeps the issuer from giving tokens to all of its devices, by part."""
         self._credentials.holds(b"")
         found = {"grants": self._grants.fault, "credentials": self._credentials.fault}
+        try:
+            self._period()
+        except PeriodOver as error:
+            found["clock"] = str(error)
+        except sqlite3.Error as error:
+            found["grants"] = type(error).__name__
         return {part: fault for part, fault in found.items() if fault is not None}
 
+    def _period(self) -> int:
+        """Return the number of the period that it is.
+
+        Raises:
+            PeriodOver: If the clock is not trusted, or names a period whose grants are gone.
+        """
+        now_s = self._clock()
+        if now_s is None:
+            raise PeriodOver(
+                "the clock must not run ahead of the boot clock: set it right, or start this process again "
+                "if it is right now"
+            )
+        period = int(now_s // self._settings.period_s)
+        self._grants.require(period)
+        return period
+
     async def health(self, _: Request) -> Response:
-        """Answer GET /healthz and /readyz: 200 while grants can be written and credentials read, else 503."""
+        """Answer GET /healthz and /readyz: 200 while every known device can have its tokens, else 503."""
         faults = await asyncio.to_thread(self._faults)
-        said = {"status": "tokens are refused" if "grants" in faults else "credentials are old"}
+        said = {"status": "credentials are old" if list(faults) == ["credentials"] else "tokens are refused"}
         return JSONResponse(said | faults if faults else {"status": "ok"}, 503 if faults else 200)
 
     async def metrics_page(self, _: Request) -> Response:
@@ -236,9 +294,8 @@ class _Issuer:
             grant, signed = await asyncio.to_thread(self._sign, who, body, blinded)
         except WireError as error:
             return _problem(400, str(error))
-        except sqlite3.Error as error:
-            _LOG.error("grants cannot be written: %s", type(error).__name__)
-            return _problem(503, "the grant could not be stored; try again")
+        except (sqlite3.Error, PeriodOver) as error:
+            return _not_given(error)
         self._metrics.grants[grant] += 1
         self._metrics.tokens += len(signed)
         if grant == "used":
@@ -246,8 +303,7 @@ class _Issuer:
         return Response(b"".join(signed), media_type=_ANSWER)
 
     def _sign(self, who: bytes, body: bytes, blinded: list[bytes]) -> tuple[Grant, list[bytes]]:
-        period = int(self._clock() // self._settings.period_s)
-        grant = self._grants.grant(period, who, hashlib.sha256(body).digest())
+        grant = self._grants.grant(self._period(), who, hashlib.sha256(body).digest())
         if grant == "used":
             return grant, []
         return grant, [blind_sign(self._settings.key, message, SYSTEM) for message in blinded]
@@ -261,13 +317,15 @@ class _Issuer:
         )
 
 
-def create_issuer_app(settings: IssuerSettings, grants: Grants, *, clock: Callable[[], float]) -> Starlette:
+def create_issuer_app(
+    settings: IssuerSettings, grants: Grants, *, clock: Callable[[], float | None]
+) -> Starlette:
     """Return an issuer as an ASGI application.
 
     Args:
         settings: Key, credentials and numbers.
         grants: Who had tokens; the caller opens it before and closes it after.
-        clock: Seconds since 1970.
+        clock: Seconds since 1970; None while it is not trusted: then nobody gets tokens.
 
     Raises:
         SettingsError: If the credentials cannot be read.
@@ -283,6 +341,14 @@ def create_issuer_app(settings: IssuerSettings, grants: Grants, *, clock: Callab
         ],
         exception_handlers={HTTPException: refused},
     )
+
+
+def _not_given(error: sqlite3.Error | PeriodOver) -> Response:
+    if isinstance(error, PeriodOver):
+        _LOG.error("no token is given: %s", error)
+        return _problem(503, "the issuer's clock cannot be trusted; try again")
+    _LOG.error("grants cannot be written: %s", type(error).__name__)
+    return _problem(503, "the grant could not be stored; try again")
 
 
 def _problem(status: int, text: str) -> Response:

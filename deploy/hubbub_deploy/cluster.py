@@ -105,7 +105,7 @@ def skip_lost(settings: ClusterSettings, partition: int, offset: int) -> str:
                     f"--from must be {first}, the first that is there from {state.offset} on, got {offset}"
                 )
             # The later clock: a round that one which is behind leaves out would seem to have lost nothing.
-            now_s = int(max(time.time(), *store.clocks()))
+            now_s = int(AgreedClock(time.time, store.clocks, believed="latest")())
             store.save(partition, counting.skip_lost(state, offset, published_surveys(log), now_s=now_s))
         except (AggregatorError, CollectorError, LogError, HubbubError) as error:
             raise DeployError(str(error)) from error

@@ -12,6 +12,7 @@ from hubbub import Survey
 from hubbub.errors import HubbubError
 from hubbub.wire import PartitionMap, SurveyRecord, decode_record
 from hubbub_aggregator import AggregatorError
+from hubbub_aggregator.release import AgreedClock
 from hubbub_aggregator.stores import as_store_error, clocks, connected
 from hubbub_collector import CollectorError
 from hubbub_deploy.cluster_settings import ClusterSettings
@@ -127,14 +128,15 @@ def add_partitions(
 def _latest(settings: ClusterSettings) -> float:
     """Return the later of this machine's clock and Redis', seconds since 1970.
 
-    A moment that is early by a clock that is behind would have come before every process knew of it.
+    A moment that is early by a clock that is behind would have come before every process knew of it; one that
+    is years ahead could not be taken back.
 
     Raises:
-        DeployError: If Redis cannot be asked.
+        DeployError: If Redis cannot be asked, or the clocks differ.
     """
     try:
         with as_store_error(), contextlib.closing(connected(settings.redis)) as client:
-            return max(time.time(), *clocks(client))
+            return AgreedClock(time.time, lambda: clocks(client), believed="latest")()
     except AggregatorError as error:
         raise DeployError(str(error)) from error
 

@@ -185,12 +185,9 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, _Counting, LiveV
                 if skip_record(log, stored, letters, skips, (partition, offset), now_s=now_s):
                     skips[partition, offset] = now_s
             view = LiveView()
+            steady = SteadyClock(settings.clock, settings.boot_clock, tolerance_s=settings.grace_s)
             retention = Retention(
-                log,
-                archive,
-                keep_s=settings.log_keep_s,
-                keep_bytes=settings.log_keep_bytes,
-                clock=settings.clock,
+                log, archive, keep_s=settings.log_keep_s, keep_bytes=settings.log_keep_bytes, clock=steady
             )
             worker = _Counting(
                 partial(
@@ -200,7 +197,7 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, _Counting, LiveV
                     archive=archive,
                     view=view,
                     grace_s=settings.grace_s,
-                    clock=SteadyClock(settings.clock, settings.boot_clock, tolerance_s=settings.grace_s),
+                    clock=steady,
                     fleet=settings.fleet,
                     alerts=settings.alerts,
                     dead_letters=letters,

@@ -1,4 +1,4 @@
-"""A node whose clock is set ahead while it runs: rounds stay open, and it says so."""
+"""A node whose clock is set ahead while it runs: rounds stay open, its log stays whole, and it says so."""
 
 from __future__ import annotations
 
@@ -48,3 +48,40 @@ def test_a_node_seals_by_no_clock_that_ran_ahead(tmp_path: Path, ahead_s: float,
         (document,) = survey["rounds"]
         assert document["sealed"] is sealed
         assert (view.unsealed is None) is sealed
+
+
+def test_a_node_whose_clock_leaps_deletes_nothing_of_its_log(tmp_path: Path) -> None:
+    now, up = [float(HEALTH.start_s + 60)], [1000.0]
+    settings = NodeSettings(
+        surveys=(HEALTH,),
+        data_dir=tmp_path,
+        partitions=1,
+        log_keep_s=7 * 86_400.0,
+        clock=lambda: now[0],
+        boot_clock=lambda: up[0],
+    )
+
+    def pass_s(seconds: float) -> None:
+        now[0], up[0] = now[0] + seconds, up[0] + seconds
+
+    def settle() -> None:
+        for _ in range(8):
+            while worker.step():
+                pass
+
+    with node._parts(settings) as (log, worker, _):
+        log.publish_survey(HEALTH.digest, announcement(HEALTH))
+        minute = HEALTH.start_s // 60
+        for i in range(20):
+            log.append({0: [batch(segment(HEALTH, 0, [(report_id(i), i % 5)]), minute=minute)]})
+        settle()
+        pass_s(HEALTH.round_end_s(0) + HEALTH.lateness_s + 6.0 - now[0])
+        settle()
+        begin, end = log.begin(0), log.end(0)
+        now[0] += 365 * 86_400.0
+        settle()
+        assert (log.begin(0), log.end(0)) == (begin, end)
+        now[0] -= 365 * 86_400.0
+        pass_s(9 * 86_400.0)
+        settle()
+        assert log.begin(0) > begin + 20

@@ -37,6 +37,7 @@ from hubbub.wire.report import Report, decode_response, encode_report, encode_up
 from hubbub.wire.token_upload import decode_token_upload, encode_token_upload
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
+from hubbub_aggregator.release import SteadyClock
 from hubbub_aggregator.runners.counters import LogCounter
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_client import Agent, TokenIssuer, Tokens, TransportError
@@ -45,6 +46,7 @@ from hubbub_collector.gateway import create_app
 from hubbub_collector.permits import Issuer, Permits
 from hubbub_collector.server import create_server
 from hubbub_collector.token_issuer import Grants, IssuerSettings, create_issuer_app
+from hubbub_deploy.commands.issuer import trusted
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.simulation import Session, TokenPool, Traffic
 from hubbub_topic.sqlite import SqliteLog
@@ -463,3 +465,39 @@ def test_an_upload_password_is_asked_for(tmp_path: Path) -> None:
                     agent.enrol(HEALTH_SURVEY)
                     agent.answer()
                     assert len(agent.upload().settled) == settled
+
+
+def test_an_issuer_whose_clock_leaps_gives_no_tokens_and_says_why(
+    tmp_path: Path, secret: rsa.RSAPrivateKey
+) -> None:
+    (tmp_path / "credentials").write_text(hashlib.sha256(CREDENTIALS[0].encode()).hexdigest())
+    settings = IssuerSettings(key=secret, credentials=tmp_path / "credentials", quantity=1)
+    now, up, key = Clock(START_S + 0.5 * DAY), Clock(1000.0), public_of(secret)
+
+    def ask(url: str) -> int:
+        body = encode_request(key, blind(key, secrets.token_bytes(98), SYSTEM).message)
+        headers = {"Authorization": f"Bearer {CREDENTIALS[0]}"}
+        return urllib3.request("POST", f"{url}/v1/tokens", body=body, headers=headers, retries=False).status
+
+    def health(url: str) -> tuple[int, list[str]]:
+        answer = urllib3.request("GET", f"{url}/healthz", retries=False)
+        return answer.status, list(answer.json())
+
+    with closing(Grants(tmp_path / "grants.sqlite")) as grants:
+        clock = trusted(SteadyClock(now, up))
+        with served(create_issuer_app(settings, grants, clock=clock)) as url:
+            assert (ask(url), ask(url), health(url)) == (200, 429, (200, ["status"]))
+            now.now_s += 365 * DAY
+            assert (ask(url), health(url)) == (503, (503, ["status", "clock"]))
+            assert b"hubbub_issuer_healthy 0.0" in urllib3.request("GET", f"{url}/metrics").data
+            now.now_s -= 365 * DAY
+            assert (ask(url), health(url)) == (429, (200, ["status"]))
+            for _ in range(2):
+                now.now_s += DAY
+                up.now_s += DAY
+                assert ask(url) == 200
+            now.now_s -= 2 * DAY  # whose grants are gone
+            assert (ask(url), health(url)) == (503, (503, ["status", "clock"]))
+            now.now_s += 2 * DAY
+            up.now_s += 3 * DAY
+            assert ask(url) == 429

@@ -8,7 +8,7 @@ clocks differ by more than they should, nothing is sealed until somebody has loo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, Literal
 
 from hubbub_aggregator.errors import ClockDoubt
 
@@ -63,6 +63,7 @@ class AgreedClock:
         clock: Seconds since 1970.
         others: The times that the others say now, seconds since 1970.
         tolerance_s: How far apart they may be.
+        believed: Which of the times it says: the earliest, or the latest where a moment that is early harms.
     """
 
     def __init__(
@@ -71,11 +72,13 @@ class AgreedClock:
         others: Callable[[], Iterable[float]],
         *,
         tolerance_s: float = TOLERANCE_S,
+        believed: Literal["earliest", "latest"] = "earliest",
     ) -> None:
         self._clock, self._others, self._tolerance_s = clock, others, tolerance_s
+        self._believed = believed
 
     def __call__(self) -> float:
-        """Return the earliest of all times, seconds since 1970.
+        """Return the earliest of all times, or the latest, seconds since 1970.
 
         Raises:
             ClockDoubt: If one is further from this clock than the tolerance and the wait for its answer.
@@ -88,6 +91,6 @@ class AgreedClock:
             if apart_s > self._tolerance_s:
                 raise ClockDoubt(
                     f"the clocks of this machine and of the store must agree within {self._tolerance_s:g} s, "
-                    f"got {apart_s:.0f} s: no round is sealed until they do"
+                    f"got {apart_s:.0f} s: nothing is decided by them until they do"
                 )
-        return min(before_s, *others)
+        return min(before_s, *others) if self._believed == "earliest" else max(after_s, *others)

@@ -16,6 +16,7 @@ from hubbub.errors import HubbubError
 from hubbub.survey import Survey
 from hubbub.wire import NO_ROUND, ReportsRecord, SealRecord, SurveyRecord, decode_record
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey
+from hubbub_aggregator.errors import ClockDoubt
 from hubbub_aggregator.stores.archive import Archive
 from hubbub_topic import Cut, Log
 
@@ -71,7 +72,8 @@ class Retention:
         archive: Where releases are: a round that is in it is done.
         keep_s: Seconds that records are kept; 0 for ever.
         keep_bytes: Bytes of the log above which the oldest records go; 0 for any number.
-        clock: Seconds since 1970. One that is ahead deletes earlier, but never what is open.
+        clock: Seconds since 1970; while it raises ClockDoubt nothing goes. One that is ahead all the same
+            deletes earlier, but never what is open.
     """
 
     def __init__(
@@ -98,17 +100,19 @@ class Retention:
             LogError: If the log cannot be written.
             ArchiveError: If a release cannot be read.
         """
-        now_s = self._clock()
+        try:
+            now_s = self._clock()
+        except ClockDoubt:
+            return
         # A clock that was set back must not stop it for long.
         if self._next_s - INTERVAL_S <= now_s < self._next_s:
             return
         # A busy log grows faster than one step a minute would take from it.
-        is_behind = self.trim(states) >= _MOST_RECORDS // 2
+        is_behind = self.trim(states, now_s) >= _MOST_RECORDS // 2
         self._next_s = now_s + (_BEHIND_S if is_behind else INTERVAL_S)
 
-    def trim(self, states: Mapping[int, PartitionState]) -> int:
-        """Delete what may go now, and return how many records went; see `step`."""
-        now_s = self._clock()
+    def trim(self, states: Mapping[int, PartitionState], now_s: float) -> int:
+        """Delete what may go at a time, and return how many records went; see `step`."""
         eldest_s = now_s - self._keep_s if self._keep_s else -math.inf
         excess = max(0, self._log.size_bytes - self._keep_bytes) if self._keep_bytes else 0
         cuts: dict[int, Cut] = {}

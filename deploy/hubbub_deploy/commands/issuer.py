@@ -6,6 +6,7 @@ import argparse
 import base64
 import binascii
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -167,12 +168,27 @@ def _read_key(path: Path) -> RSAPrivateKey:
     return key
 
 
+def trusted(clock: Callable[[], float]) -> Callable[[], float | None]:
+    """Return a clock that says None where the other is in doubt."""
+    from hubbub_aggregator import ClockDoubt  # noqa: PLC0415 - slow to load
+
+    def now_s() -> float | None:
+        try:
+            return clock()
+        except ClockDoubt:
+            return None
+
+    return now_s
+
+
 def _serve(options: argparse.Namespace) -> int:
     """Run an issuer until SIGINT or SIGTERM."""
+    from hubbub_aggregator.release import SteadyClock  # noqa: PLC0415 - slow to load
     from hubbub_collector import (  # noqa: PLC0415 - others need no server library
         CollectorError,
         Grants,
         IssuerSettings,
+        boot_s,
         create_issuer_app,
         create_server,
     )
@@ -186,7 +202,7 @@ def _serve(options: argparse.Namespace) -> int:
             period_s=options.period,
         )
         with closing(Grants(options.data)) as grants, listen(options.host, options.port) as listener:
-            app = create_issuer_app(settings, grants, clock=time.time)
+            app = create_issuer_app(settings, grants, clock=trusted(SteadyClock(time.time, boot_s)))
             server = create_server(app, host=options.host, port=options.port)
             print(f"Hubbub issuer: {base_url(options.host, listener)}", flush=True)
             with stopping_politely(server):

@@ -125,6 +125,12 @@ def test_clocks_that_are_five_seconds_apart_seal_nothing(apart: float) -> None:
         agreed()
 
 
+@pytest.mark.parametrize(("apart", "found"), [(4.9, 4.9), (-4.9, 0.0)])
+def test_the_later_is_taken_where_an_early_moment_harms(apart: float, found: float) -> None:
+    agreed = AgreedClock(lambda: START_S, lambda: [START_S + apart], believed="latest")
+    assert agreed() == pytest.approx(START_S + found)
+
+
 def test_the_wait_for_an_answer_is_no_difference() -> None:
     ticks: Iterator[float] = iter([START_S, START_S + 30.0])
     agreed = AgreedClock(lambda: next(ticks), lambda: [START_S + 20.0])

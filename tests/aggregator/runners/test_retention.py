@@ -78,7 +78,7 @@ class Node:
 
     def trim(self) -> int:
         states = {partition: self.store.load(partition) for partition in range(PARTITIONS)}
-        return self.retention.trim(states)
+        return self.retention.trim(states, self.now_s)
 
     def rounds(self) -> set[int]:
         """The rounds that the log still has reports of, read record by record."""
