@@ -6,13 +6,14 @@ a bad one and need not, because every device does.
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
 from hubbub.errors import ListError
-from hubbub.survey import digest_of, read_unverified
+from hubbub.survey import MAX_LIST_BYTES, digest_of, read_unverified
 from hubbub_collector.errors import ListFileError
 
 
@@ -56,7 +57,10 @@ class ListFile:
 
     def _read(self) -> bytes:
         try:
-            data = self._path.read_bytes()
+            with self._path.open("rb") as file:
+                data = file.read(MAX_LIST_BYTES + 1)
+            if len(data) > MAX_LIST_BYTES:  # no device would take it
+                raise OSError(errno.EFBIG, f"more than {MAX_LIST_BYTES:,} bytes")
             listed, _ = read_unverified(data)
         except OSError as error:
             raise ListFileError(f"{self._path} must be readable ({error.strerror})") from None

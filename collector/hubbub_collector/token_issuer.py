@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -41,6 +42,8 @@ REQUEST_PATH: Final = "/v1/tokens"
 DIRECTORY_PATH: Final = "/.well-known/private-token-issuer-directory"
 MAX_QUANTITY: Final = 128
 _LOG = logging.getLogger("hubbub.issuer")
+# A line has 64 digits; one that never ends is read in pieces, and the first is no hash.
+_LINE: Final = 1_024
 _ANSWER: Final = "application/private-token-response"
 
 Grant: TypeAlias = Literal["new", "again", "used"]
@@ -203,8 +206,9 @@ class _Credentials:
             stat = self._path.stat()
             version = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             if version != self._read:
-                lines = self._path.read_text("ascii").split()
-                self._hashes = frozenset(bytes.fromhex(line) for line in lines)
+                with self._path.open(encoding="ascii") as file:
+                    lines = iter(partial(file.readline, _LINE), "")
+                    self._hashes = frozenset(_hash(word) for line in lines for word in line.split())
                 self._read = version
             self.fault = None
         except (OSError, ValueError) as error:
@@ -217,6 +221,13 @@ class _Credentials:
                 _LOG.warning("credentials cannot be read: %s; those known stay", type(error).__name__)
             self.fault = type(error).__name__
         return hashed in self._hashes
+
+
+def _hash(word: str) -> bytes:
+    """Return the SHA-256 that a word of the file is in hexadecimal digits."""
+    if len(word) != 64:
+        raise ValueError("a SHA-256 has 64 hexadecimal digits")
+    return bytes.fromhex(word)
 
 
 class _Issuer:

@@ -17,7 +17,7 @@ from hubbub_aggregator.counting import SealRules, SignSeal, seal_signer
 from hubbub_aggregator.release import DEFAULT_GRACE_S
 from hubbub_collector import CollectorError, GatewaySettings
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import load_signing_key, unreadable
+from hubbub_deploy.files import load_signing_key, read_small, unreadable
 from hubbub_deploy.settings import GATEWAY, Sourced, gather, read_file, refuse_unknown_variables
 from hubbub_topic import LogError
 from hubbub_topic.kafka import DEFAULT_REBUILD_S, MECHANISMS, Brokers, BrokerSecurity, Mechanism
@@ -112,7 +112,7 @@ class ClusterSettings:
         password = os.environ.get(PASSWORD_VARIABLE) or None
         if self.kafka_user is not None and password is None and self.kafka_password_file is not None:
             try:
-                password = Path(self.kafka_password_file).read_text(encoding="utf-8").strip()
+                password = read_small(Path(self.kafka_password_file)).decode("utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
                 raise DeployError(
                     f"kafka_password_file {self.kafka_password_file} cannot be read: {unreadable(error)}"

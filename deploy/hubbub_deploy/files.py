@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 ARCHIVE_FILE: Final = "archive.sqlite"
 """The file of sealed releases in the folder of a node or a dashboard."""
 
+MAX_SMALL_BYTES: Final = 2**20
+"""Bytes of a file of settings, a key, a word or some values: a thousand times what they have."""
+
+MAX_WORDS_CHARACTERS: Final = 4_096
+"""Characters of a line of words, such as credentials: an HTTP header takes no longer one."""
+
 
 @contextlib.contextmanager
 def private_files() -> Iterator[None]:
@@ -59,12 +65,50 @@ def survey_text(path: Path) -> str:
     if str(path) != "-":
         return authoring.read(path)
     try:
-        text = sys.stdin.buffer.read().decode("utf-8") if sys.stdin else ""
+        text = read_small(path, limit=authoring.MAX_FILE_BYTES).decode("utf-8")
+    except OSError as error:
+        raise DeployError(f"stdin cannot be read: {unreadable(error)}") from None
     except UnicodeDecodeError as error:
         raise DeployError(f"stdin must be TOML in UTF-8, got {error.reason}") from None
     if not text:
         raise DeployError("stdin must hold a survey, once, got nothing more")
     return text
+
+
+def read_small(path: Path, *, limit: int = MAX_SMALL_BYTES) -> bytes:
+    """Return the bytes of a file that holds few; - is stdin.
+
+    Args:
+        path: The file; it may be a device or a pipe that never ends.
+        limit: The most that it may hold.
+
+    Raises:
+        OSError: If it cannot be read, or holds more.
+    """
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(limit + 1) if sys.stdin else b""
+    else:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"more than {limit:,} bytes")
+    return data
+
+
+def words(path: Path) -> list[str]:
+    """Return the words of a file of ASCII, one or some a line, however many there are.
+
+    Raises:
+        OSError: If it cannot be read, or a line is longer than `MAX_WORDS_CHARACTERS`.
+        UnicodeDecodeError: If it is no ASCII.
+    """
+    found: list[str] = []
+    with path.open(encoding="ascii") as file:
+        while line := file.readline(MAX_WORDS_CHARACTERS + 1):
+            if len(line) > MAX_WORDS_CHARACTERS:
+                raise OSError(errno.EFBIG, f"more than {MAX_WORDS_CHARACTERS:,} characters in a line")
+            found.extend(line.split())
+    return found
 
 
 def unreadable(error: OSError | UnicodeDecodeError) -> str:
@@ -134,7 +178,7 @@ def load_signing_key(path: Path) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
 
     try:
-        key = load_pem_private_key(path.read_bytes(), password=None)
+        key = load_pem_private_key(read_small(path), password=None)
     except OSError as error:
         raise DeployError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, TypeError, UnsupportedAlgorithm):

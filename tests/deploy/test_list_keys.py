@@ -132,3 +132,20 @@ def test_no_longer_list_is_signed(days: str, code: int, tmp_path: Path, capsys) 
     assert (code == 0) == (tmp_path / "list").exists()
     if code:
         assert "--days must be above 0 and at most 366" in capsys.readouterr().err
+
+
+def test_a_list_that_no_device_takes_is_not_written(tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    survey = Path(__file__).parents[1] / "golden" / "survey-visits.toml"
+    assert main(["survey", "keygen", "--out", "key.pem"]) == 0
+    sign = ["survey", "sign", str(survey), "--key", "key.pem", "--out", "l"]
+    assert main(sign) == 0
+    size = Path("l").stat().st_size
+    monkeypatch.setattr("hubbub.survey.MAX_LIST_BYTES", size)  # a list of survey and number is as long
+    assert main(sign) == 0
+    monkeypatch.setattr("hubbub.survey.MAX_LIST_BYTES", size - 1)
+    Path("l").unlink()
+    capsys.readouterr()
+    assert main(sign) == 1
+    assert f"l must have at most {size - 1:,} bytes, or no device takes it" in capsys.readouterr().err
+    assert not Path("l").exists()

@@ -199,7 +199,8 @@ def check_mark(path: Path, identity: bytes) -> None:
     mark = mark_path(path)
     expected = f"hubbub ledger {identity.hex()}"
     try:
-        found = mark.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+        with mark.open(encoding="utf-8", errors="replace") as file:
+            found = file.readline(2 * len(expected)).rstrip("\n")
     except FileNotFoundError:
         pass
     except OSError as error:

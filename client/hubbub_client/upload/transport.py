@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
+from hubbub.survey import MAX_LIST_BYTES
 from hubbub_client.errors import TransportError
 from hubbub_client.upload.failure_words import failure_words
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
 PlainHttp: TypeAlias = Literal["local", "anywhere"]
 """Machines to which a device may speak http:// and not https://: this one, or, if it is asked for, any."""
-
-MAX_SURVEYS_BYTES: Final = 32 * 2**20
-"""A list of surveys is the largest answer; one survey is at most 16 MiB, and almost every one a few kB."""
 
 MAX_OUTCOMES_BYTES: Final = 2**16
 """An outcome is at most 11 bytes, and an upload carries a handful of reports."""
@@ -159,7 +157,7 @@ class HttpTransport:
         Raises:
             TransportError: If no whole answer of acceptable size came in time.
         """
-        return self._request("GET", path, None, MAX_SURVEYS_BYTES, self._surveys_s)
+        return self._request("GET", path, None, MAX_LIST_BYTES, self._surveys_s)
 
     def post(self, path: str, body: bytes) -> Response:
         """Return the answer to POST of a MessagePack body.

@@ -6,9 +6,10 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub.authoring.compile import TABLE_MECHANISMS
-    from hubbub.authoring.toml import parse, read, read_compiled
+    from hubbub.authoring.toml import MAX_FILE_BYTES, parse, read, read_compiled
 
 __all__ = [
+    "MAX_FILE_BYTES",
     "TABLE_MECHANISMS",
     "parse",
     "read",
@@ -20,6 +21,7 @@ attach(
     {
         "hubbub.authoring.compile": ("TABLE_MECHANISMS",),
         "hubbub.authoring.toml": (
+            "MAX_FILE_BYTES",
             "parse",
             "read",
             "read_compiled",

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hubbub.survey.score import Score, score_channel
     from hubbub.survey.signed_list import (
         MAX_LIFE_S,
+        MAX_LIST_BYTES,
         Opened,
         SurveyList,
         digest_of,
@@ -59,6 +60,7 @@ __all__ = [
     "MAX_LABEL_CHARACTERS",
     "MAX_LATENESS_S",
     "MAX_LIFE_S",
+    "MAX_LIST_BYTES",
     "MAX_NAME_CHARACTERS",
     "MAX_QUOTA",
     "MAX_ROUNDS",
@@ -150,6 +152,7 @@ attach(
         ),
         "hubbub.survey.signed_list": (
             "MAX_LIFE_S",
+            "MAX_LIST_BYTES",
             "Opened",
             "SurveyList",
             "digest_of",

@@ -36,6 +36,9 @@ MAX_SEQUENCE: Final = 2**53 - 1
 MAX_LIFE_S: Final = 366 * 86_400
 """The most seconds from issue to expiry: for so long newer lists, and cancellations, can be held back."""
 
+MAX_LIST_BYTES: Final = 32 * 2**20
+"""Bytes of a list that a device takes; one survey is at most 16 MiB, and almost every one a few kB."""
+
 MAX_TIME_S: Final = 2**40
 """Some 35,000 years after 1970; every time and number in a list is exact in a float64 as well."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub_aggregator.web import StreamCaps
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import read_small, unreadable
 
 if TYPE_CHECKING:
     # Commands that need no server library must start without one.
@@ -129,9 +130,9 @@ def read_token(options: argparse.Namespace) -> str | None:
     path: Path | None = options.read_token_file
     if path is not None:
         try:
-            token, place = path.read_text(encoding="utf-8").strip(), str(path)
+            token, place = read_small(path).decode("utf-8").strip(), str(path)
         except (OSError, UnicodeDecodeError) as error:
-            raise DeployError(f"read token file {path} cannot be read: {error}") from error
+            raise DeployError(f"read token file {path} cannot be read: {unreadable(error)}") from None
     elif READER_VARIABLE in os.environ:
         token, place = os.environ[READER_VARIABLE].strip(), READER_VARIABLE
     else:

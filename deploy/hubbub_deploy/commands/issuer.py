@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hubbub.errors import HubbubError
 from hubbub_deploy.commands.arguments import add_address, add_log, positive, whole
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import unreadable
+from hubbub_deploy.files import read_small, unreadable
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -87,7 +87,7 @@ def permits(options: argparse.Namespace) -> Permits:
 
     path: Path | None = options.upload_password_file
     try:
-        password = None if path is None else path.read_text(encoding="utf-8").strip()
+        password = None if path is None else read_small(path).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise DeployError(f"upload password file {path} cannot be read: {unreadable(error)}") from None
     try:
@@ -158,7 +158,7 @@ def _read_key(path: Path) -> RSAPrivateKey:
     from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415 - slow to load
 
     try:
-        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+        key = serialization.load_pem_private_key(read_small(path), password=None)
     except OSError as error:
         raise DeployError(f"{path} cannot be read: {unreadable(error)}") from None
     except (ValueError, TypeError):

@@ -20,7 +20,7 @@ from hubbub_deploy.commands.arguments import (
     whole,
 )
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import unreadable
+from hubbub_deploy.files import unreadable, words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -215,7 +215,7 @@ def _issuer(options: argparse.Namespace) -> tuple[TokenIssuer, list[str]] | None
         raise DeployError("--issuer, --issuer-url and --credentials must be given together")
     name, _, key = options.issuer.partition("=")
     try:
-        credentials = options.credentials.read_text(encoding="ascii").split()
+        credentials = words(options.credentials)
     except (OSError, UnicodeDecodeError) as error:
         raise DeployError(f"{options.credentials} cannot be read: {unreadable(error)}") from None
     first = credentials[0] if credentials else ""

@@ -6,9 +6,10 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_deploy.evaluation.evaluation import truth_of
-    from hubbub_deploy.evaluation.people import Coded, ReadValues, columns_of, quality, read_people, values_of
+    from hubbub_deploy.evaluation.people import ReadValues, columns_of, quality, values_of
     from hubbub_deploy.evaluation.plots import plot
     from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
+    from hubbub_deploy.evaluation.tables import Coded, read_people
 
 __all__ = [
     "Coded",
@@ -30,11 +31,9 @@ attach(
     {
         "hubbub_deploy.evaluation.evaluation": ("truth_of",),
         "hubbub_deploy.evaluation.people": (
-            "Coded",
             "ReadValues",
             "columns_of",
             "quality",
-            "read_people",
             "values_of",
         ),
         "hubbub_deploy.evaluation.plots": ("plot",),
@@ -43,6 +42,10 @@ attach(
             "Rows",
             "print_json",
             "show",
+        ),
+        "hubbub_deploy.evaluation.tables": (
+            "Coded",
+            "read_people",
         ),
     },
 )

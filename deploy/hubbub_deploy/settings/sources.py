@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from hubbub_collector import CollectorError, GatewaySettings
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import read_small
 from hubbub_deploy.settings.options import NodeOptions
 from hubbub_deploy.settings.table import GATEWAY, NODE, Setting
 
@@ -49,7 +50,7 @@ def read_file(path: Path) -> dict[str, object]:
         DeployError: If it cannot be read, or is no TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_small(path).decode("utf-8"))
     except OSError as error:
         raise DeployError(f"{path}: must be a readable file, got {error.strerror!r}") from error
     except ValueError as error:

@@ -74,7 +74,7 @@ def test_a_value_need_not_stand_in_the_process_list(hubbub, collector, tmp_path,
     assert code == 0 and "answered" in out
     outside = "hubbub: what was set for health is no value of its domain: it is answered as missing\n"
     assert said == outside  # "good = so" is no label
-    monkeypatch.setattr("sys.stdin", io.StringIO("visits=4\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"visits=4\n")))
     code, _, said = hubbub("answer", *bare, "--set-from", "-")
     assert code == 1 and "pinned" in said  # by the 3 of before: both were read
 

@@ -13,7 +13,7 @@ from hubbub.survey import Attribute, IntegerDomain, NumberDomain, survey_state
 from hubbub_client import Agent, TokenIssuer, Tokens
 from hubbub_deploy.commands.arguments import add_plain_http, positive
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import unreadable
+from hubbub_deploy.files import read_small, unreadable
 
 
 def add_answer_options(parser: argparse.ArgumentParser) -> None:
@@ -135,7 +135,7 @@ def _secret(path: Path | None, what: str) -> str | None:
     if path is None:
         return None
     try:
-        return path.read_text(encoding="ascii").strip()
+        return read_small(path).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise DeployError(f"{what} file {path} cannot be read: {unreadable(error)}") from None
 
@@ -171,7 +171,7 @@ def _lines(path: str | None) -> list[str]:
     if path is None:
         return []
     try:
-        data = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        data = read_small(Path(path)).decode("utf-8")
     except OSError as error:
         raise DeployError(f"--set-from {path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:  # it would quote what it could not read

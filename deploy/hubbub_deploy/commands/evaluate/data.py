@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from hubbub.survey import MAX_SIZE, Attribute, IntegerDomain, LabelDomain
 from hubbub_deploy.commands.survey.template import DraftAttribute, DraftCategory
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.evaluation.people import MISSING, Coded, read_people, values_of
+from hubbub_deploy.evaluation.people import MISSING, values_of
+from hubbub_deploy.evaluation.tables import Coded, read_people
 
 LAWS: Final = ("zipf", "uniform")
 """Invented laws: the r-th value has a share that falls as a power of r, or all have the same."""

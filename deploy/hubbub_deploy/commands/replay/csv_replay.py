@@ -26,8 +26,9 @@ from hubbub_aggregator.counting import PartitionState, apply_many
 from hubbub_aggregator.release import Release, canonical_bytes, release
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.evaluation.evaluation import truth_of
-from hubbub_deploy.evaluation.people import columns_of, quality, read_people, values_of
+from hubbub_deploy.evaluation.people import columns_of, quality, values_of
 from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
+from hubbub_deploy.evaluation.tables import read_people
 from hubbub_deploy.extras import missing
 from hubbub_deploy.files import load_survey, refuse_unwritable
 from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub.errors import HubbubError, ListError
 from hubbub_deploy.commands.survey import check, consent, new, rehearse
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import create, load_signing_key, load_survey
+from hubbub_deploy.files import create, load_signing_key, load_survey, read_small
 
 if TYPE_CHECKING:
     from hubbub.survey import SurveyList
@@ -90,7 +90,14 @@ def _keygen(options: argparse.Namespace) -> int:
 
 
 def _sign(options: argparse.Namespace) -> int:
-    from hubbub.survey import MAX_LIFE_S, SurveyList, digest_of, public_key, public_text  # noqa: PLC0415
+    from hubbub.survey import (  # noqa: PLC0415
+        MAX_LIFE_S,
+        MAX_LIST_BYTES,
+        SurveyList,
+        digest_of,
+        public_key,
+        public_text,
+    )
 
     if not 0 < options.days * DAY_S <= MAX_LIFE_S:
         raise DeployError(
@@ -116,7 +123,13 @@ def _sign(options: argparse.Namespace) -> int:
         tuple(survey.canonical for survey in surveys.values()),
         tuple(cancelled),
     )
-    _replace(options.out, listed.signed(key))
+    signed = listed.signed(key)
+    if len(signed) > MAX_LIST_BYTES:
+        raise DeployError(
+            f"{options.out} must have at most {MAX_LIST_BYTES:,} bytes, or no device takes it, "
+            f"got {len(signed):,}"
+        )
+    _replace(options.out, signed)
     facts = {
         "sequence": listed.sequence,
         "issued_s": listed.issued_s,
@@ -156,10 +169,10 @@ def _moment(epoch_s: int) -> str:
 
 def _before(path: Path, keys: list[bytes]) -> SurveyList | None:
     """Return the list that stands there, None without one; never one that somebody else may have made."""
-    from hubbub.survey import open_signed  # noqa: PLC0415
+    from hubbub.survey import MAX_LIST_BYTES, open_signed  # noqa: PLC0415
 
     try:
-        return open_signed(path.read_bytes(), keys).listed
+        return open_signed(read_small(path, limit=MAX_LIST_BYTES), keys).listed
     except FileNotFoundError:
         return None
     except OSError as error:
