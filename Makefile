@@ -42,7 +42,7 @@ bench: $(READY) ## speed and size as ratios, measured in one run
 peers: $(PEERS)/.ready ## other libraries beside this one, in one run; their own virtual environment (900 MB)
 	@$(PYTHON) bench/peers/peers.py $(ARGS)
 
-evidence: $(READY) ## what is too long for CI, written into docs/evaluation.md: NAME=...; without it the names
+evidence: $(READY) ## what is too long for CI, kept in evidence/: NAME=...; without it the names
 	@$(BIN)/python bench/evidence.py $(NAME) $(ARGS)
 
 dist: $(READY) $(DIST)/.ready ## wheel, source archive, bill of materials and their sums, into dist/

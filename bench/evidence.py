@@ -1,16 +1,19 @@
-"""The runs that are too long for CI: each writes what it printed into docs/evaluation.md.
+"""The runs that are too long for CI: each keeps what it printed in evidence/NAME.json.
 
     make evidence                                           the names, with a sentence each
-    make evidence NAME=understated                          run it; its block in the page is replaced
+    make evidence NAME=understated                          run it; its file gets one run more
     make evidence NAME=understated ARGS="--cases 5000"      the same with other words
     make evidence NAME=coverage-file ARGS="adult.csv docs/examples/age.toml 1000"
+    make evidence NAME=show ARGS=understated                its last runs as Markdown
 
-A block says date, commit, machine, command and duration, so that a figure can be had again. A run that fails,
-is skipped or prints nothing leaves the page as it was, and its exit status is the runner's.
+A run says date, commit, machine, command and duration. A file keeps the last
+five, the newest last. A run that fails, is skipped or prints nothing leaves the file as it was, and its exit
+status is the runner's.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shlex
@@ -20,9 +23,11 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypedDict
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "evaluation.md"
+FOLDER = ROOT / "evidence"
+KEPT = 5
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,18 @@ class Run:
     """The words that ARGS must give, for what the repository does not hold."""
     markdown: bool = False
     """True where the output is Markdown already."""
+
+
+class Record(TypedDict):
+    """A run that was made: what it printed, line by line, and how to have it again."""
+
+    date: str
+    commit: str
+    machine: str
+    seconds: int
+    command: str
+    markdown: bool
+    output: list[str]
 
 
 RUNS = {
@@ -106,7 +123,7 @@ class EvidenceError(Exception):
 
 def listing() -> str:
     """Return the names with a sentence each."""
-    lines = ["make evidence NAME=... writes what it measures into docs/evaluation.md:"]
+    lines = ["make evidence NAME=... keeps what it measures in evidence/:"]
     for name, run in RUNS.items():
         needs = f' (ARGS="{run.needs}")' if run.needs else ""
         lines.append(f"  {name:17}{run.sentence}{needs}")
@@ -144,82 +161,101 @@ def commit() -> str:
         command = ["git", *words]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/evaluation.md")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!evidence")
     return (git("rev-parse", "--short=10", "HEAD") or "unknown") + (" with changes" if changed else "")
 
 
 def without_paths(text: str, words: list[str]) -> str:
-    """Return `text` with files of this machine by name only: the page is read elsewhere."""
+    """Return `text` with files of this machine by name only: it is read elsewhere."""
     for word in words:
         if Path(word).is_absolute():
             text = text.replace(word, Path(word).name)
     return text.replace(f"{ROOT}/", "")
 
 
-def block(name: str, words: list[str], output: str, *, now: datetime, spent_s: float, rev: str) -> str:
-    """Return the marked block of a run, without the newline at its end."""
-    command = without_paths(shlex.join(["python", *words]), words)
-    output = without_paths(output, words)
-    if "<!-- evidence" in output or "<!-- end of evidence" in output:
-        raise EvidenceError("output must hold no marker of a block: nothing is written")
-    body = output if RUNS[name].markdown else f"```text\n{output}\n```"
-    system = f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
-    return "\n".join(
-        [
-            f"<!-- evidence {name} -->",
-            f"### {name}: {RUNS[name].sentence}",
-            "",
-            f"{now:%Y-%m-%d %H:%M} UTC, commit {rev}, {system}, {spent_s:.0f} s: `{command}`",
-            "",
-            body,
-            f"<!-- end of evidence {name} -->",
-        ]
-    )
-
-
-def replaced(page: str, name: str, new: str) -> str:
-    """Return the page with the block of `name` replaced, or with a new one at its end.
+def runs_of(name: str, *, folder: Path = FOLDER) -> list[Record]:
+    """Return the runs that are kept under a name, the newest last; [] where there is none.
 
     Raises:
-        EvidenceError: If the page's markers of that name are not one pair in order.
+        EvidenceError: If the file is not one of such runs.
     """
-    first, last = f"<!-- evidence {name} -->", f"<!-- end of evidence {name} -->"
-    marks = (page.count(first), page.count(last))
-    if marks == (0, 0):
-        return f"{page.rstrip()}\n\n{new}\n"
-    if marks != (1, 1) or page.index(first) > page.index(last):
-        raise EvidenceError(f"markers of {name} must be one pair in order, got {marks[0]} and {marks[1]}")
-    head, _, rest = page.partition(first)
-    return head + new + rest.partition(last)[2]
+    path = folder / f"{name}.json"
+    if not path.exists():
+        return []
+    try:
+        found: list[Record] = json.loads(path.read_text(encoding="utf-8"))
+        if not all(each.keys() == Record.__annotations__.keys() for each in found):
+            raise ValueError
+    except (ValueError, AttributeError, TypeError):
+        raise EvidenceError(f"{path.name} must be a list of runs with all their keys") from None
+    return found
 
 
-def write(name: str, extra: list[str], *, page: Path = PAGE) -> None:
-    """Run `name` and write its block into `page`.
+def markdown(name: str, runs: list[Record]) -> str:
+    """Return the newest run in full, and when the ones before it were made."""
+    newest = runs[-1]
+    output = "\n".join(newest["output"])
+    lines = [
+        f"### {name}: {RUNS[name].sentence}",
+        "",
+        f"{newest['date']}, commit {newest['commit']}, {newest['machine']}, {newest['seconds']} s: "
+        f"`{newest['command']}`",
+        "",
+        output if newest["markdown"] else f"```text\n{output}\n```",
+    ]
+    if len(runs) > 1:
+        lines += ["", "| earlier runs | commit | machine | seconds |", "|---|---|---|---|"]
+        lines += [
+            f"| {each['date']} | {each['commit']} | {each['machine']} | {each['seconds']} |"
+            for each in reversed(runs[:-1])
+        ]
+    return "\n".join(lines)
+
+
+def write(name: str, extra: list[str], *, folder: Path = FOLDER) -> None:
+    """Run `name` and keep what it printed.
 
     Raises:
-        EvidenceError: If there is nothing to write; the page is as it was.
+        EvidenceError: If there is nothing to keep; the file is as it was.
     """
     if name not in RUNS:
         raise EvidenceError(f"NAME must be one of {', '.join(RUNS)}, got {name!r}", 2)
     if RUNS[name].needs and not extra:
         raise EvidenceError(f'{name} must be given ARGS="{RUNS[name].needs}", got none', 2)
     words = shlex.split(RUNS[name].command) + extra
-    replaced(page.read_text(), name, "")  # a page that cannot be written into is told before hours of work
+    runs_of(name, folder=folder)  # a file that cannot be added to is told before hours of work
     rev, now, began = commit(), datetime.now(UTC), time.monotonic()
     output = output_of(words)
-    new = block(name, words, output, now=now, spent_s=time.monotonic() - began, rev=rev)
-    waiting = page.with_suffix(".new")
-    waiting.write_text(replaced(page.read_text(), name, new))
-    waiting.replace(page)
+    made: Record = {
+        "date": f"{now:%Y-%m-%d %H:%M} UTC",
+        "commit": rev,
+        "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}",
+        "seconds": round(time.monotonic() - began),
+        "command": without_paths(shlex.join(["python", *words]), words),
+        "markdown": RUNS[name].markdown,
+        "output": without_paths(output, words).split("\n"),
+    }
+    kept = [*runs_of(name, folder=folder), made][-KEPT:]
+    folder.mkdir(exist_ok=True)
+    waiting = folder / f"{name}.new"
+    waiting.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    waiting.replace(folder / f"{name}.json")
 
 
-def main(words: list[str], *, page: Path = PAGE) -> int:
-    """Print the list, or run one name; return the exit status."""
+def main(words: list[str], *, folder: Path = FOLDER) -> int:
+    """Print the list, show or run one name; return the exit status."""
     if not words:
         print(listing())
         return 0
     try:
-        write(words[0], words[1:], page=page)
+        if words[0] == "show":
+            for name in words[1:] or sorted(path.stem for path in folder.glob("*.json")):
+                runs = runs_of(name, folder=folder) if name in RUNS else []
+                if not runs:
+                    raise EvidenceError(f"{name} must have been run once, and was not", 2)
+                print(markdown(name, runs), end="\n\n")
+        else:
+            write(words[0], words[1:], folder=folder)
     except EvidenceError as error:
         print(f"evidence: {error}", file=sys.stderr)
         return error.status

@@ -1,6 +1,6 @@
 """Averaging and linkage attacks on what real agents sent over many rounds, beside the best possible.
 
-    python bench/longitudinal.py                  600 agents each: the table of docs/evaluation.md,
+    python bench/longitudinal.py                  600 agents each: the table that is kept in evidence/,
                                                   docs/figures/longitudinal.svg
     python bench/longitudinal.py --agents 20 --rounds 8 --plot ""
 

@@ -1,6 +1,6 @@
 """A year of a programme of surveys on a fleet: the full filter, the simplified one, and adding epsilons.
 
-    python bench/year.py                          600 devices: the tables of docs/evaluation.md, and
+    python bench/year.py                          600 devices: the tables that are kept in evidence/, and
                                                   docs/figures/year.svg
     python bench/year.py --devices 60 --plot ""   a glance, without a figure
 

@@ -1,6 +1,6 @@
 """Surveys that a lifetime budget holds: adding epsilons against the filters.
 
-    python bench/papers/lifetime.py            40 devices a series: the table of docs/evaluation.md
+    python bench/papers/lifetime.py            40 devices a series: the table
     python bench/papers/lifetime.py --alike    the same if everybody has the first value of everything
 
 Every survey asks for one answer about a static attribute, drawn once and sent again in later rounds for

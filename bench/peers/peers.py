@@ -5,7 +5,7 @@
     make peers ARGS=speed                     all of these but errors and research
     make peers ARGS="--adult FILE errors"     ages from a file of UCI Adult
     make peers ARGS=--audit                   an audit of their mechanisms and of ours
-    make evidence NAME=peers                  the same, written into docs/evaluation.md
+    make evidence NAME=peers                  the same, kept in evidence/
 
 The libraries are in a virtual environment of their own (requirements-peers.lock), so that this file only
 starts `measured.py` in there.

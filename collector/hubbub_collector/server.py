@@ -37,7 +37,7 @@ def look_for_cycles_rarely() -> None:
     """Have Python look for garbage in cycles less often, and not among what is there by now.
 
     An upload that waits is some dozens of objects, none of them in a cycle; looking through all of them at
-    every 700th took a sixth of a gateway's time (docs/evaluation.md has the figures). It holds for the whole
+    every 700th took a sixth of a gateway's time. It holds for the whole
     process, which should do little else.
     """
     gc.collect()

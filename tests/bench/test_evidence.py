@@ -1,8 +1,9 @@
-"""`make evidence`: a run's block in the page is replaced; a run that fails leaves the page as it was."""
+"""`make evidence`: a run is kept with the ones before it; one that fails leaves the file as it was."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -11,16 +12,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = """# Evaluation
-
-Words before.
-
-<!-- evidence toy -->
-old words
-<!-- end of evidence toy -->
-
-Words after.
-"""
+EARLIER = {
+    "date": "2026-01-01 00:00 UTC",
+    "commit": "0123456789",
+    "machine": "2 cores, Python 3.11.7, Linux",
+    "seconds": 3,
+    "command": "python toy.py",
+    "markdown": False,
+    "output": ["old words"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +34,12 @@ def evidence():
 
 
 @pytest.fixture
-def page(tmp_path):
-    path = tmp_path / "evaluation.md"
-    path.write_text(PAGE)
-    return path
+def folder(tmp_path):
+    """A folder that holds one earlier run of `toy`."""
+    made = tmp_path / "evidence"
+    made.mkdir()
+    (made / "toy.json").write_text(json.dumps([EARLIER]))
+    return made
 
 
 @pytest.fixture
@@ -53,47 +55,53 @@ def toy(evidence, monkeypatch, tmp_path):
     return make
 
 
-def test_the_block_of_an_earlier_run_is_replaced_and_nothing_else(evidence, toy, page):
-    toy("import sys\nprint('seen', sys.argv[1:])\n")
-    evidence.write("toy", ["--cases", "5"], page=page)
-    text = page.read_text()
-    assert text.startswith("# Evaluation\n\nWords before.\n\n<!-- evidence toy -->\n### toy: a toy\n")
-    assert text.endswith("\n```\n<!-- end of evidence toy -->\n\nWords after.\n")
-    assert "```text\nseen ['--cases', '5']\n```" in text
-    assert "old words" not in text
-    evidence.write("toy", ["--cases", "6"], page=page)
-    again = page.read_text()
-    assert "'6'" in again
-    assert "'5'" not in again
-    assert again.count("<!-- evidence toy -->") == again.count("<!-- end of evidence toy -->") == 1
+def kept(folder) -> list[dict[str, object]]:
+    return json.loads((folder / "toy.json").read_text(encoding="utf-8"))
 
 
-def test_a_block_says_date_commit_machine_command_and_duration(evidence, toy, page):
-    toy("print('| a |')", markdown=True)
-    evidence.write("toy", ["--most", "7"], page=page)
-    said = re.search(r"### toy: a toy\n\n(.*)\n\n(.*)\n<!-- end", page.read_text())
-    assert re.fullmatch(
-        r"\d{4}-\d\d-\d\d \d\d:\d\d UTC, commit ([0-9a-f]{10}( with changes)?|unknown), "
-        r"\d+ cores, Python 3\.\d+\.\S+, \w+, \d+ s: `python toy.py --most 7`",
-        said[1],
-    )
-    assert said[2] == "| a |"  # Markdown is not fenced
+def test_a_run_is_kept_after_the_ones_before_it(evidence, toy, folder):
+    toy("import sys\nprint('seen', sys.argv[1:])\nprint('twice')")
+    evidence.write("toy", ["--cases", "5"], folder=folder)
+    first, second = kept(folder)
+    assert first == EARLIER
+    assert second["output"] == ["seen ['--cases', '5']", "twice"]
+    assert second["command"] == "python toy.py --cases 5"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", second["date"])
+    assert re.fullmatch(r"[0-9a-f]{10}( with changes)?|unknown", second["commit"])
+    assert re.fullmatch(r"\d+ cores, Python 3\.\d+\.\S+, \w+", second["machine"])
+    assert second["seconds"] >= 0
 
 
-def test_a_first_run_gets_a_block_at_the_end(evidence, toy, page):
-    page.write_text("# Evaluation\n")
+def test_the_last_five_are_kept(evidence, toy, folder):
+    for number in range(7):
+        toy(f"print({number})")
+        evidence.write("toy", [], folder=folder)
+    assert [each["output"] for each in kept(folder)] == [["2"], ["3"], ["4"], ["5"], ["6"]]
+
+
+def test_a_first_run_makes_its_file(evidence, toy, tmp_path):
     toy("print(1)")
-    evidence.write("toy", [], page=page)
-    assert page.read_text().startswith("# Evaluation\n\n<!-- evidence toy -->\n")
-    assert page.read_text().endswith("\n```text\n1\n```\n<!-- end of evidence toy -->\n")
+    evidence.write("toy", [], folder=tmp_path / "new")
+    assert [each["output"] for each in kept(tmp_path / "new")] == [["1"]]
 
 
-def test_no_path_of_the_machine_is_written(evidence, toy, page, tmp_path):
+def test_shown_are_the_newest_run_and_when_the_others_were(evidence, toy, folder):
+    toy("print('| a |')", markdown=True)
+    evidence.write("toy", [], folder=folder)
+    shown = evidence.markdown("toy", evidence.runs_of("toy", folder=folder))
+    assert "\n\n| a |\n\n| earlier runs |" in shown  # Markdown is not fenced
+    assert f"| {EARLIER['date']} | {EARLIER['commit']} | {EARLIER['machine']} | 3 |" in shown
+    toy("print(2)")
+    evidence.write("toy", [], folder=folder)
+    assert "```text\n2\n```" in evidence.markdown("toy", evidence.runs_of("toy", folder=folder))
+
+
+def test_no_path_of_the_machine_is_kept(evidence, toy, folder, tmp_path):
     data = tmp_path / "adult.csv"
     toy(f"import sys\nprint('read', sys.argv[1], {str(evidence.ROOT / 'docs' / 'tour.md')!r}, __file__)")
-    evidence.write("toy", [str(data)], page=page)
-    assert "read adult.csv docs/tour.md toy.py" in page.read_text()
-    assert str(tmp_path) not in page.read_text()
+    evidence.write("toy", [str(data)], folder=folder)
+    assert kept(folder)[-1]["output"] == ["read adult.csv docs/tour.md toy.py"]
+    assert str(tmp_path) not in (folder / "toy.json").read_text()
 
 
 @pytest.mark.parametrize(
@@ -102,40 +110,32 @@ def test_no_path_of_the_machine_is_written(evidence, toy, page, tmp_path):
         ("print('half a table'); raise SystemExit(3)", 3),
         ("print('half a table'); raise SystemExit(77)", 77),  # it skipped itself
         ("print('half a table'); import os; os.kill(os.getpid(), 9)", 1),
-        ("pass", 1),  # nothing to write
-        ("print('<!-- end of evidence toy -->')", 1),
+        ("pass", 1),  # nothing to keep
     ],
 )
-def test_a_run_that_fails_writes_nothing(evidence, toy, page, source, status):
+def test_a_run_that_fails_keeps_nothing(evidence, toy, folder, source, status):
     toy(source)
-    assert evidence.main(["toy"], page=page) == status
-    assert page.read_text() == PAGE
-    assert [path.name for path in page.parent.glob("evaluation*")] == ["evaluation.md"]
+    assert evidence.main(["toy"], folder=folder) == status
+    assert kept(folder) == [EARLIER]
+    assert [path.name for path in folder.iterdir()] == ["toy.json"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<!-- evidence toy -->\n",
-        "<!-- end of evidence toy -->\n<!-- evidence toy -->\n",
-        PAGE + PAGE,
-    ],
-)
-def test_a_page_with_broken_markers_is_refused_before_the_run(evidence, toy, page, text):
-    page.write_text(text)
+@pytest.mark.parametrize("text", ["", "{", "[1]", '[{"date": "today"}]'])
+def test_a_broken_file_is_refused_before_the_run(evidence, toy, folder, text):
+    (folder / "toy.json").write_text(text)
     script = toy("from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\nprint(1)")
-    with pytest.raises(evidence.EvidenceError, match=r"markers of toy must be one pair in order, got \d"):
-        evidence.write("toy", [], page=page)
-    assert page.read_text() == text
+    with pytest.raises(evidence.EvidenceError, match=r"toy\.json must be a list of runs with all their keys"):
+        evidence.write("toy", [], folder=folder)
+    assert (folder / "toy.json").read_text() == text
     assert not script.with_suffix(".ran").exists()
 
 
-def test_an_unknown_name_and_missing_words_are_refused(evidence, page):
+def test_an_unknown_name_and_missing_words_are_refused(evidence, folder):
     with pytest.raises(evidence.EvidenceError, match=r"NAME must be one of alerts, .*, got 'nosuch'"):
-        evidence.write("nosuch", [], page=page)
+        evidence.write("nosuch", [], folder=folder)
     with pytest.raises(evidence.EvidenceError, match=r"coverage-file must be given ARGS=.*, got none"):
-        evidence.write("coverage-file", [], page=page)
-    assert page.read_text() == PAGE
+        evidence.write("coverage-file", [], folder=folder)
+    assert kept(folder) == [EARLIER]
 
 
 def test_every_name_is_listed_and_its_command_is_there(evidence):
@@ -147,8 +147,38 @@ def test_every_name_is_listed_and_its_command_is_there(evidence):
         assert (ROOT / run.command.split()[0]).is_file()
 
 
-def test_every_block_of_the_page_stands_there_once(evidence):
-    """Two blocks of one name would be an old table beside the new one."""
-    names = re.findall(r"<!-- evidence ([a-z-]+) -->", (ROOT / "docs" / "evaluation.md").read_text())
-    assert names
-    assert sorted(set(names)) == sorted(names)
+def test_every_kept_file_is_of_a_name_and_can_be_shown(evidence):
+    files = sorted((ROOT / "evidence").iterdir())
+    assert files
+    for path in files:
+        runs = evidence.runs_of(path.stem)
+        assert path.suffix == ".json" and path.stem in evidence.RUNS and 1 <= len(runs) <= evidence.KEPT
+        assert evidence.markdown(path.stem, runs).startswith(f"### {path.stem}: ")
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+QUOTED = re.compile(r"\[([^\]\[]+)\]\((?:\.\./)*evidence/([a-z-]+)\.json\)")
+NUMBER = re.compile(r"\d(?:[\d,.e+-]*\d)?")
+
+
+def absent(label: str, output: str) -> list[str]:
+    """The numbers of a label that do not stand in an output as they are."""
+    return [
+        number
+        for number in NUMBER.findall(label)
+        if not re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d,]|\.\d)", output)
+    ]
+
+
+def test_a_quoted_figure_is_told_from_a_part_of_one():
+    assert absent("12 of 3", "| 12 | 3 |") == []
+    for output in ("112 3", "12.5 3", "1,212 3", "12 0.3"):
+        assert absent("12 of 3", output) != []
+
+
+def test_every_quoted_figure_is_in_the_newest_run_of_its_file(evidence):
+    quoted = [(page, *found) for page in PAGES for found in QUOTED.findall(page.read_text(encoding="utf-8"))]
+    assert len(quoted) > 50
+    for page, label, name in quoted:
+        output = "\n".join(evidence.runs_of(name)[-1]["output"])
+        assert absent(label, output) == [], f"{page.name}: {label} of {name}"

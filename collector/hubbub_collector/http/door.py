@@ -1,7 +1,7 @@
 """A door through which plain requests go without ASGI, and a connection with one.
 
 Of what the server spends on an upload, the messages of ASGI, a task and what it is told of the request were
-two fifths (docs/evaluation.md has the figures).
+two fifths.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Sender:
     """The sender of a request, for the application: what ASGI has no word for, or only a slow one.
 
     An upload whose body is there when it is asked for, and whose answer is one piece, needs none of ASGI's
-    messages: which are a part of what the server spends on it (docs/evaluation.md has the figures).
+    messages: which are a part of what the server spends on it.
 
     Args:
         connection: Where the request came; not held.

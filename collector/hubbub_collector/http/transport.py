@@ -13,7 +13,7 @@ class CoalescingTransport:
     """A transport that sends at once what is written to it in one turn of the event loop.
 
     uvicorn writes the head of an answer, then its body: two system calls, and two packets. As one they cost a
-    gateway a few per cent less of its time (docs/evaluation.md has the figures). Large parts are not joined:
+    gateway a few per cent less of its time. Large parts are not joined:
     they would be copied for every reader.
 
     Args:

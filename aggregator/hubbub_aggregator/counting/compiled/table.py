@@ -14,7 +14,7 @@ becomes two shards, by the next bit of the hash, and so on::
     directory   first bits of the hash   000    001    010    011    1..
     shards                                [ 0 ]  [ 2 ]  [     1     ]  [ 3 ] ...   each of at most 8 MB
 
-So nothing lasts longer than one shard does, whatever the table holds: see docs/evaluation.md.
+So nothing lasts longer than one shard does, whatever the table holds: see docs/measurements.md.
 
 Memory: 8 bytes a slot, 0.51 to 0.8 of them full: 10 to 15.6 bytes per id, growth included. A shard of 4 MB or
 more has large pages of 2 MB; a table below 512 KB is there twice while it grows. A group of new ids makes
