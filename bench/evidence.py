@@ -58,6 +58,7 @@ RUNS = {
     "alerts": Run("bench/alerts.py", "how often alerts are false, and see forged reports", markdown=True),
     "bands": Run("bench/interval_bands.py", "how often bands of curves hold the truth", markdown=True),
     "boosting": Run("bench/papers/boosting.py", "the error of PB-GRR by boost_epsilon", "CSV [RUNS]", True),
+    "brokers": Run("bench/brokers.py", "Kafka 3.9 and 4 beside Redis and Valkey: one table", markdown=True),
     "busy": Run("bench/busy.py", "the integration tests five times beside eight busy processes"),
     "capture": Run("bench/capture.py", "lengths that an observer of encrypted uploads reads", markdown=True),
     "certificate": Run("bench/certificate.py", "floors beside a general convex solver", markdown=True),

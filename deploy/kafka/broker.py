@@ -7,6 +7,7 @@
 It prints `ready: <bootstrap servers>` once every node answers, and runs until SIGINT or SIGTERM. The folder
 keeps everything: the same command continues where it stopped, on the same ports. The jars are copied once,
 into `$XDG_CACHE_HOME/hubbub/`. For trying out and for tests: no passwords, and 127.0.0.1 only.
+HUBBUB_TEST_KAFKA_VERSION names another version of Kafka than that of pom.xml.
 """
 
 from __future__ import annotations
@@ -109,15 +110,16 @@ def stop(running: list[subprocess.Popen[bytes]]) -> None:
 
 def jars() -> Path:
     """Return the folder of jars for this pom.xml; Maven is asked once."""
-    pom = HERE / "pom.xml"
+    pom, version = HERE / "pom.xml", os.environ.get("HUBBUB_TEST_KAFKA_VERSION", "")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hubbub"
-    folder = cache / f"kafka-{zlib.crc32(pom.read_bytes()):08x}"
+    folder = cache / f"kafka-{zlib.crc32(pom.read_bytes() + version.encode()):08x}"
     if not folder.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         print("broker.py: asking Maven for Kafka's jars (once)", file=sys.stderr)
         with tempfile.TemporaryDirectory(dir=cache) as fresh:
             command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
             command += [f"-DoutputDirectory={fresh}/jars", "-DincludeScope=runtime"]
+            command += [f"-Dkafka.version={version}"] if version else []
             if subprocess.run(command, stdout=sys.stderr, check=False).returncode:  # noqa: S603 - our own words
                 raise Failed("Maven could not fetch the jars; the lines above say why")
             try:

@@ -168,14 +168,20 @@ def test_rounds_in_flight_over_growth_are_counted_once(logs: list[GrowingLog], t
     assert [state.unknown for state in states] == [0] * 6
 
 
-def test_growth_from_a_machine_whose_clock_is_behind_leaves_time_all_the_same(
-    logs: list[GrowingLog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("wrong_s", "is_taken"), [(-86_400.0, False), (365 * 86_400.0, False), (-3.0, True)])
+def test_growth_begins_at_no_moment_of_a_clock_that_is_not_redis(
+    logs: list[GrowingLog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong_s: float, is_taken: bool
 ) -> None:
     kafka, topic = bootstrap_or_skip(), logs[0].partition_map.periods[0].topic
     now_s = time.time()
-    monkeypatch.setattr(cluster_topics, "time", SimpleNamespace(time=lambda: now_s - 86_400.0))
+    monkeypatch.setattr(cluster_topics, "time", SimpleNamespace(time=lambda: time.time() + wrong_s))
     with running(tmp_path) as redis:
         settings = ClusterSettings(kafka=kafka, redis=redis.url, topic=topic)
+        if not is_taken:
+            with pytest.raises(DeployError, match="clocks of this machine and of the store must agree"):
+                add_partitions(settings, partitions=3, replication=1)
+            assert len(logs[0].partition_map.periods) == 1
+            return
         with pytest.raises(DeployError, match=r"--at must be .* or later"):
             add_partitions(settings, partitions=3, replication=1, at=datetime.fromtimestamp(now_s, UTC))
         layout = add_partitions(settings, partitions=3, replication=1)

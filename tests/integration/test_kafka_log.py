@@ -20,6 +20,12 @@ from hubbub_topic.kafka.topic import create_topic, describe_topic
 
 pytestmark = pytest.mark.integration
 
+RIGHT = {
+    "max.message.bytes": "2097152",
+    "retention.ms": "-1",
+    "message.timestamp.after.max.ms": "3600000",
+}
+
 
 @pytest.fixture(scope="module")
 def bootstrap() -> str:
@@ -127,31 +133,50 @@ def _make(bootstrap: str, name: str, settings: dict[str, str]) -> None:
         ("retention.ms", "3600000"),
         ("unclean.leader.election.enable", "true"),
         ("message.timestamp.type", "LogAppendTime"),
+        ("message.timestamp.after.max.ms", "3600001"),
+        ("message.timestamp.after.max.ms", "0"),
         ("max.message.bytes", "1000"),
     ],
 )
 def test_settings_that_lose_records_are_refused_by_name(bootstrap: str, key: str, value: str) -> None:
     name = new_topic_name()
-    _make(bootstrap, name, {"max.message.bytes": "2097152", "retention.ms": "-1", key: value})
+    _make(bootstrap, name, RIGHT | {key: value})
     with pytest.raises(LogError, match=f"{re.escape(key)} must be .*, got {re.escape(value)}"):
         KafkaLog(bootstrap, name, 1)
 
 
 def test_settings_that_keep_more_than_is_asked_for_are_taken(bootstrap: str) -> None:
     name = new_topic_name()
-    _make(bootstrap, name, {"max.message.bytes": "10000000", "retention.ms": "-1"})
+    _make(bootstrap, name, RIGHT | {"max.message.bytes": "10000000"})
     KafkaLog(bootstrap, name, 1).close()
 
 
 def test_records_bear_the_minute_and_not_the_moment(fresh: Callable[..., KafkaLog], bootstrap: str) -> None:
-    log = fresh(clock=lambda: 1_800_000_059.75)
+    log = fresh(clock=lambda: 1_750_000_019.75)
     log.append({0: [b"a"]})
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test"})
     consumer.assign([TopicPartition(log._topic, 0, 0)])
     message = consumer.poll(10)
     consumer.close()
     assert message is not None
-    assert (message.value(), message.timestamp()[1]) == (b"a", 1_800_000_000_000)
+    assert (message.value(), message.timestamp()[1]) == (b"a", 1_749_999_960_000)
+
+
+def test_a_record_of_a_clock_that_is_ahead_is_refused_and_the_clock_named(
+    fresh: Callable[..., KafkaLog],
+) -> None:
+    ahead_s = [0.0]
+    log = fresh(partitions=2, clock=lambda: time.time() + ahead_s[0])
+    log.append({0: [b"a"]})
+    ahead_s[0] = 240.0
+    log.append({0: [b"b"]})
+    ahead_s[0] = 420.0
+    with pytest.raises(LogError, match=r"^records are refused: this machine's clock .*INVALID_TIMESTAMP"):
+        log.append({0: [b"c"], 1: [b"d"]})
+    assert (log.end(0), log.end(1)) == (2, 0)
+    ahead_s[0] = 0.0
+    assert log.append({0: [b"e"], 1: [b"f"]}) == {0: 2, 1: 0}
+    assert [body for _, body in log.read(0, 0, 9)] == [b"a", b"b", b"e"]
 
 
 def test_records_that_retention_took_are_an_error_and_no_silence(

@@ -44,6 +44,17 @@ _REFUSED: Final = frozenset(
     }
 )
 
+# A broker has looked at the record, and will not take it: it is stored nowhere.
+_TURNED_AWAY: Final = frozenset(
+    {
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.INVALID_RECORD,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.POLICY_VIOLATION,
+    }
+)
+
 T = TypeVar("T")
 
 
@@ -59,14 +70,24 @@ def is_refused(error: object) -> bool:
     return isinstance(found, KafkaError) and found.code() in _REFUSED
 
 
+def is_turned_away(error: object) -> bool:
+    """Return whether an error of the producer says that a record is known to be stored nowhere."""
+    return isinstance(error, KafkaError) and error.code() in _TURNED_AWAY
+
+
 def in_words(error: object, *, topic: str, right: str) -> str:
-    """Return what an error says; of a right that lacks, who must grant it.
+    """Return what an error says; of a right that lacks, who must grant it; of a clock, which is wrong.
 
     Args:
         error: Of the client.
         topic: The topic that was asked.
         right: The right that was needed, as `kafka-acls` names it.
     """
+    if isinstance(error, KafkaError) and error.code() == KafkaError.INVALID_TIMESTAMP:
+        return (
+            f"this machine's clock must be right, or not further ahead of the brokers' than "
+            f"message.timestamp.after.max.ms of topic {topic} (docs/kafka.md), got {error.name()}"
+        )
     if not is_refused(error):
         return str(error)
     found = error.args[0] if isinstance(error, KafkaException) else error

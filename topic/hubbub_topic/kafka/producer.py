@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from hubbub_topic.errors import LogError
 from hubbub_topic.kafka.brokers import librdkafka_options
 from hubbub_topic.kafka.consumer import RECONNECT_MS, offset_of
-from hubbub_topic.kafka.errors import code_of, in_words, is_refused
+from hubbub_topic.kafka.errors import code_of, in_words, is_refused, is_turned_away
 from hubbub_topic.kafka.topic import MAX_RECORD_BYTES
 
 # A device waits this long for a broker before it hears 503. Below the sealer's grace of 30 s.
@@ -33,7 +33,9 @@ class _Sent:
 
     def delivered(self, place: int, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self.error = error
+            # That one record is refused must not hide that nothing is known of another.
+            if self.error is None or is_turned_away(self.error):
+                self.error = error
         else:
             self.offsets[place] = offset_of(message)
         self._left -= 1
@@ -88,7 +90,7 @@ class RecordProducer:
         """Store (topic, partition, key, body) records, in order within a partition; return their offsets.
 
         Raises:
-            LogError: If one of them is not known to be stored.
+            LogError: If one of them is refused, or not known to be stored.
         """
         if not records:
             return []
@@ -114,7 +116,7 @@ class RecordProducer:
                     break
         if refused is not None:
             if is_refused(self._said):
-                raise self._unknown(records, self._said) from refused
+                raise self._failed(records, self._said) from refused
             topics = _topics(records)
             said = f" ({self._said})" if self._said else ""
             raise LogError(f"a record of {topics} could not be produced: {refused}{said}") from refused
@@ -129,15 +131,16 @@ class RecordProducer:
             # Without the right to write anywhere, what waited is purged, and only the client says why.
             lacks = is_refused(self._said)
             self._fatal |= lacks or sent.error.fatal()
-            raise self._unknown(records, self._said if lacks else sent.error)
+            raise self._failed(records, self._said if lacks else sent.error)
         return sent.offsets
 
     @staticmethod
-    def _unknown(
+    def _failed(
         records: Sequence[tuple[str, int, bytes | None, bytes]], error: KafkaError | None
     ) -> LogError:
         words = in_words(error, topic=_topics(records), right="Write")
-        return LogError(f"records are not known to be stored: {words}")
+        found = "records are refused" if is_turned_away(error) else "records are not known to be stored"
+        return LogError(f"{found}: {words}")
 
     def close(self) -> None:
         """Wait for what is under way, and end the thread."""

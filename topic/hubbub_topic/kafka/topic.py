@@ -26,6 +26,12 @@ MAX_RECORD_BYTES: Final = 2 * 2**20
 _MAX_LETTER_BYTES: Final = 3 * 2**20
 # Two weeks: a store that was lost on a Friday is rebuilt from the topic with time to spare.
 DEFAULT_RETENTION_S: Final = 14 * 86_400
+# Clocks that keep time differ by far less than five minutes. A collector that is further ahead would call
+# reports of the open round late, which devices believe: brokers take no record of it.
+MOST_AHEAD_MS: Final = 300_000
+# A record bears its minute: a bound below that would refuse records of clocks that are right. Above an hour,
+# the default of Kafka 4, it would find few that are wrong.
+_AHEAD_MS: Final = (60_000, 3_600_000)
 # Brokers that have just started join their cluster within seconds, and hear of a topic within one.
 CREATION_S: Final = 20.0
 _ATTEMPT_S: Final = 10.0
@@ -80,6 +86,7 @@ def create_topic(
         "unclean.leader.election.enable": "false",
         "min.insync.replicas": "2" if replication >= 3 else "1",
         "message.timestamp.type": "CreateTime",
+        "message.timestamp.after.max.ms": str(MOST_AHEAD_MS),
         "max.message.bytes": str(MAX_RECORD_BYTES),
     }
     make = [
@@ -256,6 +263,12 @@ def check_settings(name: str, settings: Mapping[str, str], topic: Topic, rebuild
         "message.timestamp.type",
         "CreateTime: the minute, not the moment",
         holds=settings.get("message.timestamp.type") == "CreateTime",
+    )
+    least, most = _AHEAD_MS
+    must(
+        "message.timestamp.after.max.ms",
+        f"from {least} to {most}, so that no collector's clock is far ahead in silence",
+        holds=least <= number("message.timestamp.after.max.ms") <= most,
     )
     must(
         "max.message.bytes",
