@@ -43,6 +43,7 @@ ON_KAFKA = ("test_kafka", "test_cluster", "test_log_replay")
 
 # What takes longest and has a shorter relative that always runs; `make evidence NAME=long` runs these.
 LONG = (
+    "aggregator/release/test_disclosure.py::test_no_combination_of_what_is_published_depends_on_fewer_reports_than_a_cohort[1000",
     "bench/test_faults.py::test_a_test_that_fails_or_is_skipped_or_is_not_there_does_not_hold",
     "bench/test_poisoning.py::test_alerts_are_seldom_false_and_see_one_liar_in_twenty",
     "bench/test_subsampling.py::test_the_best_rate_is_no_worse_than_any_other",

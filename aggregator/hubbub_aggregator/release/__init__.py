@@ -6,6 +6,14 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub_aggregator.release.comparison import IncomparableError, change, history
+    from hubbub_aggregator.release.disclosure import (
+        UNKNOWN,
+        AcceptedSizes,
+        Recount,
+        Shown,
+        cohort_of,
+        why_no_recount,
+    )
     from hubbub_aggregator.release.enrolment import FleetStatement
     from hubbub_aggregator.release.estimates import METHOD, METHODS, Method, no_estimates
     from hubbub_aggregator.release.judgement import KEPT_ROUNDS, MOST_ALERTS, ReleaseJudge, SurveyAlerts
@@ -30,21 +38,26 @@ __all__ = [
     "METHOD",
     "METHODS",
     "MOST_ALERTS",
+    "UNKNOWN",
     "AcceptedCounts",
+    "AcceptedSizes",
     "AgreedClock",
     "Document",
     "FleetStatement",
     "IncomparableError",
     "Method",
     "PublicationGate",
+    "Recount",
     "Release",
     "ReleaseJudge",
     "Sealer",
+    "Shown",
     "SteadyClock",
     "SurveyAlerts",
     "advance",
     "canonical_bytes",
     "change",
+    "cohort_of",
     "due",
     "empirical_bayes_values",
     "history",
@@ -56,6 +69,7 @@ __all__ = [
     "same_facts",
     "sum_counts",
     "timestamp",
+    "why_no_recount",
 ]
 
 attach(
@@ -65,6 +79,14 @@ attach(
             "IncomparableError",
             "change",
             "history",
+        ),
+        "hubbub_aggregator.release.disclosure": (
+            "UNKNOWN",
+            "AcceptedSizes",
+            "Recount",
+            "Shown",
+            "cohort_of",
+            "why_no_recount",
         ),
         "hubbub_aggregator.release.enrolment": ("FleetStatement",),
         "hubbub_aggregator.release.estimates": (

@@ -1,14 +1,13 @@
-"""The publication gate: the counts of an open round are shown in steps of the minimum cohort.
+"""The publication gate: the counts of an open round are shown in steps of at least the minimum cohort.
 
 Two views whose counts differ by one device would show that device's symbol to whoever compares them. So
-what is shown moves in steps, and each step waits as a candidate until a whole cohort has come after it: the
+what is shown moves in steps, and each step waits as a candidate until a whole one has come after it: the
 sealed release, whenever it comes, is then at least a cohort past everything that was shown before. The price
-is that live numbers lag by one to two cohorts.
+is that live numbers lag by one to two steps. `disclosure` has the rule, and keeps what was shown.
 
 A cohort counts reports, and no promise rests on it. It does not stop a reader who fills it with reports of
-their own, nor one who compares two rounds of a static survey, which devices answer with the same symbol; and
-where the store is lost, what was shown is lost with it. Each of these can single out a perturbed symbol,
-which is what the survey's epsilon is for.
+their own, nor one who compares two rounds of a static survey, which devices answer with the same symbol. Each
+of these can single out a perturbed symbol, which is what the survey's epsilon is for.
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hubbub_aggregator.release.disclosure import Shown
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +52,7 @@ class PublicationGate:
 
     Attributes:
         published: The counts behind the estimates that may be seen, or None before the first step.
-        pending: The counts that are published once a minimum cohort has come after them.
+        pending: The counts that are published once a step has come after them.
     """
 
     published: AcceptedCounts | None
@@ -59,18 +60,20 @@ class PublicationGate:
 
 
 def advance(
-    gate: PublicationGate | None, now: AcceptedCounts, *, minimum_cohort: int
+    gate: PublicationGate | None, now: AcceptedCounts, *, shown: Shown, step: int
 ) -> PublicationGate | None:
     """Return the gate after the counts have grown to `now`; the same object when nothing moves.
 
     Args:
         gate: Where the round stands, None before its first pending counts.
         now: The counts so far.
-        minimum_cohort: The fewest reports that lie between two views.
+        shown: What was shown of the round, and what is pending.
+        step: The fewest reports that lie between two views.
     """
-    cohort = max(minimum_cohort, 1)
-    if gate is None:
-        return PublicationGate(None, now) if now.n >= cohort else None
-    if now.n < gate.pending.n + cohort:
+    if not shown.may_add(now.n, now.cut, step=step):
         return gate
+    if gate is None:
+        return PublicationGate(None, now)
+    if not shown.holds(gate.pending.n, gate.pending.cut):  # of a store that came back older
+        return PublicationGate(gate.published, now)
     return PublicationGate(gate.pending, now)

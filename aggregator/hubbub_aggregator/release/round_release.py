@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,10 @@ from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.errors import AccountingError
 from hubbub_aggregator.release.curve import curve, no_curve
+from hubbub_aggregator.release.disclosure import AcceptedSizes, Shown, cohort_of, compared_issuers
 from hubbub_aggregator.release.enrolment import RoundEnrolment
 from hubbub_aggregator.release.estimates import METHOD, METHODS, Method, estimates, no_estimates
-from hubbub_aggregator.release.issuers import issuer_lines, issuers_of
+from hubbub_aggregator.release.issuers import accepted_by, issuer_lines, issuers_of
 from hubbub_aggregator.release.provisional import AcceptedCounts
 
 LEVEL: Final = 0.95
@@ -51,6 +52,7 @@ class Release:
         lost: Offsets that the round may have lost, by an operator's word; see `skip_offsets`.
         enrolment: How many of the devices asked are in it; None while it is open.
         issuers: The tallies of the issuers that vouched for its reports, by name.
+        compared: Those of them whose reports are compared with all others'; see `disclosure`.
     """
 
     survey: Survey
@@ -61,11 +63,22 @@ class Release:
     lost: list[dict[str, int]] = field(default_factory=list)
     enrolment: RoundEnrolment | None = None
     issuers: Mapping[str, IssuerTally] = field(default_factory=dict)
+    compared: frozenset[str] = frozenset()
+
+    @property
+    def sealed(self) -> AcceptedSizes:
+        """The sizes of its reports."""
+        return AcceptedSizes(self.tally.n, self.tally.cut, accepted_by(self.issuers))
+
+    def beside(self, shown: Shown) -> Self:
+        """Return this with the comparisons that may stand beside what was shown of the round."""
+        cohort = cohort_of(self.survey)
+        return replace(self, compared=compared_issuers(shown, self.sealed, cohort=cohort))
 
     @property
     def is_suppressed(self) -> bool:
         """True if there are too few devices to publish anything but the accounting."""
-        return self.tally.n < max(self.survey.minimum_cohort, 1)
+        return self.tally.n < cohort_of(self.survey)
 
     def document(self, estimator: AnyEstimator | None = None, *, method: Method = METHOD) -> Document:
         """Return the release as JSON types, in the shape that `view` describes (without as_of).
@@ -100,7 +113,8 @@ class Release:
         }
         if self.issuers:
             # Too few devices: then nothing is said of what they sent.
-            document["issuers"] = issuer_lines(self.issuers, None if self.is_suppressed else self.tally)
+            tally = None if self.is_suppressed else self.tally
+            document["issuers"] = issuer_lines(self.issuers, tally, self.compared)
         if not self.is_suppressed:
             estimate = (estimator or survey.estimator())(self.tally.counts, self.tally.n)
             document.update(curve(survey, estimate, LEVEL, method=method))

@@ -20,9 +20,17 @@ from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.verdict_counts import NOTHING
 from hubbub_aggregator.errors import ArchiveError, ClockDoubt, CorruptStore, Diverged, StoreConflict
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements
+from hubbub_aggregator.release.disclosure import (
+    UNKNOWN,
+    AcceptedSizes,
+    Shown,
+    cohort_of,
+    step_of,
+    without_small,
+)
 from hubbub_aggregator.release.enrolment import FleetStatement
 from hubbub_aggregator.release.estimates import METHOD, Method
-from hubbub_aggregator.release.issuers import issuer_lines, issuers_of
+from hubbub_aggregator.release.issuers import accepted_by, issuer_lines, issuers_of
 from hubbub_aggregator.release.judgement import ReleaseJudge, SurveyAlerts
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
 from hubbub_aggregator.release.round_release import (
@@ -87,6 +95,8 @@ class Publication:
         self._fleet, self._method = fleet or FleetStatement(), method
         self._estimators: dict[bytes, AnyEstimator] = {}
         self._gates: dict[RoundKey, PublicationGate] = gates.load_gates()
+        # The cuts shown of open rounds, as far as they were looked at.
+        self._shown: dict[RoundKey, Shown] = {}
         # Released rounds are looked at no more, however many there have been.
         self._released: dict[RoundKey, Document] = {}
         self._shuffling = ShufflingStatements()
@@ -112,6 +122,8 @@ class Publication:
             if known.sealed_at is not None
         }
         self._load_released()
+        # Of an archive that is new beside rounds sealed already, or was lost, nobody knows what they showed.
+        archive.begin({key: UNKNOWN.encode() for key in self._sealing})
         self.release_and_show()
 
     def _load_released(self) -> None:
@@ -262,11 +274,17 @@ class Publication:
             return None
         most = max(self._most.get(digest, 0), finished.tally.n)
         enrolment = self._fleet.of(survey.id, counted=finished.tally.n, enrolled=most)
-        document = replace(finished, enrolment=enrolment).document(
-            self._estimator(survey), method=self._method
+        shown = self._shown_of(key)
+        if (gate := self._gates.get(key)) is not None:
+            shown = shown.until(0 if gate.published is None else gate.published.n)
+        document = (
+            replace(finished, enrolment=enrolment)
+            .beside(shown)
+            .document(self._estimator(survey), method=self._method)
         )
         archived = self._archive.get(key)
         if archived is None:
+            self._archive.keep_shown(key, shown.encode())
             self._archive.put(key, canonical_bytes(document))
         else:
             # Counted anew, from a log whose store was lost: what was released stands as it was rendered, and
@@ -284,6 +302,18 @@ class Publication:
             for partition in self._target_partitions(key):
                 self._counter.free(key, partition)
 
+    def _shown_of(self, key: RoundKey) -> Shown:
+        """Return what was shown of a round, or that it is not known: its gate has shown what is not kept."""
+        if key not in self._shown:
+            kept, gate = self._archive.shown(key), self._gates.get(key)
+            found = Shown() if kept is None else Shown.decode(kept)
+            last = None if gate is None else gate.published
+            if last is not None and not found.holds(last.n, last.cut):
+                found = UNKNOWN
+                self._archive.keep_shown(key, found.encode())
+            self._shown[key] = found
+        return self._shown[key]
+
     def _save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
         try:
             self._gate_store.save_gates(changed)
@@ -299,11 +329,13 @@ class Publication:
         self._save_gates(forgotten)
         for key in forgotten:
             del self._gates[key]
+            self._shown.pop(key, None)
 
     def _show(self) -> None:
         """Move the publication gates of open rounds that have changed, and publish everything."""
         surveys = self._surveys()
         changed: dict[RoundKey, PublicationGate | None] = {}
+        shown: dict[RoundKey, Shown] = {}
         self._changed &= self._open
         for key in sorted(self._changed):
             digest, number = key
@@ -322,9 +354,11 @@ class Publication:
                 cut = {partition: state.offset for partition, state in self._counter.states.items()}
                 survey = surveys[digest]
                 now = AcceptedCounts(cut, sum_counts(part.counts for part in parts), accounting.accepted)
-                gate = advance(known, now, minimum_cohort=survey.minimum_cohort)
-            if gate is not None and gate is not known:
-                self._gates[key] = changed[key] = gate
+                before = self._shown_of(key)
+                gate = advance(known, now, shown=before, step=step_of(survey))
+                if gate is not None and gate is not known:
+                    shown[key] = before.add(AcceptedSizes(now.n, now.cut, accepted_by(issuers_of(parts))))
+                    self._gates[key] = changed[key] = gate
             document = self._provisional.get(key)
             if document is None or gate is not known:
                 document = self._provisional_document(surveys[digest], number, gate)
@@ -334,7 +368,13 @@ class Publication:
             }
             if issuers := issuers_of(parts):
                 self._provisional[key]["issuers"] = issuer_lines(issuers)
-        # Saved before they are seen: after a crash the next step is still a cohort away.
+        # Kept before they are seen, and before a gate says so: after a crash nothing was shown that is not
+        # known, and the next step is still a cohort away.
+        if shown:
+            with self._archive.together():
+                for key, found in shown.items():
+                    self._archive.keep_shown(key, found.encode())
+            self._shown |= shown
         self._save_gates(changed)
         self._ends = {partition: self._log.end(partition) for partition in self._counter.states}
         rounds = self._released | self._provisional
@@ -360,7 +400,10 @@ class Publication:
 
     def _final(self, document: Document, survey: Survey | None) -> Document:
         """Return a release as it is shown: what is said beside it is no part of its bytes."""
-        return _shown(document) | {"after_shuffling": self._shuffling.of(survey, document)}
+        cohort = None if survey is None else cohort_of(survey)
+        return _shown(without_small(document, cohort)) | {
+            "after_shuffling": self._shuffling.of(survey, document)
+        }
 
 
 def _is_answered(known: RoundState) -> bool:

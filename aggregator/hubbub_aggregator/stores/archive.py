@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Protocol
@@ -16,6 +16,14 @@ from hubbub_aggregator.stores.disk import has_no_room
 # 1 had no checksum: it gets one of every release when it is opened, and older programs then refuse it.
 SCHEMA_VERSION: Final = 2
 _SELECT: Final = "SELECT document, checksum FROM release WHERE digest = ? AND round = ?"
+_SELECT_SHOWN: Final = "SELECT data, checksum FROM shown WHERE digest = ? AND round = ?"
+# Added later, to archives that are there too.
+_SHOWN: Final = (
+    "CREATE TABLE IF NOT EXISTS shown (digest BLOB, round INTEGER, data BLOB NOT NULL, "
+    "checksum BLOB NOT NULL, PRIMARY KEY (digest, round))"
+)
+# The row that says that whatever was shown since the archive was made or first opened is in it.
+_BEGUN: Final[RoundKey] = (b"", 0)
 _SELECT_DOCUMENT: Final = "SELECT document FROM release WHERE digest = ? AND round = ?"
 
 
@@ -34,8 +42,20 @@ class Archive(Protocol):
         """Return a round's release, or None."""
         ...
 
+    def shown(self, key: RoundKey) -> bytes | None:
+        """Return what is kept of what was shown of a round while it was open, or None."""
+        ...
+
+    def keep_shown(self, key: RoundKey, data: bytes) -> None:
+        """Keep what was shown of a round, in the place of what was kept of it."""
+        ...
+
+    def begin(self, lost: Mapping[RoundKey, bytes]) -> None:
+        """Keep `lost` as what was shown of rounds, unless whatever was shown is kept here already."""
+        ...
+
     def together(self) -> AbstractContextManager[None]:
-        """Sync all releases that are put within this context at its end, at the cost of one."""
+        """Sync all that is put within this context at its end, at the cost of one."""
         ...
 
 
@@ -64,6 +84,7 @@ class SqliteArchive:
                 # Another process that opens it now does the same; the file remembers.
                 with suppress(sqlite3.OperationalError):
                     self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute(_SHOWN)
             self._db.execute("PRAGMA synchronous = FULL")
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the last: of a damaged schema
             self._db.close()
@@ -127,7 +148,7 @@ class SqliteArchive:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Sync all releases that are put within this context at its end, at the cost of one."""
+        """Sync all that is put within this context at its end, at the cost of one."""
         with self._guarded():
             self._db.execute("BEGIN IMMEDIATE")
         try:
@@ -153,8 +174,44 @@ class SqliteArchive:
         Raises:
             ArchiveError: If the file cannot be read, or the release is not the one that was put.
         """
+        return self._found(_SELECT, key)
+
+    def shown(self, key: RoundKey) -> bytes | None:
+        """Return what is kept of what was shown of a round while it was open, or None.
+
+        Raises:
+            ArchiveError: If the file cannot be read, or these are not the bytes that were kept.
+        """
+        return self._found(_SELECT_SHOWN, key)
+
+    def keep_shown(self, key: RoundKey, data: bytes) -> None:
+        """Keep what was shown of a round, in the place of what was kept of it.
+
+        Raises:
+            ArchiveFull: If there is no room for it, or the disk failed.
+            ArchiveError: If the file cannot be written.
+        """
         with self._guarded():
-            row = self._db.execute(_SELECT, key).fetchone()
+            self._db.execute(
+                "INSERT OR REPLACE INTO shown VALUES (?, ?, ?, ?)", (*key, data, _checksum(key, data))
+            )
+
+    def begin(self, lost: Mapping[RoundKey, bytes]) -> None:
+        """Keep `lost` as what was shown of rounds, unless whatever was shown is kept here already.
+
+        Raises:
+            ArchiveFull: If there is no room for it, or the disk failed.
+            ArchiveError: If the file cannot be read or written.
+        """
+        if self.shown(_BEGUN) is None:
+            with self.together():
+                for key, data in lost.items():
+                    self.keep_shown(key, data)
+                self.keep_shown(_BEGUN, b"")
+
+    def _found(self, select: str, key: RoundKey) -> bytes | None:
+        with self._guarded():
+            row = self._db.execute(select, key).fetchone()
         if row is None:
             return None
         data, checksum = row
@@ -184,6 +241,7 @@ class SqliteArchive:
         """
         with self._guarded():
             self._db.execute("DELETE FROM release WHERE digest = ?", (digest,))
+            self._db.execute("DELETE FROM shown WHERE digest = ?", (digest,))
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

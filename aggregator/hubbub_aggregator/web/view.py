@@ -11,6 +11,7 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
           "attributes": [{"id": "visits", "kind": "static"}],    several: a cross table or a score of them
           "epsilon": {"declared": 2.0, "certified": 1.9999999999},
           "minimum_cohort": 100, "planned_devices": 20000,
+          "step": 100,                               the fewest reports between two views of an open round
           "quota": 60000,                            the most reports that a round takes; null: no limit
           "schedule": {"start": "2026-01-01T00:00:00Z", "round_s": 86400, "rounds": 1,
                        "lateness_s": 3600},      how long after its end reports of a round are taken
@@ -91,9 +92,11 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
       } or null,
       "issuers": [{"issuer": "tokens.example.org", "accepted": 200, "duplicate": 1, "over_quota": 0,
                    "output": 3, "share": 0.2, "others_share": 0.1, "p_value": 0.3}, ...],
-                                                 only where reports came with tokens; the last four, null
-                                                 while the round is open: the output in which the issuer's
-                                                 reports differ most from the others' (see `judgement`)
+                                                 only where reports came with tokens; the last four: the
+                                                 output in which the issuer's reports differ most from the
+                                                 others' (see `judgement`); null while the round is open, and
+                                                 where they could single out fewer reports than the minimum
+                                                 cohort (see `release/disclosure.py`)
       "after_shuffling": {                       no part of a release (see `release/after_shuffling`):
         "delta": 1e-06, "assumption": "...",     what must hold
         "reports": 20000, "epsilon": 0.04,       for readers of the release alone
@@ -108,9 +111,9 @@ Estimates are raw and unbiased: they may be negative or above one; ``consistent`
 number that is not identifiable is null. The last value (and its category) is "missing". Labels come from
 survey authors: escape them.
 
-The estimates of an open round move in steps of at least the minimum cohort, and the sealed release is at
-least that far from the last step shown, so no two views of one round differ by few reports (see
-``release/provisional.py``, also for what this does not cover).
+The estimates of an open round move in steps of at least the minimum cohort, and no combination of what is
+published of a round depends on fewer reports (see ``release/disclosure.py``, and ``release/provisional.py``
+for what this does not cover).
 """
 
 from __future__ import annotations
@@ -123,6 +126,7 @@ from typing import Any, Protocol
 from hubbub.survey import Survey
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
+from hubbub_aggregator.release.disclosure import step_of, without_small
 from hubbub_aggregator.release.round_release import Document, timestamp
 
 
@@ -180,7 +184,9 @@ class LiveView:
     @recounts.setter
     def recounts(self, found: Mapping[str, list[Document]]) -> None:
         with self._publishing:
-            self._recounts = found
+            self._recounts = {
+                digest: [without_small(each, None) for each in recounts] for digest, recounts in found.items()
+            }
             self.publish(self._published[1])
 
     @property
@@ -321,6 +327,7 @@ def _describe(survey: Survey, rounds: list[Document]) -> dict[str, Any]:
         "epsilon": {"declared": survey.epsilon, "certified": survey.channel.epsilon},
         "minimum_cohort": survey.minimum_cohort,
         "planned_devices": survey.planned_devices,
+        "step": step_of(survey),
         "quota": survey.quota,
         "schedule": {
             "start": timestamp(survey.start_s),

@@ -25,6 +25,7 @@ from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.errors import AccountingError, ArchiveError, ArchiveFull, Diverged
+from hubbub_aggregator.release.disclosure import UNKNOWN, AcceptedSizes, Shown
 from hubbub_aggregator.release.estimates import METHOD
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
 from hubbub_aggregator.release.round_release import (
@@ -306,20 +307,35 @@ def tally(n: int) -> AcceptedCounts:
 
 
 def test_nothing_is_shown_before_a_second_cohort_has_come() -> None:
-    assert advance(None, tally(99), minimum_cohort=100) is None
-    steps = advance(None, tally(100), minimum_cohort=100)
+    assert advance(None, tally(99), shown=Shown(), step=100) is None
+    steps = advance(None, tally(100), shown=Shown(), step=100)
     assert steps == PublicationGate(None, tally(100))
-    assert advance(steps, tally(199), minimum_cohort=100) is steps
-    assert advance(steps, tally(200), minimum_cohort=100) == PublicationGate(tally(100), tally(200))
+    shown = Shown((AcceptedSizes(100, {0: 100}),))
+    assert advance(steps, tally(199), shown=shown, step=100) is steps
+    assert advance(steps, tally(200), shown=shown, step=100) == PublicationGate(tally(100), tally(200))
+    assert advance(steps, tally(200), shown=UNKNOWN, step=100) is steps
+
+
+def test_a_store_that_was_lost_or_is_older_begins_a_step_past_all_that_was_shown() -> None:
+    shown = Shown((AcceptedSizes(100, {0: 100}), AcceptedSizes(230, {0: 230})))
+    assert advance(None, tally(329), shown=shown, step=100) is None
+    assert advance(None, tally(330), shown=shown, step=100) == PublicationGate(None, tally(330))
+    older = PublicationGate(None, tally(100))
+    assert advance(older, tally(229), shown=shown, step=100) is older
+    assert advance(older, tally(330), shown=shown, step=100) == PublicationGate(tally(100), tally(330))
+    other = PublicationGate(tally(100), tally(220))  # of a cut that was not shown: never published
+    assert advance(other, tally(330), shown=shown, step=100) == PublicationGate(tally(100), tally(330))
 
 
 def test_views_and_the_release_always_differ_by_a_cohort() -> None:
     rng = np.random.default_rng(6)
     for cohort in (1, 7, 100):
-        steps, n, shown = None, 0, []
+        steps, n, shown, kept = None, 0, [], Shown()
         for _ in range(500):
             n += int(rng.integers(0, 30))
-            steps = advance(steps, tally(n), minimum_cohort=cohort)
+            moved = advance(steps, tally(n), shown=kept, step=cohort)
+            if moved is not steps:
+                steps, kept = moved, kept.add(AcceptedSizes(n, {0: n}))
             if steps is not None and steps.published is not None and steps.published.n not in shown:
                 shown.append(steps.published.n)
             views = [0, *shown, n]  # n: were the round sealed now

@@ -12,9 +12,10 @@ from counting_logs import MemoryLog, MemoryStore, announcement, batch, report_id
 from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
-from hubbub.wire.record import SealRecord, encode_record
+from hubbub.wire.record import SealRecord, Voucher, encode_record
 from hubbub_aggregator.errors import Ahead, Diverged, StoreConflict
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements
+from hubbub_aggregator.release.disclosure import Shown
 from hubbub_aggregator.runners.embedded import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.web.view import LiveView
@@ -213,6 +214,77 @@ def test_steps_survive_a_restart(setting: Setting) -> None:
     worker = setting.worker()
     drain(worker)
     assert setting.shown()["as_of"] == 110
+
+
+def test_a_store_that_is_lost_shows_nothing_near_to_what_was_shown(setting: Setting) -> None:
+    worker = setting.worker()
+    for start in (0, 110):
+        setting.write(start, 110)
+        worker.step()
+    assert setting.shown()["as_of"] == 110
+    setting.store = MemoryStore()
+    worker = setting.worker(read_records=5)
+    as_of = set()
+    for start in range(220, 510, 10):
+        drain(worker)
+        as_of.add(setting.shown()["as_of"])
+        setting.write(start, 10)
+    # Counts at 110 were shown and those at 220 to be next: the first step is a cohort past both.
+    assert as_of == {0, 320}
+    worker.seal([(HEALTH.digest, 0)])
+    drain(worker)
+    kept = setting.archive.shown((HEALTH.digest, 0))
+    assert kept is not None
+    assert [cut.n for cut in Shown.decode(kept).cuts] == [110, 220, 320]
+
+
+def test_an_archive_that_is_lost_is_followed_by_the_release_and_nothing_else(
+    setting: Setting, tmp_path: Path
+) -> None:
+    """What was shown is not known any more: no step comes after it, and no issuer is compared."""
+
+    def write(start: int, n: int) -> None:
+        for issuer in "ab":
+            pairs = [(report_id(2 * i + (issuer == "b")), i % 5) for i in range(start, start + n)]
+            setting.log.append({0: [batch(segment(HEALTH, 0, pairs, Voucher(issuer)))]})
+
+    worker = setting.worker()
+    for start in (0, 60):
+        write(start, 60)
+        worker.step()
+    assert setting.shown()["as_of"] == 120
+    setting.archive.close()
+    setting.archive = SqliteArchive(tmp_path / "another.sqlite")
+    worker = setting.worker()
+    for start in (120, 180, 240):
+        write(start, 60)
+        worker.step()
+        assert (setting.shown()["as_of"], setting.shown()["accounting"]["accepted"]) == (
+            120,
+            2 * (start + 60),
+        )
+        worker = setting.worker()  # it is kept that it is not known
+    worker.seal([(HEALTH.digest, 0)])
+    drain(worker)
+    assert setting.shown()["as_of"] == 600
+    assert [line["accepted"] for line in setting.shown()["issuers"]] == [300, 300]
+    assert [line["output"] for line in setting.shown()["issuers"]] == [None, None]
+
+
+def test_a_round_that_was_sealed_before_its_archive_was_lost_compares_no_issuer(
+    setting: Setting, tmp_path: Path
+) -> None:
+    for name in ("archive", "another"):
+        for issuer in "ab" if name == "archive" else "":
+            pairs = [(report_id(ord(issuer) * 1000 + i), i % 5) for i in range(150)]
+            setting.log.append({0: [batch(segment(HEALTH, 0, pairs, Voucher(issuer)))]})
+        worker = setting.worker()
+        worker.seal([(HEALTH.digest, 0)])
+        drain(worker)
+        compared = [line["output"] is not None for line in setting.shown()["issuers"]]
+        assert compared == [name == "archive"] * 2
+        setting.archive.close()
+        setting.archive = SqliteArchive(tmp_path / "another.sqlite")
 
 
 def test_half_sealed_round_shows_nothing_new(setting: Setting) -> None:

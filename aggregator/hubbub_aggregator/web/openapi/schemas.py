@@ -68,7 +68,7 @@ def schemas() -> Schema:
                 "schedule": _object(schedule),
                 "rounds": _object({"answered": _COUNT, "sealed": _COUNT, "newest": _or_null(_COUNT)}),
             },
-            {"quota": {"type": ["integer", "null"]}},
+            {"quota": {"type": ["integer", "null"]}, "step": _COUNT},
         ),
         "Surveys": _object({"surveys": _list(reference("schemas", "Survey")), "next": _NEXT}),
         "Rounds": _object(

@@ -103,7 +103,7 @@ export class Distribution {
     setText(text, round.sealed
       ? `The round was sealed with ${plural(accepted, "device", "devices")}, fewer than its minimum cohort of ${plural(least, "device", "devices")}. Only the accounting is released.`
       : `${plural(accepted, "device", "devices")} so far. No estimate is shown of fewer than ${least.toLocaleString("en")}, the minimum cohort; until then, the accounting alone.`);
-    // A provisional step is shown when a whole cohort has come after it, so the first takes two.
+    // A provisional step is shown when a whole one has come after it, so the first takes two.
     const fill = el("span", { class: "fill" });
     fill.style.width = `${Math.min(100, (100 * accepted) / (round.sealed ? Math.max(1, least) : firstEstimate(survey))).toFixed(2)}%`;
     this.withheld.replaceChildren(text, el("span", { class: "meter", "aria-hidden": "true" }, fill));

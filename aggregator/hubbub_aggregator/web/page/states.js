@@ -24,9 +24,14 @@ export function roundName({ schedule }, number) {
   return schedule ? `round ${count(number + 1)} of ${count(schedule.rounds)}` : `round ${count(number + 1)}`;
 }
 
-// The accepted reports that an open round needs before its first estimate: a cohort, and as many again behind it.
+// The accepted reports by which an open round's estimates move.
+function step(survey) {
+  return survey.step ?? Math.max(survey.minimum_cohort, 1);
+}
+
+// The accepted reports that an open round needs before its first estimate: a step, and as many again behind it.
 export function firstEstimate(survey) {
-  return 2 * Math.max(survey.minimum_cohort, 1);
+  return 2 * step(survey);
 }
 
 // {name, words} of a survey at a moment, in seconds since 1970.
@@ -81,7 +86,7 @@ export function roundWords(survey, round) {
   const final = `Round ${count(round.round + 1)} is final`; // the survey may have another that is open
   if (stage === "sealed") return `${final}: ${plural(round.devices, "device was", "devices were")} counted, and these numbers will not change.`;
   if (stage === "withheld") return `${final}: too few devices answered, so it has no estimates.`;
-  const least = count(survey.minimum_cohort);
+  const least = count(step(survey));
   if (stage === "collecting") return `Estimates start once ${least} devices have been counted and as many again after them.`;
   return `Still counting: estimates as of ${plural(round.as_of ?? round.devices, "device", "devices")}, moving in steps of at least ${least}.`;
 }

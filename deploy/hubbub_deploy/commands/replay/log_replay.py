@@ -11,7 +11,7 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,8 +30,10 @@ from hubbub_aggregator.counting import (
 )
 from hubbub_aggregator.release import (
     METHOD,
+    UNKNOWN,
     FleetStatement,
     Method,
+    Shown,
     canonical_bytes,
     method_of,
     release,
@@ -100,11 +102,13 @@ def run(settings: LogReplaySettings) -> int:
         seal_rules=settings.seal_rules,
     )
     surveys = _chosen(states, settings)
-    kept = _archived(settings, _keys(states, surveys))
+    kept, shown = _archived(settings, _keys(states, surveys))
     released = {key: data for key, data in kept.items() if data}
     methods = {key: _method(data) for key, data in released.items()}
     gone = gone_rounds(settings.source)
-    whole = releases(states, surveys, partition_map, methods)
+    # Releases from before there was a rule compare every issuer; the others those that their archive allows.
+    compared = None if settings.without else {key: shown.get(key) for key in released}
+    whole = releases(states, surveys, partition_map, methods, shown=compared)
     found = {key: data for key, data in whole.items() if key not in gone}
     if settings.without:
         found = {key: _labelled(data, settings.without) for key, data in found.items()}
@@ -124,7 +128,7 @@ def run(settings: LogReplaySettings) -> int:
     if settings.publish:
         say = partial(talk.print, markup=False, soft_wrap=True)
         folder = settings.archive or Path(settings.source)
-        publish(found, released, surveys=surveys, folder=folder, say=say)
+        publish(found, released, shown, surveys=surveys, folder=folder, say=say)
     if settings.output == "json":
         print_json([json.loads(data) for data in found.values()])
     else:
@@ -175,6 +179,8 @@ def releases(
     surveys: Mapping[bytes, Survey],
     partition_map: PartitionMap,
     methods: Mapping[RoundKey, Method] | None = None,
+    *,
+    shown: Mapping[RoundKey, Shown | None] | None = None,
 ) -> dict[RoundKey, bytes]:
     """Return the canonical bytes of the release of every round that all its partitions have sealed, in order.
 
@@ -183,6 +189,8 @@ def releases(
         surveys: The surveys to release, by digest.
         partition_map: Which partitions a round's reports lie in.
         methods: The method of rounds that were released already; the others are of the present one.
+        shown: What was shown of rounds before their release, which says which issuers it compares: all of
+            them where it is None, none of a round that is not here.
     """
     keys = _keys(states, surveys)
     estimators = {digest: survey.estimator() for digest, survey in surveys.items()}
@@ -196,9 +204,10 @@ def releases(
             counted = finished.tally.n
             most[digest] = max(most[digest], counted)
             enrolment = FleetStatement().of(survey.id, counted=counted, enrolled=most[digest])
-            document = replace(finished, enrolment=enrolment).document(
-                estimators[digest], method=(methods or {}).get((digest, number), METHOD)
-            )
+            before = (shown or {}).get((digest, number), UNKNOWN)
+            made = replace(finished, enrolment=enrolment)
+            made = replace(made, compared=frozenset(made.issuers)) if before is None else made.beside(before)
+            document = made.document(estimators[digest], method=(methods or {}).get((digest, number), METHOD))
             found[digest, number] = canonical_bytes(document)
     return found
 
@@ -237,18 +246,26 @@ def _chosen(states: States, settings: LogReplaySettings) -> dict[bytes, Survey]:
     return chosen
 
 
-def _archived(settings: LogReplaySettings, keys: Iterable[RoundKey]) -> dict[RoundKey, bytes | None]:
-    """Return what an archive has of rounds, None where it has nothing; empty without an archive."""
+def _archived(
+    settings: LogReplaySettings, keys: Sequence[RoundKey]
+) -> tuple[dict[RoundKey, bytes | None], dict[RoundKey, Shown]]:
+    """Return what an archive has of rounds, None where it has nothing, and what was shown of them before.
+
+    Both are empty without an archive.
+    """
     folder = settings.archive
     if folder is None and (Path(settings.source) / ARCHIVE_FILE).exists():
         folder = Path(settings.source)
     if folder is None:
-        return {}
+        return {}, {}
     if not (folder / ARCHIVE_FILE).exists():
         raise DeployError(f"{folder}: {ARCHIVE_FILE} must be there to be compared with, got none")
     try:
         with contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)) as archive:
-            return {key: _kept(archive, key) for key in keys}
+            shown = {key: archive.shown(key) for key in keys}
+            return {key: _kept(archive, key) for key in keys}, {
+                key: Shown.decode(data) for key, data in shown.items() if data is not None
+            }
     except AggregatorError as error:
         raise DeployError(str(error)) from error
 

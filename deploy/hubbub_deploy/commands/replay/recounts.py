@@ -1,15 +1,23 @@
-"""The publication of recounts: beside a release, and only where their difference shows no small group."""
+"""The publication of recounts: beside a release, and only where nothing then shows a small group."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from hubbub import Survey
 from hubbub_aggregator import AggregatorError
 from hubbub_aggregator.counting import OTHERS, RoundKey
+from hubbub_aggregator.release import (
+    UNKNOWN,
+    AcceptedSizes,
+    Document,
+    Recount,
+    Shown,
+    cohort_of,
+    why_no_recount,
+)
 from hubbub_aggregator.stores import RecountFolder
 from hubbub_deploy.errors import DeployError
 
@@ -17,6 +25,7 @@ from hubbub_deploy.errors import DeployError
 def publish(
     recounts: Mapping[RoundKey, bytes],
     released: Mapping[RoundKey, bytes],
+    shown: Mapping[RoundKey, Shown],
     *,
     surveys: Mapping[bytes, Survey],
     folder: Path,
@@ -25,12 +34,13 @@ def publish(
     """Put recounts beside the releases that they are recounts of, and say which and which not.
 
     A round is left out where the archive has no release of it, or none of the issuers vouched for a report of
-    it. So is one whose recount would differ from the release, or from another recount, by fewer reports than
-    the survey's minimum cohort: whoever reads both has the difference.
+    it. So is one whose recount is against the rule of `hubbub_aggregator.release.disclosure`: whoever reads
+    everything that was published of a round has all its differences.
 
     Args:
         recounts: The recounts.
         released: The archived releases that are whole.
+        shown: What was shown of rounds before their release, as the archive has it.
         surveys: The surveys, by digest.
         folder: The folder of the node or dashboard.
         say: Told a line for every round that reports were left out of.
@@ -40,20 +50,22 @@ def publish(
     """
     kept, published = RecountFolder(folder), 0
     for key in sorted(recounts.keys() & released.keys()):
-        recount = json.loads(recounts[key])
-        without = set(recount["recount"]["without_issuers"])
-        vouched = {line["issuer"]: line["accepted"] for line in json.loads(released[key]).get("issuers", ())}
-        if not vouched.keys() & (without | {OTHERS}):
+        recount, release = json.loads(recounts[key]), json.loads(released[key])
+        vouched = {line["issuer"]: line["accepted"] for line in release.get("issuers", ())}
+        asked = _recount(recount)
+        if not vouched.keys() & (asked.without | {OTHERS}):
             continue
-        survey = surveys[key[0]]
-        name = f"survey {survey.id!r}, round {key[1] + 1}"
-        others = [set(), *(set(each["recount"]["without_issuers"]) for each in kept.of_round(key))]
-        fewest = min(_apart(vouched, without, other) for other in others if other != without)
-        if fewest < survey.minimum_cohort:
-            say(
-                f"{name}: not published; a recount must differ from the release, and from other recounts, by "
-                f"at least the minimum cohort of {survey.minimum_cohort} reports, got {fewest}"
-            )
+        name = f"survey {surveys[key[0]].id!r}, round {key[1] + 1}"
+        others = [each for each in map(_recount, kept.of_round(key)) if each.without != asked.without]
+        why = why_no_recount(
+            shown.get(key, UNKNOWN),
+            AcceptedSizes(release["devices"], {}, vouched),
+            [*others, asked],
+            compared=[line["issuer"] for line in release["issuers"] if line["p_value"] is not None],
+            cohort=cohort_of(surveys[key[0]]),
+        )
+        if why is not None:
+            say(f"{name}: not published; {why}")
             continue
         try:
             path = kept.put(recount)
@@ -65,6 +77,5 @@ def publish(
         raise DeployError(f"{folder}: nothing is published; no release there can be recounted so")
 
 
-def _apart(vouched: Mapping[str, Any], one: Collection[str], other: Collection[str]) -> int:
-    """Return how many reports of a round two recounts differ by, those that no name is known of left out."""
-    return sum(int(vouched.get(issuer, 0)) for issuer in set(one) ^ set(other))
+def _recount(document: Document) -> Recount:
+    return Recount(frozenset(document["recount"]["without_issuers"]), document["devices"])
