@@ -17,9 +17,10 @@ Each report gets the first verdict that fits, in this order:
 
 Only accepted ids are remembered. What the gateway refused comes as tallies beside the reports, with the
 same names. Rounds outside the schedule are kept under NO_ROUND; reports of a digest that no survey record
-has announced make up `unknown`; records that do not decode, whole or in some segments, are `dead`. All of
-these are counted and skipped, and the sound segments of a record count whatever lies beside them. An offset
-below the next expected one is a redelivery and dropped; one above it is a Gap.
+has announced make up `unknown`; records that do not decode, whole or in some segments, are `dead`, and so
+are seals of such digests beyond MOST_UNKNOWN_SEALS. All of these are counted and skipped, and the sound
+segments of a record count whatever lies beside them. An offset below the next expected one is a redelivery
+and dropped; one above it is a Gap.
 """
 
 from __future__ import annotations
@@ -56,6 +57,11 @@ from hubbub_aggregator.errors import Gap
 _GROUP_BYTES: Final = 1 << 20
 # More than a group's bytes, decoded, joined and looked up.
 _KEPT_BYTES: Final = 1 << 24
+
+
+MOST_UNKNOWN_SEALS: Final = 1000
+"""The most seals of surveys that nobody announced yet that a partition keeps: whatever writes a log without a
+key could write any number, and each stays."""
 
 _ID: Final = np.dtype((np.void, ID_BYTES))
 # Only ever read.
@@ -191,6 +197,8 @@ class _Draft:
         self._rounds: dict[RoundKey, _RoundDraft] = {}
         self._unknown = 0
         self._dead: list[DeadLetter] = []
+        # The sealed rounds of surveys that nobody announced; looked for where there is such a seal.
+        self._strangers: set[RoundKey] | None = None
 
     @property
     def rounds(self) -> int:
@@ -210,6 +218,7 @@ class _Draft:
         if isinstance(record, SurveyRecord):
             if self._survey(survey.digest) is None:
                 self._surveys[survey.digest] = survey
+                self._strangers = None
         elif isinstance(record, SealRecord):
             self._seal(offset, record, data)
         else:
@@ -235,9 +244,22 @@ class _Draft:
         if rules is not None and not rules.admits(record, survey):
             self._dead.append(DeadLetter(offset, "forged seal", record=data))
             return
+        if survey is None and not self._has_room((record.digest, record.round)):
+            self._dead.append(DeadLetter(offset, "seal of no survey", record=data))
+            return
         draft = self._round((record.digest, record.round))
         if not draft.is_sealed:
             draft.sealed_at = offset
+
+    def _has_room(self, key: RoundKey) -> bool:
+        """Return whether a seal of a survey that nobody announced may be kept, and count it."""
+        if self._strangers is None:
+            rounds = self._state.rounds.keys() | self._rounds.keys()
+            self._strangers = {each for each in rounds if self._survey(each[0]) is None}
+        if key not in self._strangers and len(self._strangers) >= MOST_UNKNOWN_SEALS:
+            return False
+        self._strangers.add(key)
+        return True
 
     def _reports(self, record: ReportsRecord) -> None:
         self._unknown += record.unknown

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 Reason: TypeAlias = Literal[
-    "no record", "no survey", "seal of no round", "forged seal", "segments", "skipped"
+    "no record", "no survey", "seal of no round", "seal of no survey", "forged seal", "segments", "skipped"
 ]
 
 
@@ -29,9 +29,10 @@ class DeadLetter:
     Attributes:
         offset: Where it lies in its partition.
         reason: "no record": its bytes are not one; "no survey": it announces what does not compile; "seal of
-            no round": its survey has no such round; "forged seal": it must be signed by the sealer, and is
-            not; "segments": some of its segments do not decode, and the
-            others were counted; "skipped": an operator said to pass over it.
+            no round": its survey has no such round; "seal of no survey": nobody has announced it, and too
+            many such seals are kept already; "forged seal": it must be signed by the sealer, and is not;
+            "segments": some of its segments do not decode, and the others were counted; "skipped": an
+            operator said to pass over it.
         segments: How many of its segments do not decode; 0 where it is not about segments.
         skipped_s: When the operator gave the word, seconds since 1970; None for any other reason.
         record: Its bytes, which are kept only where the operator has said so.

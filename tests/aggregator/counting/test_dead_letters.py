@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgpack
+import numpy as np
 import pytest
 from counting_logs import MINUTE, MemoryLog, MemoryStore, announcement, batch, report_id, segment
 from surveys import LABELS
 
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, decode_record, encode_record
+from hubbub_aggregator.counting import counting
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.dead_letters import DeadLetter, KeyedDeadLetters, in_order
 from hubbub_aggregator.counting.partition import PartitionState
@@ -69,6 +71,48 @@ def test_every_kind_of_trouble_has_its_reason_and_position() -> None:
     assert state.dead == 5
     assert [letter.record for letter in found] == [records[letter.offset] for letter in found]
     assert SECRET.decode() not in repr(found)
+
+
+def test_seals_of_surveys_that_nobody_announced_are_bounded() -> None:
+    """A writer without a key could write any number: each would stay, and be looked at with every step."""
+    many = [encode_record(SealRecord(n.to_bytes(16, "big"), 0)) for n in range(20_000)]
+    state, found = letters(*many)
+    assert len(state.rounds) == counting.MOST_UNKNOWN_SEALS == 20_000 - len(found)
+    assert {letter.reason for letter in found} == {"seal of no survey"}
+    sealed = [announcement(HEALTH), encode_record(SealRecord(HEALTH.digest, 0)), *many[:1000]]
+    change = apply_many(state, enumerate(sealed, len(many)))
+    assert change.rounds[HEALTH.digest, 0].sealed_at == 20_001
+    assert change.dead == 0  # those that are kept may come again
+
+
+@pytest.mark.parametrize("group", [1, 3, 400])
+def test_which_seals_are_kept_does_not_depend_on_how_records_come_together(
+    group: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "MOST_UNKNOWN_SEALS", 5)
+    random = np.random.default_rng(9)
+    surveys = [Survey.parse(LABELS.replace("version = 1", f"version = {n}")) for n in range(1, 9)]
+    known, kept, dead, records = set[bytes](), set[tuple[bytes, int]](), [], []
+    for offset in range(400):
+        survey, number = surveys[random.integers(0, 8)], int(random.integers(0, 3))
+        key = (survey.digest, number)
+        if random.random() < 0.02:
+            known.add(survey.digest)
+            records.append(announcement(survey))
+            continue
+        records.append(encode_record(SealRecord(*key)))
+        if survey.digest in known or key in kept or sum(each[0] not in known for each in kept) < 5:
+            kept.add(key)
+        else:
+            dead.append(offset)
+    state, found = PartitionState(), []
+    for start in range(0, 400, group):
+        change = apply_many(state, enumerate(records[start : start + group], start))
+        state.commit(change)
+        found += [letter.offset for letter in change.dead_letters]
+    assert (state.rounds.keys(), found) == (kept, dead)
+    assert len(known) > 3
+    assert len(dead) > 50
 
 
 def test_one_broken_segment_does_not_condemn_its_batch() -> None:
