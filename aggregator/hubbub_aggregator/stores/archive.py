@@ -233,6 +233,25 @@ class SqliteArchive:
             rows = self._db.execute("SELECT digest, round FROM release ORDER BY digest, round").fetchall()
         return [(bytes(digest), number) for digest, number in rows]
 
+    def check(self) -> None:
+        """Look at every row, since no question for its round finds a release whose key is damaged.
+
+        Raises:
+            ArchiveError: If the file cannot be read, or a row is not the one that was put.
+        """
+        with self._guarded():
+            (found,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
+            if found != "ok":
+                raise ArchiveError(f"archive {self._path} is damaged: {found}")
+            for table, column in (("release", "document"), ("shown", "data")):
+                rows = f"SELECT digest, round, {column}, checksum FROM {table}"  # noqa: S608 - constants
+                for digest, number, data, checksum in self._db.execute(rows):
+                    kinds = [type(each) for each in (digest, number, data)]
+                    if kinds != [bytes, int, bytes] or checksum != _checksum((digest, number), data):
+                        raise ArchiveError(
+                            f"archive {self._path}: a row of {table} is not the one that was put"
+                        )
+
     def erase(self, digest: bytes) -> None:
         """Delete every release of a survey for good, and write the file anew: no free page keeps one.
 
@@ -256,4 +275,4 @@ class SqliteArchive:
 
 def _checksum(key: RoundKey, data: bytes) -> bytes:
     digest, number = key
-    return hashlib.sha256(digest + number.to_bytes(8, "big") + data).digest()
+    return hashlib.sha256(digest + number.to_bytes(8, "big", signed=True) + data).digest()

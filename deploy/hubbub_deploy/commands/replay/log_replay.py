@@ -86,6 +86,8 @@ class LogReplaySettings:
 def run(settings: LogReplaySettings) -> int:
     """Replay the log and print one line per sealed round; 1 if the archive holds anything else, else 0.
 
+    It is 1, too, where anything in the archive is damaged, whichever round it is of.
+
     Raises:
         SurveyError: If a survey cannot be compiled.
         DeployError: If the log or the archive cannot be read, or the log has no such survey.
@@ -102,7 +104,7 @@ def run(settings: LogReplaySettings) -> int:
         seal_rules=settings.seal_rules,
     )
     surveys = _chosen(states, settings)
-    kept, shown = _archived(settings, _keys(states, surveys))
+    kept, shown, damage = _archived(settings, _keys(states, surveys))
     released = {key: data for key, data in kept.items() if data}
     methods = {key: _method(data) for key, data in released.items()}
     gone = gone_rounds(settings.source)
@@ -137,7 +139,9 @@ def run(settings: LogReplaySettings) -> int:
     for digest, number in differing:
         holds = "a damaged release" if archived[digest, number] == DAMAGED else "another release"
         talk.print(f"survey {surveys[digest].id!r}, round {number + 1}: the archive holds {holds}")
-    return 1 if differing else 0
+    if damage:
+        talk.print(damage, markup=False)
+    return 1 if differing or damage else 0
 
 
 def _progress(talk: Console) -> Callable[[int, int], None]:
@@ -248,24 +252,27 @@ def _chosen(states: States, settings: LogReplaySettings) -> dict[bytes, Survey]:
 
 def _archived(
     settings: LogReplaySettings, keys: Sequence[RoundKey]
-) -> tuple[dict[RoundKey, bytes | None], dict[RoundKey, Shown]]:
-    """Return what an archive has of rounds, None where it has nothing, and what was shown of them before.
+) -> tuple[dict[RoundKey, bytes | None], dict[RoundKey, Shown], str]:
+    """Return what an archive has of rounds, None where it has nothing; what they showed; how it is damaged.
 
-    Both are empty without an archive.
+    All are empty without an archive.
     """
     folder = settings.archive
     if folder is None and (Path(settings.source) / ARCHIVE_FILE).exists():
         folder = Path(settings.source)
     if folder is None:
-        return {}, {}
+        return {}, {}, ""
     if not (folder / ARCHIVE_FILE).exists():
         raise DeployError(f"{folder}: {ARCHIVE_FILE} must be there to be compared with, got none")
     try:
         with contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)) as archive:
+            found = {key: _kept(archive, key) for key in keys}
+            try:
+                archive.check()
+            except ArchiveError as error:
+                return found, {}, str(error)
             shown = {key: archive.shown(key) for key in keys}
-            return {key: _kept(archive, key) for key in keys}, {
-                key: Shown.decode(data) for key, data in shown.items() if data is not None
-            }
+            return found, {key: Shown.decode(data) for key, data in shown.items() if data is not None}, ""
     except AggregatorError as error:
         raise DeployError(str(error)) from error
 
