@@ -10,9 +10,10 @@ DEMO := $(if $(wildcard $(READY)),$(READY),$(VENV)/.ready-demo)
 WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))))
 PEERS := $(VENV)-peers
 DIST := $(VENV)-dist
+DOCS := $(VENV)-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check bench peers evidence dist lock clean
+.PHONY: help demo test quick check bench peers evidence docs dist lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -45,6 +46,10 @@ peers: $(PEERS)/.ready ## other libraries beside this one, in one run; their own
 evidence: $(READY) ## what is too long for CI, kept in evidence/: NAME=...; without it the names
 	@$(BIN)/python bench/evidence.py $(NAME) $(ARGS)
 
+docs: $(DOCS)/.ready ## the site, into build/site; it is read offline
+	@$(DOCS)/bin/sphinx-build -q -W --keep-going -j auto -b html docs build/site
+	@echo "build/site/index.html"
+
 dist: $(READY) $(DIST)/.ready ## wheel, source archive, bill of materials and their sums, into dist/
 	@$(BIN)/python deploy/dist/dist.py --cyclonedx $(DIST)/bin/cyclonedx-py $(ARGS)
 
@@ -60,11 +65,13 @@ lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o requirements-peers.lock
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra node --group demo \
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o requirements-demo.lock
+	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra node --extra cluster \
+	    --group docs --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o requirements-docs.lock
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --group dist \
 	    --custom-compile-command "make lock" -q -o requirements-dist.lock
 
 clean: ## remove what was made
-	rm -rf $(VENV) $(PEERS) $(DIST) $(VENV)-fuzz $(VENV)-3.* dist build out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(DIST) $(DOCS) $(VENV)-fuzz $(VENV)-3.* dist build out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian may ship python3 without ensurepip: then the venv is made bare, and the system's pip fills it.
@@ -96,9 +103,17 @@ $(PEERS)/.ready: requirements-peers.lock bench/peers/pure-ldp-1.1.2.lock
 	    --target $(PEERS)/pure-ldp-1.1.2 -r bench/peers/pure-ldp-1.1.2.lock
 	@touch $@
 
+# A virtual environment of its own: $(call OWN,FOLDER,LOCK)
+define OWN
+@echo "setting up $(1) (once)" >&2
+@$(PYTHON) -m venv $(1) 2>/dev/null \
+    || { $(PYTHON) -m venv --clear --without-pip $(1) && $(PYTHON) -m pip --python $(1)/bin/python install -q pip; }
+@$(1)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r $(2)
+@touch $(1)/.ready
+endef
+
 $(DIST)/.ready: requirements-dist.lock
-	@echo "setting up $(DIST) (once)" >&2
-	@$(PYTHON) -m venv $(DIST) 2>/dev/null \
-	    || { $(PYTHON) -m venv --clear --without-pip $(DIST) && $(PYTHON) -m pip --python $(DIST)/bin/python install -q pip; }
-	@$(DIST)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dist.lock
-	@touch $@
+	$(call OWN,$(DIST),requirements-dist.lock)
+
+$(DOCS)/.ready: requirements-docs.lock
+	$(call OWN,$(DOCS),requirements-docs.lock)

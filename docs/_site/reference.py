@@ -1,0 +1,161 @@
+"""The generated pages of the site: commands, settings, HTTP, Python and evidence, from the code itself."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+FACES = ("hubbub", "hubbub.filter", "hubbub.mechanisms", "hubbub_client", "hubbub_results")
+
+
+def write(folder: Path) -> None:
+    """Write every generated page into a folder of its own, and an index of them."""
+    folder.mkdir(exist_ok=True)
+    pages = {
+        "commands": commands(),
+        "settings": settings(),
+        "http": http(),
+        "python": python(),
+        "evidence": evidence(),
+    }
+    toc = "\n".join(["```{toctree}", *pages, "```"])
+    pages["index"] = f"# Reference, made of the code\n\n{toc}\n"
+    for name, text in pages.items():
+        path = folder / f"{name}.md"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def commands() -> str:
+    """Return what every command prints as its help."""
+    from hubbub_deploy.cli import _parser  # noqa: PLC0415
+    from hubbub_deploy.commands.examples import named  # noqa: PLC0415
+
+    parser = _parser()
+    actions = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    lines = ["# Commands", "", "```text", parser.format_help().strip(), "```"]
+    seen: set[int] = set()
+    for name, each in named(actions):
+        if id(each) in seen:  # an earlier name of the same command
+            continue
+        seen.add(id(each))
+        level = "##" if " " not in name else "###"
+        lines += ["", f"{level} hubbub {name}", "", "```text", each.format_help().strip(), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def settings() -> str:
+    """Return the settings of a node and of a collector as tables."""
+    from hubbub_deploy import settings as face  # noqa: PLC0415
+
+    parts = ["# Settings", "", "Of a node: in its file, the environment, or on the command line.", ""]
+    parts += [
+        face.markdown(face.NODE),
+        "Of its gateway, and of a collector:",
+        "",
+        face.markdown(face.GATEWAY),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def http() -> str:
+    """Return the read API, path by path, from its OpenAPI document."""
+    from hubbub_aggregator.web.openapi import openapi_document  # noqa: PLC0415
+
+    document: dict[str, Any] = openapi_document()
+    lines = [f"# The read API, {document['info']['version']}", "", document["info"]["description"], ""]
+    for path, methods in document["paths"].items():
+        for method, told in methods.items():
+            if method == "parameters":
+                continue
+            lines += [
+                f"## {method.upper()} {path}",
+                "",
+                told.get("summary", ""),
+                "",
+                told.get("description", ""),
+                "",
+            ]
+            for each in [*methods.get("parameters", []), *told.get("parameters", [])]:
+                found = each
+                if "$ref" in each:
+                    found = document["components"]["parameters"][each["$ref"].rsplit("/", 1)[1]]
+                lines.append(f"- `{found['name']}` ({found['in']}): {found.get('description', '')}")
+            lines += ["", "| status | answer |", "|---|---|"]
+            for status, told_answer in told["responses"].items():
+                answer = told_answer
+                if "$ref" in answer:
+                    answer = document["components"]["responses"][answer["$ref"].rsplit("/", 1)[1]]
+                lines.append(f"| {status} | {' '.join(answer['description'].split())} |")
+            lines.append("")
+    return "\n".join(lines)
+
+
+def python() -> str:
+    """Return directives that take the docstring of every public name; one that several faces give, once."""
+    lines, described = ["# Python", ""], set()
+    for face in FACES:
+        module = importlib.import_module(face)
+        lines += [f"## {face}", "", (module.__doc__ or "").splitlines()[0], ""]
+        for name in sorted(module.__all__):
+            found = getattr(module, name)
+            if not callable(found) or (where := (found.__module__, found.__qualname__)) in described:
+                continue
+            described.add(where)
+            kind = "autofunction" if not isinstance(found, type) else "autoclass"
+            if isinstance(found, type) and issubclass(found, BaseException):
+                kind = "autoexception"
+            members = ["   :members:"] if kind == "autoclass" else []
+            lines += ["```{eval-rst}", f".. {kind}:: {face}.{name}", *members, "```", ""]
+    return "\n".join(lines) + "\n"
+
+
+def evidence() -> str:
+    """Return the newest run under every name that has one."""
+    sys.path.insert(0, str(ROOT / "bench"))
+    module = importlib.import_module("evidence")
+    parts = [
+        "# Evidence",
+        "",
+        "The newest run of each, as it printed it. `make evidence NAME=...` makes one anew.",
+        "",
+    ]
+    for path in sorted((ROOT / "evidence").glob("*.json")):
+        text = module.markdown(path.stem, module.runs_of(path.stem))
+        # A run's own headings lie below that of its name, and nothing in it is a footnote.
+        head, _, rest = text.partition("\n")
+        parts += [
+            head.removeprefix("#"),
+            re.sub(r"^#{3,} ", "### ", rest, flags=re.M).replace("[^", "\\[^"),
+            "",
+        ]
+    return "\n".join(parts)
+
+
+def link_files(_: object, name: str, source: list[str]) -> None:
+    """Have links to a run's file lead to its part of the generated page, and others out of docs be text."""
+    text = source[0]
+    up = "../" * name.count("/")
+    text = re.sub(
+        r"\]\((?:\.\./)+evidence/([a-z-]+)\.json\)",
+        lambda found: f"]({up}reference/evidence.md#{anchor(found[1])})",
+        text,
+    )
+    source[0] = re.sub(r"\[([^\]]+)\]\((?:\.\./)+(?!reference|evidence)[^)]*\)", r"`\1`", text)
+
+
+def escape(_: object, __: str, ___: str, ____: object, _____: object, lines: list[str]) -> None:
+    """Have bars and trailing underscores of a docstring's formulas be what they are."""
+    lines[:] = [re.sub(r"(?<=\w)_(?!\w)", r"\\_", line.replace("|", "\\|")) for line in lines]
+
+
+def anchor(name: str) -> str:
+    """Return the anchor of a run's heading: its name and sentence, as MyST makes it."""
+    runs = sys.modules["evidence"].RUNS
+    words = f"{name}: {runs[name].sentence}".lower()
+    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
