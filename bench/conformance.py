@@ -2,9 +2,9 @@
 
     python bench/conformance.py [--changed 10000] [--seed TEXT]
 
-The sides are this repository, tests/conformance/rust, and client/web where node is at hand. Where a value is
-changed, the message is packed in its one encoding again, so that rules are met that a changed byte would not
-get to.
+The sides are this repository, tests/conformance/rust, the same with places of 32 bits where rustc has such a
+target, and client/web where node is at hand. Where a value is changed, the message is packed in its one
+encoding again, so that rules are met that a changed byte would not get to.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -29,23 +29,32 @@ from random_channels import Chance
 from reference import REFUSED, result
 
 SKIPPED = 77
-JAVASCRIPT = [] if web_device.NODE is None else [("in JavaScript", web_device.in_node)]
+Side = tuple[str, Callable[[list[str]], list[str]]]
 
 
-def compared(program: Path, name: str, cases: Sequence[Case]) -> tuple[list[str], bool]:
+def others(folder: Path) -> list[Side]:
+    """Return the other sides that can be had here, by name."""
+    found: list[Side] = []
+    for bits in (64, 32) if second_implementation.narrow_at_hand() else (64,):
+        program = second_implementation.build(folder, fast=True, narrow=bits == 32)
+        found.append((f"in Rust, {bits} bits", partial(second_implementation.results, program)))
+    return [*found, *([] if web_device.NODE is None else [("in JavaScript", web_device.in_node)])]
+
+
+def compared(sides: list[Side], name: str, cases: Sequence[Case]) -> tuple[list[str], bool]:
     """Return the words of the cases here, and whether all others had the same; print a row."""
     began = time.process_time()
     words = [result(*each) for each in cases]
     times = [time.process_time() - began]
     differ = []
     lines = [each.line for each in cases]
-    for others, results in (("in Rust", partial(second_implementation.results, program)), *JAVASCRIPT):
+    for side, results in sides:
         began = time.perf_counter()
         found = results(lines)
         times.append(time.perf_counter() - began)
         for line, here, there in zip(lines, words, found, strict=True):
             if there not in (here, web_device.SKIPPED):
-                differ.append(f"{line}\n  here    {here}\n  {others} {there}")
+                differ.append(f"{line}\n  here    {here}\n  {side} {there}")
     if differ:
         print(*differ[:20], sep="\n", file=sys.stderr)
     kinds = Counter(each.kind for each in cases)
@@ -65,17 +74,16 @@ def main() -> int:
         print("rustc is not at hand", file=sys.stderr)
         return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
-        program = second_implementation.build(Path(folder), fast=True)
-        columns = ["cases", "refused", "differing results", "s here", "s in Rust"]
-        columns += [f"s {name}" for name, _ in JAVASCRIPT]
+        sides = others(Path(folder))
+        columns = ["cases", "refused", "differing results", "s here", *(f"s {name}" for name, _ in sides)]
         print("| |", " | ".join([*columns, "kinds (refused)"]), "|")
         print("|---" * (len(columns) + 2) + "|")
         cases = [case(number) for number in range(CASES)]
-        words, good = compared(program, "the pack", cases)
+        words, good = compared(sides, "the pack", cases)
         chance = Chance(options.seed)
         for name, change in (("a byte changed", mutated), ("a value changed", altered)):
             changed = [change(chance, cases[i % CASES]) for i in range(options.changed)]
-            good &= compared(program, name, changed)[1]
+            good &= compared(sides, name, changed)[1]
     text = "".join(f"{each.line}\t{found}\n" for each, found in zip(cases, words, strict=True))
     digest = hashlib.sha256(text.encode()).hexdigest()
     same = digest == DIGEST_FILE.read_text(encoding="ascii").split()[-1]

@@ -9,6 +9,9 @@ from typing import NamedTuple
 import msgpack
 from random_channels import Chance
 
+CAST = 3439
+"""A case of the pack with a step of ticket 2^32, which wraps to 0 in a word of 32 bits."""
+
 
 class Case(NamedTuple):
     kind: str
@@ -100,3 +103,18 @@ def _other(chance: Chance, value: object) -> object:
             same = [bytes(len(value)), b"\xff" * len(value), value[::-1]]
             return chance.pick([*same, value[1:], value + b"\0", b""])
     return chance.pick([None, True, 0, 1, "static", "evolving", 1.0, b"", [], {}, "score", "table", [value]])
+
+
+def beyond_words() -> list[Case]:
+    """Numbers that a word of 32 bits cannot hold, where places and lengths are read."""
+    steps = pack([[0, []], [2, 2**32], [1, 2**32, 0], [3, 2**32]])
+    account = (pack(1.0), pack([]), steps)
+    most, half = b"\xff" * 4, b"\x80\0\0\0"
+    heads = [b"\xc6", b"\xc9", b"\xdb", b"\xdd", b"\xdf"]
+    cut = [head + length for head in heads for length in (most, half)]
+    kinds = ["survey", "upload", "list", "payload", "response", "record"]
+    return [
+        *(Case(kind, account) for kind in ("filter", "simplified")),
+        *(Case("upload", (b"\x92\x01\x91" + each + end,)) for each in cut for end in (b"", b"\0")),
+        *(Case(kind, (each,)) for kind in kinds for each in cut),
+    ]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "rust" / "main.rs"
+NARROW = ("--target", "i686-unknown-linux-gnu", "-C", "target-feature=+crt-static")
+"""Words for a program whose `usize` has 32 bits; a Linux of 64 bits runs it as it is, without a C library."""
 
 
 def _compiler() -> str | None:
@@ -21,13 +25,26 @@ def _compiler() -> str | None:
 RUSTC = _compiler()
 
 
-def build(folder: Path, *, fast: bool = False) -> Path:
+@cache
+def narrow_at_hand() -> bool:
+    """Whether the compiler has the 32-bit target's library and linker, and the system runs what it builds."""
+    if RUSTC is None:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "nothing"
+        words = [RUSTC, *NARROW, "-o", str(program), "-"]
+        built = subprocess.run(words, input=b"fn main() {}", capture_output=True, check=False)
+        return not built.returncode and not subprocess.run([program], check=False).returncode
+
+
+def build(folder: Path, *, fast: bool = False, narrow: bool = False) -> Path:
     """The program, with checks of overflow; two seconds of one core, or twenty where it is to be fast."""
     assert RUSTC is not None
-    program = folder / "second-implementation"
+    program = folder / f"second-implementation-{32 if narrow else 64}"
     level = "3" if fast else "0"
     words = ["--edition", "2021", "-C", f"opt-level={level}", "-C", "overflow-checks=on", "-D", "warnings"]
-    subprocess.run([RUSTC, *words, "-o", str(program), str(SOURCE)], check=True)
+    target = NARROW if narrow else ()
+    subprocess.run([RUSTC, *words, *target, "-o", str(program), str(SOURCE)], check=True)
     return program
 
 

@@ -6,6 +6,7 @@ The committed sample is compared here, with mutations of it; `make evidence NAME
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ import conformance_pack
 import msgpack
 import pytest
 import second_implementation
-from case_changes import Case, mutated, reencoded
+from case_changes import CAST, Case, beyond_words, mutated, reencoded
 from conformance_pack import CASES, DIGEST_FILE, SAMPLE, SAMPLE_FILE, VERSION, sample_numbers
 from orbit_law import law_holds
 from random_channels import Chance
@@ -30,9 +31,12 @@ def sample() -> list[tuple[Case, str]]:
     return [(Case(kind, tuple(map(bytes.fromhex, parts))), words) for kind, *parts, words in rows]
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return second_implementation.build(tmp_path_factory.mktemp("rust"))
+@pytest.fixture(scope="module", params=[64, 32])
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    narrow = request.param == 32
+    if narrow and not second_implementation.narrow_at_hand():
+        pytest.skip("rustc has no target of 32 bits")
+    return second_implementation.build(tmp_path_factory.mktemp("rust"), narrow=narrow)
 
 
 def test_the_stored_results_are_those_of_this_repository(sample: list[tuple[Case, str]]) -> None:
@@ -53,6 +57,22 @@ def test_the_sample_and_its_numbers_follow_from_the_version(sample: list[tuple[C
 def test_a_second_implementation_gives_every_result(sample: list[tuple[Case, str]], program: Path) -> None:
     found = second_implementation.results(program, [case.line for case, _ in sample])
     assert found == [words for _, words in sample]
+
+
+@needs_rustc
+def test_numbers_beyond_a_word_of_32_bits_are_refused(program: Path) -> None:
+    cases = [conformance_pack.case(CAST), *beyond_words()]
+    found = second_implementation.results(program, [each.line for each in cases])
+    assert found == [result(*each) for each in cases]
+    assert found[0].split()[-1].startswith(f"{REFUSED}:")
+    assert set(found[3:]) == {REFUSED}
+
+
+def test_nothing_is_cast_to_a_place_without_its_bound() -> None:
+    """`fit` ends the program where a place does not hold a number, and `as` would wrap in silence."""
+    sources = sorted((Path(__file__).parent / "rust").glob("*.rs"))
+    assert len(sources) > 10
+    assert [path.name for path in sources if re.search(r"\bas [ui]size\b", path.read_text("ascii"))] == []
 
 
 @needs_rustc

@@ -11,11 +11,12 @@ import sys
 import unicodedata
 from pathlib import Path
 
+import conformance_pack
 import msgpack
 import pytest
 import web_device
 from browser import CHROMEDRIVER, CHROMIUM, running_browser
-from case_changes import Case, altered, mutated
+from case_changes import CAST, Case, altered, beyond_words, mutated
 from conformance_pack import SAMPLE, SAMPLE_FILE
 from orbit_law import law_holds
 from random_channels import Chance
@@ -140,6 +141,13 @@ def test_tables_are_drawn_exactly_where_numbers_end(total: int) -> None:
         cases += [Case("weights", (survey, msgpack.packb(symbol))) for symbol in range(4)]
     wanted = [result(*case) for case in cases]
     assert wanted.count(REFUSED) <= len(cases) // 8
+    assert different(cases, wanted, web_device.in_node([case.line for case in cases])) == []
+
+
+@needs_node
+def test_numbers_beyond_a_word_of_32_bits_are_refused() -> None:
+    cases = [conformance_pack.case(CAST), *beyond_words()]
+    wanted = [result(*case) for case in cases]
     assert different(cases, wanted, web_device.in_node([case.line for case in cases])) == []
 
 

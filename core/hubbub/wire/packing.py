@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import msgpack  # type: ignore[import-untyped]  # msgpack ships no annotations; this module is where Any stops
+from msgpack import fallback
 
 from hubbub.errors import WireError
 
@@ -23,6 +24,8 @@ from hubbub.errors import WireError
 _BROKEN: Final = (msgpack.UnpackException, ValueError, TypeError, OverflowError, RecursionError)
 # Both implementations nest at most 1,024 deep: what such arrays announce and lack reserves 128 KiB at most.
 _FEW: Final = 16
+# An extension of 2^32 - 1 bytes: msgpack's C adds its type to them in 32 bits, and passes over nothing.
+_WRAPS: Final = b"\xc9\xff\xff\xff\xff"
 
 
 def pack(value: object) -> bytes:
@@ -94,9 +97,14 @@ class Cursor:
         start: int = self._unpacker.tell()
         try:
             self._unpacker.skip()
+            found = self._data[start : self._unpacker.tell()]
+            if _WRAPS in found:
+                again = fallback.Unpacker(max_buffer_size=len(found))
+                again.feed(found)
+                again.skip()
         except _BROKEN as error:
             raise self._broken(error) from None
-        return self._data[start : self._unpacker.tell()]
+        return found
 
     def finish(self) -> None:
         """Refuse bytes after the end of what was announced."""

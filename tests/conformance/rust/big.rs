@@ -1,5 +1,6 @@
 //! Whole numbers of any size, and logarithms and exponentials of them with stated errors.
 
+use crate::pack::fit;
 use std::cmp::Ordering;
 
 /// A number of at least 0: words of 32 bits, the least first, without leading zeros.
@@ -46,7 +47,7 @@ impl Big {
     }
 
     pub fn bits(&self) -> usize {
-        self.0.last().map_or(0, |top| 32 * self.0.len() - top.leading_zeros() as usize)
+        self.0.last().map_or(0, |top| 32 * self.0.len() - fit(top.leading_zeros()))
     }
 
     pub fn small(&self) -> Option<u128> {
@@ -228,7 +229,7 @@ pub fn exp_below(x: f64) -> Result<Big, &'static str> {
         return Ok(Big::of(1 << 96));
     }
     let (mantissa, exponent) = parts(x);
-    let fixed = Big::of(mantissa as u128).shl((POINT as i32 + exponent) as usize);
+    let fixed = Big::of(mantissa as u128).shl(fit(POINT as i32 + exponent));
     let (mut term, mut sum, mut n) = (Big::of(1).shl(POINT), Big::of(0), 1);
     while !term.is_zero() {
         sum = sum.plus(&term);
@@ -243,13 +244,13 @@ pub fn exp_below(x: f64) -> Result<Big, &'static str> {
 pub fn place(x: (bool, Big, i32), low: f64, high: f64, points: usize) -> (usize, Big, Big) {
     let ends = [low, high].map(|end| (end < 0.0, Big::of(parts(end).0 as u128), parts(end).1));
     let least = x.2.min(ends[0].2).min(ends[1].2);
-    let whole = |(minus, n, e): &(bool, Big, i32)| (*minus, n.shl((e - least) as usize));
+    let whole = |(minus, n, e): &(bool, Big, i32)| (*minus, n.shl(fit(e - least)));
     let (value, from, to) = (whole(&x), whole(&ends[0]), whole(&ends[1]));
     let above = difference(&value, &from).times(&Big::of(points as u128 - 1));
     let width = difference(&to, &from);
     let (index, rest) = above.divided(&width);
     let common = rest.gcd(&width);
-    (index.small().unwrap() as usize, rest.divided(&common).0, width.divided(&common).0)
+    (fit(index.small().unwrap()), rest.divided(&common).0, width.divided(&common).0)
 }
 
 /// a - b of two signed numbers, a not below b.
@@ -266,7 +267,7 @@ pub fn exact_sum(numbers: &[f64]) -> f64 {
     let (mut plus, mut minus) = (Big::of(0), Big::of(0));
     for &x in numbers {
         let (mantissa, exponent) = parts(x);
-        let term = Big::of(mantissa as u128).shl((exponent + 1074) as usize);
+        let term = Big::of(mantissa as u128).shl(fit(exponent + 1074));
         let side = if x < 0.0 { &mut minus } else { &mut plus };
         *side = side.plus(&term);
     }

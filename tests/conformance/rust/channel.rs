@@ -1,7 +1,7 @@
 //! Channels: the integers of place 7, their rules, and the largest ratio that certifies epsilon.
 
 use crate::orbits::Orbits;
-use crate::pack::{must, Answer, Value};
+use crate::pack::{fit, must, Answer, Value};
 use crate::pool::Pool;
 
 pub const MAX_INPUTS: usize = 1 << 17;
@@ -147,12 +147,12 @@ type Made = (usize, u128, u128, Kind);
 fn count(keys: &Keys, name: &str) -> Answer<usize> {
     let n = keys.int(name)?;
     must(n <= MAX_INPUTS as u64, "too many inputs")?;
-    Ok(n as usize)
+    Ok(fit(n))
 }
 
 pub fn sizes(list: &[u64]) -> Answer<Vec<usize>> {
     must(list.iter().map(|&n| n as u128).sum::<u128>() <= MAX_INPUTS as u128, "too many inputs")?;
-    Ok(list.iter().map(|&n| n as usize).collect())
+    Ok(list.iter().map(|&n| fit(n)).collect())
 }
 
 /// The number of the part that each place lies in.
@@ -200,11 +200,11 @@ fn dense(keys: &Keys) -> Answer<Made> {
     let word = |part: &[u8]| part.iter().rev().fold(0, |n, &b| n << 8 | b as u64);
     let weights: Vec<u64> = bytes.chunks(width).map(word).collect();
     must(weights.iter().all(|&w| 1 <= w && (w as u128) < MAX_TOTAL), "weights of 1 and more")?;
-    for row in weights.chunks(outputs as usize) {
+    for row in weights.chunks(fit(outputs)) {
         must(row.iter().map(|&w| w as u128).sum::<u128>() == total as u128, "rows of the total")?;
     }
-    let kind = Kind::Dense { outputs: outputs as usize, weights };
-    Ok((inputs as usize, outputs as u128, total as u128, kind))
+    let kind = Kind::Dense { outputs: fit(outputs), weights };
+    Ok((fit(inputs), outputs as u128, total as u128, kind))
 }
 
 /// A table, and how common each input is: numbers for estimates, which no device reads.
@@ -243,7 +243,7 @@ fn grouped(keys: &Keys) -> Answer<Levels> {
     for n in keys.ints("sizes")? {
         sum += n as u128;
         must(sum <= inputs as u128, "sizes must sum to K")?;
-        level.push(n as usize);
+        level.push(fit(n));
         if sum == inputs as u128 {
             levels.push(std::mem::take(&mut level));
             sum = 0;
@@ -262,7 +262,7 @@ fn ranges(keys: &Keys) -> Answer<Levels> {
     must(inner.iter().all(|&n| n < points), "fewer ranges than numbers")?;
     must(inner.windows(2).all(|pair| pair[1] % pair[0] == 0), "ranges must divide the next")?;
     let lengths = |&n: &u64| -> Vec<usize> {
-        let start = |i| (i * points / n) as usize;
+        let start = |i| fit(i * points / n);
         (0..n).map(|i| start(i + 1) - start(i)).chain([1]).collect()
     };
     Levels::of(inputs, &inner.iter().map(lengths).collect::<Vec<_>>())
@@ -291,7 +291,7 @@ fn hashing(keys: &Keys) -> Answer<Made> {
 
 fn subset(inputs: usize, size: u64, held: u64) -> Answer<Subset> {
     must(size < inputs as u64 && held < WORD, "sizes of 1 to K - 1")?;
-    let found = Subset { inputs, size: size as usize, held };
+    let found = Subset { inputs, size: fit(size), held };
     let (inside, outside) = found.odds();
     must(inside > outside, "the true value must be favoured")?;
     Ok(found)

@@ -2,7 +2,7 @@
 
 use crate::big::Big;
 use crate::channel::{labels, Channel, Kind, Levels, Subset, COIN, WORD};
-use crate::pack::{must, Answer};
+use crate::pack::{fit, must, Answer};
 
 pub struct Source<'a> {
     data: &'a [u8],
@@ -86,9 +86,9 @@ impl Subset {
     fn chosen(&self, x: usize, words: &[u64]) -> Vec<bool> {
         let inside = words[0] < self.held;
         let mut held = vec![false; self.inputs];
-        for (i, word) in words[1..].iter().enumerate().skip(inside as usize) {
+        for (i, word) in words[1..].iter().enumerate().skip(usize::from(inside)) {
             let j = self.inputs - 1 - self.size + i;
-            let label = *word as usize % (j + 1);
+            let label = fit(*word % (j as u64 + 1));
             let joins = if held[label] { j } else { label };
             held[joins] = true;
         }
@@ -140,11 +140,11 @@ impl Channel {
         match &self.kind {
             Kind::Grr { u, .. } => or(d / u, self.inputs as u64, x),
             Kind::Category { sizes, o, .. } => {
-                or(d / o, sizes.len() as u64, labels(sizes)[x as usize] as u64)
+                or(d / o, sizes.len() as u64, labels(sizes)[fit(x)] as u64)
             }
             Kind::Pbgrr { sizes, u, o, .. } => pbgrr(sizes, u, o, x, d),
             Kind::Dense { outputs, weights } => {
-                let row = weights.chunks(*outputs).nth(x as usize).unwrap();
+                let row = weights.chunks(*outputs).nth(fit(x)).unwrap();
                 part(row.iter().copied(), d).0 as u64
             }
             Kind::Levels { levels, t, u } => {
@@ -152,7 +152,7 @@ impl Channel {
                 let totals = counts.clone().zip(t.iter().zip(u)).map(|(n, (t, u))| t + (n - 1) * u);
                 let (j, rest) = part(totals, d);
                 let first: u64 = counts.clone().take(j).sum();
-                let own = levels.of[j][x as usize] as u64;
+                let own = levels.of[j][fit(x)] as u64;
                 first + or(rest / u[j], levels.counts[j] as u64, own)
             }
             Kind::Hashing { pool, t, u } => {
@@ -174,7 +174,7 @@ fn pbgrr(sizes: &[usize], u: &[u64], o: &[u64], x: u64, mut d: u64) -> u64 {
         d -= size as u64 * o;
         first += size as u64;
     }
-    let c = labels(sizes)[x as usize];
+    let c = labels(sizes)[fit(x)];
     let (begin, extra) = (sizes[..c].iter().sum::<usize>() as u64, u[c] - o[c]);
     if d < sizes[c] as u64 * extra { begin + d / extra } else { x }
 }

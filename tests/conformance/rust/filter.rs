@@ -3,7 +3,7 @@
 use crate::big::{parts, units_down, units_up, Big};
 use crate::channel::{labels, Channel, Kind};
 use crate::draw::Symbol;
-use crate::pack::{must, Answer, Value};
+use crate::pack::{fit, must, Answer, Value};
 use crate::survey::{Form, Survey};
 
 const MAX_BLOCKS: usize = 1024;
@@ -139,7 +139,7 @@ impl Channel {
             }
             (Symbol::Set(bytes), Kind::Tree { levels, sets, .. }) => {
                 must(bytes.len() == 1 + self.inputs.div_ceil(8), "a symbol of another length")?;
-                let j = bytes[0] as usize;
+                let j = usize::from(bytes[0]);
                 must(j < sets.len(), "no level")?;
                 let end = 1 + levels.counts[j].div_ceil(8);
                 must(bytes[end..].iter().all(|&b| b == 0), "bits after the last")?;
@@ -158,13 +158,13 @@ impl Channel {
             Kind::Grr { t, u } => if x as u64 == y { t } else { u },
             Kind::Pbgrr { sizes, t, u, o } => {
                 let of = labels(sizes);
-                let c = of[y as usize];
+                let c = of[fit(y)];
                 if x as u64 == y { &t[c] } else if of[x] == c { &u[c] } else { &o[c] }
             }
             Kind::Category { sizes, t, o } => if labels(sizes)[x] as u64 == y { t } else { o },
-            Kind::Dense { outputs, weights } => &weights[x * outputs + y as usize],
+            Kind::Dense { outputs, weights } => &weights[x * outputs + fit(y)],
             Kind::Levels { levels, t, u } => {
-                let (mut j, mut group) = (0, y as usize);
+                let (mut j, mut group) = (0, fit(y));
                 while group >= levels.counts[j] {
                     group -= levels.counts[j];
                     j += 1;
@@ -182,7 +182,7 @@ impl Channel {
 
 #[derive(Clone)]
 struct Pending {
-    ticket: usize,
+    ticket: i128,
     keys: Vec<i128>,
     survey: usize,
 }
@@ -206,7 +206,7 @@ pub struct Filter {
     closed: Vec<i128>,
     /// What closed components have lost and committed.
     gone: (i64, i64),
-    tickets: usize,
+    tickets: i128,
 }
 
 /// The input of every cell of what a survey reads, and the sizes of its coordinates.
@@ -274,9 +274,9 @@ impl Filter {
         must(0.0 < budget && budget <= 1000.0, "a budget out of range")?;
         let (mantissa, exponent) = parts(budget);
         let limit = if exponent + 40 >= 0 {
-            Big::of(mantissa as u128).shl((exponent + 40) as usize)
+            Big::of(mantissa as u128).shl(fit(exponent + 40))
         } else {
-            Big::of(mantissa as u128).shr((-exponent - 40) as usize)
+            Big::of(mantissa as u128).shr(fit(-exponent - 40))
         };
         let distances = surveys.iter().map(|s| Distance::of(&s.channel)).collect::<Answer<Vec<_>>>()?;
         let limit = limit.small().unwrap() as i64;
@@ -318,7 +318,7 @@ impl Filter {
     pub fn loss(&self) -> i64 {
         let pending: usize = self.components.iter().map(|c| c.pending.len()).sum();
         let open: i64 = self.components.iter().map(Component::loss).sum();
-        open + self.gone.0 + (self.tickets - pending) as i64
+        open + self.gone.0 + (self.tickets - pending as i128) as i64
     }
 
     /// Whether a whole schedule fits; then it is reserved.
@@ -327,7 +327,7 @@ impl Filter {
         let mut asked = vec![];
         for query in queries {
             let pair = query.array_of(2)?;
-            let survey = pair[1].int(0, self.surveys.len() as i128 - 1)? as usize;
+            let survey = pair[1].int(0, self.surveys.len() as i128 - 1).map(fit)?;
             let keys = pair[0].array()?.iter().map(|k| k.int(0, 1 << 32)).collect::<Answer<Vec<_>>>()?;
             let (_, shape) = cells(&self.surveys[survey])?;
             must(keys.len() == shape.len(), "a coordinate per attribute")?;
@@ -358,13 +358,13 @@ impl Filter {
         }
         let fits = self.committed() <= self.limit;
         if !fits {
-            self.tickets -= asked.len();
+            self.tickets -= asked.len() as i128;
             self.components = before;
         }
         Ok(fits)
     }
 
-    fn waiting(&self, ticket: usize) -> Answer<(usize, usize)> {
+    fn waiting(&self, ticket: i128) -> Answer<(usize, usize)> {
         for (i, component) in self.components.iter().enumerate() {
             if let Some(j) = component.pending.iter().position(|p| p.ticket == ticket) {
                 return Ok((i, j));
@@ -373,7 +373,7 @@ impl Filter {
         Err("a ticket that waits for nothing")
     }
 
-    pub fn record(&mut self, ticket: usize, symbol: &Symbol) -> Answer<()> {
+    pub fn record(&mut self, ticket: i128, symbol: &Symbol) -> Answer<()> {
         let (i, j) = self.waiting(ticket)?;
         let pending = &self.components[i].pending[j];
         let survey = &self.surveys[pending.survey];
@@ -390,7 +390,7 @@ impl Filter {
         Ok(())
     }
 
-    pub fn cancel(&mut self, ticket: usize) -> Answer<()> {
+    pub fn cancel(&mut self, ticket: i128) -> Answer<()> {
         let (i, j) = self.waiting(ticket)?;
         self.components[i].pending.remove(j);
         Ok(())

@@ -52,7 +52,7 @@ fn weights(parts: &[Vec<u8>]) -> Answer<String> {
 
 fn step(filter: &mut Filter, step: &Value) -> Answer<bool> {
     let fields = step.array()?;
-    let ticket = |n: &Value| Ok(n.int(0, 1 << 32)? as usize);
+    let ticket = |n: &Value| n.int(0, 1 << 32);
     match (fields.first().ok_or("no step")?.int(0, 3)?, &fields[1..]) {
         (0, [queries]) => filter.reserve(queries.array()?),
         (1, [n, symbol]) => filter.record(ticket(n)?, &wire::symbol(symbol)?).map(|_| true),

@@ -2,7 +2,7 @@
 
 use crate::channel::{labels, larger, sizes, Keys, MAX_INPUTS};
 use crate::draw::{packed, Source};
-use crate::pack::{must, Answer};
+use crate::pack::{fit, must, Answer};
 
 pub struct Orbit {
     /// Counts of every class, each falling.
@@ -92,7 +92,7 @@ impl Orbits {
         let absent: u128 = orbits.iter().map(|orbit| orbit.absent).sum();
         must(!has_missing || absent == total, "missing must sum to the total")?;
         let mut found = Orbits {
-            inputs: values + has_missing as usize,
+            inputs: values + usize::from(has_missing),
             sizes,
             classes,
             class_of,
@@ -143,7 +143,7 @@ impl Orbits {
 
     /// The largest ratios of two values of a category of each class, and of two of two categories.
     pub fn ratios(&self) -> (Vec<(u128, u128)>, Vec<Vec<(u128, u128)>>) {
-        let k = self.classes.len() + self.has_missing as usize;
+        let k = self.classes.len() + usize::from(self.has_missing);
         let (mut near, mut across) = (vec![(1, 1); k], vec![vec![(1, 1); k]; k]);
         for orbit in &self.orbits {
             let used = self.used(orbit);
@@ -243,8 +243,8 @@ impl Orbits {
         let (mut held, mut flag, mut number) = (vec![false; values.len()], false, None);
         if let Some((name, own)) = self.short {
             must(symbol.len() == 1 + name + own, "a symbol of another length")?;
-            let category = symbol[1..1 + name].iter().rev().fold(0, |n, &b| n << 8 | b as usize);
-            must(category < self.sizes.len() && (symbol[0] as usize) < self.orbits.len(), "no orbit")?;
+            let category = symbol[1..1 + name].iter().rev().fold(0, |n, &b| n << 8 | usize::from(b));
+            must(category < self.sizes.len() && usize::from(symbol[0]) < self.orbits.len(), "no orbit")?;
             let start: usize = self.sizes[..category].iter().sum();
             for i in 0..8 * own {
                 let is_in = bit(&symbol[1 + name..], i);
@@ -253,8 +253,8 @@ impl Orbits {
                     held[start + i] = true;
                 }
             }
-            flag = self.orbits[symbol[0] as usize].missing;
-            number = Some(symbol[0] as usize);
+            flag = self.orbits[usize::from(symbol[0])].missing;
+            number = Some(usize::from(symbol[0]));
         } else {
             must(symbol.len() == self.inputs.div_ceil(8), "a symbol of another length")?;
             must((self.inputs..8 * symbol.len()).all(|i| !bit(symbol, i)), "bits after the last")?;
@@ -289,7 +289,7 @@ impl Orbit {
 
 fn shuffle<T>(items: &mut [T], source: &mut Source) -> Answer<()> {
     for last in (1..items.len()).rev() {
-        items.swap(last, source.below(last as u64 + 1)? as usize);
+        items.swap(last, source.below(last as u64 + 1).map(fit)?);
     }
     Ok(())
 }
@@ -297,7 +297,7 @@ fn shuffle<T>(items: &mut [T], source: &mut Source) -> Answer<()> {
 /// Hold so many of the cells, all sets of them equally likely.
 fn choose(mut cells: Vec<usize>, many: u64, held: &mut [bool], source: &mut Source) -> Answer<()> {
     for _ in 0..many {
-        let cell = cells.swap_remove(source.below(cells.len() as u64)? as usize);
+        let cell = cells.swap_remove(source.below(cells.len() as u64).map(fit)?);
         held[cell] = true;
     }
     Ok(())

@@ -33,7 +33,7 @@ pub fn read(data: &[u8]) -> Answer<Value> {
 pub fn elements(data: &[u8], most: usize) -> Answer<Vec<&[u8]>> {
     let mut reader = Reader { data, at: 0 };
     let length = reader.array_head()?;
-    if length > most {
+    if length > most as u64 {
         return Err("too many elements");
     }
     let mut found = vec![];
@@ -46,37 +46,37 @@ pub fn elements(data: &[u8], most: usize) -> Answer<Vec<&[u8]>> {
 }
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, n: usize) -> Answer<&'a [u8]> {
-        let end = self.at.checked_add(n).filter(|&end| end <= self.data.len()).ok_or("cut short")?;
-        let found = &self.data[self.at..end];
-        self.at = end;
-        Ok(found)
+    fn take(&mut self, n: u64) -> Answer<&'a [u8]> {
+        let rest = &self.data[self.at..];
+        must(n <= rest.len() as u64, "cut short")?;
+        self.at += fit(n);
+        Ok(&rest[..fit(n)])
     }
 
-    fn number(&mut self, bytes: usize) -> Answer<u64> {
+    fn number(&mut self, bytes: u64) -> Answer<u64> {
         Ok(self.take(bytes)?.iter().fold(0, |n, &b| n << 8 | b as u64))
     }
 
-    fn signed(&mut self, bytes: usize) -> Answer<Value> {
-        let shift = 64 - 8 * bytes as u32;
+    fn signed(&mut self, bytes: u64) -> Answer<Value> {
+        let shift = 64 - 8 * bytes;
         Ok(Value::Int(((self.number(bytes)? << shift) as i64 >> shift) as i128))
     }
 
-    fn array_head(&mut self) -> Answer<usize> {
+    fn array_head(&mut self) -> Answer<u64> {
         match self.number(1)? as u8 {
-            head @ 0x90..=0x9f => Ok(head as usize & 15),
-            0xdc => Ok(self.number(2)? as usize),
-            0xdd => Ok(self.number(4)? as usize),
+            head @ 0x90..=0x9f => Ok(head as u64 & 15),
+            0xdc => self.number(2),
+            0xdd => self.number(4),
             _ => Err("no array"),
         }
     }
 
-    fn text(&mut self, n: usize) -> Answer<Value> {
+    fn text(&mut self, n: u64) -> Answer<Value> {
         let bytes = self.take(n)?.to_vec();
         String::from_utf8(bytes).map(Value::Text).map_err(|_| "text that is not UTF-8")
     }
 
-    fn array(&mut self, n: usize, depth: usize) -> Answer<Value> {
+    fn array(&mut self, n: u64, depth: usize) -> Answer<Value> {
         let mut items = vec![];
         for _ in 0..n {
             items.push(self.value(depth + 1)?);
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         Ok(Value::Array(items))
     }
 
-    fn map(&mut self, n: usize, depth: usize) -> Answer<Value> {
+    fn map(&mut self, n: u64, depth: usize) -> Answer<Value> {
         let mut items = vec![];
         for _ in 0..n {
             let key = self.value(depth + 1)?;
@@ -104,13 +104,13 @@ impl<'a> Reader<'a> {
         Ok(match head {
             0x00..=0x7f => Value::Int(head as i128),
             0xe0..=0xff => Value::Int(head as i8 as i128),
-            0x80..=0x8f => self.map(head as usize & 15, depth)?,
-            0x90..=0x9f => self.array(head as usize & 15, depth)?,
-            0xa0..=0xbf => self.text(head as usize & 31)?,
+            0x80..=0x8f => self.map(head as u64 & 15, depth)?,
+            0x90..=0x9f => self.array(head as u64 & 15, depth)?,
+            0xa0..=0xbf => self.text(head as u64 & 31)?,
             0xc0 => Value::Nil,
             0xc2 | 0xc3 => Value::Bool(head == 0xc3),
             0xc4..=0xc6 => {
-                let n = self.number(1 << (head - 0xc4))? as usize;
+                let n = self.number(1 << (head - 0xc4))?;
                 Value::Binary(self.take(n)?.to_vec())
             }
             0xca => Value::Float(f32::from_bits(self.number(4)? as u32) as f64),
@@ -118,15 +118,15 @@ impl<'a> Reader<'a> {
             0xcc..=0xcf => Value::Int(self.number(1 << (head - 0xcc))? as i128),
             0xd0..=0xd3 => self.signed(1 << (head - 0xd0))?,
             0xd9..=0xdb => {
-                let n = self.number(1 << (head - 0xd9))? as usize;
+                let n = self.number(1 << (head - 0xd9))?;
                 self.text(n)?
             }
             0xdc | 0xdd => {
-                let n = self.number(2 << (head - 0xdc))? as usize;
+                let n = self.number(2 << (head - 0xdc))?;
                 self.array(n, depth)?
             }
             0xde | 0xdf => {
-                let n = self.number(2 << (head - 0xde))? as usize;
+                let n = self.number(2 << (head - 0xde))?;
                 self.map(n, depth)?
             }
             _ => return Err("an extension"),
@@ -140,19 +140,19 @@ impl<'a> Reader<'a> {
         }
         let head = self.number(1)? as u8;
         let (bytes, items) = match head {
-            0x80..=0x8f => (0, 2 * (head as usize & 15)),
-            0x90..=0x9f => (0, head as usize & 15),
-            0xa0..=0xbf => (head as usize & 31, 0),
+            0x80..=0x8f => (0, 2 * (head as u64 & 15)),
+            0x90..=0x9f => (0, head as u64 & 15),
+            0xa0..=0xbf => (head as u64 & 31, 0),
             0xc1 => return Err("an unused byte"),
-            0xc4..=0xc6 => (self.number(1 << (head - 0xc4))? as usize, 0),
-            0xc7..=0xc9 => (1 + self.number(1 << (head - 0xc7))? as usize, 0),
+            0xc4..=0xc6 => (self.number(1 << (head - 0xc4))?, 0),
+            0xc7..=0xc9 => (1 + self.number(1 << (head - 0xc7))?, 0),
             0xca | 0xcb => (4 << (head - 0xca), 0),
             0xcc..=0xcf => (1 << (head - 0xcc), 0),
             0xd0..=0xd3 => (1 << (head - 0xd0), 0),
             0xd4..=0xd8 => (1 + (1 << (head - 0xd4)), 0),
-            0xd9..=0xdb => (self.number(1 << (head - 0xd9))? as usize, 0),
-            0xdc | 0xdd => (0, self.number(2 << (head - 0xdc))? as usize),
-            0xde | 0xdf => (0, 2 * self.number(2 << (head - 0xde))? as usize),
+            0xd9..=0xdb => (self.number(1 << (head - 0xd9))?, 0),
+            0xdc | 0xdd => (0, self.number(2 << (head - 0xdc))?),
+            0xde | 0xdf => (0, 2 * self.number(2 << (head - 0xde))?),
             _ => (0, 0),
         };
         self.take(bytes)?;
@@ -247,6 +247,11 @@ impl Value {
         }
     }
 
+    /// An integer within its limits as a length or a place.
+    pub fn index(&self, low: usize, high: usize) -> Answer<usize> {
+        self.int(low as i128, high as i128).map(fit)
+    }
+
     pub fn float(&self) -> Answer<f64> {
         match self {
             Value::Float(x) if x.is_finite() => Ok(*x),
@@ -270,6 +275,11 @@ impl Value {
 /// Refuse what an array of limits or a rule does not allow.
 pub fn must(holds: bool, rule: Refusal) -> Answer<()> {
     if holds { Ok(()) } else { Err(rule) }
+}
+
+/// A number that was bounded as a length or a place: where a `usize` has 32 bits nothing wraps in silence.
+pub fn fit<T: TryInto<usize>>(n: T) -> usize {
+    n.try_into().ok().expect("a length or a place that memory can have")
 }
 
 pub fn hex(bytes: &[u8]) -> String {

@@ -1,6 +1,6 @@
 //! Local hashing's public pool of seeds, over the field of q elements.
 
-use crate::pack::{must, Answer};
+use crate::pack::{fit, must, Answer};
 
 const MAX_SYMBOLS: u64 = 1 << 20;
 /// The least irreducible polynomial of each degree from 2, bit i for x^i.
@@ -24,7 +24,7 @@ fn common(a: u64, b: u64) -> u64 {
 impl Pool {
     pub fn of(inputs: u64, q: u64) -> Answer<Pool> {
         must((2..=MAX_SYMBOLS).contains(&q), "buckets of 2 and more")?;
-        let degree = q.trailing_zeros() as usize;
+        let degree = fit(q.trailing_zeros());
         let power = q.is_power_of_two() && degree >= 2;
         must(!power || degree <= 17, "a power of two of at most 2^17")?;
         must(power || (2..).take_while(|d| d * d <= q).all(|d| q % d != 0), "a prime")?;

@@ -3,7 +3,7 @@
 use crate::big::{exact_sum, exp_below, ln_above, parts, place, Big};
 use crate::channel::{self, Channel, Kind};
 use crate::draw::Source;
-use crate::pack::{must, read, write, Answer, Value};
+use crate::pack::{fit, must, read, write, Answer, Value};
 use crate::sha2::sha256;
 
 pub const MAX_BYTES: usize = 1 << 24;
@@ -116,7 +116,7 @@ impl Attribute {
     /// Values of a domain that is no interval.
     fn size(&self) -> Answer<usize> {
         match &self.domain {
-            Domain::Integers(low, high) => Ok((high - low + 1) as usize),
+            Domain::Integers(low, high) => Ok(fit(high - low + 1)),
             Domain::Labels(labels) => Ok(labels.len()),
             Domain::Numbers(..) => Err("numbers, which have no places"),
         }
@@ -131,7 +131,7 @@ impl Attribute {
         };
         match (&self.domain, value) {
             (Domain::Integers(low, high), _) => match whole {
-                Some(n) if (*low..=*high).contains(&n) => (n - low) as usize,
+                Some(n) if (*low..=*high).contains(&n) => fit(n - low),
                 _ => size,
             },
             (Domain::Labels(labels), Value::Text(s)) => {
@@ -184,7 +184,7 @@ fn mapping(value: &Value, size: usize, most: usize) -> Answer<Vec<usize>> {
     if value.is_nil() {
         return Ok((0..size + 1).collect());
     }
-    let items = value.array()?.iter().map(|n| Ok(n.int(0, most as i128)? as usize));
+    let items = value.array()?.iter().map(|n| n.index(0, most));
     let found = items.collect::<Answer<Vec<usize>>>()?;
     must(!rises(&found), "nil must be used where it may be")?;
     must(found.len() == size + 1, "a reading of every index")?;
@@ -260,7 +260,7 @@ impl Survey {
 
 fn rounded(x: (bool, Big, i32), low: f64, high: f64, points: usize, source: &mut Source) -> Answer<usize> {
     let (index, part, whole) = place(x, low, high, points);
-    Ok(if part.is_zero() { index } else { index + source.coin(&part, &whole)? as usize })
+    Ok(if part.is_zero() { index } else { index + usize::from(source.coin(&part, &whole)?) })
 }
 
 fn terms(fields: &[Value]) -> Answer<()> {
@@ -287,7 +287,7 @@ fn single(attribute: &Attribute, channel: &Channel, map: &Value, categories: &Va
     let missing = channel.inputs - 1;
     let pairs = categories.array()?.iter().map(|pair| pair.array_of(2));
     let pairs = pairs.collect::<Answer<Vec<&[Value]>>>()?;
-    let sizes = pairs.iter().map(|pair| Ok(pair[1].int(1, channel.inputs as i128)? as usize));
+    let sizes = pairs.iter().map(|pair| pair[1].index(1, channel.inputs));
     let sizes = sizes.collect::<Answer<Vec<usize>>>()?;
     must(sizes.iter().sum::<usize>() == channel.inputs, "categories of all inputs")?;
     must(missing >= 2 && sizes.len() >= 2 && sizes.last() == Some(&1), "missing last and alone")?;
@@ -325,7 +325,7 @@ fn table(attributes: &[Attribute], channel: &Channel, form: &[Value]) -> Answer<
     for (attribute, item) in attributes.iter().zip(items) {
         let pair = item.array_of(2)?;
         let size = attribute.size()?;
-        let reading = mapping(&pair[0], size, MAX_SIZE as usize)?;
+        let reading = mapping(&pair[0], size, fit(MAX_SIZE))?;
         let missing = reading[size];
         let mut values = vec![0; missing + 1];
         for &r in &reading {

@@ -2,7 +2,7 @@
 
 use crate::draw::Symbol;
 use crate::ed25519::verify;
-use crate::pack::{elements, hex, must, read, write, Answer, Value};
+use crate::pack::{elements, fit, hex, must, read, write, Answer, Value};
 use crate::sha2::sha256;
 use crate::survey::MAX_BYTES;
 
@@ -166,7 +166,7 @@ fn segment(fields: &[Value]) -> Answer<(String, i128)> {
     let round = fields[1].int(-1, MAX_ROUND)?;
     let kind = fields[3].int(-(MAX_SYMBOL_BYTES as i128), 4)?;
     must(kind < 0 || [1, 2, 4].contains(&kind), "a width of 1, 2, 4 or of sets")?;
-    let width = kind.unsigned_abs() as usize;
+    let width = fit(kind.unsigned_abs());
     let n = column.len() / width;
     must(column.len() % width == 0 && ids.len() == 16 * n, "a symbol for every id")?;
     must(round >= 0 || n == 0, "no reports of no round")?;

@@ -49,3 +49,22 @@ def test_bool_is_not_an_integer_and_integer_is_not_a_float():
     for check in (lambda: packing.integer(True, "x", 0, 1), lambda: packing.real(1, "x")):
         with pytest.raises(WireError):
             check()
+
+
+LONGEST = b"\xc9\xff\xff\xff\xff"
+"""The head of an extension that announces 2^32 - 1 bytes, after which comes its type."""
+
+
+@pytest.mark.parametrize("element", [LONGEST, b"\x91" + LONGEST, b"\x93\x01" + LONGEST + b"\x05"])
+def test_an_extension_that_announces_all_that_32_bits_can_is_cut_short(element):
+    with pytest.raises(WireError):
+        decode_upload(b"\x92\x01\x91" + element, max_reports=8)
+    with pytest.raises(WireError):
+        packing.element_end(element, 0, "element")
+
+
+def test_bytes_like_the_head_of_the_longest_extension_are_bytes_inside_a_binary():
+    for value in (LONGEST, [1, LONGEST * 3], [[LONGEST], "x"]):
+        element = packing.pack(value)
+        assert packing.element_end(element + b"\x01", 0, "element") == len(element)
+        assert packing.unpack(element, "element") == value
