@@ -31,9 +31,6 @@ Words = NDArray[np.unsignedinteger[Any]]
 MAX_TOTAL: Final = 2**63
 """Totals lie below it: sums and comparisons of weights then fit a signed 64-bit integer everywhere."""
 
-_POOL_WORDS: Final = 256
-"""1 KiB of bytes read ahead: enough to make the system call cheap, little to hold in memory."""
-
 EXPANDED: Final = 2**12
 """Bytes from which a key is expanded: below, making the cipher takes longer than the system's generator."""
 
@@ -42,7 +39,8 @@ _STRETCH: Final = 2**16
 
 _KEY_BYTES: Final = 32
 
-_UNPACK_POOL: Final = struct.Struct(f"<{_POOL_WORDS}I")
+_WORDS: Final = {4: struct.Struct("<I"), 8: struct.Struct("<Q")}
+"""Readers of one word, by its bytes: they refuse a source that gives too few."""
 
 
 class Source(Protocol):
@@ -56,28 +54,13 @@ class Source(Protocol):
 class SystemSource:
     """The operating system's cryptographically secure generator.
 
-    Single draws take words from a small pool that was read ahead. A word leaves the pool in one atomic step
-    (`list.pop`), so that no two threads can get the same one and none is used twice; a forked child
-    throws its copy of the pool away before it runs any code.
+    Each draw takes the bytes that it needs, and none is kept: whatever copies the memory of the process - a
+    fork, the snapshot of a machine - finds nothing that will be drawn again.
     """
 
-    def __init__(self) -> None:
-        self._pool: list[int] = []
-        if hasattr(os, "register_at_fork"):  # absent where there is no fork
-            os.register_at_fork(after_in_child=self._pool.clear)
-
     def token_bytes(self, n: int, /) -> bytes:
-        """Return n fresh bytes, never from the pool."""
+        """Return n fresh bytes."""
         return os.urandom(n)
-
-    def word(self) -> int:
-        """Return a uniform integer below 2^32."""
-        pool = self._pool
-        while True:
-            try:
-                return pool.pop()
-            except IndexError:
-                pool.extend(_UNPACK_POOL.unpack(os.urandom(4 * _POOL_WORDS)))
 
 
 SYSTEM: Final = SystemSource()
@@ -138,7 +121,7 @@ class UniformInteger:
         limit: Words from here on are dropped: the largest multiple of total that a word can reach.
     """
 
-    __slots__ = ("dtype", "limit", "total", "word_bytes")
+    __slots__ = ("_word", "dtype", "limit", "total", "word_bytes")
 
     def __init__(self, total: int) -> None:
         """Work out the word size and the limit.
@@ -150,29 +133,17 @@ class UniformInteger:
             raise ParameterError(f"the total of a uniform draw must be within 1 to 2^63 - 1, got {total}")
         self.total = int(total)
         self.word_bytes = 4 if self.total <= 2**32 else 8
+        self._word = _WORDS[self.word_bytes]
         period = 1 << (8 * self.word_bytes)
         self.limit = period - period % self.total
         self.dtype = np.dtype(np.uint32 if self.word_bytes == 4 else np.uint64)
 
     def one(self, source: Source = SYSTEM) -> int:
         """Return one integer in 0 to total - 1."""
-        limit = self.limit
-        if source is SYSTEM:
-            next_word = SYSTEM.word
-            if self.word_bytes == 4:
-                word = next_word()
-                while word >= limit:
-                    word = next_word()
-            else:
-                word = next_word() | next_word() << 32
-                while word >= limit:
-                    word = next_word() | next_word() << 32
-        else:
-            size = self.word_bytes
-            word = int.from_bytes(source.token_bytes(size), "little")
-            while word >= limit:
-                word = int.from_bytes(source.token_bytes(size), "little")
-        return word % self.total
+        while True:
+            (word,) = self._word.unpack(source.token_bytes(self.word_bytes))
+            if word < self.limit:
+                return int(word % self.total)
 
     def many(self, size: int, source: Source = SYSTEM) -> Words:
         """Return `size` independent integers in 0 to total - 1.

@@ -1,8 +1,12 @@
 """Uniform integers: exact by rejection, the same one or many at a time, and never the same word twice."""
 
+import io
 import itertools
 import os
 import pickle
+import struct
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -12,7 +16,7 @@ from scipy.stats import chi2
 
 from hubbub.errors import ParameterError
 from hubbub.numeric import randomness
-from hubbub.numeric.randomness import SYSTEM, SystemSource, UniformInteger, below, below_many, bernoulli
+from hubbub.numeric.randomness import SYSTEM, UniformInteger, below, below_many, bernoulli
 from hubbub.testing import RecordedSource, seeded
 
 TOTALS = [1, 2, 3, 91, 2**16, 2**31 + 1, 2**32 - 1, 2**32, 2**32 + 1, 10**12, 2**62, 2**62 + 1, 2**63 - 1]
@@ -43,15 +47,14 @@ def test_words_at_the_limit_are_dropped_and_the_one_before_is_kept(total):
 
 @pytest.mark.parametrize("total", [total for total in TOTALS if UniformInteger(total).limit % 2**32])
 def test_the_system_s_words_are_dropped_from_the_limit_on_and_joined_low_half_first(total, monkeypatch):
-    """The law of `one` for real reports: the pool holds the limit, which is dropped, then two kept words."""
+    """The law of `one` for real reports: the system gives the limit, which is dropped, then two others."""
     law = UniformInteger(total)
     kept = [law.limit - 1, (law.limit - 1) // 3]
-    halves = [
-        word >> 32 * half & 0xFFFFFFFF for word in (law.limit, *kept) for half in range(law.word_bytes // 4)
-    ]
-    monkeypatch.setattr(SYSTEM, "_pool", halves[::-1])  # words leave from the end
+    given = b"".join(word.to_bytes(law.word_bytes, "little") for word in (law.limit, *kept))
+    system = io.BytesIO(given)
+    monkeypatch.setattr(randomness.os, "urandom", system.read)
     assert [law.one(), law.one()] == [word % total for word in kept]
-    assert SYSTEM._pool == []
+    assert system.read() == b""
 
 
 def test_word_below_the_limit_is_reduced():
@@ -138,27 +141,47 @@ def test_bernoulli_refuses_what_is_no_probability_without_repeating_it(numerator
     assert "123456789" not in str(refusal.value)
 
 
-def test_every_word_of_the_pool_is_used_once_in_no_other_way(monkeypatch):
-    counter = itertools.count(1)
-    handed = []
+def test_a_single_draw_takes_the_bytes_that_it_needs_and_keeps_none(monkeypatch):
+    asked = []
 
-    def numbered(n):
-        block = [next(counter) for _ in range(n // 4)]
-        handed.extend(block)
-        return np.array(block, dtype="<u4").tobytes()
+    def counted(n):
+        asked.append(n)
+        return bytes(n)
 
-    monkeypatch.setattr(randomness.os, "urandom", numbered)
-    source = SystemSource()
-    drawn = [source.word() for _ in range(3 * 256)]
-    assert sorted(drawn) == handed
+    monkeypatch.setattr(randomness.os, "urandom", counted)
+    below(91), below(2**40), bernoulli(1, 3), SYSTEM.token_bytes(5)
+    assert asked == [4, 8, 4, 5]
+    assert not hasattr(SYSTEM, "__dict__") or not vars(SYSTEM)
 
 
-def test_array_draws_take_no_bytes_of_the_pool():
-    below(91)
-    held = len(SYSTEM._pool)
-    assert 0 < held < 256
-    below_many(91, 1000)
-    assert len(SYSTEM._pool) == held
+@pytest.mark.parametrize("total", [91, 2**40])
+def test_a_system_that_gives_too_few_bytes_draws_nothing(total, monkeypatch):
+    monkeypatch.setattr(randomness.os, "urandom", lambda n: bytes(n - 1))
+    with pytest.raises(struct.error):
+        below(total)
+
+
+FORKED_BY_C = """
+import ctypes, os
+from hubbub.numeric.randomness import below
+below(2**62)
+reader, writer = os.pipe()
+child = ctypes.PyDLL(None).fork()
+drawn = b"".join(below(2**62).to_bytes(8, "little") for _ in range(100))
+if child == 0:
+    os.write(writer, drawn)
+    os._exit(0)
+os.waitpid(child, 0)
+own, other = ({drawn[i:i + 8] for i in range(0, 800, 8)} for drawn in (drawn, os.read(reader, 800)))
+print(len(own), len(other), len(own & other))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_that_python_does_not_hear_of_draws_nothing_that_its_parent_will():
+    """Draws of 62 bits, 100 on each side: two agree by chance with probability below 3e-15."""
+    done = subprocess.run([sys.executable, "-c", FORKED_BY_C], capture_output=True, text=True, check=True)
+    assert done.stdout == "100 100 0\n"
 
 
 def test_threads_never_share_a_word():
