@@ -45,6 +45,7 @@ ELSEWHERE = (
     "ledger-3-overreserved.db",
     "survey-list.bin",
     "before-house",
+    "formats",
 )
 DIGEST = bytes.fromhex("000102030405060708090a0b0c0d0e0f")
 OTHER = bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
