@@ -11,8 +11,9 @@ Reports that a quota kept out of the release and a recount lets in are of no int
 release does not have: their interval's number is 0, as is that of issuers that no document but the release
 and its steps is about, and both are one node.
 
-Groups count as if each had a number of its own. That is exact where the documents of issuers hold each other
-or lie apart; of recounts that overlap otherwise it is on the safe side.
+Groups count as if each had a number of its own. That is exact where recounts leave out issuers apart from
+each other's or all of another's, and let nothing in; of others the cut may be less than what any combination
+depends on, never more.
 
 Everything that was shown while a round was open is kept, for what comes later: `Shown`. Where that may be
 lost, nothing more of the round is published than its release.
