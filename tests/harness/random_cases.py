@@ -186,7 +186,7 @@ def _lived(rows: Sequence[TranscriptEntry], surveys: dict[bytes, Survey]) -> boo
             assert book.filter.reserve_all([query]) == (row.ticket,)
             book.reserved([row], surveys)
         elif row.kind == "record":
-            book.record(row, survey)
+            book.record(book.proved(row, survey), survey)
         else:
-            book.cancel(row)
+            book.cancel(book.proved(row, survey), survey)
     return book

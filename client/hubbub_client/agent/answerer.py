@@ -64,7 +64,7 @@ class Answerer:
             ticket = filter_state.open[key][0]
             encoded, pins = self._values.read(survey, now_s)
             symbol = self._perturb(survey, encoded)
-            record = TranscriptEntry("record", ticket, *key, pin_version, symbol)
+            record = filter_state.proved(TranscriptEntry("record", ticket, *key, pin_version, symbol), survey)
         report_id = self._report_id(survey.digest, round_number)
         report = wire.encode_report(wire.Report(survey.digest, round_number, report_id, symbol))
         spent = self._values.spent_by(survey, now_s)

@@ -158,7 +158,9 @@ class DeviceState:
         if tickets is None:
             return None
         return [
-            TranscriptEntry("reserve", ticket, survey.digest, slot, pin_version)
+            self.filter_state.proved(
+                TranscriptEntry("reserve", ticket, survey.digest, slot, pin_version), survey
+            )
             for (survey, slot, pin_version), ticket in zip(wanted, tickets, strict=True)
         ]
 

@@ -154,7 +154,7 @@ class Enrolments:
             now_s: Clock time, epoch seconds; None if it is not trusted: then no refusal is told.
         """
         state = self._state
-        rows = state.filter_state.too_much()
+        rows = state.filter_state.too_much(state.surveys)
         if not rows:
             return
         surveys = [state.surveys[digest] for digest in dict.fromkeys(row.digest for row in rows)]

@@ -8,8 +8,8 @@ would.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import groupby
 from typing import TypeAlias
@@ -42,8 +42,8 @@ class FilterState:
         pins: The newest pin version of every attribute that a reservation was made for.
         defaults: For a list of numeric attributes and their pin version, the values that the first score on
             them puts in place of missing ones.
-        regrouped: Whether a later score on them has other defaults: an earlier version, which took both for
-            one, may have granted too much.
+        regrouped: Whether a later score on them has other defaults, and no proof beside its row: an earlier
+            version, which took both for one, may have granted too much.
         void: Slots whose reservation was given back, each with its pin version: never reserved again.
         slots: Reservations ever made here, corrections and what was given back included: each is a row.
         load: The work and the memory of all of them.
@@ -120,41 +120,52 @@ class FilterState:
         defaults = survey.form.shared_point
         if defaults is not None and row.slot == MEMOISED:
             numbers = tuple(attribute.id for attribute in survey.attributes), row.pin_version
-            self.regrouped |= self.defaults.setdefault(numbers, defaults) != defaults
+            merged = self.defaults.setdefault(numbers, defaults) != defaults
+            self.regrouped |= merged and row.bound is None  # with a proof, they were told apart
+
+    def proved(self, entry: TranscriptEntry, survey: Survey) -> TranscriptEntry:
+        """Return a row with what is proved of the numbers that it is about, once it is taken in.
+
+        Args:
+            entry: A reservation that the filter has granted, or what is about to consume one: that changes
+                nothing yet.
+            survey: Its survey.
+        """
+        if entry.kind == "reserve":
+            return replace(entry, bound=self.filter.bound(_coordinate(entry, survey)))
+        return replace(entry, bound=self.filter.bound_after(entry.ticket, entry.symbol))
+
+    def restore(self, entry: TranscriptEntry, survey: Survey) -> None:
+        """Take in what is proved beside a row."""
+        if entry.bound is not None:
+            self.filter.restore(_coordinate(entry, survey), entry.bound)
 
     def record(self, entry: TranscriptEntry, survey: Survey) -> None:
-        """Consume a reservation, in the filter and here."""
-        self._consume(entry, survey, self.filter.record)
-
-    def reapply(self, entry: TranscriptEntry, survey: Survey) -> None:
-        """Consume a reservation while a transcript is replayed."""
-        self._consume(entry, survey, self.filter.reapply)
-
-    def _consume(self, entry: TranscriptEntry, survey: Survey, take: Callable[[int, Symbol], None]) -> None:
+        """Consume a reservation, in the filter and here: as it is answered, and as it is replayed."""
         if entry.symbol is None or self.open.get((entry.digest, entry.slot)) != (
             entry.ticket,
             entry.pin_version,
         ):
             raise LedgerCorrupt("a transcript record must consume an open reservation")
-        take(entry.ticket, entry.symbol)
+        self.filter.reapply(entry.ticket, entry.symbol)
+        self.restore(entry, survey)
         if entry.slot != MEMOISED:
-            (coordinate,) = scheduled_query(survey, entry.slot, pin_version=entry.pin_version).keys
-            self.filter.close(coordinate)
+            self.filter.close(_coordinate(entry, survey))
         del self.open[entry.digest, entry.slot]
         self.recorded[entry.digest, entry.slot] = entry.symbol
 
-    def unanswered(self, digest: bytes) -> list[TranscriptEntry]:
+    def unanswered(self, survey: Survey) -> list[TranscriptEntry]:
         """Return the entries that cancel a survey's open reservations.
 
         Reservations that a correction or a `forget` has given up are not among them: they stay spent.
         """
         return [
-            TranscriptEntry("cancel", ticket, digest, slot, pin_version)
-            for (survey, slot), (ticket, pin_version) in self.open.items()
-            if survey == digest
+            self.proved(TranscriptEntry("cancel", ticket, digest, slot, pin_version), survey)
+            for (digest, slot), (ticket, pin_version) in self.open.items()
+            if digest == survey.digest
         ]
 
-    def too_much(self) -> list[TranscriptEntry]:
+    def too_much(self, surveys: Mapping[bytes, Survey]) -> list[TranscriptEntry]:
         """Release open reservations, the newest survey's first, until the rest fits; return their rows.
 
         Until scores of different defaults were told apart, a ledger could grant more than its budget. What
@@ -171,19 +182,24 @@ class FilterState:
         for digest in sorted(newest, key=newest.__getitem__, reverse=True):
             if self.filter.headroom >= 0:
                 break
-            rows = self.unanswered(digest)
+            rows = self.unanswered(surveys[digest])
             for row in rows:
-                self.cancel(row)
+                self.cancel(row, surveys[digest])
             given_back += rows
         return given_back
 
-    def cancel(self, entry: TranscriptEntry) -> None:
+    def cancel(self, entry: TranscriptEntry, survey: Survey) -> None:
         """Give a reservation back, in the filter and here; its slot is never answered."""
         if self.open.get((entry.digest, entry.slot)) != (entry.ticket, entry.pin_version):
             raise LedgerCorrupt("a transcript cancellation must void an open reservation")
-        self.filter.cancel(entry.ticket)
+        self.filter.recancel(entry.ticket)
+        self.restore(entry, survey)
         self.void.add((entry.digest, entry.slot, entry.pin_version))
         del self.open[entry.digest, entry.slot], self.pin_versions[entry.digest, entry.slot]
+
+
+def _coordinate(entry: TranscriptEntry, survey: Survey) -> Hashable:
+    return scheduled_query(survey, entry.slot, pin_version=entry.pin_version).coordinate
 
 
 def filter_state_of(budget: float, closed: SpentBudget) -> FilterState:
@@ -218,15 +234,15 @@ def replay(
             steps = list(group)
             survey = surveys[digest]
             if kind != "reserve":
+                take = state.record if kind == "record" else state.cancel
                 for row in steps:
-                    if kind == "record":
-                        state.reapply(row, survey)
-                    else:
-                        state.cancel(row)
+                    take(row, survey)
                 continue
             queries = [scheduled_query(survey, row.slot, pin_version=row.pin_version) for row in steps]
             if state.filter.reapply_all(queries) != tuple(row.ticket for row in steps):
                 raise LedgerCorrupt("a transcript reservation does not follow from the rows before it")
+            for row in steps:
+                state.restore(row, survey)
             state.reserved(steps, surveys)
         state.filter.tighten()
     except (HubbubError, KeyError):

@@ -59,10 +59,11 @@ class SignedLists:
     def _take(self, stored: StoredList, ends: list[bytes], now_s: float) -> None:
         """Write down that a list was seen, and end the surveys that it cancels."""
         state = self._state
-        given_back = [row for digest in ends for row in state.filter_state.unanswered(digest)]
+        known = [state.surveys[digest] for digest in ends if digest in state.surveys]
+        given_back = [row for survey in known for row in state.filter_state.unanswered(survey)]
         state.ledger.take_list(stored, cancelled=ends, given_back=given_back)
         for row in given_back:
-            state.filter_state.cancel(row)
+            state.filter_state.cancel(row, state.surveys[row.digest])
         state.lists, state.cancelled = state.ledger.lists(), state.cancelled.union(ends)
         if ends:
             state.refresh_enrolments()

@@ -95,10 +95,11 @@ class Ledger(Database):
             closed = self.closed()
             chain = closing_checksum(cast(bytes, before), closed.loss, closed.committed)
         for row in self._read(
-            "SELECT kind, ticket, digest, slot, generation, symbol FROM transcript t "
+            "SELECT kind, ticket, digest, slot, generation, symbol, loss, worst FROM transcript t "
             "JOIN enrolment e ON e.seq = t.enrolment ORDER BY t.seq"
         ):
-            found.append(TranscriptEntry(_KINDS[cast(int, row[0])], *row[1:]))  # type: ignore[arg-type]  # STRICT columns
+            kind, bound = _KINDS[cast(int, row[0])], None if row[6] is None else row[6:]
+            found.append(TranscriptEntry(kind, *row[1:6], bound))  # type: ignore[arg-type, call-arg]  # STRICT
             chain = entry_checksum(chain, found[-1])
         if chain != self._chain:
             raise LedgerCorrupt(f"ledger {self.path} is damaged: its transcript is not what was written")
@@ -330,9 +331,13 @@ class Ledger(Database):
         for row in rows:
             chain = entry_checksum(chain, row)
             db.execute(
-                "INSERT INTO transcript (kind, ticket, enrolment, slot, generation, symbol) "
-                "SELECT ?, ?, seq, ?, ?, ? FROM enrolment WHERE digest = ?",
-                (_KINDS.index(row.kind), row.ticket, row.slot, row.pin_version, row.symbol, row.digest),
+                "INSERT INTO transcript (kind, ticket, enrolment, slot, generation, symbol, loss, worst) "
+                "SELECT ?, ?, seq, ?, ?, ?, ?, ? FROM enrolment WHERE digest = ?",
+                (
+                    *(_KINDS.index(row.kind), row.ticket, row.slot, row.pin_version, row.symbol),
+                    *(row.bound or (None, None)),
+                    row.digest,
+                ),
             )
         if chain != self._chain:
             db.execute("UPDATE device SET chain = ?, ticks = ticks + 1", (chain,))

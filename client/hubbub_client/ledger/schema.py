@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Final
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 APPLICATION_ID: Final = 0x48756242
 """Marks the file as a Hubbub ledger, "HubB" in SQLite's header: no other database is taken for one."""
 
@@ -72,9 +72,12 @@ CREATE TABLE transcript (
     slot INTEGER NOT NULL,
     generation INTEGER NOT NULL,
     symbol ANY,
+    loss INTEGER,
+    worst INTEGER,
     UNIQUE (ticket, kind),
     UNIQUE (enrolment, slot, generation, kind),
-    CHECK ((kind = 1) = (symbol IS NOT NULL))
+    CHECK ((kind = 1) = (symbol IS NOT NULL)),
+    CHECK ((loss IS NULL) = (worst IS NULL) AND (loss IS NULL OR loss BETWEEN 0 AND worst))
 ) STRICT;
 CREATE TABLE answer (
     enrolment INTEGER NOT NULL REFERENCES enrolment (seq),
@@ -194,14 +197,23 @@ INSERT INTO attribute SELECT * FROM old_attribute;
 INSERT INTO reading SELECT * FROM old_reading;
 INSERT INTO consent SELECT * FROM old_consent;
 INSERT INTO enrolment SELECT * FROM old_enrolment;
-INSERT INTO transcript SELECT * FROM old_transcript ORDER BY seq;
+INSERT INTO transcript SELECT *, NULL, NULL FROM old_transcript ORDER BY seq;
 INSERT INTO answer SELECT * FROM old_answer;
 INSERT INTO outbox SELECT * FROM old_outbox ORDER BY seq;
 DELETE FROM sqlite_sequence WHERE name IN ('transcript', 'outbox');
 UPDATE sqlite_sequence SET name = substr(name, 5) WHERE name IN ('old_transcript', 'old_outbox');
 """
 
-_STEPS: Final = {1: (_TABLES_1, _FROM_1), 2: (_TABLES_2, _FROM_2)}
+# Version 3 had no proofs beside the rows of scores.
+_TABLES_3: Final = (*_TABLES_2, "survey_list", "refusal", "cancelled")
+_MORE_3: Final = """
+INSERT INTO survey_list SELECT * FROM old_survey_list;
+INSERT INTO refusal SELECT * FROM old_refusal;
+INSERT INTO cancelled SELECT * FROM old_cancelled;
+"""
+_FROM_3: Final = _FROM_2.replace("SELECT *, NULL FROM old_device", "SELECT * FROM old_device") + _MORE_3
+
+_STEPS: Final = {1: (_TABLES_1, _FROM_1), 2: (_TABLES_2, _FROM_2), 3: (_TABLES_3, _FROM_3)}
 
 
 def make(db: sqlite3.Connection, *, budget: float, chain: bytes) -> None:

@@ -1,8 +1,9 @@
 """The transcript: the filter's steps as rows, chained so that a lost or changed row is noticed.
 
 The filter is deterministic: the same reservations and records in the same order give the same tickets, the
-same loss and the same decisions (of scores, the loss up to the bound of a search in floats). So the ledger
-stores what was decided, not numbers derived from it; `replay` in `agent/filter_state.py` rebuilds them.
+same loss and the same decisions. So the ledger stores what was decided, not numbers derived from it; `replay`
+in `agent/filter_state.py` rebuilds them. Only the bounds of scores come from a search in floats: they were
+proved once, and each row has those of its numbers, so that no later search has to find them again.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class TranscriptEntry:
         pin_version: Pin version of the attribute when it was reserved.
         symbol: What was answered; None where nothing was. For a static attribute this is the memoised
             answer too.
+        bound: What was proved of the numbers that a score reads, (loss, worst) in units, with this step and
+            all others of its transaction; None for other surveys, and in a row of an earlier version.
     """
 
     kind: Kind
@@ -42,6 +45,7 @@ class TranscriptEntry:
     slot: int
     pin_version: int
     symbol: Symbol | None = None
+    bound: tuple[int, int] | None = None
 
 
 def entry_checksum(previous: bytes, entry: TranscriptEntry) -> bytes:
@@ -49,7 +53,8 @@ def entry_checksum(previous: bytes, entry: TranscriptEntry) -> bytes:
 
     It has no key: it finds rot and lost rows, it does not stop an owner from editing what is theirs.
     """
-    fields = [entry.kind, entry.ticket, entry.digest, entry.slot, entry.pin_version, entry.symbol]
+    step = [entry.kind, entry.ticket, entry.digest, entry.slot, entry.pin_version, entry.symbol]
+    fields = [*step, *(entry.bound or ())]
     return hashlib.sha256(previous + wire.pack(fields)).digest()[:16]
 
 

@@ -208,7 +208,7 @@ def _worst(
             queries = [
                 scheduled_query(surveys[row.digest], row.slot, pin_version=row.pin_version) for row in asked
             ]
-            tickets = accountant.reserve_all(queries)
+            tickets = accountant.reapply_all(queries)
             if tickets is None:  # past what a filter counts: each by itself, which is never less
                 beyond += sum(surveys[row.digest].channel.epsilon for row in asked)
             else:

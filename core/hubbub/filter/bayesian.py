@@ -39,7 +39,7 @@ fit it.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Literal
 
@@ -52,7 +52,7 @@ from hubbub.errors import BudgetError, ParameterError
 from hubbub.filter.component import Component, Proposal
 from hubbub.filter.grouping import Group, Grouping, RegressionGroup
 from hubbub.filter.query import Likelihood, Model, Query
-from hubbub.filter.regression.component import MAX_EVALUATIONS, RegressionComponent
+from hubbub.filter.regression.component import MAX_EVALUATIONS, Bound, RegressionComponent
 from hubbub.filter.regression.regression import Regression
 from hubbub.filter.regression.relaxation import WorkBudget
 
@@ -210,20 +210,12 @@ class BayesianFilter:
                 return None
             after += proposal.worst - group.before
             trials.append((group, component, proposal))
+        if after - sum(asked.numbers.worst for asked in numeric) > limit and not proved:
+            return None  # whatever is found about the numbers
+        bounds = self._bounds(numeric, "repeat" if proved else "decide")
+        after += sum(worst - asked.numbers.worst for asked, worst in bounds)
         if after > limit and not proved:
             return None
-        # Numbers come last: their bound is worked out only as far as what the others leave asks for.
-        bounds: list[tuple[RegressionGroup, int]] = []
-        work = WorkBudget(MAX_EVALUATIONS) if numeric else None
-        for asked in numeric:
-            after -= asked.numbers.worst
-            worst = asked.numbers.worst_with(
-                asked.queries, limit - after, detail="largest" if proved else self._detail, work=work
-            )
-            after += worst
-            if after > limit and not proved:
-                return None
-            bounds.append((asked, worst))
 
         tickets = tuple(range(self._tickets, self._tickets + len(queries)))
         for group, component, proposal in trials:
@@ -235,7 +227,8 @@ class BayesianFilter:
                 self._pending[ticket] = component.keys[0]
         for asked, worst in bounds:
             own = [tickets[member] for member in asked.members]
-            asked.numbers.reserve(own, asked.queries, worst)
+            take = asked.numbers.reserve_again if proved else asked.numbers.reserve
+            take(own, asked.queries, worst)
             self._components[asked.key] = asked.numbers
             for ticket in own:
                 self._pending[ticket] = asked.key
@@ -244,6 +237,20 @@ class BayesianFilter:
         if numeric:
             self._has_numbers = True
         return tickets
+
+    @staticmethod
+    def _bounds(
+        numeric: Sequence[RegressionGroup], what: Literal["decide", "repeat"]
+    ) -> list[tuple[RegressionGroup, int]]:
+        """Return the worst cases of numbers with what is asked of them, units."""
+        if what == "repeat":
+            return [
+                (asked, asked.numbers.worst + sum(query.worst for query in asked.queries))
+                for asked in numeric
+            ]
+        # Each has its share of the work, so that none is bounded better for being asked first.
+        share = MAX_EVALUATIONS / max(1, sum(asked.is_searched for asked in numeric))
+        return [(asked, asked.numbers.worst_with(asked.queries, WorkBudget(share))) for asked in numeric]
 
     def _reserve_one(self, component: Component, model: Model, *, proved: bool) -> tuple[int, ...] | None:
         """Reserve one query that stays within one coordinate in use."""
@@ -287,29 +294,61 @@ class BayesianFilter:
 
     def _record(self, ticket: int, symbol: Symbol, what: Literal["decide", "repeat"]) -> None:
         component = self._components[self._waiting(ticket)]
-        loss, worst = component.loss, component.worst
         if what == "repeat" and isinstance(component, RegressionComponent):
-            component.reapply(ticket, symbol)
+            take = component.reapply
         else:
-            component.record(ticket, symbol)
-        self._loss += component.loss - loss
-        self._worst += component.worst - worst
+            take = component.record
+        self._change(component, lambda: take(ticket, symbol))
         del self._pending[ticket]
 
-    def tighten(self) -> None:
-        """Bound in one search what all reapplied regressions have lost.
+    def bound(self, coordinate: Hashable) -> Bound | None:
+        """Return what is proved of the numbers that a coordinate names; None where it names none."""
+        numbers = self._components.get(coordinate)
+        return (numbers.loss, numbers.worst) if isinstance(numbers, RegressionComponent) else None
 
-        See `RegressionComponent.tighten`.
+    def bound_after(self, ticket: int, symbol: Symbol | None) -> Bound | None:
+        """Return what `bound` will be once a pending ticket is recorded, or cancelled; nothing changes.
+
+        So a ledger can store the proof in one row with the answer: `reapply` or `recancel`, then `restore`
+        take both in, in this life as in every later one.
+
+        Args:
+            ticket: See `record`.
+            symbol: The answer; None where the query is cancelled.
+
+        Raises:
+            BudgetError: As `record`.
+            ParameterError: As `record`.
         """
+        component = self._components[self._waiting(ticket)]
+        return component.bound_after(ticket, symbol) if isinstance(component, RegressionComponent) else None
+
+    def restore(self, coordinate: Hashable, bound: Bound) -> None:
+        """Take in what was proved of a coordinate's numbers; nothing rises.
+
+        Args:
+            coordinate: One whose queries and answers are those that the proof was made for.
+            bound: From `bound` or `bound_after`.
+
+        Raises:
+            BudgetError: The coordinate names no numbers, or the bound is none.
+        """
+        numbers = self._components.get(coordinate)
+        if not isinstance(numbers, RegressionComponent) or not 0 <= bound[0] <= bound[1]:
+            raise BudgetError(f"a proof must be of numbers, and its loss within its worst, got {bound}")
+        self._change(numbers, lambda: numbers.restore(bound))
+
+    def tighten(self) -> None:
+        """Bound what was repeated and not restored; see `RegressionComponent.tighten`."""
         for component in self._components.values():
             if isinstance(component, RegressionComponent):
-                self._tighten(component)
+                self._change(component, component.tighten)
 
-    def _tighten(self, numbers: RegressionComponent) -> None:
-        loss, worst = numbers.loss, numbers.worst
-        numbers.tighten(self._limit - self._tickets - (self._worst - worst))
-        self._loss += numbers.loss - loss
-        self._worst += numbers.worst - worst
+    def _change(self, component: Component | RegressionComponent, change: Callable[[], object]) -> None:
+        loss, worst = component.loss, component.worst
+        change()
+        self._loss += component.loss - loss
+        self._worst += component.worst - worst
 
     def cancel(self, ticket: int) -> None:
         """Release what was set aside for a query that nobody will ever answer; its ticket is void.
@@ -324,10 +363,26 @@ class BayesianFilter:
         Raises:
             BudgetError: The ticket was not issued by this filter, or is already consumed.
         """
+        self._cancel(ticket, "decide")
+
+    def recancel(self, ticket: int) -> None:
+        """Void a ticket again, for a ledger; numbers keep a looser bound until `restore`.
+
+        Args:
+            ticket: See `cancel`.
+
+        Raises:
+            BudgetError: As `cancel`.
+        """
+        self._cancel(ticket, "repeat")
+
+    def _cancel(self, ticket: int, what: Literal["decide", "repeat"]) -> None:
         component = self._components[self._waiting(ticket)]
-        worst = component.worst
-        component.cancel(ticket)
-        self._worst += component.worst - worst
+        if what == "repeat" and isinstance(component, RegressionComponent):
+            take = component.cancel_again
+        else:
+            take = component.cancel
+        self._change(component, lambda: take(ticket))
         del self._pending[ticket]
 
     def _waiting(self, ticket: int) -> Hashable:
@@ -374,7 +429,7 @@ class BayesianFilter:
         if component is None:
             raise ParameterError(f"a coordinate must be in use to be closed, got {coordinate!r}")
         if isinstance(component, RegressionComponent):
-            self._tighten(component)
+            self._change(component, component.tighten)
         if isinstance(component, RegressionComponent) or len(component.keys) == 1:
             for ticket in component.pending:
                 del self._pending[ticket]

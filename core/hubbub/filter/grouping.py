@@ -66,6 +66,11 @@ class RegressionGroup:
         """The coordinate that names the numbers."""
         return self.numbers.keys[0]
 
+    @property
+    def is_searched(self) -> bool:
+        """True if the numbers are asked about more than once: one answer has a closed form."""
+        return len(self.queries) + len(self.numbers.pending) + len(self.numbers.answers) > 1
+
 
 class Grouping:
     """The components of one record.
@@ -139,7 +144,7 @@ class Grouping:
                 known = self.components.get(key)
                 if key in self.closed or isinstance(known, Component):
                     raise ParameterError(f"a regression must read open numbers, got {key!r}")
-                found[key] = RegressionGroup(RegressionComponent((key,), box) if known is None else known)
+                found[key] = RegressionGroup(known or RegressionComponent((key,), box, self._detail))
             group = found[key]
             if group.numbers.box != box:
                 raise ParameterError(f"numbers must keep their box {group.numbers.box}, got {box}")

@@ -247,8 +247,8 @@ def test_a_migration_killed_anywhere_is_done_at_the_next_open(path: Path, versio
 
 def test_a_newer_schema_is_refused(path: Path) -> None:
     filled(path)
-    tamper(path, "PRAGMA user_version = 4")
-    with pytest.raises(LedgerTooNew, match="got 4"):
+    tamper(path, "PRAGMA user_version = 5")
+    with pytest.raises(LedgerTooNew, match="got 5"):
         Ledger(path, budget=1.0)
 
 

@@ -25,52 +25,23 @@ def crowd(seed: int) -> RegressionComponent:
     return numbers
 
 
-@pytest.mark.parametrize("symbol", [0, 1])
-def test_what_a_decision_searched_is_not_searched_again_when_its_answer_is_recorded(monkeypatch, symbol):
-    searches = []
-    whole = BranchAndBound.__init__
-
-    def counted(self, *args, **keys):
-        searches.append(self)
-        whole(self, *args, **keys)
-
-    monkeypatch.setattr(BranchAndBound, "__init__", counted)
-    query = drawn(np.random.default_rng(17))
-    lived, fresh = crowd(3), crowd(3)
-    worst = lived.worst_with([query], 3 * 2**40)
-    lived.reserve([0], [query], worst)
-    assert len(searches) == 4  # the largest and the least sum for either answer
-    lived.record(0, symbol)
-    assert len(searches) == 4
-    fresh.reserve([0], [query], worst)
-    fresh.record(0, symbol)
-    assert len(searches) == 6
-    assert lived.loss == fresh.loss
-
-
-def test_searches_of_two_that_wait_serve_the_second_once_the_first_is_answered():
-    rng = np.random.default_rng(5)
-    queries = [drawn(rng), drawn(rng)]
-    lived, fresh = crowd(4), crowd(4)
-    for numbers in (lived, fresh):
-        worst = numbers.worst_with(queries, 3 * 2**40)
-        numbers.reserve([0, 1], queries, worst)
-    fresh._known = {}
-    assert len(lived._known) == 4
-    for ticket, symbol in ((0, 1), (1, 0)):
-        lived.record(ticket, symbol)
-        fresh.record(ticket, symbol)
-    assert lived.loss == fresh.loss
-    assert lived._known == {}
-
-
-def test_a_query_that_was_refused_is_forgotten_by_the_next_decision():
-    rng = np.random.default_rng(6)
-    numbers = crowd(5)
-    refused, asked = drawn(rng), drawn(rng)
-    assert numbers.worst_with([refused], 2**30) > 2**30
-    numbers.worst_with([asked], 3 * 2**40)
-    assert {query for tried in numbers._known for query, _ in tried} == {asked}
+def test_bounds_do_not_depend_on_what_was_refused_in_between_or_on_who_was_asked_first():
+    rng = np.random.default_rng(17)
+    refused, *queries = (drawn(rng) for _ in range(3))
+    one, other = crowd(3), crowd(3)
+    other.answers.reverse()
+    for numbers, asked in ((one, queries), (other, queries[::-1])):
+        if numbers is other:
+            numbers.worst_with([refused])
+        numbers.reserve([0, 1], asked, numbers.worst_with(asked))
+        assert numbers.worst_with([refused]) >= numbers.worst
+    assert one.worst == other.worst
+    for numbers, tickets in ((one, (0, 1)), (other, (1, 0))):
+        for ticket, symbol in zip(tickets, (1, 0), strict=True):
+            expected = numbers.bound_after(ticket, symbol)
+            numbers.record(ticket, symbol)
+            assert (numbers.loss, numbers.worst) == expected
+    assert one.loss == other.loss
 
 
 @pytest.mark.parametrize("kind", ["logistic", "truncated"])

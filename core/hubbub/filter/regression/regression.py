@@ -134,8 +134,11 @@ class Regression:
 
     @cached_property
     def worst(self) -> int:
-        """The largest log-ratio of two records' probabilities of an answer, units, rounded up."""
-        return fixed_up(TOTAL - self.least, self.least)
+        """The largest log-ratio of two records' probabilities of an answer, units, rounded up.
+
+        That of the epsilon, or where the score does not use all of its output, that of its two ends.
+        """
+        return min(fixed_up(TOTAL - self.least, self.least), max(self.loss_of(0), self.loss_of(1)))
 
     @cached_property
     def slack(self) -> int:
