@@ -7,7 +7,9 @@ within what is possible; errors by the law at the estimate, never 0; but those o
 are of orbits, a mean too narrow where the channel hides squares (`duchi`), and too skew a law of level
 sampling and of rare large scores. Method 3: none of these, but a wrong law where all reports of a tree or of
 levels are about one level. Method 4: nor that, but a band of curves by the normal law, at any number of
-devices. Method 5: a band that is wider where errors are skew, and none in rounds too small for it.
+devices. Method 5: a band that is wider where errors are skew, and none in rounds too small for it; but one
+gamma law of every cell's sum, false for all values at once at large epsilon. Method 6: the exact law where a
+score takes two values, elsewhere the reach of every kind of devices.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ from hubbub.estimation import Estimate, PoisonMargin
 from hubbub.survey import Survey
 
 Document: TypeAlias = dict[str, Any]
-Method: TypeAlias = Literal[1, 2, 3, 4, 5]
+Method: TypeAlias = Literal[1, 2, 3, 4, 5, 6]
 Columns: TypeAlias = dict[str, NDArray[np.float64]]
 
-METHOD: Final[Method] = 5
+METHOD: Final[Method] = 6
 """The method of what is released from now on."""
 
-METHODS: Final[tuple[Method, ...]] = (1, 2, 3, 4, 5)
+METHODS: Final[tuple[Method, ...]] = (1, 2, 3, 4, 5, 6)
 """Every method that releases were made with."""
 
 
@@ -54,10 +56,8 @@ def estimates(survey: Survey, estimate: Estimate, *, level: float, method: Metho
         level: The coverage of the intervals.
         method: How intervals and errors are made.
     """
-    if method == 2:
-        estimate = estimate.with_former_laws(2)
-    elif method == 3:
-        estimate = estimate.with_former_laws(3)
+    if method != METHOD:
+        estimate = estimate.with_former_laws(method)
     names = survey.category_names
     # A score has a mean alone: what its two inputs stand for is nobody's value.
     labels = survey.input_labels if estimate.values.size else ()

@@ -17,7 +17,7 @@ from hubbub.estimation.consistency import Consistent, consistent_view
 from hubbub.estimation.cumulative import Cumulative, Functionals, Law
 from hubbub.estimation.em import Smoothed
 from hubbub.estimation.intervals.laws import ScoreLaws
-from hubbub.estimation.intervals.skew_score import score_interval
+from hubbub.estimation.intervals.skew_score import Tails, score_interval
 from hubbub.estimation.poison import PoisonMargin, Reach, forged_reports
 from hubbub.estimation.ranks import rank_sets
 from hubbub.estimation.shrinkage import bayes_view
@@ -89,6 +89,7 @@ class Estimate:
     _functionals: Functionals | None = field(default=None, repr=False)
     _former_laws: Callable[[], ScoreLaws | None] | None = field(default=None, repr=False)
     _third_laws: Callable[[], ScoreLaws | None] | None = field(default=None, repr=False)
+    _tails: Tails = field(default="own", repr=False)
 
     def intervals(self, level: float = 0.95) -> Intervals:
         """Return an interval per cell that covers the truth with the stated probability, cell by cell.
@@ -125,13 +126,13 @@ class Estimate:
         """True if the estimator gives the laws of its scores."""
         return self._laws is not None
 
-    def with_former_laws(self, method: Literal[2, 3]) -> Estimate:
+    def with_former_laws(self, method: Literal[1, 2, 3, 4, 5]) -> Estimate:
         """Return the estimate with the laws, or none, that releases of a method had: to recompute them."""
-        former = self._former_laws if method == 2 else self._third_laws
+        former = {2: self._former_laws, 3: self._third_laws}.get(method)
         if former is None:
-            return self
+            return replace(self, _tails="gamma")
         laws = former()
-        return replace(self, _laws=None if laws is None else lambda: laws)
+        return replace(self, _laws=None if laws is None else lambda: laws, _tails="gamma")
 
     @cached_property
     def laws(self) -> ScoreLaws | None:
@@ -294,8 +295,8 @@ class Estimate:
             mean = (math.nan, math.nan) if laws.mean is None else laws.mean.interval(z)
         return Intervals(
             level,
-            *score_interval(self.values, laws.values, n=self.n, z=z_values),
-            *score_interval(self.categories, laws.categories, n=self.n, z=z_categories),
+            *score_interval(self.values, laws.values, n=self.n, z=z_values, tails=self._tails),
+            *score_interval(self.categories, laws.categories, n=self.n, z=z_categories, tails=self._tails),
             *mean,
         )
 

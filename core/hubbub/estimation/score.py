@@ -113,6 +113,16 @@ class _PlaceLaw:
     n: int
     step: Floats
 
+    @property
+    def odds(self) -> None:
+        """None: the odds of an answer are those of the place itself."""
+        return None
+
+    def kinds(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return the moments of the one kind of devices, shape (1, c) each."""
+        variance, third = self.moments(shares)
+        return variance[None], third[None]
+
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return variance and third central moment of n times the estimated place, shape (c,) each."""
         # An answer 1 moves the estimate by `step` = 1/(1 - 2q), and at place g has probability q + g/step.

@@ -7,7 +7,7 @@ cell (*own*), for one in the same category (*near*), and for all others (*far*).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -23,6 +23,22 @@ class CellLaw(Protocol):
     @property
     def step(self) -> Floats:
         """The step of the lattice that the sum lies on, shape (c,), in devices; 0 where there is none."""
+
+    @property
+    def odds(self) -> Floats | None:
+        """How often a score of two values is the larger one, in the cell and elsewhere, shape (2, c).
+
+        nan for cells whose score takes more values, or values that do not tell a count; None: for all.
+        """
+
+    def kinds(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return variances and third central moments of the sum's independent parts, shape (kinds, c) each.
+
+        The parts are the devices in the cell, those elsewhere, and the like.
+
+        Args:
+            shares: The cells' true shares, shape (c,).
+        """
 
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return variance and third central moment of the sum, shape (c,) each, at shares of shape (c,)."""
@@ -65,6 +81,7 @@ class MixedLaw:
             counts say of it, n (mean b^2 - f). It is for scores whose variance depends on where the rest is.
         most_skew: The skewness up to which the sum is read as a gamma law. Beyond it, a few rare and large
             scores lie beside a bulk, whose short tail is read as normal.
+        odds: See `CellLaw`.
     """
 
     n: float
@@ -75,6 +92,29 @@ class MixedLaw:
     around: Floats | None = None
     observed: Floats | None = None
     most_skew: float = np.inf
+    odds: Floats | None = None
+
+    @classmethod
+    def of_two_values(cls, n: float, high: ArrayLike, low: ArrayLike) -> MixedLaw:
+        """Return the law of an unbiased score that takes two values; see `two_valued` for them."""
+        gap = np.subtract(high, low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = np.stack([np.subtract(1.0, low), np.negative(low)]) / gap
+        return cls(n, *two_valued(high, low), gap, odds=np.where(gap > 0, odds, np.nan))
+
+    def kinds(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return variances and third central moments of own, far and near devices, shape (kinds, c) each."""
+        rest, near = 1.0 - shares, None
+        if self.near is not None and self.around is not None:
+            near = np.clip(self.around, shares, 1.0) - shares
+            rest = rest - near
+        parts = [shares * self.own, rest * self.far]
+        if near is not None:
+            parts.append(near * self.near)
+        variances, thirds = self.n * np.stack(parts, axis=1)
+        if self.observed is not None:
+            variances[1] += np.maximum(self.n * (self.observed - shares) - variances.sum(axis=0), 0.0)
+        return variances, thirds
 
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return variance and third central moment of the sum, shape (c,) each, at shares of shape (c,)."""
@@ -99,6 +139,7 @@ class MixedLaw:
             near=None if self.near is None else self.near[:, cells],
             around=None if self.around is None else self.around[cells],
             observed=None if self.observed is None else self.observed[cells],
+            odds=None if self.odds is None else self.odds[:, cells],
         )
 
 
@@ -113,11 +154,34 @@ class JoinedLaw:
         """The parts' steps, shape (c,)."""
         return np.concatenate([part.step for part in self.parts])
 
+    @property
+    def odds(self) -> Floats | None:
+        """The parts' odds, shape (2, c); nan where a part has none."""
+        return np.concatenate(
+            [
+                np.full((2, len(part.step)), np.nan) if part.odds is None else part.odds
+                for part in self.parts
+            ],
+            axis=1,
+        )
+
+    def kinds(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return the parts' kinds, shape (kinds, c) each; those that a part does not have are 0."""
+        found = [part.kinds(piece) for part, piece in zip(self.parts, self._split(shares), strict=True)]
+        most = max(len(variances) for variances, _ in found)
+        columns = [
+            [np.pad(table, ((0, most - len(table)), (0, 0))) for table in pair]
+            for pair in zip(*found, strict=True)
+        ]
+        return np.concatenate(columns[0], axis=1), np.concatenate(columns[1], axis=1)
+
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return the parts' moments, shape (c,) each."""
-        ends = np.cumsum([len(part.step) for part in self.parts])[:-1]
-        found = [part.moments(piece) for part, piece in zip(self.parts, np.split(shares, ends), strict=True)]
+        found = [part.moments(piece) for part, piece in zip(self.parts, self._split(shares), strict=True)]
         return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
+
+    def _split(self, shares: Floats) -> list[Floats]:
+        return np.split(shares, np.cumsum([len(part.step) for part in self.parts])[:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,12 +201,26 @@ class ReorderedLaw:
         """The steps, shape (c,)."""
         return np.asarray(self.part.step[self.cells])
 
+    @property
+    def odds(self) -> Floats | None:
+        """The odds, shape (2, c)."""
+        return None if self.part.odds is None else self.part.odds[:, self.cells]
+
+    def kinds(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return the kinds, shape (kinds, c) each."""
+        return self._reordered(self.part.kinds, shares)
+
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return the moments, shape (c,) each."""
+        return self._reordered(self.part.moments, shares)
+
+    def _reordered(
+        self, found: Callable[[Floats], tuple[Floats, Floats]], shares: Floats
+    ) -> tuple[Floats, Floats]:
         inner = np.empty_like(shares)
         inner[self.cells] = shares
-        variance, third = self.part.moments(inner)
-        return variance[self.cells], third[self.cells]
+        variance, third = found(inner)
+        return variance[..., self.cells], third[..., self.cells]
 
 
 def moments_of(scores: ArrayLike, odds: ArrayLike) -> Floats:

@@ -14,15 +14,18 @@ coverage was computed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.estimation.intervals.laws import CellLaw
+from hubbub.estimation.intervals.two_binomials import two_binomials_interval
 
 Floats = NDArray[np.float64]
+Tails: TypeAlias = Literal["own", "gamma"]
 Accepts: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
 
 STEPS: Final = 46
@@ -51,9 +54,12 @@ def skew_quantile(z: Floats | float, skewness: Floats | float) -> Floats:
     return np.asarray(np.where(plain, z, sign * (2.0 / g) * (base * base * base - 1.0)))
 
 
-def score_interval(estimates: Floats, law: CellLaw, *, n: int, z: float) -> tuple[Floats, Floats]:
+def score_interval(
+    estimates: Floats, law: CellLaw, *, n: int, z: float, tails: Tails = "own"
+) -> tuple[Floats, Floats]:
     """Return the ends of every cell's interval, within 0 to 1.
 
+    A cell whose score takes two values has its exact interval (`two_binomials`), any other that of this module.
     An estimate below 0 is read as 0 for the upper end, and one above 1 as 1 for the lower end: so no
     interval is empty.
 
@@ -62,21 +68,40 @@ def score_interval(estimates: Floats, law: CellLaw, *, n: int, z: float) -> tupl
         law: The law of the cells' scores.
         n: Reports, >= 1.
         z: The normal quantile of the coverage, > 0.
+        tails: "gamma" for one gamma law of every sum, as in releases of method 5 and before.
 
     Returns:
         Lower and upper ends, shape (c,) each; nan where the estimate is.
     """
+    odds = law.odds if tails == "own" else None
+    exact = np.zeros(len(estimates), np.bool_)
+    if odds is not None:
+        with np.errstate(invalid="ignore"):
+            exact = ((odds > 0.0) & (odds < 1.0)).all(axis=0) & ~np.isnan(estimates)
+    low, high = np.full((2, len(estimates)), np.nan)
+    if not exact.all():
+        low, high = _by_moments(estimates, law, n=n, z=z, tails=tails)
+    if odds is not None:
+        low[exact], high[exact] = two_binomials_interval(estimates[exact], odds[:, exact], n=n, z=z)
+    return low, high
+
+
+def _by_moments(
+    estimates: Floats, law: CellLaw, *, n: int, z: float, tails: Tails
+) -> tuple[Floats, Floats]:
+    """Return `score_interval` of laws by their moments alone."""
     within = np.clip(estimates, 0.0, 1.0)
     half = law.step / 2.0
     most_skew = getattr(law, "most_skew", np.inf)
 
     def accepts(shares: Floats, side: float) -> NDArray[np.bool_]:
-        variance, third = law.moments(shares)
-        variance = np.maximum(variance, 0.0)
-        root = np.sqrt(variance)
-        skewness = np.divide(third, variance * root, out=np.zeros_like(root), where=variance > 0)
-        reach = root * skew_quantile(side * z, skewness)
-        reach = np.where(side * skewness < -most_skew, side * z * root, reach)
+        reach = _reach(*law.moments(shares), side * z, most_skew)
+        if tails == "own":
+            variances, thirds = law.kinds(shares)
+            # Kinds of opposite skew: the whole has little, but each end is as far as one of them makes it.
+            mixed = (thirds > 0.0).any(axis=0) & (thirds < 0.0).any(axis=0)
+            apart = np.sqrt((_reach(variances, thirds, side * z, most_skew) ** 2).sum(axis=0))
+            reach = np.where(mixed, side * np.maximum(apart, side * reach), reach)
         off = n * (within - shares)
         return np.asarray(off <= reach + half if side > 0 else off >= reach - half)
 
@@ -85,6 +110,16 @@ def score_interval(estimates: Floats, law: CellLaw, *, n: int, z: float) -> tupl
         high = _boundary(within, 1.0, lambda shares: accepts(shares, -1.0))
     hidden = np.isnan(estimates)
     return np.where(hidden, np.nan, low), np.where(hidden, np.nan, high)
+
+
+def _reach(variance: Floats, third: Floats, z: float, most_skew: float) -> Floats:
+    """Return how far a sum of these moments reaches at a normal quantile."""
+    side = math.copysign(1.0, z)
+    variance = np.maximum(variance, 0.0)
+    root = np.sqrt(variance)
+    skewness = np.divide(third, variance * root, out=np.zeros_like(root), where=variance > 0)
+    reach = root * skew_quantile(z, skewness)
+    return np.where(side * skewness < -most_skew, z * root, reach)
 
 
 def _boundary(accepted: Floats, bound: float, accepts: Accepts) -> Floats:

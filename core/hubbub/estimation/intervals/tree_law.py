@@ -68,6 +68,39 @@ class LevelsLaw:
             variance, third = np.where(larger, other, variance), np.where(larger, skew, third)
         return variance, third
 
+    @property
+    def odds(self) -> None:
+        """None: the number of scores of a device is that of levels, or more."""
+        return None
+
+    def kinds(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Return the parts of every level's devices in the cell and elsewhere, shape (kinds, c) each.
+
+        That devices are drawn without replacement takes something off the variance: off every kind alike. What
+        it adds to the third moment is a kind of its own.
+        """
+        found = [self._kinds(shares, which) for which in range(len(self.parts[0].rest))]
+        variances, thirds = found[0]
+        for other, skew in found[1:]:
+            larger = other.sum(axis=0) > variances.sum(axis=0)
+            variances, thirds = np.where(larger, other, variances), np.where(larger, skew, thirds)
+        return variances, thirds
+
+    def _kinds(self, shares: Floats, which: int) -> tuple[Floats, Floats]:
+        variances, thirds = [], []
+        for part in self.parts:
+            scale, rest = self.n / part.size, part.rest[which]
+            first = shares * part.own[0] + (1.0 - shares) * rest[0]
+            for held, (mean, square, cube) in ((shares, part.own), (1.0 - shares, rest)):
+                variances.append(held * scale * self.n * (square - 2.0 * first * mean + first**2))
+                skew = cube - 3.0 * first * square + 3.0 * first**2 * mean - first**3
+                thirds.append(held * scale**2 * self.n * skew)
+        thirds.append(-self._drawn_again(shares, which))
+        both = np.stack([*variances, np.zeros_like(shares)])
+        every = both.sum(axis=0)
+        less = np.maximum(every - self.n * shares * (1.0 - shares), 0.0)
+        return both * np.divide(less, every, out=np.zeros_like(every), where=every > 0), np.stack(thirds)
+
     def _moments(self, shares: Floats, which: int) -> tuple[Floats, Floats]:
         variance = -self.n * shares * (1.0 - shares)
         third = np.zeros_like(shares)
@@ -100,7 +133,13 @@ class LevelsLaw:
 
 
 def single_level_law(
-    n: float, own: Floats, rest: Floats, step: Floats, *, single: Single = "own means"
+    n: float,
+    own: Floats,
+    rest: Floats,
+    step: Floats,
+    *,
+    single: Single = "own means",
+    odds: Floats | None = None,
 ) -> CellLaw:
     """Return the law where all reports are about one level: two kinds of devices, exact.
 
@@ -113,9 +152,10 @@ def single_level_law(
         rest: The same elsewhere.
         step: Lattice step, shape (c,).
         single: Releases of methods 2 and 3 took the means as 1 and 0.
+        odds: See `CellLaw`.
     """
     if single == "own means":
-        return MixedLaw(n, _central(own), _central(rest), step)
+        return MixedLaw(n, _central(own), _central(rest), step, odds=odds)
     variance = np.maximum(own[1] - 1.0, 0.0)
     inside = np.stack([variance, own[2] - 3.0 * own[1] + 2.0])
     return MixedLaw(n, inside, np.stack([np.maximum(rest[1], 0.0), rest[2]]), step)
@@ -170,8 +210,19 @@ def node_law(
     step = np.min(np.where(np.stack(steps) > _NOTHING, np.stack(steps), np.inf), axis=0)
     step = np.where(np.isfinite(step), step, 0.0)
     if len(parts) == 1:
-        return single_level_law(n, parts[0].own, parts[0].rest[0], step, single=single)
+        return single_level_law(n, parts[0].own, parts[0].rest[0], step, single=single, odds=_odds(tree, level))
     return LevelsLaw(n, parts, step, drawn)
+
+
+def _odds(tree: Tree, level: int) -> Floats | None:
+    """Return how often a report about the only level supports a cell, by whether its device is in it.
+
+    Where other levels are added up and the total is free, the estimate of a cell is its count and no more.
+    """
+    if tree.total == "known" or level != len(tree.levels) - 1:
+        return None
+    support, cells = tree.levels[-1].support, tree.levels[-1].bins
+    return np.repeat([[float(support.p)], [float(support.q)]], cells, axis=1)
 
 
 def _grouped(tree: Tree, population: Floats) -> list[Floats]:

@@ -17,13 +17,14 @@ which costs O(K) to apply and never needs the matrix.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.estimation.intervals.laws import MixedLaw, ScoreLaws, moments_of, two_valued
+from hubbub.estimation.intervals.laws import MixedLaw, ScoreLaws, moments_of
 from hubbub.estimation.intervals.population import plausible_populations, population_law
 from hubbub.estimation.inverses.inverse import Arithmetic, Numbers, Solution, excess, quotients
 from hubbub.estimation.poison import Reach
@@ -180,7 +181,11 @@ class BlockInverse:
         ]
         own, near, far = (np.repeat(kind, s, axis=1) for kind in kinds)
         around = np.repeat(np.add.reduceat(solution.values, self._starts) / n, s)
-        values = MixedLaw(n, own, far, self._delta_each, near, np.where(np.repeat(s == 1, s), 0.0, around))
+        alone = np.repeat(s == 1, s)
+        # Whether others are of its category tells nothing of a value where they all are, or it makes no odds.
+        plain = (s == 1) | (same == other) | (len(s) == 1)
+        odds = np.repeat(np.where(plain, np.stack([true, np.where(s == 1, other, same)]), np.nan), s, axis=1)
+        values = MixedLaw(n, own, far, self._delta_each, near, np.where(alone, 0.0, around), odds=odds)
         return ScoreLaws(values, self._category_law(counts, solution))
 
     def _category_law(self, counts: Numbers, solution: Solution) -> MixedLaw:
@@ -189,7 +194,7 @@ class BlockInverse:
         inside = self._pair_inside[starts] + self._pair_base[starts]
         everyone = self._group_everywhere & np.logical_and.reduceat(self._pair_whole, starts)
         outside = np.where(everyone, inside, self._group_gamma)
-        law = MixedLaw(n, *two_valued(inside, outside), inside - outside)
+        law = MixedLaw.of_two_values(n, inside, outside)
         split = np.flatnonzero(~np.logical_and.reduceat(self._pair_whole, starts))
         if not split.size:
             return law
@@ -199,7 +204,9 @@ class BlockInverse:
         law.step[split] = 0.0
         observed = np.full(len(starts), -np.inf)
         observed[split] = part.observed
-        return MixedLaw(n, law.own, law.far, law.step, observed=observed)
+        assert law.odds is not None  # noqa: S101 - a law of two values has them
+        law.odds[:, split] = np.nan
+        return replace(law, observed=observed)
 
     def _split_law(self, groups: NDArray[np.intp], counts: Numbers, estimates: Numbers) -> MixedLaw:
         """Return the law of some categories by whole populations, of all of them in O(K)."""

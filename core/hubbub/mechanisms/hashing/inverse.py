@@ -11,6 +11,7 @@ has B P^T = I exactly. With q^d points and S seeds, (1 - c) S = q^(d-1); so both
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels.channel import MAX_WEIGHTS
 from hubbub.errors import ParameterError
-from hubbub.estimation.intervals.laws import MixedLaw, ScoreLaws, two_valued
+from hubbub.estimation.intervals.laws import MixedLaw, ScoreLaws
 from hubbub.estimation.intervals.population import plausible_populations, population_law
 from hubbub.estimation.inverses.inverse import Arithmetic, Numbers, Solution, excess, quotients
 from hubbub.estimation.poison import Reach
@@ -94,15 +95,18 @@ class HashInverse:
 
     def laws(self, counts: Numbers, solution: Solution) -> ScoreLaws:
         """Return the laws of the scores behind `solution`: two-valued, or by populations for categories."""
-        n, step = float(counts.sum()), np.full(self.inputs, float(self._gain))
+        n = float(counts.sum())
         hit, miss = np.full(self.inputs, self._gain + self._base), np.full(self.inputs, self._base)
-        values = MixedLaw(n, *two_valued(hit, miss), step)
-        own, far = (law[:, : len(self._sizes)].copy() for law in (values.own, values.far))
-        steps, observed = step[: len(self._sizes)].copy(), np.full(len(self._sizes), -np.inf)
+        values = replace(MixedLaw.of_two_values(n, hit, miss), step=np.full(self.inputs, float(self._gain)))
+        observed = np.full(len(self._sizes), -np.inf)
+        categories = values.picked(np.arange(len(self._sizes)))
         if (some := self._several).size:
             part = self._several_law(counts, solution.values / n)
-            own[:, some], far[:, some], steps[some], observed[some] = part.own, part.far, 0.0, part.observed
-        return ScoreLaws(values, MixedLaw(n, own, far, steps, observed=observed))
+            categories.own[:, some], categories.far[:, some] = part.own, part.far
+            categories.step[some], observed[some] = 0.0, part.observed
+            assert categories.odds is not None  # noqa: S101 - a law of two values has them
+            categories.odds[:, some] = np.nan
+        return ScoreLaws(values, replace(categories, observed=observed))
 
     def _several_law(self, counts: Numbers, estimates: Numbers) -> MixedLaw:
         """Return the law of the categories of several inputs."""
