@@ -74,6 +74,7 @@ RUNS = {
     "device-year": Run("bench/device_year.py", "a year of one device: time, ledger size, restarts"),
     "drills": Run("bench/drills.py", "backup, keys, disks, brokers and tokens of a cluster", markdown=True),
     "evaluate": Run("bench/evaluate.py", "a million simulated devices: time and memory", markdown=True),
+    "extremes": Run("bench/interval_extremes.py", "all cells at once at large epsilon", markdown=True),
     "faults": Run("bench/faults.py", "sixteen faults of six parts, and what a user saw", markdown=True),
     "filters": Run("bench/filters.py", "a step of the filter beside OpenDP's and dp_accounting's"),
     "first-answer": Run("bench/first_answer.py", "a device from its start to an answer", markdown=True),

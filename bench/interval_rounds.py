@@ -78,46 +78,6 @@ class Rounds:
     together_high: dict[str, Floats] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class CubicLaw:
-    """A law of several levels by the coefficients of its moments, which are polynomials in the cell's share.
-
-    Attributes:
-        variance: By population that the rest may be, from the constant on, shape (populations, 3, c).
-        third: The same of the third moment, shape (populations, 4, c).
-        step: Lattice steps, shape (c,).
-    """
-
-    variance: Floats
-    third: Floats
-    step: Floats
-
-    @classmethod
-    def of(cls, law: LevelsLaw) -> CubicLaw:
-        """Return the polynomials through the law's moments at four shares."""
-        nodes = np.linspace(0.0, 1.0, 4)
-        inverse = np.linalg.inv(np.vander(nodes, increasing=True))
-        single = [
-            replace(law, parts=[replace(part, rest=part.rest[which : which + 1]) for part in law.parts])
-            for which in range(len(law.parts[0].rest))
-        ]
-        at = [[one.moments(np.full(len(law.step), node)) for node in nodes] for one in single]
-        both = np.einsum("ij,pjmc->mpic", inverse, np.array(at))
-        return cls(both[0][:, :3], both[1], law.step)
-
-    def moments(self, shares: Floats) -> tuple[Floats, Floats]:
-        """Return variance and third central moment, those of the population whose variance is largest."""
-        found = [
-            ((v[2] * shares + v[1]) * shares + v[0], ((t[3] * shares + t[2]) * shares + t[1]) * shares + t[0])
-            for v, t in zip(self.variance, self.third, strict=True)
-        ]
-        variance, third = found[0]
-        for other, skew in found[1:]:
-            larger = other > variance
-            variance, third = np.where(larger, other, variance), np.where(larger, skew, third)
-        return variance, third
-
-
 def holds(low: Floats, high: Floats, truth: Floats) -> NDArray[np.bool_]:
     """Return which intervals hold the truth; cells that the channel hides have none and count as holding."""
     return np.asarray((low <= truth + SLACK) & (truth - SLACK <= high) | np.isnan(low))
@@ -152,7 +112,7 @@ def stacked(laws: Sequence[CellLaw]) -> tuple[CellLaw, NDArray[np.intp] | None]:
             parts = [getattr(law, name) for law in laws]
             return None if parts[0] is None else np.concatenate(parts, axis=-1)
 
-        columns = {name: joined(name) for name in ("own", "far", "step", "near", "around", "observed")}
+        columns = {name: joined(name) for name in ("own", "far", "step", "near", "around", "observed", "odds")}
         return replace(first, **columns), None
     assert isinstance(first, LevelsLaw)
     cells = len(first.step)
@@ -167,7 +127,7 @@ def stacked(laws: Sequence[CellLaw]) -> tuple[CellLaw, NDArray[np.intp] | None]:
             )
         )
     step = np.concatenate([law.step for law in laws])
-    return CubicLaw.of(LevelsLaw(first.n, parts, step, first.drawn)), None
+    return LevelsLaw(first.n, parts, step, first.drawn), None
 
 
 def shape_of(law: CellLaw) -> tuple[object, ...]:
@@ -176,7 +136,7 @@ def shape_of(law: CellLaw) -> tuple[object, ...]:
         return ("reordered", *shape_of(law.part))
     if isinstance(law, LevelsLaw):
         return ("levels", len(law.parts))
-    return ("mixed", *(getattr(law, name) is None for name in ("near", "around", "observed")))
+    return ("mixed", *(getattr(law, name) is None for name in ("near", "around", "observed", "odds")))
 
 
 def intervals(estimates: Sequence[Estimate], *, together: bool) -> Rounds:

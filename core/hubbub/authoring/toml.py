@@ -190,7 +190,7 @@ def parse(text: str, file: str) -> Declared:
     )
     channel = with_participation(rules, channel, mechanism_table.get(COVER_KEY, 1))
     if cohort is None:
-        terms["minimum_cohort"] = least_cohort(form.estimator(channel), inputs=channel.inputs)
+        terms["minimum_cohort"] = least_cohort(form.estimator(channel))
     return cast(
         Declared,
         {**terms, "form": form, "epsilon": epsilon, "channel": channel, "choice": choice},

@@ -126,7 +126,7 @@ def test_release_of_method_1_has_the_numbers_of_old_releases() -> None:
     old, new = made.document(method=1), made.document()
     assert "method" not in old
     assert method_of(old) == 1
-    assert method_of(new) == METHOD == 5
+    assert method_of(new) == METHOD == 6
     assert set(old["values"][0]) == {"label", "estimate", "error", "low", "high", "category"}
     for cell in old["values"]:
         assert cell["high"] - cell["estimate"] == pytest.approx(1.959963984540054 * cell["error"])
@@ -160,9 +160,27 @@ def test_release_of_method_2_about_orbits_has_the_intervals_of_the_normal_law() 
     assert other.document(method=2) | {"method": 3} == other.document(method=3)
 
 
+def test_release_of_method_5_keeps_its_intervals() -> None:
+    """One gamma law of every sum, as then: an end of today's is elsewhere, estimates and errors are the same."""
+    survey = Survey.parse(LABELS)
+    made = release(survey, 0, states(survey, 400))
+    assert made is not None
+    old, new = made.document(method=5), made.document()
+    counts = made.tally.counts
+    former = survey.estimator()(counts, made.tally.n).with_former_laws(5)
+    assert [cell["low"] for cell in old["values"]] == former.intervals(0.95).values_low.tolist()
+    band = former.simultaneous(0.95)
+    assert [cell["simultaneous_high"] for cell in old["categories"]] == band.categories_high.tolist()
+    for cells in ("values", "categories"):
+        assert [cell["low"] for cell in old[cells]] != [cell["low"] for cell in new[cells]]
+        for name in ("estimate", "error"):
+            assert [cell[name] for cell in old[cells]] == [cell[name] for cell in new[cells]]
+    assert same_facts(old, new)
+
+
 def test_release_of_a_later_version_is_refused() -> None:
-    with pytest.raises(ParameterError, match="method must be one of 1, 2, 3, 4, 5, got 6"):
-        method_of({"method": 6})
+    with pytest.raises(ParameterError, match="method must be one of 1, 2, 3, 4, 5, 6, got 7"):
+        method_of({"method": 7})
 
 
 def test_small_round_has_no_cell_without_error_or_width() -> None:

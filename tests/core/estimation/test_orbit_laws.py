@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hubbub.design.cohort import least_cohort
 from hubbub.design.floor import Weights
 from hubbub.design.floor.mixture import best_mixture
 from hubbub.design.floor.orbit_entry import orbits
@@ -95,9 +94,3 @@ def test_orbit_intervals_of_very_many_values_take_no_step_for_each_pair() -> Non
         assert (spans.values_low < spans.values_high).all()
         assert spans.mean_low is not None and spans.mean_high is not None
         assert 0.0 <= spans.mean_low < spans.mean_high <= 1.0
-
-
-def test_least_cohort_of_orbits_asks_for_exact_laws_where_scores_take_two_values_only() -> None:
-    for sizes in ([12] * 8, [1] * 30, [5]):
-        channel = orbits(sizes, epsilon=2.0)
-        assert least_cohort(estimator_for(channel), inputs=channel.inputs) == 50

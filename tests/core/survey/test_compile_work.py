@@ -7,7 +7,7 @@ import pytest
 from surveys import DISEASES, LABELS
 
 from hubbub import Survey
-from hubbub.design import cohort, comparison
+from hubbub.design import comparison
 from hubbub.errors import SurveyError
 
 
@@ -69,27 +69,3 @@ def test_a_file_of_minutes_is_refused_before_anything_is_designed(
     with pytest.raises(SurveyError) as refused:
         Survey.parse(text)
     assert rule in str(refused.value)
-
-
-def test_the_least_cohort_does_not_multiply_every_two_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unary encoding of 1,024 inputs at epsilon 4 took 34 s: every count of 100,000 by every other."""
-    fewer = cohort.missed(60, 0.9, 0.02, 1.0)
-
-    def convolve(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        assert min(one.size, other.size) <= 1
-        return one * other
-
-    monkeypatch.setattr(np, "convolve", convolve)
-    assert cohort.missed(60, 0.9, 0.02, 1.0) == fewer
-    text = number('name = "unary"\npoints = 1023').replace("epsilon = 2.0", "epsilon = 4.0")
-    survey = Survey.parse(text.replace("minimum_cohort = 100\n", ""))
-    assert survey.minimum_cohort >= cohort.LEAST
-
-
-@pytest.mark.parametrize(("n", "m", "p", "q"), [(50, 0, 0.3, 0.2), (400, 600, 0.9, 0.001), (1, 7, 0.5, 0.5)])
-def test_the_law_of_a_sum_is_that_of_all_pairs_of_counts(n: int, m: int, p: float, q: float) -> None:
-    one, other = cohort._binomial(n, p), cohort._binomial(m, q)
-    exact = np.zeros(n + m + 1)
-    for k, chance in enumerate(one):
-        exact[k : k + m + 1] += chance * other
-    np.testing.assert_allclose(cohort._sum_of(one, other), exact, atol=1e-14)

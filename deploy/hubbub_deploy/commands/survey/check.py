@@ -117,7 +117,7 @@ def _cohort(survey: Survey) -> dict[str, object]:
     from hubbub.design import cohort_widths, least_cohort  # noqa: PLC0415
 
     estimator = survey.estimator()
-    least = least_cohort(estimator, inputs=survey.channel.inputs)
+    least = least_cohort(estimator)
     found = cohort_widths(estimator, least, inputs=survey.channel.inputs)
     points = {"value": found.value, "category": found.category}
     widths = {name: f"{100 * width:.0f} points" for name, width in points.items() if width is not None}
