@@ -3,11 +3,12 @@
     python bench/interval_extremes.py                       the whole table
     python bench/interval_extremes.py --only 'grr;levels' --values 12,91 --runs 200
 
-Rounds are drawn through the channel, and their intervals are those of `Estimate.simultaneous`. Where a score takes
-two values, the miss of every cell is an exact sum over all counts, too: *exact* is the largest over its part of
-.05. Populations: Zipf's law (many cells of one to ten devices), a spike of 97 in 100, even, and 60 in 100
-missing. A row whose upper bound of coverage (Clopper and Pearson; all rows together have a false alarm
-probability of 1e-6) is below .94, or whose exact miss is above 1.2, is marked, and the exit status is 1.
+Rounds are drawn through the channel, and their intervals are those of `Estimate.simultaneous`. Where a
+score takes two values, the miss of every cell is an exact sum over all counts, too: *exact* is the largest
+over its part of .05. Populations: Zipf's law (many cells of one to ten devices), a spike of 97 in 100,
+even, and 60 in 100 missing. A row whose upper bound of coverage (Clopper and Pearson; all rows together
+have a false alarm probability of 1e-6) is below .94, or whose exact miss is above 1.2, is marked, and the
+exit status is 1.
 """
 
 from __future__ import annotations
@@ -146,8 +147,11 @@ def main() -> int:
         failed |= bad
         shares = " | ".join(f"{found[kind] / max(rounds, 1.0):.3f}" for kind in KINDS)
         mark = "**low**" if bad else ""
-        print(f"| {name} | {k} | {e:g} | {n} | {population} | {rounds:.0f} | {shares} |"
-              f" {found['exact']:.2f} | {mark} |", flush=True)
+        print(
+            f"| {name} | {k} | {e:g} | {n} | {population} | {rounds:.0f} | {shares} |"
+            f" {found['exact']:.2f} | {mark} |",
+            flush=True,
+        )
     return int(failed)
 
 

@@ -112,7 +112,9 @@ def stacked(laws: Sequence[CellLaw]) -> tuple[CellLaw, NDArray[np.intp] | None]:
             parts = [getattr(law, name) for law in laws]
             return None if parts[0] is None else np.concatenate(parts, axis=-1)
 
-        columns = {name: joined(name) for name in ("own", "far", "step", "near", "around", "observed", "odds")}
+        columns = {
+            name: joined(name) for name in ("own", "far", "step", "near", "around", "observed", "odds")
+        }
         return replace(first, **columns), None
     assert isinstance(first, LevelsLaw)
     cells = len(first.step)

@@ -44,7 +44,9 @@ def test_all_cells_hold_at_once_at_large_epsilon(mechanism: str, values: int, ep
 def test_one_gamma_law_of_every_sum_is_found_to_hold_too_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     """Control: the intervals of releases of method 5 hold all 91 values in some 56 of 100 rounds."""
     estimator = extremes._estimator("grr", 91, 8.0)
-    monkeypatch.setattr(extremes, "holds", lambda estimate, truth: _holds(estimate.with_former_laws(5), truth))
+    monkeypatch.setattr(
+        extremes, "holds", lambda estimate, truth: _holds(estimate.with_former_laws(5), truth)
+    )
     found = extremes.judge(estimator, extremes.held("zipf", 91, 200), RUNS, seeded(5))
     assert extremes.upper(found["values"], RUNS, 8) < extremes.LEAST
 

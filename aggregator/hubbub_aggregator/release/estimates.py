@@ -56,7 +56,7 @@ def estimates(survey: Survey, estimate: Estimate, *, level: float, method: Metho
         level: The coverage of the intervals.
         method: How intervals and errors are made.
     """
-    if method != METHOD:
+    if method != 6:
         estimate = estimate.with_former_laws(method)
     names = survey.category_names
     # A score has a mean alone: what its two inputs stand for is nobody's value.

@@ -57,7 +57,7 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  round may have lain; empty: nothing is missing
       "epsilon": {"declared": 2.0, "certified": 1.9999999999},
       "devices": 400,                            n of the estimates (equal to as_of)
-      "method": 4,                               how intervals are made (see `release/estimates.py`); releases
+      "method": 6,                               how intervals are made (see `release/estimates.py`); releases
                                                  without it are of method 1: intervals not cut, no bands
       "level": 0.95,
       "values":     [{"label": "0", "category": "none" or null,

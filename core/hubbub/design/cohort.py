@@ -1,8 +1,8 @@
 """The least cohort at which a survey's intervals hold, and how wide they are there.
 
-Intervals were measured from LEAST devices on (`make evidence NAME=coverage`), for every mechanism; where a score
-takes two values they are exact at any number. One thing asks for more: where reports are about several levels, a
-round in which one of them gets no report has no estimates at all.
+Intervals were measured from LEAST devices on (`make evidence NAME=coverage`), for every mechanism; where a
+score takes two values they hold at any number. One thing asks for more: where reports are about several
+levels, a round in which one of them gets no report has no estimates at all.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def test_release_of_method_2_about_orbits_has_the_intervals_of_the_normal_law() 
 
 
 def test_release_of_method_5_keeps_its_intervals() -> None:
-    """One gamma law of every sum, as then: an end of today's is elsewhere, estimates and errors are the same."""
+    """One gamma law of every sum, as then: ends are elsewhere today, estimates and errors are not."""
     survey = Survey.parse(LABELS)
     made = release(survey, 0, states(survey, 400))
     assert made is not None

@@ -7,7 +7,6 @@ import pytest
 
 from hubbub.design.floor import Weights
 from hubbub.design.floor.mixture import best_mixture
-from hubbub.design.floor.orbit_entry import orbits
 from hubbub.estimation import estimator_for
 from hubbub.mechanisms.orbits.channel import OrbitChannel
 from hubbub.mechanisms.orbits.integers import compiled

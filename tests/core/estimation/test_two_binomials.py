@@ -22,9 +22,7 @@ ROUNDED = 1.0 + 1e-9
 
 def law_of_count(held: int, other: int, p: float, q: float) -> np.ndarray:
     """Return the probabilities of 0 to held + other reports for a cell."""
-    return np.convolve(
-        binom.pmf(np.arange(held + 1), held, p), binom.pmf(np.arange(other + 1), other, q)
-    )
+    return np.convolve(binom.pmf(np.arange(held + 1), held, p), binom.pmf(np.arange(other + 1), other, q))
 
 
 @pytest.mark.parametrize("n", [1, 50, 1000])
@@ -75,7 +73,7 @@ def test_no_cell_misses_more_than_its_part_at_any_epsilon(n: int, inputs: int) -
 
 
 def test_one_gamma_law_of_both_kinds_misses_much_more() -> None:
-    """Control: releases of method 5. Own devices that lie and others that land here cancel in the skewness."""
+    """Control: releases of method 5. Own devices that lie and others that land here cancel as skewness."""
     part = (1.0 - LEVEL) / 91
     assert missed(200, 91, 8.0, 1, "gamma") > 20 * part
     assert missed(200, 91, 8.0, 5, "gamma") > 3 * part

@@ -26,7 +26,7 @@ class CellLaw(Protocol):
 
     @property
     def odds(self) -> Floats | None:
-        """How often a score of two values is the larger one, in the cell and elsewhere, shape (2, c).
+        """The odds of the larger value of a score of two, in the cell and elsewhere, shape (2, c).
 
         nan for cells whose score takes more values, or values that do not tell a count; None: for all.
         """
@@ -103,17 +103,16 @@ class MixedLaw:
         return cls(n, *two_valued(high, low), gap, odds=np.where(gap > 0, odds, np.nan))
 
     def kinds(self, shares: Floats) -> tuple[Floats, Floats]:
-        """Return variances and third central moments of own, far and near devices, shape (kinds, c) each."""
-        rest, near = 1.0 - shares, None
+        """Return variances and third central moments of own, near and far devices, shape (kinds, c) each."""
+        rest, parts = 1.0 - shares, [shares * self.own]
         if self.near is not None and self.around is not None:
             near = np.clip(self.around, shares, 1.0) - shares
             rest = rest - near
-        parts = [shares * self.own, rest * self.far]
-        if near is not None:
             parts.append(near * self.near)
+        parts.append(rest * self.far)
         variances, thirds = self.n * np.stack(parts, axis=1)
         if self.observed is not None:
-            variances[1] += np.maximum(self.n * (self.observed - shares) - variances.sum(axis=0), 0.0)
+            variances[-1] += np.maximum(self.n * (self.observed - shares) - variances.sum(axis=0), 0.0)
         return variances, thirds
 
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
@@ -158,10 +157,7 @@ class JoinedLaw:
     def odds(self) -> Floats | None:
         """The parts' odds, shape (2, c); nan where a part has none."""
         return np.concatenate(
-            [
-                np.full((2, len(part.step)), np.nan) if part.odds is None else part.odds
-                for part in self.parts
-            ],
+            [np.full((2, len(part.step)), np.nan) if part.odds is None else part.odds for part in self.parts],
             axis=1,
         )
 

@@ -58,9 +58,8 @@ def score_interval(
 ) -> tuple[Floats, Floats]:
     """Return the ends of every cell's interval, within 0 to 1.
 
-    A cell whose score takes two values has its exact interval (`two_binomials`), any other that of this module.
-    An estimate below 0 is read as 0 for the upper end, and one above 1 as 1 for the lower end: so no
-    interval is empty.
+    A cell whose score takes two values has its exact interval (`two_binomials`). An estimate below 0 is
+    read as 0 for the upper end, and one above 1 as 1 for the lower end: so no interval is empty.
 
     Args:
         estimates: Unbiased estimates of the shares, shape (c,); nan where hidden.
@@ -85,9 +84,7 @@ def score_interval(
     return low, high
 
 
-def _by_moments(
-    estimates: Floats, law: CellLaw, *, n: int, z: float, tails: Tails
-) -> tuple[Floats, Floats]:
+def _by_moments(estimates: Floats, law: CellLaw, *, n: int, z: float, tails: Tails) -> tuple[Floats, Floats]:
     """Return `score_interval` of laws by their moments alone."""
     within = np.clip(estimates, 0.0, 1.0)
     half = law.step / 2.0
@@ -115,7 +112,7 @@ def _reach(variance: Floats, third: Floats, z: float, most_skew: float) -> Float
     root = np.sqrt(variance)
     skewness = np.divide(third, variance * root, out=np.zeros_like(root), where=variance > 0)
     reach = root * skew_quantile(z, skewness)
-    return np.where(side * skewness < -most_skew, z * root, reach)
+    return np.asarray(np.where(side * skewness < -most_skew, z * root, reach))
 
 
 def _reach_of_kinds(variances: Floats, thirds: Floats, z: float, most_skew: float) -> Floats:
@@ -135,7 +132,7 @@ def _reach_of_kinds(variances: Floats, thirds: Floats, z: float, most_skew: floa
     mixed = (thirds[1:] > 0.0).any(axis=0) & (thirds[1:] < 0.0).any(axis=0)
     apart = np.sqrt(np.square(kinds).sum(axis=0))
     side = 1.0 if z > 0 else -1.0
-    return np.where(mixed, side * np.maximum(apart, side * whole), whole)
+    return np.asarray(np.where(mixed, side * np.maximum(apart, side * whole), whole))
 
 
 def _boundary(accepted: Floats, bound: float, accepts: Accepts, steps: int) -> Floats:

@@ -76,8 +76,8 @@ class LevelsLaw:
     def kinds(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return the parts of every level's devices in the cell and elsewhere, shape (kinds, c) each.
 
-        That devices are drawn without replacement takes something off the variance: off every kind alike. What
-        it adds to the third moment is a kind of its own.
+        That devices are drawn without replacement takes something off the variance: off every kind alike.
+        What it adds to the third moment is a kind of its own.
         """
         found = [self._kinds(shares, which) for which in range(len(self.parts[0].rest))]
         variances, thirds = found[0]
@@ -210,7 +210,9 @@ def node_law(
     step = np.min(np.where(np.stack(steps) > _NOTHING, np.stack(steps), np.inf), axis=0)
     step = np.where(np.isfinite(step), step, 0.0)
     if len(parts) == 1:
-        return single_level_law(n, parts[0].own, parts[0].rest[0], step, single=single, odds=_odds(tree, level))
+        return single_level_law(
+            n, parts[0].own, parts[0].rest[0], step, single=single, odds=_odds(tree, level)
+        )
     return LevelsLaw(n, parts, step, drawn)
 
 

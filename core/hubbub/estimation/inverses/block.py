@@ -182,7 +182,7 @@ class BlockInverse:
         own, near, far = (np.repeat(kind, s, axis=1) for kind in kinds)
         around = np.repeat(np.add.reduceat(solution.values, self._starts) / n, s)
         alone = np.repeat(s == 1, s)
-        # Whether others are of its category tells nothing of a value where they all are, or it makes no odds.
+        # A value's own count says all where every input is of its category, or categories are alike.
         plain = (s == 1) | (same == other) | (len(s) == 1)
         odds = np.repeat(np.where(plain, np.stack([true, np.where(s == 1, other, same)]), np.nan), s, axis=1)
         values = MixedLaw(n, own, far, self._delta_each, near, np.where(alone, 0.0, around), odds=odds)
