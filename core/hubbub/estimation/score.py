@@ -142,6 +142,7 @@ class _PlaceMean:
 
     def interval(self, z: float) -> tuple[float, float]:
         """Return the ends of the mean's interval, between the two ends of the output."""
-        ends = score_interval(np.array([self.place]), self.law, n=self.law.n, z=z)
+        # One kind of devices: the gamma law has nothing to cancel.
+        ends = score_interval(np.array([self.place]), self.law, n=self.law.n, z=z, tails="gamma")
         low, high = (self.low + (self.high - self.low) * float(end[0]) for end in ends)
         return low, high
