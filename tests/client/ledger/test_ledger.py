@@ -19,7 +19,7 @@ from hubbub_client.upload.uploader import BackoffState, Pending
 GOLDEN = Path(__file__).parents[2] / "golden"
 DIGEST, ID = b"d" * 16, b"i" * 16
 RESERVE = [TranscriptEntry("reserve", 0, DIGEST, 0, 0), TranscriptEntry("reserve", 1, DIGEST, 1, 0)]
-RECORD = TranscriptEntry("record", 0, DIGEST, 0, 0, 3)
+RECORD = TranscriptEntry("record", 0, DIGEST, 0, 0, 3, (5, 7))
 
 
 @pytest.fixture
@@ -258,6 +258,14 @@ def test_a_newer_schema_is_refused(path: Path) -> None:
         (
             "DROP TRIGGER transcript_is_not_rewritten",
             "UPDATE transcript SET symbol = 4 WHERE kind = 1",
+        ),
+        (
+            "DROP TRIGGER transcript_is_not_rewritten",
+            "UPDATE transcript SET loss = 4 WHERE kind = 1",
+        ),
+        (
+            "DROP TRIGGER transcript_is_not_rewritten",
+            "UPDATE transcript SET loss = NULL, worst = NULL WHERE kind = 1",
         ),
         ("DROP TRIGGER transcript_is_not_cut", "DELETE FROM transcript WHERE kind = 1"),
         ("DROP TRIGGER transcript_is_not_cut", "DELETE FROM transcript"),
