@@ -121,7 +121,7 @@ class UniformInteger:
         limit: Words from here on are dropped: the largest multiple of total that a word can reach.
     """
 
-    __slots__ = ("_word", "dtype", "limit", "total", "word_bytes")
+    __slots__ = ("dtype", "limit", "total", "word_bytes")
 
     def __init__(self, total: int) -> None:
         """Work out the word size and the limit.
@@ -133,15 +133,15 @@ class UniformInteger:
             raise ParameterError(f"the total of a uniform draw must be within 1 to 2^63 - 1, got {total}")
         self.total = int(total)
         self.word_bytes = 4 if self.total <= 2**32 else 8
-        self._word = _WORDS[self.word_bytes]
         period = 1 << (8 * self.word_bytes)
         self.limit = period - period % self.total
         self.dtype = np.dtype(np.uint32 if self.word_bytes == 4 else np.uint64)
 
     def one(self, source: Source = SYSTEM) -> int:
         """Return one integer in 0 to total - 1."""
+        read = _WORDS[self.word_bytes].unpack
         while True:
-            (word,) = self._word.unpack(source.token_bytes(self.word_bytes))
+            (word,) = read(source.token_bytes(self.word_bytes))
             if word < self.limit:
                 return int(word % self.total)
 

@@ -1,5 +1,6 @@
 """Uniform integers: exact by rejection, the same one or many at a time, and never the same word twice."""
 
+import copy
 import io
 import itertools
 import os
@@ -152,6 +153,12 @@ def test_a_single_draw_takes_the_bytes_that_it_needs_and_keeps_none(monkeypatch)
     below(91), below(2**40), bernoulli(1, 3), SYSTEM.token_bytes(5)
     assert asked == [4, 8, 4, 5]
     assert not hasattr(SYSTEM, "__dict__") or not vars(SYSTEM)
+
+
+def test_a_law_can_be_copied_and_sent_to_another_process():
+    law = UniformInteger(2**40)
+    for other in (copy.deepcopy(law), pickle.loads(pickle.dumps(law))):  # noqa: S301 - our own bytes
+        assert other.one(words(5, width=8)) == 5
 
 
 @pytest.mark.parametrize("total", [91, 2**40])
