@@ -11,7 +11,7 @@ from interval_cases import Case, Inputs
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
-from hubbub.estimation import Ends, Estimate, difference
+from hubbub.estimation import Ends, Estimate, correlation, device_variances, difference
 from hubbub.estimation.choice import AnyEstimator
 from hubbub.estimation.intervals import MixedLaw, score_interval
 from hubbub.estimation.intervals.laws import CellLaw, ReorderedLaw
@@ -276,12 +276,14 @@ def judge(case: Case, runs: int, seed: int) -> Found:
             *({k: a[: len(first)] for k, a in d.items()} for d in (spans.estimates, spans.low, spans.high))
         )
     ]
-    for word, others, after, r in (
-        ("change ", fresh, later_truth, 0.0),
-        ("memoised change ", again, truths(case, estimator, mixed), (n // 2) / n),
+    variances = _device_variances(estimates[0])
+    for word, others, after, shared in (
+        ("change ", fresh, later_truth, 0),
+        ("memoised change ", again, truths(case, estimator, mixed), n // 2),
     ):
         if first:
-            _count_changes(found, word, (befores[0], intervals(others, together=False)), (truth, after), r)
+            pair = befores[0], intervals(others, together=False)
+            _count_changes(found, word, pair, (truth, after), n=n, shared=shared, variances=variances)
     found.width = _widths(spans, estimator, truth["values"], n)
     return found
 
@@ -301,15 +303,30 @@ def _paired(
         yield [counts]
 
 
+def _device_variances(estimate: Estimate) -> dict[str, tuple[float, float] | None]:
+    """Return what a release's errors tell of the devices in a cell and of others; nothing for a mean."""
+    spans, found = estimate.intervals(), {}
+    for kind, errors in zip(KINDS, estimate.printed_errors, strict=True):
+        ends = Ends(
+            *(getattr(each, kind + end) for each, end in ((estimate, ""), (spans, "_low"), (spans, "_high")))
+        )
+        found[kind] = device_variances([(ends, errors, estimate.n)])
+    return {**found, "mean": None}
+
+
 def _count_changes(
     found: Found,
     word: str,
     rounds: tuple[Rounds, Rounds],
     truth: tuple[dict[str, Floats], dict[str, Floats]],
-    r: float,
+    *,
+    n: int,
+    shared: int,
+    variances: dict[str, tuple[float, float] | None],
 ) -> None:
     for name in (*KINDS, "mean"):
         ends = [Ends(each.estimates[name], each.low[name], each.high[name]) for each in rounds]
+        r = correlation(*ends, devices=(n, n), shared=shared, variances=variances[name])
         change = difference(*ends, correlation=r)
         found.hits[f"{word}{name}"].count(change.low, change.high, truth[1][name] - truth[0][name])
 

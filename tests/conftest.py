@@ -50,6 +50,10 @@ LONG = (
     "client/surveys/test_list_memory.py::test_a_survey_of_as_many_elements_as_any_may_have_takes_no_more_than_they_do",
     "core/design/test_design.py::test_trade_offs_are_drawn[d.png",
     "core/estimation/rounds/test_change.py::test_change_of_fresh_rounds_is_covered",
+    *(
+        f"core/estimation/rounds/test_change.py::test_change_of_memoised_rounds_is_covered_whoever_joins[setting{i}]"
+        for i in (1, 2, 3, 5, 7, 8, 9)
+    ),
     "core/filter/test_regression.py::test_no_answers_to_accepted_regressions_exceed_the_budget",
     "integration/test_agent_kill.py::test_a_kill_before_any_statement_of_the_very_first_answers_leaves_one_noise",
     "integration/test_cluster_commands.py::test_simulated_devices_are_set_beside_a_release_of_the_cluster",

@@ -12,7 +12,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.estimation import Ends, correlation, difference, shared_devices, smoothed_trend
+from hubbub.estimation import (
+    Ends,
+    correlation,
+    device_variances,
+    difference,
+    shared_devices,
+    smoothed_trend,
+)
 
 Document: TypeAlias = Mapping[str, Any]
 Kind: TypeAlias = Literal["static", "evolving"]
@@ -59,7 +66,6 @@ def change(
     devices = before["devices"], after["devices"]
     known = asked if asked is not None and asked >= max(devices) else None
     shared = shared_devices(*devices, asked=known) if answers == "memoised" else 0
-    r = correlation(*devices, answers=answers, shared=shared)
     return {
         **{
             name: {"digest": each["survey"]["digest"], "round": each["round"]}
@@ -69,9 +75,9 @@ def change(
         "answers": answers,
         "shared": shared,
         "level": before["level"],
-        "values": _changes(before["values"], after["values"], r),
-        "categories": _changes(before["categories"], after["categories"], r),
-        "mean": _mean(before["mean"], after["mean"], r),
+        "values": _changes(before["values"], after["values"], devices, shared),
+        "categories": _changes(before["categories"], after["categories"], devices, shared),
+        "mean": _mean(before["mean"], after["mean"], devices, shared),
     }
 
 
@@ -146,15 +152,22 @@ def _labels(cells: Sequence[Document]) -> list[tuple[str, Any]]:
     return [(cell["label"], cell.get("category")) for cell in cells]
 
 
-def _changes(before: Sequence[Document], after: Sequence[Document], r: float) -> list[dict[str, Any]]:
+def _changes(
+    before: Sequence[Document], after: Sequence[Document], devices: tuple[int, int], shared: int
+) -> list[dict[str, Any]]:
     if not before:
         return []
     columns: dict[str, list[float | None]] = {}
     differs = [False] * len(before)
+    single = [_ends(cells, "low", "high") for cells in (before, after)]
+    errors = [np.array([cell["error"] for cell in cells], np.float64) for cells in (before, after)]
+    variances = device_variances(list(zip(single, errors, devices, strict=True)))
     for low, high in _BANDS:
         if low not in before[0] or low not in after[0]:
             continue
-        found = difference(*(_ends(cells, low, high) for cells in (before, after)), correlation=r)
+        ends = [_ends(cells, low, high) for cells in (before, after)]
+        r = correlation(*ends, devices=devices, shared=shared, variances=variances)
+        found = difference(*ends, correlation=r)
         numbers = {"estimate": found.estimate, low: found.low, high: found.high}
         columns |= {name: _numbers(array) for name, array in numbers.items()}
         differs = found.differs.tolist()
@@ -168,10 +181,14 @@ def _changes(before: Sequence[Document], after: Sequence[Document], r: float) ->
     ]
 
 
-def _mean(before: Document | None, after: Document | None, r: float) -> dict[str, Any] | None:
+def _mean(
+    before: Document | None, after: Document | None, devices: tuple[int, int], shared: int
+) -> dict[str, Any] | None:
     if before is None or after is None:
         return None
-    found = difference(_ends([before], "low", "high"), _ends([after], "low", "high"), correlation=r)
+    ends = [_ends([each], "low", "high") for each in (before, after)]
+    r = correlation(*ends, devices=devices, shared=shared, variances=None)
+    found = difference(*ends, correlation=r)
     numbers = {"estimate": found.estimate, "low": found.low, "high": found.high}
     return {
         **{name: _numbers(array)[0] for name, array in numbers.items()},

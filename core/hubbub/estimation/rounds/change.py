@@ -8,15 +8,18 @@ Where g and f are the later and the earlier share, with intervals [l_g, u_g] and
 So the change of a rare cell is as skewed as the two shares are. Estimates beyond what is possible are read as
 its ends here, as the intervals read them; the raw difference stays beside it.
 
-Fresh answers make rounds independent, r = 0. A memoised answer is the very same symbol in both rounds: with m
-devices in both, of n and n', the noise of those cancels, and r = m/sqrt(n n').
+Fresh answers make rounds independent, r = 0. A memoised answer is the very same symbol in both rounds, and
+the noise of the m devices in both cancels. It is m/sqrt(n n') of the noise only if those who join or leave
+are like those who stay: a cell's noise may be mostly that of the devices in it. With v the variance of a
+device in the cell, w that of any other and a the shared devices in it, r = (a v + (m - a) w) / sqrt(V V'),
+and the a is taken that makes it least (`correlation`).
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,9 +27,14 @@ from numpy.typing import ArrayLike, NDArray
 from hubbub.errors import ParameterError
 
 Floats = NDArray[np.float64]
-Answers = Literal["fresh", "memoised"]
 
 _SLACK: Final = 1e-12
+
+_LEAST_CELLS: Final = 3
+"""Fewer cells are always on a line."""
+
+_ON_A_LINE: Final = 1e-9
+"""Variances this near to a line, relative to the largest, are on it: errors are released unrounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,32 +87,91 @@ def shared_devices(before: int, after: int, *, asked: int | None) -> int:
     return max(0, before + after - asked)
 
 
-def correlation(before: int, after: int, *, answers: Answers, shared: int = 0) -> float:
-    """Return the correlation of two rounds' errors.
+def device_variances(rounds: Sequence[tuple[Ends, Floats, int]]) -> tuple[float, float] | None:
+    """Return the variance of the score of a device in a cell, and of one elsewhere, as released errors tell.
+
+    Where all cells have one law and no device but those in the cell differs from the rest, n times a squared
+    error is on a straight line in the share: its ends are the two. None where it is not, or too few cells are
+    known to tell: two cells are each other's mirror, and always on one.
 
     Args:
-        before: Reports of the one round, >= 1.
-        after: Reports of the other, >= 1.
-        answers: "memoised" where a device sends its first answer again, else "fresh".
-        shared: Devices that are in both, at least.
+        rounds: Of each the estimates with intervals, their standard errors, and its reports.
+    """
+    shares = np.concatenate([np.clip(ends.estimate, 0.0, 1.0) for ends, _, _ in rounds])
+    spread = np.concatenate([n * np.square(errors) for _, errors, n in rounds])
+    known = np.isfinite(shares) & np.isfinite(spread)
+    shares, spread = shares[known], spread[known]
+    if len(rounds[0][1]) < _LEAST_CELLS or len(np.unique(shares)) < _LEAST_CELLS:
+        return None
+    first, last = int(shares.argmin()), int(shares.argmax())
+    slope = (spread[last] - spread[first]) / (shares[last] - shares[first])
+    far = float(spread[first] - slope * shares[first])
+    own = far + float(slope)
+    if np.abs(far + slope * shares - spread).max() > _ON_A_LINE * spread.max() or min(own, far) < 0.0:
+        return None
+    return own, far
+
+
+def correlation(
+    before: Ends,
+    after: Ends,
+    *,
+    devices: tuple[int, int],
+    shared: int,
+    variances: tuple[float, float] | None,
+) -> Floats:
+    """Return the least correlation of two rounds' errors that both rounds allow, by cell, shape (c,).
+
+    Devices in both rounds that sent one memoised answer to both have the same noise in both. They may be
+    unlike those who left and those who joined: then of the shared devices as few are in the cell as can be
+    where its own are the noisier, or as many where the others are.
+
+    Args:
+        before: The earlier estimates.
+        after: The later ones.
+        devices: Reports of both rounds, >= 1.
+        shared: Devices that are in both with one memoised answer, at least; 0 where answers are fresh.
+        variances: See `device_variances`; None where they are not known: then nothing is taken off, unless
+            all devices are shared.
 
     Raises:
         ParameterError: If numbers are out of range.
     """
-    if min(before, after) < 1 or not 0 <= shared <= min(before, after):
+    if min(devices) < 1 or not 0 <= shared <= min(devices):
         raise ParameterError(
-            f"shared must be within 0 to the devices of either round, got {shared} of {before} and {after}"
+            f"shared must be within 0 to the devices of either round, got {shared} of {devices[0]} and "
+            f"{devices[1]}"
         )
-    return 0.0 if answers == "fresh" else shared / math.sqrt(before * after)
+    cells = before.estimate.shape
+    if shared == max(devices):
+        return np.ones(cells)
+    if variances is None or shared == 0:
+        return np.zeros(cells)
+    own, far = variances
+    each = (before, after)
+    if own >= far:
+        least = [n * ends.low - (n - shared) for ends, n in zip(each, devices, strict=True)]
+        inside = np.maximum(np.maximum(*least), 0.0)
+    else:
+        inside = np.minimum(*(n * ends.high for ends, n in zip(each, devices, strict=True)))
+    inside = np.clip(inside, 0.0, shared)
+    common = inside * own + (shared - inside) * far
+    whole = [
+        n * (far + (own - far) * np.clip(ends.estimate, ends.low, ends.high))
+        for ends, n in zip(each, devices, strict=True)
+    ]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = common / np.sqrt(whole[0] * whole[1])
+    return np.where(np.isfinite(found), np.clip(found, 0.0, 1.0), 0.0)
 
 
-def difference(before: Ends, after: Ends, *, correlation: float = 0.0) -> Difference:
+def difference(before: Ends, after: Ends, *, correlation: float | Floats = 0.0) -> Difference:
     """Return the change between two rounds, with intervals of the coverage of those given.
 
     Args:
         before: The earlier estimates.
         after: The later ones, of the same cells.
-        correlation: Of their errors, 0 to 1.
+        correlation: Of their errors, 0 to 1; of all cells, or of each, shape (c,).
 
     Raises:
         ParameterError: If shapes differ or the correlation is out of range.
@@ -113,7 +180,7 @@ def difference(before: Ends, after: Ends, *, correlation: float = 0.0) -> Differ
         raise ParameterError(
             f"both rounds must have the same cells, got {before.estimate.shape} and {after.estimate.shape}"
         )
-    if not 0.0 <= correlation <= 1.0:
+    if not (np.min(correlation, initial=1.0) >= 0.0 and np.max(correlation, initial=0.0) <= 1.0):
         raise ParameterError(f"correlation must be within 0 to 1, got {correlation!r}")
     f, g = (np.clip(each.estimate, each.low, each.high) for each in (before, after))
 

@@ -10,6 +10,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation import (
     Ends,
     correlation,
+    device_variances,
     difference,
     effective_sample_size,
     estimator_for,
@@ -20,6 +21,7 @@ from hubbub.mechanisms import grr
 from hubbub.testing import seeded
 
 RUNS = 250
+ONE = Ends(np.array([0.5]), np.array([0.4]), np.array([0.6]))
 CHANNEL = grr(12, epsilon=1.5)
 ESTIMATOR = estimator_for(CHANNEL)
 BEFORE = np.repeat(np.arange(12), [60, 40, 20, 10, 10, 10, 10, 10, 10, 10, 5, 5])
@@ -62,27 +64,92 @@ def test_change_of_fresh_rounds_is_covered() -> None:
     assert found.mean() / RUNS < 0.999
 
 
-def test_change_of_memoised_rounds_is_covered_and_a_wrong_correlation_is_not() -> None:
-    """150 of 200 devices in both rounds send the same symbols; the others are 50 other devices.
+UNLIKE = [
+    # inputs, epsilon, devices, share that stays, the value that all joiners hold, devices that leave
+    (12, 3.0, 20_000, 0.9, 11, "any"),
+    (12, 4.0, 20_000, 0.9, 11, "any"),
+    (12, 1.0, 2_000, 0.9, 0, "any"),
+    (12, 3.0, 2_000, 0.5, 0, "commonest"),
+    (12, 3.0, 500, 0.9, 5, "rarest"),
+    (12, 6.0, 2_000, 0.95, 11, "any"),
+    (4, 3.0, 5_000, 0.8, 3, "commonest"),
+    (91, 4.0, 5_000, 0.9, 90, "any"),
+    (12, 2.0, 20_000, 0.99, 11, "rarest"),
+    (12, 8.0, 500, 0.7, 11, "any"),
+]
 
-    Control: a correlation of .995 in place of .75 is too narrow.
+
+def pairs_held(setting: tuple, pairs: int, *, like: bool) -> np.ndarray:
+    """Return in how many pairs of rounds the change of each cell is covered.
+
+    Args:
+        setting: See UNLIKE.
+        pairs: How many are drawn.
+        like: True for the correlation s / n of joiners that are like stayers: the control.
     """
-    moved = np.flatnonzero(BEFORE != AFTER)
-    stays = np.setdiff1d(np.arange(200), moved)[:150]
-    assert len(moved) <= 50
-    others = np.setdiff1d(np.arange(200), stays)
-    found = {}
-    for r in (correlation(200, 200, answers="memoised", shared=150), 0.995):
-        source = seeded(22)
+    inputs, epsilon, n, stay, joined, leave = setting
+    weights = 1.0 / np.arange(1.0, inputs + 1)
+    before = np.floor(n * weights / weights.sum()).astype(int)
+    before[0] += n - before.sum()
+    gone = n - round(stay * n)
+    order = np.repeat(np.arange(inputs), before)
+    order = {"any": np.random.default_rng(1).permutation(order), "commonest": order, "rarest": order[::-1]}[
+        leave
+    ]
+    leavers = np.bincount(order[:gone], minlength=inputs)
+    joiners = np.bincount([joined], minlength=inputs) * gone
+    truth = (joiners - leavers) / n
+    estimator, rng = estimator_for(grr(inputs, epsilon=epsilon)), np.random.default_rng(7)
+    rows = np.full((inputs, inputs), 1.0) + np.eye(inputs) * np.expm1(epsilon)
+    rows /= rows.sum(axis=1, keepdims=True)
 
-        def after(first: np.ndarray, source=source) -> np.ndarray:
-            second = first.copy()
-            second[others] = CHANNEL.perturb(AFTER[others], source=source)
-            return second
+    def drawn(devices: np.ndarray) -> np.ndarray:
+        return rng.multinomial(devices, rows).sum(axis=0)
 
-        found[r] = hits(r, lambda source=source: CHANNEL.perturb(BEFORE, source=source), after)
-    assert found[0.75].min() >= least_hits(0.94)
-    assert found[0.995].min() < least_hits(0.94)
+    held = np.zeros(inputs, dtype=np.int64)
+    for _ in range(pairs):
+        common = drawn(before - leavers)
+        rounds = []
+        for estimate in (estimator(common + drawn(others), n) for others in (leavers, joiners)):
+            spans = estimate.intervals()
+            found = Ends(estimate.values, spans.values_low, spans.values_high)
+            rounds.append((found, estimate.printed_errors[0], n))
+        both = rounds[0][0], rounds[1][0]
+        variances = device_variances(rounds)
+        assert variances is not None
+        r = correlation(*both, devices=(n, n), shared=n - gone, variances=variances)
+        change = difference(*both, correlation=(n - gone) / n if like else r)
+        held += (change.low <= truth + 1e-12) & (truth - 1e-12 <= change.high)
+    return held
+
+
+@pytest.mark.parametrize("setting", UNLIKE)
+def test_change_of_memoised_rounds_is_covered_whoever_joins(setting: tuple) -> None:
+    """150 pairs: each cell's hits at least the 1e-8 quantile of binomial(150, .94), and .94 of all."""
+    held = pairs_held(setting, 150, like=False)
+    assert held.min() >= int(binom.ppf(1e-8, 150, 0.94))
+    assert held.mean() / 150 >= 0.94
+
+
+def test_the_correlation_of_joiners_like_stayers_is_too_large_where_they_are_not() -> None:
+    """Control: nine in ten stay, and all who join hold the rarest value. Its change held in .81 of pairs."""
+    assert pairs_held(UNLIKE[0], 150, like=True).min() < int(binom.ppf(1e-2, 150, 0.94))
+
+
+def test_variances_of_devices_are_those_of_the_channel() -> None:
+    """Against the rows; and nothing is told of cells of several laws, nor of two."""
+    estimate = ESTIMATOR(np.bincount(BEFORE, minlength=12), 200)
+    spans = estimate.intervals()
+    found = Ends(estimate.values, spans.values_low, spans.values_high)
+    p, q = CHANNEL.t / CHANNEL.total, CHANNEL.u / CHANNEL.total
+    expected = [chance * (1 - chance) / (p - q) ** 2 for chance in (p, q)]
+    assert device_variances([(found, estimate.printed_errors[0], 200)]) == pytest.approx(expected)
+    errors = estimate.printed_errors[0] * np.append(1.001, np.ones(11))
+    assert device_variances([(found, errors, 200)]) is None
+    two = Ends(found.estimate[:2], found.low[:2], found.high[:2])
+    assert device_variances([(two, estimate.printed_errors[0][:2], 200)]) is None
+    assert (correlation(found, found, devices=(200, 200), shared=150, variances=None) == 0.0).all()
+    assert (correlation(found, found, devices=(200, 200), shared=200, variances=None) == 1.0).all()
 
 
 def test_the_same_devices_with_memoised_answers_have_not_changed() -> None:
@@ -103,7 +170,7 @@ def test_shared_devices_are_those_that_cannot_be_in_one_round_only() -> None:
     with pytest.raises(ParameterError, match="asked must be at least the devices of a round, got 79"):
         shared_devices(80, 70, asked=79)
     with pytest.raises(ParameterError, match="shared must be within 0"):
-        correlation(10, 10, answers="memoised", shared=11)
+        correlation(ONE, ONE, devices=(10, 10), shared=11, variances=None)
 
 
 def test_effective_sample_size_of_a_noiseless_sample_is_its_size() -> None:
