@@ -25,19 +25,28 @@ RUNS = 60
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "values", "epsilon"),
-    [("grr", 91, 8.0), ("pbgrr", 12, 8.0), ("local_hashing", 12, 12.0), ("levels, oracles grr", 12, 8.0)],
+    ("mechanism", "values", "epsilon", "population", "devices"),
+    [
+        ("grr", 91, 8.0, "zipf", 200),
+        ("pbgrr", 12, 8.0, "zipf", 200),
+        ("local_hashing", 12, 12.0, "zipf", 200),
+        ("levels, oracles grr", 12, 8.0, "zipf", 200),
+        ("square_wave", 12, 8.0, "even", 50),
+    ],
 )
-def test_all_cells_hold_at_once_at_large_epsilon(mechanism: str, values: int, epsilon: float) -> None:
-    """n = 200, R = 60: the upper bound of coverage is at least .94, and no exact miss above 1.2 parts.
+def test_all_cells_hold_at_once_at_large_epsilon(
+    mechanism: str, values: int, epsilon: float, population: str, devices: int
+) -> None:
+    """R = 60: the upper bound of coverage is at least .94, and no exact miss above 1.2 parts.
 
-    The false alarms of 8 bounds are 1e-6 together.
+    The false alarms of 10 bounds are 1e-6 together. square_wave held .86 while sums on no lattice had no
+    half step.
     """
     estimator = extremes._estimator(mechanism, values, epsilon)
-    found = extremes.judge(estimator, extremes.held("zipf", values, 200), RUNS, seeded(5))
+    found = extremes.judge(estimator, extremes.held(population, values, devices), RUNS, seeded(5))
     assert found["rounds"] == RUNS
     for kind in extremes.KINDS:
-        assert extremes.upper(found[kind], RUNS, 8) >= extremes.LEAST
+        assert extremes.upper(found[kind], RUNS, 10) >= extremes.LEAST
     assert not found["exact"] > extremes.MOST_MISS
 
 

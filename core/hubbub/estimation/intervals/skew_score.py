@@ -8,8 +8,10 @@ variance read off the counts, which a rare cell shows as nothing at all. f is ac
     sqrt(V) W(-z, g) - h  <=  S - n f  <=  sqrt(V) W(z, g) + h,        g = K / V^(3/2),
 
 with W the quantile of a gamma law of skewness g by the cubes of Wilson and Hilferty (1931), and h half the
-step of the lattice that S lies on. It is an approximation and no theorem; docs/intervals.md says where its
-coverage was computed.
+step of the lattice that S lies on; where it lies on none, h is half of what one rare report moves it. Where
+kinds of devices are of opposite skew, as at large epsilon, the reach is the larger of that and of the kinds'
+own, added as squares. It is an approximation and no theorem; docs/intervals.md says where its coverage was
+computed.
 """
 
 from __future__ import annotations
@@ -94,7 +96,10 @@ def _by_moments(estimates: Floats, law: CellLaw, *, n: int, z: float, tails: Tai
         if tails == "gamma":
             reach = _reach(*law.moments(shares), side * z, most_skew)
         else:
-            reach = _reach_of_kinds(*law.kinds(shares), side * z, most_skew)
+            variances, thirds = law.kinds(shares)
+            reach = _reach_of_kinds(variances, thirds, side * z, most_skew) + side * _half_jump(
+                variances, thirds, law.step
+            )
         off = n * (within - shares)
         return np.asarray(off <= reach + half if side > 0 else off >= reach - half)
 
@@ -113,6 +118,15 @@ def _reach(variance: Floats, third: Floats, z: float, most_skew: float) -> Float
     skewness = np.divide(third, variance * root, out=np.zeros_like(root), where=variance > 0)
     reach = root * skew_quantile(z, skewness)
     return np.asarray(np.where(side * skewness < -most_skew, z * root, reach))
+
+
+def _half_jump(variances: Floats, thirds: Floats, step: Floats) -> Floats:
+    """Return half of what one rare report moves a sum on no lattice, shape (c,); 0 where it is on one.
+
+    A sum of rare jumps of size a has the variance a^2 and the third moment a^3 times their number.
+    """
+    jumps = np.divide(np.abs(thirds), variances, out=np.zeros_like(thirds), where=variances > 0.0)
+    return np.where(step > 0.0, 0.0, jumps.max(axis=0) / 2.0)
 
 
 def _reach_of_kinds(variances: Floats, thirds: Floats, z: float, most_skew: float) -> Floats:
