@@ -23,7 +23,7 @@ from statistics import median
 ROOT = Path(__file__).parents[1]
 BEFORE_ROOMS = "57e82f84d3"
 """The last commit whose modules stood in no rooms."""
-FOLDERS = ("core", "client", "topic", "collector", "aggregator", "deploy", "results")
+FOLDERS = ("core", "client", "topic", "collector", "aggregator", "deploy", "results", "authoring", "lab")
 CODE = """
 import sys, time
 sys.path[:0] = {paths!r}

@@ -18,7 +18,7 @@ import numpy as np
 from hubbub import Survey
 from hubbub.testing import seeded
 from hubbub_deploy.commands.replay.csv_replay import replay
-from hubbub_deploy.evaluation import read_people, values_of
+from hubbub_lab.evaluation import read_people, values_of
 
 
 def main(arguments: list[str]) -> int:

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hubbub import mechanisms
 from hubbub.filter import BayesianFilter
+from hubbub_authoring import mechanisms
 
 EPSILON, STRETCHES, LONG = 0.01, 20, 500
 TARGETS = {1_000: "target 20 us", 100_000: "target 200 us"}

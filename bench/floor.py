@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hubbub.design import Floors, Objective, Workload, choose
-from hubbub.design.workload import Quantity
+from hubbub_authoring.design import Floors, Objective, Workload, choose
+from hubbub_authoring.mechanisms.workload import Quantity
 
 SHAPES = tuple(f"{k}/{m}" for k in (12, 90, 91, 1000) for m in (3, 9, 10))
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0)

@@ -35,8 +35,6 @@ _LINE = re.compile(r"^#(\d+)\s+\w+\s+cov: (\d+) ft: (\d+) corp: (\d+)/", re.MULT
 
 def decoders() -> dict[str, Callable[[bytes], object]]:
     """Return the decoders by name; importing them is what the engine instruments."""
-    import hubbub.authoring.compile  # noqa: PLC0415
-    import hubbub.authoring.toml  # noqa: PLC0415
     import hubbub.survey.canonical  # noqa: PLC0415
     import hubbub.wire.record  # noqa: PLC0415
     import hubbub.wire.report  # noqa: PLC0415

@@ -10,14 +10,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub import mechanisms as m
 from hubbub.channels.channel import Channel
-from hubbub.design.floor.optimal_entry import MAX_POINTS, optimal_curve, optimal_mean
-from hubbub.design.floor.orbit_entry import orbits
 from hubbub.errors import ParameterError
 from hubbub.estimation import estimator_for
 from hubbub.estimation.choice import AnyEstimator
 from hubbub.mechanisms.tree import tree
+from hubbub_authoring import mechanisms as m
+from hubbub_authoring.mechanisms.optimal import MAX_POINTS, optimal_curve, optimal_mean
+from hubbub_authoring.mechanisms.orbits import orbits
 
 Floats = NDArray[np.float64]
 Inputs = NDArray[np.int64]

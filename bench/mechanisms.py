@@ -28,11 +28,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub import mechanisms
 from hubbub.channels.channel import Channel
-from hubbub.design import Floors, Objective, Workload, choose, compare, expected_error
 from hubbub.estimation import estimator_for
 from hubbub.mechanisms.integers import column_epsilon, integerise
+from hubbub_authoring import mechanisms
+from hubbub_authoring.design import Floors, Objective, Workload, choose, compare, expected_error
 
 SIZES = (10, 91, 1000)
 CATEGORIES = (3, 10)

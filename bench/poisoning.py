@@ -15,8 +15,8 @@ import sys
 import numpy as np
 from poisoning_attacks import ATTACKS, MECHANISMS, gain_of, honest, people, target
 
-from hubbub.design.leverage import gain
 from hubbub.estimation import margin_alerts
+from hubbub_authoring.design.leverage import gain
 
 TARGETS = {"1 target": [9], "3 targets": [9, 19, 28]}
 DEVICES = 10_000

@@ -17,8 +17,9 @@ from hubbub.channels.channel import Channel
 from hubbub.channels.finite import FiniteChannel
 from hubbub.channels.sets import SetChannel
 from hubbub.estimation import RoundShares, estimator_for, survey_noise
-from hubbub.mechanisms import boosted, grr, levels, local_hashing, pbgrr, subset_selection, unary
+from hubbub.mechanisms import grr, levels, local_hashing, subset_selection, unary
 from hubbub.testing import seeded
+from hubbub_authoring.mechanisms import boosted, pbgrr
 
 VALUES = 30
 GROUPS = 10

@@ -32,13 +32,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta, binom, norm
 
-from hubbub import mechanisms
 from hubbub.channels.channel import Channel
-from hubbub.design import Objective, Workload, choose, expected_error
 from hubbub.estimation import estimator_for
 from hubbub.estimation.em import maximise
 from hubbub.mechanisms.tree import tree
 from hubbub.testing import seeded
+from hubbub_authoring import mechanisms
+from hubbub_authoring.design import Objective, Workload, choose, expected_error
 
 POINTS = 65
 DEVICES = 100_000

@@ -21,15 +21,15 @@ import msgpack
 import numpy as np
 
 import hubbub
-from hubbub import mechanisms
 from hubbub.channels import Channel, SetChannel
-from hubbub.design.floor.orbit_entry import orbits
 from hubbub.estimation import Estimate, Estimator, estimator_for
 from hubbub.mechanisms.orbits.integers import compiled
 from hubbub.mechanisms.tree import tree
 from hubbub.wire import record as records
 from hubbub.wire import report as wire
 from hubbub_aggregator.counting import counting
+from hubbub_authoring import mechanisms
+from hubbub_authoring.mechanisms.orbits import orbits
 
 REPEATS = 9
 SURVEY = """

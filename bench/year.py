@@ -35,8 +35,9 @@ from numpy.typing import NDArray
 from year_lives import STATIC, WEEKS, Account, AddedEpsilons, Fleet, Life, encoded, fleet
 
 from hubbub.estimation import selection_bound
-from hubbub.filter import BayesianFilter, SimplifiedFilter
+from hubbub.filter import BayesianFilter
 from hubbub_client.agent import channel_inputs
+from hubbub_lab.filters import SimplifiedFilter
 
 BUDGET: Final = 10.0
 BUDGETS: Final = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0)

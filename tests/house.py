@@ -29,8 +29,17 @@ PACKAGES = {
     "hubbub_aggregator": "aggregator",
     "hubbub_deploy": "deploy",
     "hubbub_results": "results",
+    "hubbub_authoring": "authoring",
+    "hubbub_lab": "lab",
 }
-PUBLIC = {"hubbub.errors", "hubbub.testing", "hubbub.lazy", "hubbub_client.testing"}
+PUBLIC = {
+    "hubbub.errors",
+    "hubbub.version",
+    "hubbub.small_file",
+    "hubbub.testing",
+    "hubbub.lazy",
+    "hubbub_client.testing",
+}
 CHANNELS = {"Channel", "FiniteChannel", "SetChannel", "DenseChannel"}
 FORMS = {"Form", "BaseForm", "Single", "CrossTable", "Score"}
 # Where comments are needed: the id table, branch and bound, loss grids, the encodings of a report, the

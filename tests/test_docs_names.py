@@ -12,7 +12,18 @@ ROOT: Final = next(
     folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists()
 )
 PACKAGES: Final = [
-    ROOT / name for name in ("core", "client", "topic", "collector", "aggregator", "deploy", "results")
+    ROOT / name
+    for name in (
+        "core",
+        "client",
+        "topic",
+        "collector",
+        "aggregator",
+        "deploy",
+        "results",
+        "authoring",
+        "lab",
+    )
 ]
 SOURCE: Final = "\n".join(
     path.read_text(encoding="utf-8")

@@ -21,11 +21,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from hubbub import mechanisms
 from hubbub.estimation import Estimator
-from hubbub.mechanisms.boosted.search import least
 from hubbub.testing import seeded
-from hubbub_deploy.evaluation import read_people
+from hubbub_authoring import mechanisms
+from hubbub_authoring.mechanisms.boosted.search import least
+from hubbub_lab.evaluation import read_people
 
 EPSILON = 5.0
 LOW, HIGH = 10, 100

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_ndtr
 
-from hubbub.privacy_profile.profile import AbsoluteRegion, BoostedNoise, Gaussian, Laplace
+from hubbub_lab.continuous_noise.profile import AbsoluteRegion, BoostedNoise, Gaussian, Laplace
 
 
 class NoiseErrors(NamedTuple):

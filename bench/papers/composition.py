@@ -13,9 +13,9 @@ import math
 import sys
 import time
 
-from hubbub.privacy_profile.composition import Composition
-from hubbub.privacy_profile.loss_sum import LossSum
-from hubbub.privacy_profile.profile import (
+from hubbub_lab.continuous_noise.composition import Composition
+from hubbub_lab.continuous_noise.loss_sum import LossSum
+from hubbub_lab.continuous_noise.profile import (
     AbsoluteRegion,
     BoostedNoise,
     GammaLaplace,

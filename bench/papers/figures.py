@@ -25,10 +25,10 @@ import paper_accounting
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hubbub.mechanisms.boosted.r2dp import best_two_point, usefulness
-from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, UniformScale
-from hubbub.privacy_profile.composition import Composition
-from hubbub.privacy_profile.profile import (
+from hubbub_authoring.mechanisms.boosted.r2dp import best_two_point, usefulness
+from hubbub_authoring.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, UniformScale
+from hubbub_lab.continuous_noise.composition import Composition
+from hubbub_lab.continuous_noise.profile import (
     AbsoluteRegion,
     BoostedNoise,
     FixedRegion,

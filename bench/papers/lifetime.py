@@ -27,10 +27,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub import mechanisms
 from hubbub.channels.channel import Channel
-from hubbub.filter import ApproximateFilter, BayesianFilter, SimplifiedFilter
+from hubbub.filter import BayesianFilter
 from hubbub.testing import seeded
+from hubbub_authoring import mechanisms
+from hubbub_lab.filters import ApproximateFilter, SimplifiedFilter
 
 DEVICES, ROUNDS, DELTA = 40, 12, 1e-6
 MOST = 500

@@ -31,15 +31,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub import mechanisms
 from hubbub.channels.channel import Channel
 from hubbub.channels.finite import FiniteChannel
-from hubbub.design import Candidate, Objective, Workload, choose, expected_error
 from hubbub.estimation import estimator_for
 from hubbub.estimation.em import maximise
-from hubbub.mechanisms.boosted.kernels import KernelName
-from hubbub.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, UniformScale
 from hubbub.testing import seeded
+from hubbub_authoring import mechanisms
+from hubbub_authoring.design import Candidate, Objective, Workload, choose, expected_error
+from hubbub_authoring.mechanisms.boosted.kernels import KernelName
+from hubbub_authoring.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, UniformScale
 
 POINTS = 65
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 6.0)

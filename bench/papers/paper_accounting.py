@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub.errors import ParameterError
-from hubbub.privacy_profile.boost import AbsoluteRegion, BoostedNoise
-from hubbub.privacy_profile.noise import Gaussian, Laplace, NoiseKernel
-from hubbub.privacy_profile.pair import PairLoss
-from hubbub.privacy_profile.profile import Profile, gaussian_sigma
+from hubbub_lab.continuous_noise.boost import AbsoluteRegion, BoostedNoise
+from hubbub_lab.continuous_noise.noise import Gaussian, Laplace, NoiseKernel
+from hubbub_lab.continuous_noise.pair import PairLoss
+from hubbub_lab.continuous_noise.profile import Profile, gaussian_sigma
 
 __all__ = [
     "BudgetRecycling",

@@ -23,8 +23,8 @@ from subsampling import AggregateQuery, acceptance, best_rate, sampled, spendabl
 from hubbub.filter import Box, Regression
 from hubbub.filter.regression.branching import BranchAndBound
 from hubbub.filter.regression.regression import curves_of
-from hubbub.privacy_profile.composition import Composition
-from hubbub.privacy_profile.profile import (
+from hubbub_lab.continuous_noise.composition import Composition
+from hubbub_lab.continuous_noise.profile import (
     AbsoluteRegion,
     BoostedNoise,
     FixedRegion,

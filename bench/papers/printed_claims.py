@@ -14,8 +14,12 @@ import paper_accounting
 import staircase
 from closed_forms import accepted_in_many_parts, accepted_in_three_parts
 
-from hubbub.mechanisms.boosted.r2dp import best_two_point, mean_absolute_noise, root_mean_square_noise
-from hubbub.privacy_profile.profile import (
+from hubbub_authoring.mechanisms.boosted.r2dp import (
+    best_two_point,
+    mean_absolute_noise,
+    root_mean_square_noise,
+)
+from hubbub_lab.continuous_noise.profile import (
     AbsoluteRegion,
     BoostedNoise,
     FixedRegion,

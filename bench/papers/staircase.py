@@ -13,8 +13,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from hubbub.privacy_profile import BoostedNoise
-from hubbub.privacy_profile.noise import NoiseKernel
+from hubbub_lab.continuous_noise import BoostedNoise
+from hubbub_lab.continuous_noise.noise import NoiseKernel
 
 NEGLIGIBLE: Final = 1e-30
 """Steps whose density is below this share of the first are left out of breaks."""

@@ -26,9 +26,9 @@ from typing import Final, Literal
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.privacy_profile.boost import AbsoluteRegion, BoostedNoise
-from hubbub.privacy_profile.noise import Gaussian
-from hubbub.privacy_profile.profile import MAX_EPSILON, gaussian_sigma, largest_boost
+from hubbub_lab.continuous_noise.boost import AbsoluteRegion, BoostedNoise
+from hubbub_lab.continuous_noise.noise import Gaussian
+from hubbub_lab.continuous_noise.profile import MAX_EPSILON, gaussian_sigma, largest_boost
 
 __all__ = ["AggregateQuery", "SampledNoise", "acceptance", "amplified", "best_rate", "sampled", "spendable"]
 

@@ -23,8 +23,8 @@ from populations import Population, populations
 
 from hubbub import mechanisms
 from hubbub.channels import Channel
-from hubbub.design.floor.orbit_entry import orbits
 from hubbub.estimation import estimator_for
+from hubbub_authoring.mechanisms.orbits import orbits
 
 REPEATS, SECONDS, SIGMAS = 4, 0.1, 3.0
 NOTHING = 1e-6

@@ -25,12 +25,12 @@ import numpy as np
 from multi_freq_ldpy.pure_frequency_oracles.SS import SS_Client
 from scipy import stats
 
-from hubbub import mechanisms
 from hubbub.channels import Channel
-from hubbub.design.floor.optimal_entry import optimal_mean
-from hubbub.design.floor.orbit_entry import orbits
 from hubbub.mechanisms.tree import tree
-from hubbub_deploy.evaluation.audit import audit
+from hubbub_authoring import mechanisms
+from hubbub_authoring.mechanisms.optimal import optimal_mean
+from hubbub_authoring.mechanisms.orbits import orbits
+from hubbub_lab.evaluation.audit import audit
 
 OLD = Path(__file__).parents[2] / ".venv-peers" / "pure-ldp-1.1.2"
 SAMPLES, FALSE_ALARM = 20_000, 1e-6

@@ -26,8 +26,8 @@ from pure_ldp.frequency_oracles.local_hashing import LHClient, LHServer
 from pure_ldp.frequency_oracles.unary_encoding import UEClient, UEServer
 
 from hubbub import mechanisms
-from hubbub.design.floor.orbit_entry import orbits
 from hubbub.estimation import estimator_for
+from hubbub_authoring.mechanisms.orbits import orbits
 
 dp.enable_features("contrib")
 

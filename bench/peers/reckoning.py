@@ -10,8 +10,8 @@ import dp_accounting
 import opendp.prelude as dp
 from dp_accounting.pld import PLDAccountant
 
-from hubbub.privacy_profile.composition import Composition
-from hubbub.privacy_profile.profile import BoostedNoise, Gaussian, Laplace, Profile
+from hubbub_lab.continuous_noise.composition import Composition
+from hubbub_lab.continuous_noise.profile import BoostedNoise, Gaussian, Laplace, Profile
 
 dp.enable_features("contrib")
 LAWS, DELTA = 1_000, 1e-6

@@ -22,12 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from hubbub.numeric import SYSTEM, Source
 from hubbub.survey import Survey
-from hubbub.wire import (
-    NO_ROUND,
-    SurveyRecord,
-    encode_record,
-    encode_surveys,
-)
+from hubbub.wire import NO_ROUND, SurveyRecord, encode_record, encode_surveys
 from hubbub_collector.admission import Admission, AdmissionRules, Key, index_surveys
 from hubbub_collector.batching import Writer
 from hubbub_collector.boot_clock import boot_s

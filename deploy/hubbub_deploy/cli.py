@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from hubbub.errors import HubbubError
+from hubbub.version import version_line
 from hubbub_deploy.commands import (
     add_partitions,
     agent,
@@ -35,7 +36,7 @@ from hubbub_deploy.commands import (
 )
 from hubbub_deploy.commands.examples import add_examples
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.extras import missing, version_line
+from hubbub_deploy.extras import missing
 from hubbub_deploy.logs import as_json_lines
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Final, Self, cast
 
 from hubbub.errors import ParameterError
+from hubbub.small_file import read_small, unreadable
 from hubbub.survey import public_key, public_text
 from hubbub_aggregator import runners
 from hubbub_aggregator.counting import SealRules, SignSeal, seal_signer
 from hubbub_aggregator.release import DEFAULT_GRACE_S
 from hubbub_collector import CollectorError, GatewaySettings
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import load_signing_key, read_small, unreadable
+from hubbub_deploy.files import load_signing_key
 from hubbub_deploy.settings import GATEWAY, Sourced, gather, read_file, refuse_unknown_variables
 from hubbub_topic import LogError
 from hubbub_topic.kafka import DEFAULT_REBUILD_S, MECHANISMS, Brokers, BrokerSecurity, Mechanism

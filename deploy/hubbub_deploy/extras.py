@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, requires
 from typing import Final
 
-DISTRIBUTION: Final = "hubbub"
+from hubbub.version import DISTRIBUTION
 
 # Packages that are installed under another name than they are imported by.
 _INSTALLED_AS: Final = {"faust": "faust-streaming"}
@@ -43,14 +43,6 @@ def missing(module: str) -> str:
     name, extra = module.partition(".")[0], extra_of(module)
     target = _INSTALLED_AS.get(name, name) if extra is None else f"{DISTRIBUTION}[{extra}]"
     return f"the package {name} must be installed: pip install '{target}'"
-
-
-def version_line() -> str:
-    """Return the name and version of what runs."""
-    try:
-        return f"{DISTRIBUTION} {version(DISTRIBUTION)}"
-    except PackageNotFoundError:
-        return f"{DISTRIBUTION}, run from its sources"
 
 
 def _plain(name: str) -> str:

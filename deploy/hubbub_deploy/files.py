@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from hubbub.small_file import read_small
+from hubbub_authoring.files import survey_text
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 ARCHIVE_FILE: Final = "archive.sqlite"
 """The file of sealed releases in the folder of a node or a dashboard."""
 
-MAX_SMALL_BYTES: Final = 2**20
-"""Bytes of a file of settings, a key, a word or some values: a thousand times what they have."""
 
 MAX_WORDS_CHARACTERS: Final = 4_096
 """Characters of a line of words, such as credentials: an HTTP header takes no longer one."""
@@ -53,48 +52,6 @@ def load_survey(path: Path) -> Survey:
     return Survey.load(path) if str(path) != "-" else Survey.parse(survey_text(path), file="stdin")
 
 
-def survey_text(path: Path) -> str:
-    """Return the TOML text of a survey file; - is stdin.
-
-    Raises:
-        SurveyError: If the file cannot be read.
-        DeployError: If stdin holds no text, or was read before: it holds one survey.
-    """
-    from hubbub import authoring  # noqa: PLC0415 - see above
-
-    if str(path) != "-":
-        return authoring.read(path)
-    try:
-        text = read_small(path, limit=authoring.MAX_FILE_BYTES).decode("utf-8")
-    except OSError as error:
-        raise DeployError(f"stdin cannot be read: {unreadable(error)}") from None
-    except UnicodeDecodeError as error:
-        raise DeployError(f"stdin must be TOML in UTF-8, got {error.reason}") from None
-    if not text:
-        raise DeployError("stdin must hold a survey, once, got nothing more")
-    return text
-
-
-def read_small(path: Path, *, limit: int = MAX_SMALL_BYTES) -> bytes:
-    """Return the bytes of a file that holds few; - is stdin.
-
-    Args:
-        path: The file; it may be a device or a pipe that never ends.
-        limit: The most that it may hold.
-
-    Raises:
-        OSError: If it cannot be read, or holds more.
-    """
-    if str(path) == "-":
-        data = sys.stdin.buffer.read(limit + 1) if sys.stdin else b""
-    else:
-        with path.open("rb") as file:
-            data = file.read(limit + 1)
-    if len(data) > limit:
-        raise OSError(errno.EFBIG, f"more than {limit:,} bytes")
-    return data
-
-
 def words(path: Path) -> list[str]:
     """Return the words of a file of ASCII, one or some a line, however many there are.
 
@@ -109,13 +66,6 @@ def words(path: Path) -> list[str]:
                 raise OSError(errno.EFBIG, f"more than {MAX_WORDS_CHARACTERS:,} characters in a line")
             found.extend(line.split())
     return found
-
-
-def unreadable(error: OSError | UnicodeDecodeError) -> str:
-    """Return why a file of text cannot be read; nothing of what it holds."""
-    if isinstance(error, UnicodeDecodeError):
-        return "it holds bytes that are no text"
-    return error.strerror or "the system does not say why"
 
 
 def refuse_unwritable(path: Path, *, kind: Literal["file", "folder"]) -> None:

@@ -25,7 +25,7 @@ from staircase import (
     stair_errors,
 )
 
-from hubbub.privacy_profile.profile import AbsoluteRegion, BoostedNoise, Gaussian, Laplace
+from hubbub_lab.continuous_noise.profile import AbsoluteRegion, BoostedNoise, Gaussian, Laplace
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.7), Laplace(0.8)])

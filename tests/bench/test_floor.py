@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.design import Floors, choose
+from hubbub_authoring.design import Floors, choose
 
 SPEC = importlib.util.spec_from_file_location("bench_floor", Path(__file__).parents[2] / "bench" / "floor.py")
 assert SPEC is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.mechanisms.registry import mechanisms
+from hubbub_authoring.mechanisms.registry import mechanisms
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "bench"))  # at the end: a module there is called coverage

@@ -11,8 +11,8 @@ import paper_accounting
 import pytest
 
 from hubbub.errors import ParameterError
-from hubbub.privacy_profile.composition import Composition
-from hubbub.privacy_profile.profile import (
+from hubbub_lab.continuous_noise.composition import Composition
+from hubbub_lab.continuous_noise.profile import (
     AbsoluteRegion,
     BoostedNoise,
     FixedRegion,

@@ -13,7 +13,7 @@ from subsampling import AggregateQuery as Query
 from subsampling import acceptance, amplified, best_rate, sampled, spendable
 
 from hubbub.errors import ParameterError
-from hubbub.privacy_profile.profile import AbsoluteRegion, BoostedNoise, Gaussian, Laplace, Profile
+from hubbub_lab.continuous_noise.profile import AbsoluteRegion, BoostedNoise, Gaussian, Laplace, Profile
 
 
 def test_what_may_be_spent_is_what_amplification_brings_back():

@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 
 from hubbub import Survey, wire
 from hubbub.errors import HubbubError, WireError
-from hubbub.filter import BayesianFilter, Joint, Query, SimplifiedFilter
+from hubbub.filter import BayesianFilter, Joint, Query
 from hubbub.survey import signed_list
 from hubbub.survey.score import Score
 from hubbub.testing import RecordedSource
 from hubbub.wire import packing
+from hubbub_lab.filters import SimplifiedFilter
 
 REFUSED = "refused"
 REFUSALS = ("invalid", "early", "late", "over_quota")

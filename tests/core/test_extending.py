@@ -18,9 +18,9 @@ FOLLOWING = ("tests/core/wire/test_golden.py", "tests/core/survey/test_forms.py"
 FOLLOWED = """
 import hashlib, sys
 import numpy as np
-from hubbub.authoring.toml import mechanism_keys
-from hubbub.design.comparison import compare
-from hubbub.design.workload import Workload
+from hubbub_authoring.files.toml import mechanism_keys
+from hubbub_authoring.design.comparison import compare
+from hubbub_authoring.mechanisms.workload import Workload
 from hubbub.mechanisms import nearness
 from hubbub.survey import Survey
 assert mechanism_keys()["nearness"] == ("reach",)
@@ -172,8 +172,8 @@ def test_the_page_s_form_is_asked_of_a_device_and_estimated(copy: Path) -> None:
 
 
 def test_the_table_of_surveys_lists_every_mechanism_and_key() -> None:
-    from hubbub.mechanisms.registry import mechanisms
     from hubbub.survey.forms import forms_by_mechanism
+    from hubbub_authoring.mechanisms.registry import mechanisms
 
     page = (ROOT / "docs" / "surveys.md").read_text(encoding="utf-8")
     table = page.split("## Mechanisms", 1)[1].split("\n## ", 1)[0]

@@ -13,7 +13,17 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FACES = {
     ".".join(path.parent.relative_to(ROOT).parts[1:]): path
-    for folder in ("core", "client", "topic", "collector", "aggregator", "deploy", "results")
+    for folder in (
+        "core",
+        "client",
+        "topic",
+        "collector",
+        "aggregator",
+        "deploy",
+        "results",
+        "authoring",
+        "lab",
+    )
     for path in sorted((ROOT / folder).glob("hubbub*/**/__init__.py"))
 }
 
@@ -50,9 +60,9 @@ def test_there_is_a_face_over_every_folder_of_modules() -> None:
 def test_a_name_wins_over_the_module_of_that_name_in_any_order() -> None:
     code = (
         "import hubbub.mechanisms.grr, hubbub.mechanisms.unary\n"
-        "from hubbub import mechanisms\n"
+        "from hubbub_authoring import mechanisms\n"
         "first = mechanisms.grr(4, epsilon=1.0).outputs\n"
-        "import hubbub.mechanisms.levels.levels, hubbub.mechanisms.boosted.boosted\n"
+        "import hubbub.mechanisms.levels.levels, hubbub_authoring.mechanisms.boosted.boosted\n"
         "print(first, callable(mechanisms.levels), callable(mechanisms.boosted), callable(mechanisms.unary))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -71,6 +81,9 @@ def test_an_agent_loads_a_device_and_no_more() -> None:
     count, http, *rooms = done.stdout.split()
     assert int(count) <= 42
     assert http == "False"
-    assert not {"hubbub.authoring", "hubbub.design", "hubbub.privacy_profile", "hubbub.estimation"} & set(
-        rooms
-    )
+    assert not {
+        "hubbub_authoring.files",
+        "hubbub_authoring.design",
+        "hubbub_lab.continuous_noise",
+        "hubbub.estimation",
+    } & set(rooms)

@@ -156,7 +156,17 @@ def test_the_wheel_holds_all_that_a_node_serves(tmp_path: Path) -> None:
     unpacked = tmp_path / "wheel"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(unpacked)
-    for folder in ("core", "client", "topic", "collector", "aggregator", "deploy", "results"):
+    for folder in (
+        "core",
+        "client",
+        "topic",
+        "collector",
+        "aggregator",
+        "deploy",
+        "results",
+        "authoring",
+        "lab",
+    ):
         for path in (ROOT / folder).glob("hubbub*/**/*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 assert (unpacked / path.relative_to(ROOT / folder)).is_file(), path

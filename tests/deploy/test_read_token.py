@@ -13,8 +13,8 @@ from surveys import LABELS
 
 from hubbub_deploy.commands import arguments
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.evaluation import truth_of
-from hubbub_deploy.simulation import SentRound, fetch_surveys, released
+from hubbub_lab.evaluation import truth_of
+from hubbub_lab.simulation import SentRound, fetch_surveys, released
 
 TOKEN = "0123456789abcdef"  # noqa: S105 - of this test
 

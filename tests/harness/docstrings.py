@@ -20,7 +20,18 @@ from typing import Final
 ROOT: Final = next(
     folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists()
 )
-PACKAGES: Final = ("core", "client", "topic", "collector", "aggregator", "deploy", "results", "bench")
+PACKAGES: Final = (
+    "core",
+    "client",
+    "topic",
+    "collector",
+    "aggregator",
+    "deploy",
+    "results",
+    "authoring",
+    "lab",
+    "bench",
+)
 
 BANNED: Final = ("What", "Whether", "How", "Where", "Whoever", "Who", "Why", "Which", "The same")
 ARTICLES: Final = frozenset({"A", "An", "The", "One", "Two", "Every", "Any", "All", "Some", "Several"})

@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.design.floor import Weights, cumulative_floor, mean_floor, pattern_floor, shares_floor
-from hubbub.design.floor.linear import linear_floor
-from hubbub.design.floor.trace import cumulative_questions
 from hubbub.mechanisms.tree.shares import middle
+from hubbub_authoring.floor import Weights, cumulative_floor, mean_floor, pattern_floor, shares_floor
+from hubbub_authoring.floor.linear import linear_floor
+from hubbub_authoring.floor.trace import cumulative_questions
 
 Floats = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """The least error of any channel of few inputs, by a general solver; and random channels to hold beside it.
 
-Nothing here is shared with `hubbub.design.floor`, not even the formula of the error. A report is the set S
+Nothing here is shared with `hubbub_authoring.floor`, not even the formula of the error. A report is the set S
 with probability theta_S q_S(x) for the input x, q = e^epsilon in the set and 1 outside. Whoever reads it adds
 b_S to his estimates of the sums L f, r of them. They are unbiased iff sum_S theta_S q_S(x) b_S = L_x for
 every x, and their summed variance in a population p, given the devices, is

@@ -16,7 +16,7 @@ from node_fixture import HEALTH, SURVEYS, VERDICTS, World
 
 from hubbub.wire.report import Report, decode_response, encode_report, encode_upload
 from hubbub_client.upload.uploader import Limits
-from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator
+from hubbub_lab.simulation.device_simulator import Column, DeviceSimulator
 
 # Brisk, so that a killed node is asked again as soon as it is back.
 LIMITS = Limits(gap_s=0.0, base_s=0.02, cap_s=0.1, retry_after_cap_s=0.1)

@@ -12,7 +12,7 @@ from surveys import LABELS, VISITS
 
 from hubbub import Survey
 from hubbub.testing import seeded
-from hubbub_deploy.simulation.device_simulator import DeviceSimulator
+from hubbub_lab.simulation.device_simulator import DeviceSimulator
 
 DEVICES = 800
 SURVEYS = (Survey.parse(VISITS), Survey.parse(LABELS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.channels.finite import FiniteChannel
-from hubbub.design import Objective, Workload
+from hubbub_authoring.design import Objective, Workload
 
 
 def labels(sizes, objective="both", participation=1.0, max_gain=None) -> Workload:

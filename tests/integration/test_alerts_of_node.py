@@ -13,7 +13,7 @@ from node_fixture import World, in_round, wait_until
 from surveys import LABELS
 
 from hubbub import Survey
-from hubbub_deploy.simulation import Session, Traffic, fetch_surveys
+from hubbub_lab.simulation import Session, Traffic, fetch_surveys
 
 pytestmark = pytest.mark.integration
 

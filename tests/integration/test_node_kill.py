@@ -22,7 +22,7 @@ from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.web.view import LiveView
 from hubbub_deploy.node import ARCHIVE_FILE, LOG_FILE, STORE_FILE
-from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator
+from hubbub_lab.simulation.device_simulator import Column, DeviceSimulator
 from hubbub_topic.sqlite import SqliteLog
 
 pytestmark = [

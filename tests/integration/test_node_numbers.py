@@ -22,8 +22,8 @@ from surveys import DISEASES
 from hubbub import Survey
 from hubbub.testing import seeded
 from hubbub.wire.report import decode_surveys
-from hubbub_deploy.evaluation.evaluation import rows_of, truth_of
-from hubbub_deploy.simulation.device_simulator import DeviceSimulator
+from hubbub_lab.evaluation.evaluation import rows_of, truth_of
+from hubbub_lab.simulation.device_simulator import DeviceSimulator
 
 pytestmark = pytest.mark.integration
 

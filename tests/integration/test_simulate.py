@@ -16,7 +16,7 @@ from node_fixture import DAY_S, HEALTH, LATENESS_S, World, in_round
 
 from hubbub import Survey
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.simulation import Session, Traffic, fetch_surveys, released
+from hubbub_lab.simulation import Session, Traffic, fetch_surveys, released
 
 pytestmark = pytest.mark.integration
 

@@ -48,7 +48,7 @@ from hubbub_collector.server import create_server
 from hubbub_collector.token_issuer import Grants, IssuerSettings, create_issuer_app
 from hubbub_deploy.commands.issuer import trusted
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.simulation import Session, TokenPool, Traffic
+from hubbub_lab.simulation import Session, TokenPool, Traffic
 from hubbub_topic.sqlite import SqliteLog
 
 pytestmark = pytest.mark.integration

@@ -11,10 +11,11 @@ import math
 import numpy as np
 import pytest
 
-from hubbub import mechanisms as m
 from hubbub.errors import BudgetError, ParameterError
-from hubbub.filter import ApproximateFilter, BayesianFilter, Odometer, Query, SimplifiedFilter
-from hubbub.filter.approximate import Ended, Recorded, Reserved
+from hubbub.filter import BayesianFilter, Query
+from hubbub_authoring import mechanisms as m
+from hubbub_lab.filters import ApproximateFilter, Odometer, SimplifiedFilter
+from hubbub_lab.filters.approximate import Ended, Recorded, Reserved
 
 MENU = {"weak": m.grr(2, epsilon=0.15), "strong": m.grr(2, epsilon=0.6)}
 EPSILON, DELTA = 3.0, 0.05

@@ -18,7 +18,8 @@ from independent_reading import column
 
 from hubbub import mechanisms as m
 from hubbub.errors import BudgetError
-from hubbub.filter import ApproximateFilter, Joint, Query
+from hubbub.filter import Joint, Query
+from hubbub_lab.filters import ApproximateFilter
 
 EPSILON, DELTA = 1.0, 0.3
 RECORDS = [(a, b) for a in (0, 1) for b in (0, 1)]

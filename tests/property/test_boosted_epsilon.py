@@ -12,8 +12,8 @@ from mechanism_contract import certifies, exact_ratio
 
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimator
-from hubbub.mechanisms import Absolute, Fixed, boosted
 from hubbub.numeric.exact import HEADROOM
+from hubbub_authoring.mechanisms import Absolute, Fixed, boosted
 
 regions = st.one_of(
     st.builds(Absolute, st.one_of(st.none(), st.floats(0.0, 12.0))),

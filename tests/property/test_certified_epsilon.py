@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from mechanism_contract import certifies, exact_ratio
 
 from hubbub.errors import ParameterError
-from hubbub.mechanisms import grr, pbgrr
+from hubbub.mechanisms import grr
 from hubbub.mechanisms.registry import channel_from_spec
 from hubbub.numeric.exact import HEADROOM, log_above
 from hubbub.testing import seeded
+from hubbub_authoring.mechanisms import pbgrr
 
 epsilons = st.one_of(st.floats(1e-3, 12.0), st.sampled_from([0.1, 0.5, 1.0, 2.0, 5.0]))
 sizes = st.lists(st.integers(1, 12), min_size=2, max_size=10)

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from independent_bound import ROUNDING
 
-from hubbub import mechanisms as m
 from hubbub.channels import UNITS_PER_NAT, divergence
 from hubbub.channels.finite import DenseChannel
 from hubbub.filter import BayesianFilter, Query
 from hubbub.filter import log_likelihood as scores_module
 from hubbub.filter import query as query_module
+from hubbub_authoring import mechanisms as m
 
 SLACK = Fraction(4, UNITS_PER_NAT)
 """What rounding may add to the committed loss for each query ever reserved: three quanta, one to spare."""

@@ -14,10 +14,10 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import pytest
 
-from hubbub import mechanisms
 from hubbub.channels import UNITS_PER_NAT
 from hubbub.filter import BayesianFilter, Box, Query, Regression
 from hubbub.filter.bayesian import MAX_BUDGET
+from hubbub_authoring import mechanisms
 
 LONG = "HUBBUB_TEST_LONG" in os.environ
 BOX = Box((0.0, -1.0), (1.0, 1.0))

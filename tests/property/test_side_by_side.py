@@ -15,14 +15,7 @@ from hubbub.channels import SetChannel
 from hubbub.mechanisms import grr, subset_selection, unary
 from hubbub.numeric.randomness import SYSTEM
 from hubbub.testing import SeededSource
-from hubbub.wire import (
-    Report,
-    decode_upload,
-    encode_report,
-    encode_upload,
-    set_reports,
-    side_by_side,
-)
+from hubbub.wire import Report, decode_upload, encode_report, encode_upload, set_reports, side_by_side
 from hubbub_collector.admission import Admission, AdmissionRules
 from hubbub_collector.batching.batcher import Batch, largest_row
 

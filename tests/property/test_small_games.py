@@ -23,10 +23,11 @@ from independent_reading import column, score_law
 from hubbub.channels import UNITS_PER_NAT
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import BudgetError
-from hubbub.filter import BayesianFilter, Box, Joint, Odometer, Query, Regression, SimplifiedFilter
+from hubbub.filter import BayesianFilter, Box, Joint, Query, Regression
 from hubbub.filter.component import Component
 from hubbub.filter.regression.component import RegressionComponent
 from hubbub.filter.regression.regression import TOTAL
+from hubbub_lab.filters import Odometer, SimplifiedFilter
 
 SLACK = Fraction(4, UNITS_PER_NAT)
 

@@ -22,9 +22,10 @@ from scipy.stats import binom
 
 from hubbub.channels.channel import Channel
 from hubbub.estimation import Estimate, Estimator
-from hubbub.mechanisms import Absolute, Fixed, boosted, grr, pbgrr
+from hubbub.mechanisms import grr
 from hubbub.mechanisms.rounding import stochastic_many
 from hubbub.testing import SeededSource, seeded
+from hubbub_authoring.mechanisms import Absolute, Fixed, boosted, pbgrr
 
 pytestmark = pytest.mark.statistical
 

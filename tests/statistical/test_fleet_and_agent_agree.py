@@ -19,7 +19,7 @@ from hubbub.testing import seeded
 from hubbub_client import Agent, Policy
 from hubbub_client.agent.encoded_value import channel_input
 from hubbub_client.surveys.schedule import MEMOISED
-from hubbub_deploy.simulation import DeviceSimulator
+from hubbub_lab.simulation import DeviceSimulator
 
 pytestmark = pytest.mark.statistical
 

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from hubbub import mechanisms
-from hubbub.filter import Odometer
 from hubbub.testing import seeded
+from hubbub_authoring import mechanisms
+from hubbub_lab.filters import Odometer
 
 BENCH = Path(__file__).parents[2] / "bench"
 sys.path.append(str(BENCH))  # at the end: a module there is called coverage

@@ -10,7 +10,7 @@ from hubbub_aggregator.stores.store import GateStore, SharedStore, Store
 from hubbub_topic import Log
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("core", "client", "topic", "collector", "aggregator", "deploy", "results")
+PACKAGES = ("core", "client", "topic", "collector", "aggregator", "deploy", "results", "authoring", "lab")
 
 
 def protocols() -> dict[str, list[tuple[str, frozenset[str]]]]:

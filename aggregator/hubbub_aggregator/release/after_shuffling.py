@@ -1,7 +1,7 @@
 """A release's epsilon for readers who have it and nothing else: a statement beside the release, no promise.
 
 Nothing here is part of a release: its bytes stay, and releases of any age get the statement. It follows from
-the channel, the number of reports and DELTA (`hubbub.design.epsilon_after_shuffling`), and presumes that so
+the channel, the number of reports and DELTA (`hubbub.shuffling.epsilon_after_shuffling`), and presumes that so
 many reports are honest. Two readers are told apart. One has the release alone: everybody's reports hide
 everybody's. The other watched the round while it was open: its estimates moved in steps of at least the
 minimum cohort, so a person is hidden by the reports of one step. Whoever sees single reports, such as a
@@ -16,8 +16,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from hubbub.design import epsilon_after_shuffling
 from hubbub.errors import ParameterError
+from hubbub.shuffling import epsilon_after_shuffling
 from hubbub.survey import Survey
 
 Document: TypeAlias = Mapping[str, Any]

@@ -12,14 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.estimation import (
-    Ends,
-    correlation,
-    device_variances,
-    difference,
-    shared_devices,
-    smoothed_trend,
-)
+from hubbub.estimation import Ends, correlation, device_variances, difference, shared_devices, smoothed_trend
 
 Document: TypeAlias = Mapping[str, Any]
 Kind: TypeAlias = Literal["static", "evolving"]

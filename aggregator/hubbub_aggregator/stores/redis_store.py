@@ -49,13 +49,7 @@ from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKe
 from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict, StoreError
 from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.stores import redis_save, redis_scripts, redis_values
-from hubbub_aggregator.stores.redis_connection import (
-    as_store_error,
-    clocks,
-    connected,
-    disconnect,
-    policies,
-)
+from hubbub_aggregator.stores.redis_connection import as_store_error, clocks, connected, disconnect, policies
 from hubbub_aggregator.stores.redis_gates import RedisGates
 from hubbub_aggregator.stores.store import check
 

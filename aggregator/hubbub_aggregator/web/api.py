@@ -38,11 +38,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hubbub_aggregator.web.comparison_api import ComparisonApi
 from hubbub_aggregator.web.documents import csv_name, etag, to_csv, to_json
-from hubbub_aggregator.web.events import (
-    HEARTBEAT_S,
-    POLL_S,
-    Events,
-)
+from hubbub_aggregator.web.events import HEARTBEAT_S, POLL_S, Events
 from hubbub_aggregator.web.metrics import ViewCollector
 from hubbub_aggregator.web.read_api import ReadApi
 from hubbub_aggregator.web.read_token import ReadToken

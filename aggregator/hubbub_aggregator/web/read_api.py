@@ -49,14 +49,7 @@ from hubbub_aggregator.web.parameters import (
     read_number,
     refuse_others,
 )
-from hubbub_aggregator.web.responses import (
-    CSV,
-    accepts_gzip,
-    compressed_pieces,
-    document,
-    problem,
-    rendered,
-)
+from hubbub_aggregator.web.responses import CSV, accepts_gzip, compressed_pieces, document, problem, rendered
 from hubbub_aggregator.web.snapshot_cache import SnapshotCache
 
 _PARQUET: Final = "application/vnd.apache.parquet"

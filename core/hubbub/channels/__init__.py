@@ -6,6 +6,7 @@ from hubbub.lazy import attach
 
 if TYPE_CHECKING:
     from hubbub.channels.channel import MAX_INPUTS, MAX_WEIGHTS, Channel
+    from hubbub.channels.designed import CurveChannel, WeightedChannel
     from hubbub.channels.divergence import (
         MAX_BLOCKS,
         UNIT,
@@ -45,6 +46,7 @@ __all__ = [
     "Attempts",
     "BlockDivergence",
     "Channel",
+    "CurveChannel",
     "DenseChannel",
     "Detail",
     "FiniteChannel",
@@ -57,6 +59,7 @@ __all__ = [
     "Support",
     "Symbol",
     "Symbols",
+    "WeightedChannel",
     "check_spec_keys",
     "fixed_up",
     "log_floor",
@@ -74,12 +77,16 @@ attach(
             "MAX_INPUTS",
             "MAX_WEIGHTS",
         ),
+        "hubbub.channels.designed": (
+            "CurveChannel",
+            "WeightedChannel",
+        ),
         "hubbub.channels.divergence": (
             "BlockDivergence",
             "Detail",
             "MAX_BLOCKS",
-            "UNITS_PER_NAT",
             "UNIT",
+            "UNITS_PER_NAT",
             "fixed_up",
             "log_floor",
             "log_floor_of",
@@ -91,14 +98,14 @@ attach(
         ),
         "hubbub.channels.partition": ("Partition",),
         "hubbub.channels.sets": (
+            "AttemptChannel",
             "Attempts",
+            "CELLS",
             "Level",
             "SetChannel",
             "Sets",
             "Support",
-            "CELLS",
             "WORD",
-            "AttemptChannel",
             "sizes_of",
         ),
         "hubbub.channels.spec": (

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hubbub.estimation.selection import selection_bound
     from hubbub.estimation.shrinkage import empirical_bayes
     from hubbub.estimation.tree_estimator import TreeEstimator
+    from hubbub.estimation.trees.tree import Tree
 
 __all__ = [
     "MAX_CURVE",
@@ -70,6 +71,7 @@ __all__ = [
     "Smoothed",
     "Solution",
     "SurveyNoise",
+    "Tree",
     "TreeEstimator",
     "Trend",
     "correlation",
@@ -104,19 +106,15 @@ attach(
             "jump_alerts",
             "margin_alerts",
         ),
-        "hubbub.estimation.alerts.joint": ("joint_alerts",),
-        "hubbub.estimation.rounds.change": (
-            "Difference",
-            "Ends",
-            "correlation",
-            "device_variances",
-            "difference",
-            "effective_sample_size",
-            "shared_devices",
+        "hubbub.estimation.alerts.issuers": (
+            "IssuerDeviation",
+            "issuer_deviation",
         ),
-        "hubbub.estimation.rounds.trend": (
-            "Trend",
-            "smoothed_trend",
+        "hubbub.estimation.alerts.joint": ("joint_alerts",),
+        "hubbub.estimation.alerts.score_noise": (
+            "ScoreNoise",
+            "SurveyNoise",
+            "survey_noise",
         ),
         "hubbub.estimation.choice": (
             "AnyEstimator",
@@ -124,14 +122,12 @@ attach(
         ),
         "hubbub.estimation.consistency": ("Consistent",),
         "hubbub.estimation.cumulative": (
-            "MAX_CURVE",
             "Cumulative",
+            "MAX_CURVE",
             "Quantile",
             "curve_cohort",
         ),
         "hubbub.estimation.em": ("Smoothed",),
-        "hubbub.estimation.shrinkage": ("empirical_bayes",),
-        "hubbub.estimation.ranks": ("rank_sets",),
         "hubbub.estimation.estimate": (
             "Estimate",
             "Intervals",
@@ -154,14 +150,24 @@ attach(
             "PoisonMargin",
             "Reach",
         ),
-        "hubbub.estimation.score": ("ScoreEstimator",),
-        "hubbub.estimation.alerts.issuers": ("IssuerDeviation", "issuer_deviation"),
-        "hubbub.estimation.alerts.score_noise": (
-            "ScoreNoise",
-            "SurveyNoise",
-            "survey_noise",
+        "hubbub.estimation.ranks": ("rank_sets",),
+        "hubbub.estimation.rounds.change": (
+            "Difference",
+            "Ends",
+            "correlation",
+            "device_variances",
+            "difference",
+            "effective_sample_size",
+            "shared_devices",
         ),
+        "hubbub.estimation.rounds.trend": (
+            "Trend",
+            "smoothed_trend",
+        ),
+        "hubbub.estimation.score": ("ScoreEstimator",),
         "hubbub.estimation.selection": ("selection_bound",),
+        "hubbub.estimation.shrinkage": ("empirical_bayes",),
         "hubbub.estimation.tree_estimator": ("TreeEstimator",),
+        "hubbub.estimation.trees.tree": ("Tree",),
     },
 )

@@ -5,140 +5,98 @@ from typing import TYPE_CHECKING
 from hubbub.lazy import attach
 
 if TYPE_CHECKING:
-    from hubbub.mechanisms.boosted.boosted import Absolute, Boosted, Fixed, Relative, boosted, brdp
-    from hubbub.mechanisms.boosted.grid import Region
-    from hubbub.mechanisms.boosted.kernels import KernelName
-    from hubbub.mechanisms.boosted.r2dp import METRICS, Metric, r2dp
-    from hubbub.mechanisms.boosted.scalar import ScalarChannel, duchi, hybrid, piecewise, square_wave
-    from hubbub.mechanisms.boosted.scale_laws import (
-        Gamma,
-        ScaleLaw,
-        TruncatedGaussian,
-        TwoPoint,
-        UniformScale,
-    )
-    from hubbub.mechanisms.boosted.search import least
     from hubbub.mechanisms.category_grr import CategoryGRR
-    from hubbub.mechanisms.grr import GRR, grr
+    from hubbub.mechanisms.category_weights import category_weights
+    from hubbub.mechanisms.grr import GRR, grr, symmetric_weights
     from hubbub.mechanisms.hashing.hash_pool import MAX_SYMBOLS
     from hubbub.mechanisms.hashing.local_hashing import LocalHashing, local_hashing
-    from hubbub.mechanisms.integers import integerise
+    from hubbub.mechanisms.integers import column_epsilon, integer_rows, integerise
     from hubbub.mechanisms.levels.levels import Levels, levels
     from hubbub.mechanisms.levels.set_levels import SetLevels
-    from hubbub.mechanisms.neighbourhood import Neighbourhood, neighbourhood
+    from hubbub.mechanisms.missing import with_missing
+    from hubbub.mechanisms.orbits.channel import OrbitChannel
+    from hubbub.mechanisms.orbits.estimator import OrbitEstimator
+    from hubbub.mechanisms.orbits.integers import compiled
+    from hubbub.mechanisms.orbits.short import shortest
     from hubbub.mechanisms.participation import with_dummy_reports
     from hubbub.mechanisms.pbgrr import PBGRR
-    from hubbub.mechanisms.pbgrr_entry import pbgrr
-    from hubbub.mechanisms.registry import REGISTERED, channel_from_spec
+    from hubbub.mechanisms.registry import channel_from_spec
     from hubbub.mechanisms.rounding import stochastic, stochastic_many
     from hubbub.mechanisms.subset import SubsetSelection, subset_selection
-    from hubbub.mechanisms.unary import Unary, unary
+    from hubbub.mechanisms.tree.channel import tree
+    from hubbub.mechanisms.tree.shares import PURPOSES, STEPS, Purpose, middle
+    from hubbub.mechanisms.unary import Unary, Variant, unary
 
 __all__ = [
     "GRR",
     "MAX_SYMBOLS",
-    "METRICS",
     "PBGRR",
-    "REGISTERED",
-    "Absolute",
-    "Boosted",
+    "PURPOSES",
+    "STEPS",
     "CategoryGRR",
-    "Fixed",
-    "Gamma",
-    "KernelName",
     "Levels",
     "LocalHashing",
-    "Metric",
-    "Neighbourhood",
-    "Region",
-    "Relative",
-    "ScalarChannel",
-    "ScaleLaw",
+    "OrbitChannel",
+    "OrbitEstimator",
+    "Purpose",
     "SetLevels",
     "SubsetSelection",
-    "TruncatedGaussian",
-    "TwoPoint",
     "Unary",
-    "UniformScale",
-    "boosted",
-    "brdp",
+    "Variant",
+    "category_weights",
     "channel_from_spec",
-    "duchi",
+    "column_epsilon",
+    "compiled",
     "grr",
-    "hybrid",
+    "integer_rows",
     "integerise",
-    "least",
     "levels",
     "local_hashing",
-    "neighbourhood",
-    "pbgrr",
-    "piecewise",
-    "r2dp",
-    "square_wave",
+    "middle",
+    "shortest",
     "stochastic",
     "stochastic_many",
     "subset_selection",
+    "symmetric_weights",
+    "tree",
     "unary",
     "with_dummy_reports",
+    "with_missing",
 ]
 
 attach(
     __name__,
     {
-        "hubbub.mechanisms.boosted.boosted": (
-            "Absolute",
-            "Boosted",
-            "Fixed",
-            "Relative",
-            "boosted",
-            "brdp",
-        ),
-        "hubbub.mechanisms.boosted.grid": ("Region",),
-        "hubbub.mechanisms.boosted.kernels": ("KernelName",),
-        "hubbub.mechanisms.boosted.r2dp": (
-            "METRICS",
-            "Metric",
-            "r2dp",
-        ),
-        "hubbub.mechanisms.boosted.scalar": (
-            "ScalarChannel",
-            "duchi",
-            "hybrid",
-            "piecewise",
-            "square_wave",
-        ),
-        "hubbub.mechanisms.boosted.scale_laws": (
-            "Gamma",
-            "ScaleLaw",
-            "TruncatedGaussian",
-            "TwoPoint",
-            "UniformScale",
-        ),
-        "hubbub.mechanisms.boosted.search": ("least",),
+        "hubbub.mechanisms.category_grr": ("CategoryGRR",),
+        "hubbub.mechanisms.category_weights": ("category_weights",),
         "hubbub.mechanisms.grr": (
             "GRR",
             "grr",
+            "symmetric_weights",
         ),
         "hubbub.mechanisms.hashing.hash_pool": ("MAX_SYMBOLS",),
         "hubbub.mechanisms.hashing.local_hashing": (
             "LocalHashing",
             "local_hashing",
         ),
-        "hubbub.mechanisms.integers": ("integerise",),
+        "hubbub.mechanisms.integers": (
+            "column_epsilon",
+            "integer_rows",
+            "integerise",
+        ),
         "hubbub.mechanisms.levels.levels": (
             "Levels",
             "levels",
         ),
         "hubbub.mechanisms.levels.set_levels": ("SetLevels",),
-        "hubbub.mechanisms.neighbourhood": (
-            "Neighbourhood",
-            "neighbourhood",
-        ),
+        "hubbub.mechanisms.missing": ("with_missing",),
+        "hubbub.mechanisms.orbits.channel": ("OrbitChannel",),
+        "hubbub.mechanisms.orbits.estimator": ("OrbitEstimator",),
+        "hubbub.mechanisms.orbits.integers": ("compiled",),
+        "hubbub.mechanisms.orbits.short": ("shortest",),
         "hubbub.mechanisms.participation": ("with_dummy_reports",),
-        "hubbub.mechanisms.category_grr": ("CategoryGRR",),
         "hubbub.mechanisms.pbgrr": ("PBGRR",),
-        "hubbub.mechanisms.pbgrr_entry": ("pbgrr",),
-        "hubbub.mechanisms.registry": ("REGISTERED", "channel_from_spec"),
+        "hubbub.mechanisms.registry": ("channel_from_spec",),
         "hubbub.mechanisms.rounding": (
             "stochastic",
             "stochastic_many",
@@ -147,8 +105,16 @@ attach(
             "SubsetSelection",
             "subset_selection",
         ),
+        "hubbub.mechanisms.tree.channel": ("tree",),
+        "hubbub.mechanisms.tree.shares": (
+            "PURPOSES",
+            "Purpose",
+            "STEPS",
+            "middle",
+        ),
         "hubbub.mechanisms.unary": (
             "Unary",
+            "Variant",
             "unary",
         ),
     },

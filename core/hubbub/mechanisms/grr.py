@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +18,8 @@ from hubbub.channels.finite import FiniteChannel, Symbols, lowest_terms, narrowe
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.channels.symbols import SparseColumn
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.mechanism import (
-    POINTS,
-    READING,
-    Judge,
-    Mechanism,
-    Request,
-    Trial,
-    grid_parameters,
-    grouped,
-)
 from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
 from hubbub.numeric.randomness import MAX_TOTAL, Words
-
-if TYPE_CHECKING:
-    from hubbub.design.workload import Workload
 
 TOTALS: Final = (2**32 - 1, MAX_TOTAL - 1)
 """The largest totals for draws of four and of eight random bytes."""
@@ -202,28 +189,3 @@ def symmetric_weights(inputs: int, ceiling: Fraction) -> tuple[int, int]:
         if u >= 1 and t > u and log_above(t, u) >= aim * (1.0 - NARROW_LOSS):
             return t, u
     raise ParameterError(f"no total below 2^63 can express e^{aim:.6g} on {inputs} inputs")
-
-
-def _of_request(request: Request) -> GRR:
-    return grr(request.inputs, epsilon=request.epsilon)
-
-
-def _trials(workload: Workload, judge: Judge) -> Iterator[Trial]:
-    del judge
-    inputs, categories, epsilon = workload.inputs, len(workload.sizes), workload.epsilon
-    simplicity = 5 if workload.kind == "grid" else 0
-    yield Trial(grid_parameters(workload), lambda: grr(inputs, epsilon=epsilon), simplicity)
-    if workload.kind == "labels" and grouped(workload):
-        yield Trial({"reading": "category"}, lambda: grr(categories, epsilon=epsilon), 1, by_category=True)
-
-
-ENTRIES: Final = (
-    Mechanism(
-        name="grr",
-        purpose="few values",
-        keys=(READING, POINTS),
-        takes=frozenset({"labels", "numbers", "table"}),
-        build=_of_request,
-        trials=_trials,
-    ),
-)

@@ -12,10 +12,10 @@ response; near d = K/(e^ε + 1) no mechanism has a smaller squared error of K sh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,22 +37,9 @@ from hubbub.channels.sets import (
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.grr import checked_inputs
-from hubbub.mechanisms.mechanism import (
-    POINTS,
-    READING,
-    Judge,
-    Mechanism,
-    Request,
-    Trial,
-    grid_parameters,
-    grouped,
-)
 from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
 from hubbub.numeric.packed_subsets import hold_value, packed_rows, planes_of, subset_planes
 from hubbub.numeric.randomness import Source, below_many
-
-if TYPE_CHECKING:
-    from hubbub.design.workload import Workload
 
 LOSS: Final = 1e-2
 """The largest share of a declared epsilon that coins of 32 bits may cost: there are better means then."""
@@ -252,32 +239,3 @@ def _mean_variance(channel: SubsetSelection) -> Fraction:
 
 def _log_choices(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-
-
-def _of_request(request: Request) -> SubsetSelection:
-    return subset_selection(request.inputs, epsilon=request.epsilon)
-
-
-def _trials(workload: Workload, judge: Judge) -> Iterator[Trial]:
-    del judge
-    inputs, categories, epsilon = workload.inputs, len(workload.sizes), workload.epsilon
-    if workload.kind == "labels" and grouped(workload):
-        yield Trial(
-            {"reading": "category"},
-            lambda: subset_selection(categories, epsilon=epsilon),
-            1,
-            by_category=True,
-        )
-    yield Trial(grid_parameters(workload), lambda: subset_selection(inputs, epsilon=epsilon), 6)
-
-
-ENTRIES: Final = (
-    Mechanism(
-        name="subset",
-        purpose="many values without categories",
-        keys=(READING, POINTS),
-        takes=frozenset({"labels", "numbers", "table"}),
-        build=_of_request,
-        trials=_trials,
-    ),
-)

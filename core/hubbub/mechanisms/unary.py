@@ -12,10 +12,10 @@ and q = 1/(e^ε + 1), which has the smaller variance where values are rare (Wang
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,23 +26,10 @@ from hubbub.channels.sets import CELLS, WORD, AttemptChannel, Attempts, Level, S
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.grr import checked_inputs
-from hubbub.mechanisms.mechanism import (
-    POINTS,
-    READING,
-    ChoiceKey,
-    Judge,
-    Mechanism,
-    Request,
-    Trial,
-    grid_parameters,
-)
 from hubbub.mechanisms.subset import LOSS
 from hubbub.numeric.coins import coin_bytes
 from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
 from hubbub.numeric.randomness import Source, below_many
-
-if TYPE_CHECKING:
-    from hubbub.design.workload import Workload
 
 Variant = Literal["optimised", "symmetric"]
 
@@ -195,38 +182,3 @@ def unary(inputs: int, *, epsilon: float, variant: Variant = "optimised") -> Una
 def _root_below(square: Fraction) -> Fraction:
     """Return the square root, rounded down to a multiple of 2^-96."""
     return Fraction(math.isqrt(math.floor(square * 2**192)), 2**96)
-
-
-_VARIANTS: Final[tuple[Variant, ...]] = get_args(Variant)
-_VARIANT: Final = ChoiceKey(
-    "variant", '`variant`: "optimised" (the default) or "symmetric"', choices=_VARIANTS
-)
-
-
-def _of_request(request: Request) -> Unary:
-    chosen = _VARIANT.read(request)
-    variant = next(variant for variant in _VARIANTS if variant == chosen)
-    return unary(request.inputs, epsilon=request.epsilon, variant=variant)
-
-
-def _trials(workload: Workload, judge: Judge) -> Iterator[Trial]:
-    del judge
-    inputs, epsilon = workload.inputs, workload.epsilon
-    for variant in _VARIANTS:
-        yield Trial(
-            {"variant": variant, **grid_parameters(workload)},
-            lambda variant=variant: unary(inputs, epsilon=epsilon, variant=variant),  # type: ignore[misc]  # binds the loop's
-            6,
-        )
-
-
-ENTRIES: Final = (
-    Mechanism(
-        name="unary",
-        purpose="many values without categories, by one bit for every value",
-        keys=(READING, _VARIANT, POINTS),
-        takes=frozenset({"labels", "numbers", "table"}),
-        build=_of_request,
-        trials=_trials,
-    ),
-)

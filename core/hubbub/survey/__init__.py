@@ -7,7 +7,10 @@ from hubbub.lazy import attach
 if TYPE_CHECKING:
     from hubbub.survey.canonical import Parts
     from hubbub.survey.choice import Choice, Compared
+    from hubbub.survey.compiled_file import MAX_FILE_BYTES, read_compiled
+    from hubbub.survey.declared import Category, DeclaredAttribute, DeclaredMechanism, owners_of
     from hubbub.survey.domain import (
+        KINDS,
         MAX_INTEGER,
         MAX_LABEL_CHARACTERS,
         MAX_SIZE,
@@ -19,8 +22,8 @@ if TYPE_CHECKING:
         NumberDomain,
         attribute_from_spec,
     )
-    from hubbub.survey.form import BaseForm, Form
-    from hubbub.survey.forms import AnyEstimator
+    from hubbub.survey.form import BaseForm, Form, FormRequest
+    from hubbub.survey.forms import AnyEstimator, forms_by_mechanism
     from hubbub.survey.rules import (
         MAX_DEVICES,
         MAX_LATENESS_S,
@@ -54,8 +57,10 @@ if TYPE_CHECKING:
     from hubbub.survey.table import MAX_ATTRIBUTES, CrossTable, check_size
 
 __all__ = [
+    "KINDS",
     "MAX_ATTRIBUTES",
     "MAX_DEVICES",
+    "MAX_FILE_BYTES",
     "MAX_INTEGER",
     "MAX_LABEL_CHARACTERS",
     "MAX_LATENESS_S",
@@ -74,11 +79,15 @@ __all__ = [
     "AnyEstimator",
     "Attribute",
     "BaseForm",
+    "Category",
     "Choice",
     "Compared",
     "CrossTable",
+    "DeclaredAttribute",
+    "DeclaredMechanism",
     "Domain",
     "Form",
+    "FormRequest",
     "IntegerDomain",
     "Kind",
     "LabelDomain",
@@ -97,9 +106,12 @@ __all__ = [
     "check_size",
     "digest_of",
     "duration_words",
+    "forms_by_mechanism",
     "open_signed",
+    "owners_of",
     "public_key",
     "public_text",
+    "read_compiled",
     "read_unverified",
     "round_words",
     "score_channel",
@@ -114,10 +126,21 @@ attach(
             "Choice",
             "Compared",
         ),
+        "hubbub.survey.compiled_file": (
+            "MAX_FILE_BYTES",
+            "read_compiled",
+        ),
+        "hubbub.survey.declared": (
+            "Category",
+            "DeclaredAttribute",
+            "DeclaredMechanism",
+            "owners_of",
+        ),
         "hubbub.survey.domain": (
             "Attribute",
             "Domain",
             "IntegerDomain",
+            "KINDS",
             "Kind",
             "LabelDomain",
             "MAX_INTEGER",
@@ -129,8 +152,12 @@ attach(
         "hubbub.survey.form": (
             "BaseForm",
             "Form",
+            "FormRequest",
         ),
-        "hubbub.survey.forms": ("AnyEstimator",),
+        "hubbub.survey.forms": (
+            "AnyEstimator",
+            "forms_by_mechanism",
+        ),
         "hubbub.survey.rules": (
             "MAX_DEVICES",
             "MAX_LATENESS_S",
@@ -171,8 +198,8 @@ attach(
         ),
         "hubbub.survey.survey": ("Survey",),
         "hubbub.survey.table": (
-            "MAX_ATTRIBUTES",
             "CrossTable",
+            "MAX_ATTRIBUTES",
             "check_size",
         ),
     },

@@ -20,6 +20,7 @@ from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError, SurveyError, WireError
 from hubbub.numeric.randomness import SYSTEM, Source
 from hubbub.survey import canonical as survey_canonical
+from hubbub.survey.compiled_file import read_compiled
 from hubbub.survey.domain import Attribute
 from hubbub.survey.rules import MAX_CANONICAL_BYTES, Rules
 from hubbub.wire.report import DIGEST_BYTES
@@ -122,9 +123,7 @@ class Survey:
         Raises:
             SurveyError: If the file cannot be read or is no valid survey; it names file, key, rule and value.
         """
-        from hubbub import authoring  # noqa: PLC0415 - not on a device
-
-        compiled = authoring.read_compiled(path)
+        compiled = read_compiled(path)
         if compiled is not None:
             try:
                 return cls.from_canonical(compiled, file=str(path))
@@ -132,6 +131,8 @@ class Survey:
                 raise SurveyError(
                     str(path), "", f"must be a compiled survey ({error})", "its bytes"
                 ) from None
+        from hubbub_authoring import files as authoring  # noqa: PLC0415 - not on a device
+
         return cls.parse(authoring.read(path), file=str(path))
 
     @classmethod
@@ -141,7 +142,7 @@ class Survey:
         Raises:
             SurveyError: If the text is no valid survey.
         """
-        from hubbub import authoring  # noqa: PLC0415 - not on a device
+        from hubbub_authoring import files as authoring  # noqa: PLC0415 - not on a device
 
         declared = authoring.parse(text, file)
         return cls(**declared, file=file)

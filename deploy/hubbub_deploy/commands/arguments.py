@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hubbub.small_file import read_small, unreadable
 from hubbub_aggregator.web import StreamCaps
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import read_small, unreadable
 
 if TYPE_CHECKING:
     # Commands that need no server library must start without one.

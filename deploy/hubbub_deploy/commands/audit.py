@@ -15,7 +15,7 @@ from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import load_survey
 
 if TYPE_CHECKING:
-    from hubbub_deploy.evaluation.audit import Sampler
+    from hubbub_lab.evaluation import Sampler
 
 _PAIRS = 6
 """Pairs of inputs that are told apart where none are given."""
@@ -48,7 +48,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code: 1 if more is given away than was declared."""
-    from hubbub_deploy.evaluation.audit import audit  # noqa: PLC0415 - others need no scipy
+    from hubbub_lab import evaluation  # noqa: PLC0415 - others need no scipy
 
     likelihood = None
     if options.survey is not None:
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
             raise DeployError(f"--epsilon must be above 0 and finite, got {options.epsilon:g}")
         function, declared, inputs = _function(options.callable), options.epsilon, options.inputs
         sampler = lambda x, n: [_called(function, x, options.callable) for _ in range(n)]  # noqa: E731
-    found = audit(
+    found = evaluation.audit(
         sampler,
         pairs_of(inputs),
         samples=options.samples,

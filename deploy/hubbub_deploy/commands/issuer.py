@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.errors import HubbubError
+from hubbub.small_file import read_small, unreadable
 from hubbub_deploy.commands.arguments import add_address, add_log, positive, whole
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import read_small, unreadable
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey

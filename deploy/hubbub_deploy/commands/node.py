@@ -6,13 +6,7 @@ import argparse
 from pathlib import Path
 
 from hubbub_deploy import release_options
-from hubbub_deploy.commands.arguments import (
-    add_log,
-    add_read_token,
-    add_rows,
-    add_skip,
-    read_token,
-)
+from hubbub_deploy.commands.arguments import add_log, add_read_token, add_rows, add_skip, read_token
 from hubbub_deploy.commands.issuer import add_permits, permits
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import load_survey

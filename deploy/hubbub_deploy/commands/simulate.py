@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hubbub.small_file import unreadable
 from hubbub_deploy.commands.arguments import (
     add_plain_http,
     add_read_token,
@@ -20,15 +21,15 @@ from hubbub_deploy.commands.arguments import (
     whole,
 )
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import unreadable, words
+from hubbub_deploy.files import words
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hubbub import Survey
     from hubbub_client import TokenIssuer
-    from hubbub_deploy.evaluation import Evaluation
-    from hubbub_deploy.simulation import SentRound, Session, UploadCounts
+    from hubbub_lab.evaluation import Evaluation
+    from hubbub_lab.simulation import SentRound, Session, UploadCounts
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -113,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
 
     from hubbub_client import ClientError  # noqa: PLC0415 - see above
     from hubbub_client.upload import checked_url  # noqa: PLC0415 - see above
-    from hubbub_deploy.simulation import fetch_surveys, released  # noqa: PLC0415 - see above
+    from hubbub_lab.simulation import fetch_surveys, released  # noqa: PLC0415 - see above
 
     talk = Console(stderr=True, highlight=False, soft_wrap=True)
     token = read_token(options)
@@ -159,8 +160,8 @@ def _session(
     talk: Console,
     issuer: tuple[TokenIssuer, list[str]] | None,
 ) -> Session:
-    from hubbub_deploy.evaluation import columns_of, quality, read_people, values_of  # noqa: PLC0415 - see above
-    from hubbub_deploy.simulation import Session, TokenPool, Traffic  # noqa: PLC0415 - see above
+    from hubbub_lab.evaluation import columns_of, quality, read_people, values_of  # noqa: PLC0415 - see above
+    from hubbub_lab.simulation import Session, TokenPool, Traffic  # noqa: PLC0415 - see above
 
     attributes = {each.id: each for survey in surveys for each in survey.attributes}
     columns = columns_of(list(attributes.values()), _pairs(options.column))
@@ -309,7 +310,7 @@ def _show(
 ) -> None:
     from rich.console import Console  # noqa: PLC0415 - see above
 
-    from hubbub_deploy.evaluation import print_json, show  # noqa: PLC0415 - see above
+    from hubbub_lab.evaluation import print_json, show  # noqa: PLC0415 - see above
 
     if options.json:
         print_json(

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from hubbub.small_file import read_small
 from hubbub_collector import CollectorError, GatewaySettings
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import read_small
 from hubbub_deploy.settings.options import NodeOptions
 from hubbub_deploy.settings.table import GATEWAY, NODE, Setting
 

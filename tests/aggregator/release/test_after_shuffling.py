@@ -12,7 +12,7 @@ from shown_view import ShownView, round_of, snapshot_of, survey_of
 from surveys import DISEASES, LABELS, VISITS
 
 from hubbub import Survey
-from hubbub.design import epsilon_after_shuffling
+from hubbub.shuffling import epsilon_after_shuffling
 from hubbub.testing import seeded
 from hubbub_aggregator.counting.issuers import IssuerTally
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 UNWANTED = {
-    "hubbub.authoring",
+    "hubbub_authoring.files",
     "hubbub.estimation",
     "hubbub_client.owner_page.html",
     "hubbub_client.owner_page.page",

@@ -7,10 +7,10 @@ from exponentials import exp_bounds
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub import mechanisms as m
 from hubbub.channels import UNIT, UNITS_PER_NAT, BlockDivergence, divergence, fixed_up, log_floor
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
+from hubbub_authoring import mechanisms as m
 
 BIG = 2**63 - 1
 

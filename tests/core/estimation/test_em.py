@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hubbub import mechanisms as m
 from hubbub.errors import ParameterError
 from hubbub.estimation import estimator_for
 from hubbub.estimation.em import maximise, neighbours
 from hubbub.testing import seeded
+from hubbub_authoring import mechanisms as m
 
 POINTS = 33
 GRID = np.linspace(-1.0, 1.0, POINTS)

@@ -13,7 +13,8 @@ from hubbub.estimation import Estimator
 from hubbub.estimation.consistency import norm_sub
 from hubbub.estimation.inverses.dense import DenseInverse
 from hubbub.estimation.inverses.inversion import invert, own_categories
-from hubbub.mechanisms import boosted, grr, local_hashing, pbgrr
+from hubbub.mechanisms import grr, local_hashing
+from hubbub_authoring.mechanisms import boosted, pbgrr
 
 STRUCTURED = {
     "grr": (grr(5, epsilon=1.0), None),

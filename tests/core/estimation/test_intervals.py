@@ -10,14 +10,15 @@ import pytest
 from scipy.stats import binom, hypergeom
 
 from hubbub.channels.channel import Channel
-from hubbub.design.floor.orbit_entry import orbits
 from hubbub.estimation import estimator_for
 from hubbub.estimation.intervals import MixedLaw, node_law, score_interval, skew_quantile, two_valued
 from hubbub.estimation.inverses.block import BlockInverse
 from hubbub.estimation.trees.set_moments import SetMoments
-from hubbub.mechanisms import boosted, duchi, grr, levels, local_hashing, pbgrr, subset_selection, unary
+from hubbub.mechanisms import grr, levels, local_hashing, subset_selection, unary
 from hubbub.mechanisms.tree import tree
 from hubbub.testing import seeded
+from hubbub_authoring.mechanisms import boosted, duchi, pbgrr
+from hubbub_authoring.mechanisms.orbits import orbits
 
 Z = 1.959963984540054
 

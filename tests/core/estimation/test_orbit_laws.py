@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hubbub.design.floor import Weights
-from hubbub.design.floor.mixture import best_mixture
 from hubbub.estimation import estimator_for
 from hubbub.mechanisms.orbits.channel import OrbitChannel
 from hubbub.mechanisms.orbits.integers import compiled
 from hubbub.testing import seeded
+from hubbub_authoring.floor import Weights
+from hubbub_authoring.floor.mixture import best_mixture
 
 
 def every_set(channel: OrbitChannel) -> tuple[list[bytes], np.ndarray]:

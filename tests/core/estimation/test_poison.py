@@ -13,7 +13,8 @@ from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimator
 from hubbub.estimation.inverses.inversion import invert
-from hubbub.mechanisms import boosted, grr, pbgrr
+from hubbub.mechanisms import grr
+from hubbub_authoring.mechanisms import boosted, pbgrr
 
 CHANNELS = {
     "grr": (grr(5, epsilon=1.0), None),

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from hubbub import filter as accounting
-from hubbub import mechanisms as m
 from hubbub.channels import UNIT, BlockDivergence
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import BudgetError, ParameterError
 from hubbub.filter import MAX_BUDGET, BayesianFilter, Joint, Query
+from hubbub_authoring import mechanisms as m
 
 
 def near(value: float) -> object:

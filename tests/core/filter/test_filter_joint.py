@@ -9,11 +9,11 @@ from exponentials import exp_bounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub import mechanisms as m
 from hubbub.channels import UNITS_PER_NAT
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import BudgetError, ParameterError
 from hubbub.filter import MAX_CELLS, BayesianFilter, Joint, Query, component
+from hubbub_authoring import mechanisms as m
 
 SLACK = Fraction(4, UNITS_PER_NAT)
 SIZES = {"a": 3, "b": 2, "c": 2}

@@ -3,13 +3,13 @@ import copy
 import numpy as np
 import pytest
 
-from hubbub import mechanisms as m
 from hubbub.channels import BlockDivergence
 from hubbub.channels.finite import DenseChannel
 from hubbub.channels.partition import CHUNK, Partition
 from hubbub.filter import Query
 from hubbub.filter.log_likelihood import LogLikelihoodSum
 from hubbub.filter.query import Model
+from hubbub_authoring import mechanisms as m
 
 
 def dense(model: Model, symbol: int) -> np.ndarray:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from hubbub.design.floor.orbit_entry import orbits
 from hubbub.mechanisms.orbits import arrangement, batches
 from hubbub.mechanisms.orbits.channel import OrbitChannel
 from hubbub.mechanisms.orbits.integers import compiled
 from hubbub.mechanisms.subset import subset_selection
 from hubbub.numeric.packed_subsets import packed_rows
 from hubbub.testing import seeded
+from hubbub_authoring.mechanisms.orbits import orbits
 
 ALARM = 1e-7
 

@@ -14,9 +14,6 @@ import pytest
 from mechanism_contract import built, digest_of
 from set_contract import SetCase, SetContract, packed, probe
 
-from hubbub.design.floor import Weights, orbit_floor
-from hubbub.design.floor.mixture import best_mixture
-from hubbub.design.floor.orbit_entry import orbits
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import with_dummy_reports
 from hubbub.mechanisms.orbits.channel import OrbitChannel
@@ -25,6 +22,9 @@ from hubbub.mechanisms.orbits.sampling import Orbit
 from hubbub.mechanisms.orbits.short import ShortOrbitChannel, shortest
 from hubbub.mechanisms.registry import channel_from_spec
 from hubbub.testing import seeded
+from hubbub_authoring.floor import Weights, orbit_floor
+from hubbub_authoring.floor.mixture import best_mixture
+from hubbub_authoring.mechanisms.orbits import orbits
 
 BOTH = Weights(0.5, 0.5)
 

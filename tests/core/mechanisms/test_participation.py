@@ -10,7 +10,6 @@ from devices import AGREED, VISIT_COUNT, Clock, Collector, opener
 from set_contract import Law, levels_law, subset_law, unary_law
 from surveys import LABELS, START_S, VISITS
 
-from hubbub import mechanisms as m
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError, SurveyError
 from hubbub.estimation import estimator_for
@@ -19,6 +18,7 @@ from hubbub.mechanisms.participation import with_dummy_reports
 from hubbub.mechanisms.registry import channel_from_spec
 from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
+from hubbub_authoring import mechanisms as m
 from hubbub_client import Agent
 
 PLAIN = {

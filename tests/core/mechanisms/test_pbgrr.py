@@ -11,9 +11,10 @@ from mechanism_contract import Case, MechanismContract, exact_ratio
 
 from hubbub.channels.channel import MAX_INPUTS
 from hubbub.errors import ParameterError
-from hubbub.mechanisms import PBGRR, CategoryGRR, grr, pbgrr
+from hubbub.mechanisms import PBGRR, CategoryGRR, grr
 from hubbub.mechanisms.registry import channel_from_spec
 from hubbub.testing import seeded
+from hubbub_authoring.mechanisms import pbgrr
 
 TENS = [10] * 9 + [1]
 FIVES = [5] * 18 + [1]

@@ -12,8 +12,6 @@ import pytest
 from mechanism_contract import Case, MechanismContract, built
 from set_contract import SetCase, SetContract, bits_of, tree_law
 
-from hubbub.design import Objective, Workload, compare
-from hubbub.design.leverage import gain
 from hubbub.errors import ParameterError
 from hubbub.estimation import estimator_for
 from hubbub.mechanisms import levels, subset_selection, with_dummy_reports
@@ -21,6 +19,8 @@ from hubbub.mechanisms.levels import SetLevels
 from hubbub.mechanisms.levels.hierarchy import Hierarchy
 from hubbub.mechanisms.tree import TreeChannel, best_shares, cells_of, tree
 from hubbub.testing import seeded
+from hubbub_authoring.design import Objective, Workload, compare
+from hubbub_authoring.design.leverage import gain
 
 
 class TestTreeChannel(SetContract):

@@ -7,8 +7,8 @@ import pytest
 from surveys import DISEASES, LABELS
 
 from hubbub import Survey
-from hubbub.design import comparison
 from hubbub.errors import SurveyError
+from hubbub_authoring.design import comparison
 
 
 def number(mechanism: str) -> str:

@@ -18,7 +18,7 @@ from surveys import VISITS
 
 from hubbub import Survey
 from hubbub.testing import seeded
-from hubbub_deploy.simulation.device_simulator import DeviceSimulator
+from hubbub_lab.simulation.device_simulator import DeviceSimulator
 
 
 def table(browser: Browser, caption: str) -> list[list[str]]:

@@ -19,16 +19,16 @@ some values than for others.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import estimation
-from hubbub.channels.channel import MAX_INPUTS, Channel
+from hubbub.channels.channel import MAX_INPUTS
 from hubbub.channels.divergence import BlockDivergence, fixed_up
 from hubbub.channels.finite import FiniteChannel, Symbols, lowest_terms, narrowed_pair
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
@@ -36,27 +36,8 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms import hashing
 from hubbub.mechanisms.grr import NARROW_LOSS, TOTALS, checked_inputs
 from hubbub.mechanisms.hashing.hash_pool import MAX_SYMBOLS, HashPool, field_orders
-from hubbub.mechanisms.mechanism import (
-    POINTS,
-    READING,
-    IntegerKey,
-    Judge,
-    Mechanism,
-    Parameters,
-    Request,
-    Trial,
-    grid_parameters,
-    grouped,
-)
 from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
 from hubbub.numeric.randomness import Words
-
-if TYPE_CHECKING:
-    from hubbub.design.workload import Workload
-
-MAX_COMPARED: Final = 2**23
-"""The most buckets of all seeds, times categories of several values, at which the designer tries it: every
-category is summed over every bucket, some 10 s for so many. An author who names it gets it at any size."""
 
 
 class LocalHashing(FiniteChannel):
@@ -231,58 +212,3 @@ def _weights(pool: HashPool, ceiling: Fraction) -> tuple[int, int]:
         if t > u >= 1 and log_above(t, u) >= aim * (1.0 - NARROW_LOSS):
             return t, u
     raise ParameterError(f"no total below 2^63 can express e^{aim:.6g} under {pool.seeds} seeds")
-
-
-_BUCKETS: Final = IntegerKey(
-    "buckets",
-    "`buckets`, cells of a hash, a prime or a power of two (the number of least error if left out)",
-    low=2,
-    high=MAX_SYMBOLS,
-)
-
-
-def _of_request(request: Request) -> LocalHashing:
-    return local_hashing(request.inputs, epsilon=request.epsilon, buckets=_BUCKETS.read(request))
-
-
-def _trials(workload: Workload, judge: Judge) -> Iterator[Trial]:
-    del judge
-    if workload.kind == "labels" and grouped(workload):
-        yield _trial(workload, len(workload.sizes), {"reading": "category"}, 1)
-    yield _trial(workload, workload.inputs, grid_parameters(workload), 6)
-
-
-def _trial(workload: Workload, inputs: int, parameters: Parameters, simplicity: int) -> Trial:
-    def told(channel: Channel) -> Parameters:
-        buckets: Parameters = {"buckets": cast(LocalHashing, channel).pool.buckets}
-        return buckets | parameters if "points" in parameters else parameters | buckets
-
-    def build() -> LocalHashing:
-        channel = local_hashing(inputs, epsilon=workload.epsilon)
-        several = 0 if "reading" in parameters else np.count_nonzero(np.asarray(workload.sizes) > 1)
-        if (cells := several * channel.outputs) > MAX_COMPARED:
-            raise ParameterError(
-                f"local hashing must have at most {MAX_COMPARED} cells of categories to be compared, "
-                f"got {cells}"
-            )
-        return channel
-
-    return Trial(
-        parameters,
-        build,
-        simplicity,
-        by_category="reading" in parameters,
-        told=told,
-    )
-
-
-ENTRIES: Final = (
-    Mechanism(
-        name="local_hashing",
-        purpose="many values, in reports of a few bytes",
-        keys=(READING, _BUCKETS, POINTS),
-        takes=frozenset({"labels", "numbers"}),
-        build=_of_request,
-        trials=_trials,
-    ),
-)

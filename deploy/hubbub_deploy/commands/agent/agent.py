@@ -14,15 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.survey import Survey
-from hubbub_client import (
-    Account,
-    Agent,
-    ClientError,
-    LedgerLocked,
-    OwnerPage,
-    TransportError,
-    owner_page,
-)
+from hubbub_client import Account, Agent, ClientError, LedgerLocked, OwnerPage, TransportError, owner_page
 from hubbub_client.upload import Response
 from hubbub_deploy.commands.agent.answer import add_answer_options, answer
 from hubbub_deploy.commands.arguments import port

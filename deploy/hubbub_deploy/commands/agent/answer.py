@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from hubbub.small_file import read_small, unreadable
 from hubbub.survey import Attribute, IntegerDomain, NumberDomain, survey_state
 from hubbub_client import Agent, TokenIssuer, Tokens
 from hubbub_deploy.commands.arguments import add_plain_http, positive
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import read_small, unreadable
 
 
 def add_answer_options(parser: argparse.ArgumentParser) -> None:

@@ -36,12 +36,9 @@ from hubbub.testing import seeded
 from hubbub.wire import decode_surveys
 from hubbub_collector import boot_s
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.evaluation import rand_hie
-from hubbub_deploy.evaluation.evaluation import truth_of
-from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
 from hubbub_deploy.node import LOG_FILE, NodeSettings, serve
-from hubbub_deploy.simulation.device_simulator import DeviceSimulator
-from hubbub_deploy.simulation.upload import UploadCounts
+from hubbub_lab.evaluation import Evaluation, Rows, load, print_json, show, truth_of
+from hubbub_lab.simulation import DeviceSimulator, UploadCounts
 
 SURVEYS: Final = ("visits.toml", "health.toml", "diseases.toml")
 # The lifetime budget of every device: the three surveys' epsilons, and one more survey of epsilon 1.
@@ -88,7 +85,7 @@ def run(settings: DemoSettings) -> int:
     talk = Console(stderr=True, highlight=False)
     if settings.data_dir is not None and (settings.data_dir / LOG_FILE).exists():
         raise DeployError(f"{settings.data_dir}: the demo must start with no counts, got files of a node")
-    people = rand_hie.load()
+    people = load()
     if settings.people is not None:
         people = {name: values[: settings.people] for name, values in people.items()}
     n = len(people["visits"])

@@ -13,7 +13,7 @@ from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import refuse_unwritable
 
 if TYPE_CHECKING:
-    from hubbub_deploy.commands.evaluate.run import CaseKey, EvaluationPlan
+    from hubbub_lab.evaluate import CaseKey, EvaluationPlan
 
 EXAMPLES = """\
 what people ask first:
@@ -94,9 +94,11 @@ def run(options: argparse.Namespace) -> int:
 
     from rich.console import Console  # noqa: PLC0415
 
-    from hubbub_deploy.commands.evaluate.page import page_of  # noqa: PLC0415
-    from hubbub_deploy.commands.evaluate.results import EvaluationResults  # noqa: PLC0415
-    from hubbub_deploy.commands.evaluate.run import evaluate  # noqa: PLC0415
+    from hubbub_lab.evaluate import (  # noqa: PLC0415
+        EvaluationResults,
+        evaluate,
+        page_of,
+    )
 
     talk = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     plan = plan_of(options, say=talk.print)
@@ -124,10 +126,17 @@ def plan_of(options: argparse.Namespace, *, say: Callable[[str], None]) -> Evalu
     Raises:
         DeployError: If one of them breaks its rule.
     """
-    from hubbub_deploy.commands.evaluate.data import DataSpec, data_set, drafted  # noqa: PLC0415 - as in run
-    from hubbub_deploy.commands.evaluate.faults import FaultMix  # noqa: PLC0415
-    from hubbub_deploy.commands.evaluate.run import EvaluationPlan  # noqa: PLC0415
-    from hubbub_deploy.commands.evaluate.surveys import AUTO, OWN, SurveyMaker, mechanism_name  # noqa: PLC0415
+    from hubbub_lab.evaluate import (  # noqa: PLC0415 - as in run  # noqa: PLC0415
+        AUTO,
+        OWN,
+        DataSpec,
+        EvaluationPlan,
+        FaultMix,
+        SurveyMaker,
+        data_set,
+        drafted,
+        mechanism_name,
+    )
 
     sizes = _listed("--devices", options.devices, _devices) if options.devices else ()
     mechanisms = _listed(

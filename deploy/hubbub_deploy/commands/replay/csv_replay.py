@@ -25,13 +25,20 @@ from hubbub.wire import ReportsRecord, SealRecord, Segment, SurveyRecord, encode
 from hubbub_aggregator.counting import PartitionState, apply_many
 from hubbub_aggregator.release import Release, canonical_bytes, release
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.evaluation.evaluation import truth_of
-from hubbub_deploy.evaluation.people import columns_of, quality, values_of
-from hubbub_deploy.evaluation.report import Evaluation, Rows, print_json, show
-from hubbub_deploy.evaluation.tables import read_people
 from hubbub_deploy.extras import missing
 from hubbub_deploy.files import load_survey, refuse_unwritable
-from hubbub_deploy.simulation.device_simulator import Column, DeviceSimulator
+from hubbub_lab.evaluation import (
+    Evaluation,
+    Rows,
+    columns_of,
+    print_json,
+    quality,
+    read_people,
+    show,
+    truth_of,
+    values_of,
+)
+from hubbub_lab.simulation import Column, DeviceSimulator
 
 PARTITIONS: Final = 4
 # The reports that a busy gateway writes into one partition in one linger.
@@ -226,7 +233,7 @@ def _write(evaluations: Sequence[Evaluation], folder: Path, talk: Console) -> No
 def _drawing(talk: Console) -> Callable[[Evaluation, Path], None] | None:
     """Return the function that draws; None, and a line about it, where no drawing library is installed."""
     try:
-        from hubbub_deploy.evaluation.plots import plot  # noqa: PLC0415 - a node has no drawing library
+        from hubbub_lab.evaluation import plot  # noqa: PLC0415 - a node has no drawing library
     except ModuleNotFoundError as error:
         talk.print(f"no pictures are drawn: {missing(error.name or '')}", markup=False)
         return None

@@ -23,11 +23,7 @@ from rich.table import Table
 from hubbub import ParameterError, Survey
 from hubbub.wire import PartitionMap
 from hubbub_aggregator import AggregatorError, ArchiveError
-from hubbub_aggregator.counting import (
-    OTHERS,
-    RoundKey,
-    SealRules,
-)
+from hubbub_aggregator.counting import OTHERS, RoundKey, SealRules
 from hubbub_aggregator.release import (
     METHOD,
     UNKNOWN,
@@ -42,8 +38,8 @@ from hubbub_aggregator.stores import SqliteArchive
 from hubbub_deploy.commands.replay.log_count import States, counted, gone_rounds
 from hubbub_deploy.commands.replay.recounts import publish
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.evaluation.report import print_json
 from hubbub_deploy.files import ARCHIVE_FILE, load_survey, refuse_unwritable
+from hubbub_lab.evaluation import print_json
 
 if TYPE_CHECKING:
     from hubbub_topic.kafka import Brokers

@@ -114,7 +114,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _cohort(survey: Survey) -> dict[str, object]:
     """Return the minimum cohort, the least at which intervals hold, and how wide they are there."""
-    from hubbub.design import cohort_widths, least_cohort  # noqa: PLC0415
+    from hubbub_authoring.design import cohort_widths, least_cohort  # noqa: PLC0415
 
     estimator = survey.estimator()
     least = least_cohort(estimator)

@@ -16,8 +16,9 @@ from typing import Any, Final, Literal, cast
 import numpy as np
 
 from hubbub import Survey
-from hubbub.authoring import read_compiled
-from hubbub.design import (
+from hubbub.estimation import curve_cohort
+from hubbub.survey import read_compiled
+from hubbub_authoring.design import (
     ASKED,
     Accuracy,
     Candidate,
@@ -31,13 +32,13 @@ from hubbub.design import (
     measured_by_category,
     within_gain,
 )
-from hubbub.estimation import curve_cohort
+from hubbub_authoring.files import survey_text
 from hubbub_deploy.commands.survey import risks
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.commands.survey.given_up import given_up, warnings
 from hubbub_deploy.commands.survey.plan import PlanTable
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import create, refuse_unwritable, survey_text
+from hubbub_deploy.files import create, refuse_unwritable
 
 FORMATS: Final = (".png", ".svg", ".pdf", ".html")
 """Endings of a picture of all mechanisms."""

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from hubbub import Survey
-from hubbub.authoring import TABLE_MECHANISMS
-from hubbub.design import Workload, accuracy, compare, report_bytes
+from hubbub_authoring.design import Workload, accuracy, compare, report_bytes
+from hubbub_authoring.files import TABLE_MECHANISMS
 
 INTERVAL_95: Final = 1.959963984540054
 """Half the width of a 95 % interval, in standard errors."""

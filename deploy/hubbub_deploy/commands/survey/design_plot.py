@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
-from hubbub.design import Candidate, boost_curve, compare, frontier
+from hubbub_authoring.design import Candidate, boost_curve, compare, frontier
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95
 from hubbub_deploy.errors import DeployError
 

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from hubbub import Survey
-from hubbub.design import Errors
 from hubbub.estimation import MAX_CURVE, curve_cohort
+from hubbub_authoring.design import Errors
 from hubbub_client import owner_page
 
 _HALF: Final = 1.96

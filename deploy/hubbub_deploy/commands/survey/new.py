@@ -16,7 +16,7 @@ from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import create
 
 if TYPE_CHECKING:
-    from hubbub_deploy.commands.survey.template import DraftAttribute, DraftCategory
+    from hubbub_authoring.files import DraftAttribute, DraftCategory
 
 DAY_S: Final = 86_400
 PRESETS: Final = ("telemetry",)
@@ -109,7 +109,8 @@ def run(options: argparse.Namespace) -> int:
     """Write the file, say when the survey begins, and return the exit code."""
     from hubbub import Survey  # noqa: PLC0415 - other verbs start without it
     from hubbub.survey import survey_state  # noqa: PLC0415 - other verbs start without it
-    from hubbub_deploy.commands.survey.template import Draft, template  # noqa: PLC0415 - see above
+    from hubbub_authoring import files  # noqa: PLC0415 - see above
+    from hubbub_authoring.files import Draft  # noqa: PLC0415 - see above
 
     if options.preset is not None:
         return _preset(options)
@@ -117,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
         options.misuse("the following arguments are required: --id, --epsilon (or --preset)")
     now_s = time.time()
     midnight_s = (int(now_s) // DAY_S + 1) * DAY_S
-    text = template(
+    text = files.template(
         Draft(
             id=options.id,
             title=options.title or options.id,
@@ -167,7 +168,7 @@ def _start(text: str) -> int | None:
 
 def _attributes(options: argparse.Namespace) -> tuple[DraftAttribute, ...]:
     """Return the attributes that the options describe, with their categories."""
-    from hubbub_deploy.commands.survey.template import DraftAttribute  # noqa: PLC0415 - see above
+    from hubbub_authoring.files import DraftAttribute  # noqa: PLC0415 - see above
 
     described = [text for text in options.attribute if "=" in text]
     values = next((v for v in (options.integer, options.number, options.labels) if v is not None), None)
@@ -198,7 +199,7 @@ def _labels(words: list[str]) -> tuple[str, ...]:
 
 def _described(text: str) -> DraftAttribute:
     """Return the attribute of ID=LOW..HIGH or ID=LABEL,LABEL."""
-    from hubbub_deploy.commands.survey.template import DraftAttribute  # noqa: PLC0415 - see above
+    from hubbub_authoring.files import DraftAttribute  # noqa: PLC0415 - see above
 
     name, _, values = text.partition("=")
     if (found := _RANGE.fullmatch(values)) is None:
@@ -229,7 +230,7 @@ def _with_categories(
 
 
 def _category(attribute: DraftAttribute, name: str, values: str, text: str) -> DraftCategory:
-    from hubbub_deploy.commands.survey.template import DraftCategory  # noqa: PLC0415 - see above
+    from hubbub_authoring.files import DraftCategory  # noqa: PLC0415 - see above
 
     if attribute.type == "label":
         return DraftCategory(name, _labels([values]))

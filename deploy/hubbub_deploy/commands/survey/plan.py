@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from hubbub.design import MOST_EPSILON, AccuracyPlan, Workload
+from hubbub_authoring.design import MOST_EPSILON, AccuracyPlan, Workload
 from hubbub_deploy.commands.survey.given_up import factor
 from hubbub_deploy.errors import DeployError
 

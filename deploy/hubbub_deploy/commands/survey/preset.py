@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from hubbub import Survey
-from hubbub.design import cohort_widths
-from hubbub_deploy.commands.survey.template import Draft, DraftAttribute, template
+from hubbub_authoring import files
+from hubbub_authoring.design import cohort_widths
+from hubbub_authoring.files import Draft, DraftAttribute
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import create
 
@@ -81,7 +82,7 @@ def write(folder: Path, *, devices: int, start_s: int | None) -> list[str]:
             )
     lines = []
     for name, title, given in _QUESTIONS:
-        text = template(
+        text = files.template(
             Draft(
                 id=name,
                 title=title,

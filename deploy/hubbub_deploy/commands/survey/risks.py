@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hubbub import Channel
-from hubbub.design import FORGED, Accuracy, epsilon_after_shuffling
 from hubbub.errors import ParameterError
+from hubbub.shuffling import epsilon_after_shuffling
+from hubbub_authoring.design import FORGED, Accuracy
 
 
 def rounded_up(number: float, digits: int = 2) -> str:

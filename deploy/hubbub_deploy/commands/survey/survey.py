@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import HubbubError, ListError
+from hubbub.small_file import read_small
 from hubbub_deploy.commands.survey import check, consent, new, rehearse
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import create, load_signing_key, load_survey, read_small
+from hubbub_deploy.files import create, load_signing_key, load_survey
 
 if TYPE_CHECKING:
     from hubbub.survey import SurveyList
@@ -90,14 +91,7 @@ def _keygen(options: argparse.Namespace) -> int:
 
 
 def _sign(options: argparse.Namespace) -> int:
-    from hubbub.survey import (  # noqa: PLC0415
-        MAX_LIFE_S,
-        MAX_LIST_BYTES,
-        SurveyList,
-        digest_of,
-        public_key,
-        public_text,
-    )
+    from hubbub.survey import MAX_LIFE_S, MAX_LIST_BYTES, SurveyList, digest_of, public_key, public_text  # noqa: PLC0415
 
     if not 0 < options.days * DAY_S <= MAX_LIFE_S:
         raise DeployError(

@@ -10,7 +10,6 @@ import pytest
 from scipy.stats import binom
 from workloads import symbols_of
 
-from hubbub.design.floor.orbit_entry import orbits
 from hubbub.errors import ParameterError
 from hubbub.estimation import (
     AlertRules,
@@ -23,9 +22,11 @@ from hubbub.estimation import (
     survey_noise,
 )
 from hubbub.estimation.alerts.score_noise import change_deviation, deviation, largest_share, least_share
-from hubbub.mechanisms import boosted, grr, levels, local_hashing, pbgrr, subset_selection, unary
+from hubbub.mechanisms import grr, levels, local_hashing, subset_selection, unary
 from hubbub.mechanisms.tree.channel import tree
 from hubbub.testing import seeded
+from hubbub_authoring.mechanisms import boosted, pbgrr
+from hubbub_authoring.mechanisms.orbits import orbits
 
 FAILURE = 1e-7  # the probability that a simulation here fails though the bound holds; under ten of them
 GROUPS = np.array([0, 0, 0, 1, 1, 2])

@@ -9,8 +9,9 @@ from scipy.stats import binom, gamma
 from hubbub.errors import ParameterError
 from hubbub.estimation import RoundShares, estimator_for, joint_alerts, jump_alerts, survey_noise
 from hubbub.estimation.alerts.joint import gamma_point
-from hubbub.mechanisms import grr, levels, pbgrr, subset_selection, unary
+from hubbub.mechanisms import grr, levels, subset_selection, unary
 from hubbub.testing import seeded
+from hubbub_authoring.mechanisms import pbgrr
 
 INPUTS = 12
 MADE = {

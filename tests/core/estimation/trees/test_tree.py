@@ -10,8 +10,9 @@ from set_contract import bits_of, subset_law, unary_law
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimator, TreeEstimator, estimator_for
 from hubbub.estimation.trees.tree import Tree, added_up
-from hubbub.mechanisms import grr, levels, pbgrr, subset_selection, unary
+from hubbub.mechanisms import grr, levels, subset_selection, unary
 from hubbub.testing import seeded
+from hubbub_authoring.mechanisms import pbgrr
 
 THREE = [[3, 1], [2, 5], [2, 2]]
 GROUPS = np.array([0, 1, 1, 0, 2, 2])

@@ -14,7 +14,7 @@ from hubbub import Survey
 from hubbub.testing import seeded
 from hubbub_deploy.cli import main
 from hubbub_deploy.commands.replay.csv_replay import replay
-from hubbub_deploy.evaluation.evaluation import rows_of, truth_of
+from hubbub_lab.evaluation.evaluation import rows_of, truth_of
 
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
 TABLE, SCORE = Survey.parse(AGE_BY_SEX), Survey.parse(ACTIVITY)

@@ -25,7 +25,7 @@ from hubbub_aggregator.stores.store import check
 from hubbub_collector.admission import Admission, AdmissionRules
 from hubbub_collector.batching.batcher import Batch
 from hubbub_deploy.commands.replay.csv_replay import replay
-from hubbub_deploy.simulation import DeviceSimulator
+from hubbub_lab.simulation import DeviceSimulator
 
 REGIONS = LABELS.replace(
     '["excellent", "good", "fair", "poor"]', str([f"region {i}" for i in range(20)]).replace("'", '"')

@@ -11,7 +11,7 @@ from rich.console import Console
 from hubbub import Survey
 from hubbub.testing import seeded
 from hubbub_deploy.commands.replay.csv_replay import replay
-from hubbub_deploy.evaluation.report import show
+from hubbub_lab.evaluation.report import show
 
 
 def test_numbers_are_shown_smoothed_beside_unbiased_and_labels_are_not(capsys):

@@ -1,0 +1,251 @@
+"""The accuracy of a channel for a workload: exact standard errors at the planned number of devices.
+
+Over the randomisation, for devices with shares F and rows m_x, an estimate by a left inverse B has
+
+    covariance = (1/n) [ B diag(pi) B^T - diag(F) ],    pi = sum_x F_x m_x,
+
+because B m_x is the unit vector of x. Its diagonal, and that of sums of its rows, come from the same code
+that computes the errors of a release, applied to the expected counts. Nothing is simulated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels import Channel
+from hubbub.errors import ParameterError
+from hubbub.estimation import AnyEstimator, Estimate, Estimator, Reach, TreeEstimator, estimator_for
+from hubbub.mechanisms import middle
+from hubbub.wire import DIGEST_BYTES, ID_BYTES, Report, encode_report
+from hubbub_authoring.design.guess import Guess, best_guess
+from hubbub_authoring.design.leverage import representatives, worst_gain, worst_mean
+from hubbub_authoring.design.shape import shape_error
+from hubbub_authoring.design.tolerance import tolerance_miss_rate
+from hubbub_authoring.mechanisms.workload import Objective, Workload
+
+MAX_CURVE: Final = 1024
+"""Largest K for which errors of cumulative shares are computed: they need the whole covariance."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The standard errors at the planned number of devices.
+
+    Missing is left out of every average: it is not what was asked.
+
+    Attributes:
+        value: Root mean square of the standard errors of the values' shares; inf where values are hidden.
+        category: The same of the categories' shares; inf where one of them is hidden.
+        mean: Standard error of the mean, in the workload's units; None for labels without numbers.
+        cdf: Root mean square of the standard errors of the cumulative shares, inf where values are hidden;
+            None unless it is what the workload's objective asks for.
+        quantiles: The same over cumulative shares from 1/8 to 7/8; None unless it is what the objective asks
+            for.
+        shape: That of the cumulative shares for smooth populations (see `shape`); None unless it is what the
+            objective asks for.
+        miss: The share of reports farther from their value than the objective allows, at the value where it
+            is largest; None unless it is what the objective asks for.
+    """
+
+    value: float
+    category: float
+    mean: float | None
+    cdf: float | None
+    shape: float | None = None
+    miss: float | None = None
+    quantiles: float | None = None
+
+    def cost(self, workload: Workload) -> float:
+        """Return the value of the workload's objective; inf where this cannot be answered."""
+        objective: Objective = workload.objective
+        if objective.quantity == "value":
+            return self.value**2
+        if objective.quantity == "category":
+            return self.category**2
+        if objective.quantity == "both":
+            weight, many = objective.category_weight, (1.0, 1.0)
+            if objective.of == "totals":
+                many = (workload.inputs - 1.0, len(workload.sizes) - 1.0)
+            return (1.0 - weight) * many[0] * self.value**2 + weight * many[1] * self.category**2
+        if objective.quantity == "hit":
+            return math.inf if self.miss is None else self.miss
+        error = {
+            "mean": self.mean,
+            "cdf": self.cdf,
+            "quantiles": self.quantiles,
+            "shape": self.shape,
+        }[objective.quantity]
+        return math.inf if error is None else error**2
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The accuracy of a channel, and the size of one report.
+
+    Attributes:
+        errors: Standard errors.
+        leverage: The most devices by which one report can move the estimated number of devices with some
+            value (in some category, where values are hidden): what one forged report is worth.
+        bytes_per_report: Bytes of a report on the wire, its largest symbol and a small round.
+    """
+
+    errors: Errors
+    leverage: float
+    bytes_per_report: int
+    _gain: Callable[[], float]
+    _guess: Callable[[], Guess]
+    _mean_gain: Callable[[float], float]
+
+    def mean_moved(self, forged: float) -> float | None:
+        """Return the most by which a share of forged reports moves the mean; None where there is none.
+
+        Args:
+            forged: In 0..1, among the reports counted.
+        """
+        if self.errors.mean is None or not math.isfinite(self.errors.mean):
+            return None
+        try:
+            return self._mean_gain(forged)
+        except ParameterError:  # too many categories to arrange
+            return None
+
+    @cached_property
+    def gain(self) -> float:
+        """The most that forged reports move a cell's share, per share forged; see `worst_gain`."""
+        return self._gain()
+
+    @cached_property
+    def guess(self) -> Guess | None:
+        """The chance of guessing the input from a report; None of a channel that is too large to look at."""
+        try:
+            return self._guess()
+        except ParameterError:
+            return None
+
+
+def expected_error(channel: Channel, workload: Workload) -> Errors:
+    """Return the exact errors of a channel of K inputs.
+
+    Raises:
+        ParameterError: If the channel does not fit the workload.
+    """
+    return _errors(channel, _estimator(channel, workload), workload)
+
+
+def accuracy(channel: Channel, workload: Workload) -> Accuracy:
+    """Return the exact errors of a channel of K inputs, and what one report weighs.
+
+    Raises:
+        ParameterError: If the channel does not fit the workload.
+    """
+    estimator = _estimator(channel, workload)
+    return Accuracy(
+        errors=_errors(channel, estimator, workload),
+        leverage=_of_set(estimator, workload)
+        if isinstance(estimator, TreeEstimator)
+        else _of_reach(estimator.inverse.reach() if isinstance(estimator, Estimator) else estimator.reach()),
+        bytes_per_report=report_bytes(channel),
+        _gain=lambda: worst_gain(estimator, workload.prior),
+        _guess=lambda: best_guess(channel),
+        _mean_gain=lambda forged: worst_mean(
+            estimator, workload.prior, cast(NDArray[np.float64], workload.points), forged=forged
+        ),
+    )
+
+
+def report_bytes(channel: Channel) -> int:
+    """Return the bytes of one report on the wire, its largest symbol and a small round.
+
+    A packed set takes its bytes and a head of two or three in place of a small number's one.
+    """
+    return len(encode_report(Report(bytes(DIGEST_BYTES), 0, bytes(ID_BYTES), channel.widest_symbol)))
+
+
+def _estimator(channel: Channel, workload: Workload) -> AnyEstimator:
+    return estimator_for(
+        channel,
+        category_of=workload.category_of,
+        points=workload.points,
+        missing=workload.inputs - 1,
+        rounding="stochastic" if workload.kind == "grid" else "none",
+    )
+
+
+def _errors(channel: Channel, estimator: AnyEstimator, workload: Workload) -> Errors:
+    foreseen = estimator.expected_estimate(workload.prior, workload.devices)
+    return Errors(
+        value=_rms(foreseen.value_errors[:-1]),
+        category=_rms(foreseen.category_errors[:-1]),
+        mean=None if foreseen.mean_error is None else float(foreseen.mean_error),
+        cdf=_curve_error(foreseen, workload) if workload.objective.quantity == "cdf" else None,
+        quantiles=_curve_error(foreseen, workload) if workload.objective.quantity == "quantiles" else None,
+        shape=shape_error(channel, workload) if workload.objective.quantity == "shape" else None,
+        miss=None
+        if workload.objective.within is None or workload.points is None
+        else tolerance_miss_rate(channel, workload.points, workload.objective.within),
+    )
+
+
+def _rms(errors: NDArray[np.float64]) -> float:
+    return math.sqrt(float(np.mean(errors**2)))
+
+
+def _curve_error(foreseen: Estimate, workload: Workload) -> float:
+    """Return the root mean square error of the frequencies at or below each point but the last.
+
+    For the objective "quantiles" only of those points where equally common points have 1/8 to 7/8 below.
+    """
+    if workload.points is None or workload.inputs > MAX_CURVE:
+        quantity = workload.objective.quantity
+        raise ParameterError(
+            f"objective {quantity} must be asked of numbers with at most {MAX_CURVE} inputs, "
+            f"got {workload.inputs}"
+        )
+    order = np.argsort(workload.points[:-1], kind="stable")
+    covariance = foreseen.covariance()[np.ix_(order, order)]
+    variances = np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1))[:-1]
+    if workload.objective.quantity == "quantiles":
+        low, high = middle(workload.inputs - 1)
+        variances = variances[low - 1 : high]
+    return math.inf if np.isnan(variances).any() else _rms(np.sqrt(np.maximum(variances, 0.0)))
+
+
+def _of_reach(reach: Reach) -> float:
+    if np.isnan(reach.values_low).any():
+        return float(np.nanmax(np.maximum(-reach.categories_low, reach.categories_high)))
+    return float(np.maximum(-reach.values_low, reach.values_high).max())
+
+
+def _of_set(estimator: TreeEstimator, workload: Workload) -> float:
+    """Return the most that one set or level report can add to the number of devices with some value.
+
+    A value's share is a sum over levels of means of h . b over the level's own reports, b being 1/(p - q) for
+    the cells of the set, less q/(p - q) for all: so what is largest is a sum over the largest (or least) h.
+    """
+    found = 0.0
+    for x in representatives(estimator.tree, np.zeros(workload.inputs)).tolist():
+        unit = np.zeros(workload.inputs)
+        unit[x] = 1.0
+        for level, h in zip(estimator.tree.levels, estimator.tree.coefficients(unit), strict=True):
+            if level.share == 0:
+                continue
+            held, other = float(level.support.p), float(level.support.q)
+            ranked = np.sort(h)
+            # Unary encoding sends sets of any size, all others of one.
+            size = round(held + (level.bins - 1) * other)
+            low, high = (
+                (ranked[ranked < 0].sum(), ranked[ranked > 0].sum())
+                if level.support.size is None
+                else (ranked[:size].sum(), ranked[-size:].sum())
+            )
+            base = other * h.sum()
+            most = max(high - base, base - low) / (held - other) / float(level.share)
+            found = max(found, float(most))
+    return found

@@ -1,0 +1,260 @@
+"""The most that forged reports can move, as a number before launch.
+
+Estimates are linear: with left inverse B a share beta of forged reports among those counted moves the summed
+estimate of a set T of inputs, of true share f_T, by at most
+
+    beta (G - f_T),    G = max_y sum_{x in T} B[x, y].
+
+Level sampling estimates each level from its own reports: a report about level k moves the mean of its
+score h . b from M_k by (h . b - M_k)/share_k, so there G = f_T + max_k (max h . b - M_k)/share_k. This
+depends a little on the population, through M_k, and is given for a uniform one. A forger whose device is
+honest and lies about its value only gains beta (1 - f_T) at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, singledispatch
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels import Channel
+from hubbub.errors import ParameterError
+from hubbub.estimation import AnyEstimator, Estimator, Tree, TreeEstimator, estimator_for
+from hubbub.mechanisms import OrbitChannel, OrbitEstimator
+
+FORGED: Final = 0.01
+"""The share of forged reports that a design names."""
+
+MAX_ARRANGED: Final = 200
+"""Categories over which an orbit's counts are arranged, one by one, to move a mean."""
+
+_AT_ONCE: Final = 64
+"""Functionals of a tree that are weighed together: a few hundred megabytes at the most inputs there are."""
+
+
+def worst_gain(estimator: AnyEstimator, prior: NDArray[np.float64]) -> float:
+    """Return the most that a share of forged reports moves a cell's estimate, up or down, per share forged.
+
+    Cells are the inputs, missing among them, or the categories where the channel hides inputs. A share beta
+    of forged reports among those counted moves the estimate of any cell by at most beta times this: a forger
+    who spreads them over the levels of a tree gains no more than on the best of them (Jensen).
+
+    Args:
+        estimator: The survey's.
+        prior: The true share of every input, shape (K,), >= 0, summing to one.
+    """
+    if isinstance(estimator, TreeEstimator):
+        return _worst_of_tree(estimator.tree, prior)
+    reach = estimator.inverse.reach() if isinstance(estimator, Estimator) else estimator.reach()
+    low, high, true = reach.values_low, reach.values_high, prior
+    if np.isnan(low).any():
+        low, high = reach.categories_low, reach.categories_high
+        true = _summed(estimator.category_of, prior)
+    return float(np.nanmax(np.maximum(high - true, true - low)))
+
+
+def worst_mean(
+    estimator: AnyEstimator, prior: NDArray[np.float64], points: NDArray[np.float64], *, forged: float
+) -> float:
+    """Return the most by which a share of forged reports moves the mean, up or down; inf without a bound.
+
+    The mean is a ratio, A/R with A the sum of numbers and R the share of those who have one. With a report y
+    that adds g(y) to A - mean R and r(y) to R, a share beta of forged reports moves it by at most
+
+        beta max_y |g(y)| / ((1 - beta) R + beta min_y r(y)).
+
+    Args:
+        estimator: The survey's.
+        prior: The true share of every input, shape (K,), >= 0, summing to one, some of it with numbers.
+        points: The number of every input, shape (K,), nan at missing.
+        forged: beta, in 0..1.
+
+    Raises:
+        ParameterError: If the share is out of range, or the channel hides the mean.
+    """
+    if not 0.0 <= forged <= 1.0:
+        raise ParameterError(f"forged must be within 0 to 1, got {forged!r}")
+    held = np.isfinite(points)
+    answered = float(prior[held].sum())
+    mean = float(prior[held] @ points[held]) / answered
+    less, share = np.where(held, points - mean, 0.0), held.astype(np.float64)
+    low, high = _ends(estimator, less, prior)
+    least, _ = _ends(estimator, share, prior)
+    left = (1.0 - forged) * answered + forged * least
+    return forged * max(high, -low) / left if left > 0.0 else float("inf")
+
+
+def _ends(
+    estimator: AnyEstimator, functional: NDArray[np.float64], prior: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return the least and the most that one report adds to the estimate of a functional, as reports."""
+    if isinstance(estimator, TreeEstimator):
+        tree = estimator.tree
+        population = [_summed(level.labels, prior) for level in tree.levels]
+        sizes = [float(level.share) for level in tree.levels]
+        low, high = tree.extremes(functional[:, None], population, sizes, 1.0)
+        true = float(functional @ prior)
+        return float(low[0]) + true, float(high[0]) + true
+    if isinstance(estimator, Estimator):
+        return -_best_report(estimator, -functional), _best_report(estimator, functional)
+    if not isinstance(estimator, OrbitEstimator) or len(estimator.channel.layout.sizes) > MAX_ARRANGED:
+        raise ParameterError(f"categories must be at most {MAX_ARRANGED} for the reach of a mean")
+    return -_best_of_orbits(estimator.channel, -functional), _best_of_orbits(estimator.channel, functional)
+
+
+def _summed(labels: NDArray[np.intp], prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.bincount(labels, weights=prior), dtype=np.float64)
+
+
+def _worst_of_tree(tree: Tree, prior: NDArray[np.float64]) -> float:
+    """Return the worst gain over values, one of each class that renumbering the tree's nodes can exchange."""
+    population = [_summed(level.labels, prior) for level in tree.levels]
+    chosen = representatives(tree, prior)
+    sizes, found = [float(level.share) for level in tree.levels], 0.0
+    for at in range(0, len(chosen), _AT_ONCE):
+        part = chosen[at : at + _AT_ONCE]
+        units = np.zeros((len(prior), len(part)))
+        units[part, np.arange(len(part))] = 1.0
+        low, high = tree.extremes(units, population, sizes, 1.0)
+        found = max(found, float(high.max()), float(-low.min()))
+    return found
+
+
+def representatives(tree: Tree, marks: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return one input of each class whose inputs some symmetry of the tree exchanges.
+
+    Args:
+        tree: The tree.
+        marks: Per input a number that symmetries must keep, shape (K,).
+    """
+    last = tree.levels[-1]
+    shape = np.zeros(last.bins, dtype=np.intp)
+    shape[last.labels] = np.unique(marks, return_inverse=True)[1]
+    shapes = [shape]
+    for parent in reversed(tree.parents):
+        # Two nodes have one shape if their children have the same shapes, in any order.
+        below = shapes[0]
+        known: dict[tuple[int, ...], int] = {}
+        order = np.lexsort((below, parent))
+        groups = np.split(below[order], np.flatnonzero(np.diff(parent[order])) + 1)
+        shapes.insert(0, np.array([known.setdefault(tuple(group.tolist()), len(known)) for group in groups]))
+    path = np.zeros(len(shapes[0]), dtype=np.intp)
+    for k, own in enumerate(shapes):
+        above = path if k == 0 else path[tree.parents[k - 1]]
+        path = np.unique(np.stack([above, own]), axis=1, return_inverse=True)[1].ravel()
+    return np.asarray(np.unique(path[last.labels], return_index=True)[1])
+
+
+def gain(channel: Channel, targets: Sequence[int]) -> float:
+    """Return G: what the report that helps most adds to the summed estimate of the targets, as reports.
+
+    Args:
+        channel: The channel.
+        targets: Inputs, each in 0..K-1, all different, at least one.
+
+    Raises:
+        ParameterError: If targets break that rule, or the channel hides them.
+    """
+    chosen = np.asarray(targets, dtype=np.int64)
+    if chosen.size == 0 or len(set(chosen.tolist())) != chosen.size:
+        raise ParameterError(f"targets must be different inputs, at least one, got {chosen.size}")
+    if chosen.min() < 0 or chosen.max() >= channel.inputs:
+        raise ParameterError(f"targets must be within 0 to {channel.inputs - 1}, got one outside")
+    return _gain(channel, chosen)
+
+
+@singledispatch
+def _gain(channel: Channel, chosen: NDArray[np.int64]) -> float:
+    unit = np.zeros(channel.inputs)
+    unit[chosen] = 1.0
+    return _best_report(estimator_for(channel), unit)
+
+
+def moved(channel: Channel, targets: Sequence[int], *, forged: float, share: float) -> float:
+    """Return how far a share of forged reports can move the estimated share of the targets.
+
+    Args:
+        channel: The channel.
+        targets: See `gain`.
+        forged: beta, in 0..1.
+        share: f_T, in 0..1.
+
+    Raises:
+        ParameterError: If an argument is out of range.
+
+    >>> from hubbub import mechanisms
+    >>> round(moved(mechanisms.grr(100, epsilon=1.0), [0], forged=0.05, share=0.0), 2)
+    2.93
+    """
+    for name, value in (("forged", forged), ("share", share)):
+        if not 0.0 <= value <= 1.0:
+            raise ParameterError(f"{name} must be within 0 to 1, got {value!r}")
+    return forged * (gain(channel, targets) - share)
+
+
+@singledispatch
+def _best_report(estimator: object, unit: np.ndarray) -> float:
+    raise ParameterError(f"a gain must be of a known kind of estimator, got {type(estimator).__name__}")
+
+
+@_best_report.register
+def _(estimator: Estimator, unit: np.ndarray) -> float:
+    weights = estimator.inverse.pull_back(unit)
+    if weights is None:
+        raise ParameterError("targets must be told apart by the channel, got some that it hides")
+    return float(np.max(weights))
+
+
+@_best_report.register
+def _(estimator: TreeEstimator, unit: np.ndarray) -> float:
+    found = -np.inf
+    for level, h in zip(estimator.tree.levels, estimator.tree.coefficients(unit), strict=True):
+        if level.share == 0:
+            continue
+        support = level.support
+        most = np.maximum(h, 0.0).sum() if support.size is None else np.sort(h)[-support.size :].sum()
+        score = (most - float(support.q) * h.sum()) / float(support.p - support.q)
+        mean = float(h @ np.bincount(level.labels)) / len(unit)
+        found = max(found, (float(score) - mean) / float(level.share))
+    return float(found) + float(unit.mean())
+
+
+@_gain.register
+def _(channel: OrbitChannel, chosen: NDArray[np.int64]) -> float:
+    unit = np.zeros(channel.inputs)
+    unit[chosen] = 1.0
+    return _best_of_orbits(channel, unit)
+
+
+def _best_of_orbits(channel: OrbitChannel, unit: NDArray[np.float64]) -> float:
+    """Return the best arrangement's gain of an orbit's counts over the categories, by a dynamic programme."""
+    base, pulled = OrbitEstimator(channel).pulled(unit[:, None])
+    best = -np.inf
+    for t, orbit in enumerate(channel.orbits):
+        found = float(base[t, 0])
+        for weights, kinds in zip(pulled[t], orbit.kinds, strict=True):
+            # Categories without a target add nothing; alike ones stand for each other in sorted order.
+            ranked = -np.sort(-weights[weights.any(axis=(1, 2)), :, 0], axis=1)
+            sums = np.concatenate([np.zeros((len(ranked), 1)), np.cumsum(ranked, axis=1)], axis=1)
+            found += _best_assignment(tuple(map(tuple, sums[:, [n for n, _ in kinds]].tolist())), kinds)
+        best = max(best, found)
+    return best
+
+
+def _best_assignment(gains: tuple[tuple[float, ...], ...], kinds: tuple[tuple[int, int], ...]) -> float:
+    """Return the largest sum of gains: every category takes a count, each count as often as it is there."""
+
+    @cache
+    def most(at: int, left: tuple[int, ...]) -> float:
+        if at == len(gains):
+            return 0.0
+        return max(
+            gains[at][i] + most(at + 1, (*left[:i], left[i] - 1, *left[i + 1 :]))
+            for i in range(len(kinds))
+            if left[i]
+        )
+
+    return most(0, tuple(times for _, times in kinds))

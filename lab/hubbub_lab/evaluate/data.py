@@ -1,0 +1,244 @@
+"""The data sets of an evaluation: columns of a file or an invented law, and populations drawn from one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.survey import MAX_SIZE, Attribute, IntegerDomain, LabelDomain
+from hubbub_authoring.files import DraftAttribute, DraftCategory
+from hubbub_lab.errors import LabError
+from hubbub_lab.evaluation.people import MISSING, values_of
+from hubbub_lab.evaluation.tables import Coded, read_people
+
+LAWS: Final = ("zipf", "uniform")
+"""Invented laws: the r-th value has a share that falls as a power of r, or all have the same."""
+
+_MOST_WHOLE: Final = 4_096
+"""Whole numbers that span more values than this are asked on a grid, as other numbers are."""
+
+_MOST_COMBINATIONS: Final = 100_000
+"""Combinations of a table that a law is spread over."""
+
+_STEPS: Final = 101
+"""Numbers that a law is spread over, where the attribute is a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataSpec:
+    """A data set as the command line names it.
+
+    Attributes:
+        text: As given, files by their name alone.
+        law: "zipf" or "uniform"; None for a file.
+        size: Values of the law; None for as many as the survey has.
+        exponent: Of the law "zipf".
+        path: The file; None for a law.
+        column: A column of it; None for those of the survey's attributes.
+    """
+
+    text: str
+    law: str | None = None
+    size: int | None = None
+    exponent: float = 1.0
+    path: Path | None = None
+    column: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> DataSpec:
+        """Return the data set of PATH[:COLUMN], uniform[:K] or zipf[:K[:EXPONENT]].
+
+        Raises:
+            ValueError: If K or the exponent break their rule.
+        """
+        law, *rest = text.split(":")
+        if law not in LAWS:
+            path, colon, column = text.rpartition(":")
+            found = Path(path if colon else text)
+            if not found.name:
+                raise ValueError(f"must be FILE:COLUMN, zipf:K or uniform:K, got {text!r}")
+            shown = f"{found.name}:{column}" if colon else found.name
+            return cls(shown, path=found, column=column or None if colon else None)
+        if len(rest) > (2 if law == "zipf" else 1):
+            raise ValueError(f"must be zipf:K:EXPONENT or uniform:K, got {text!r}")
+        size = None
+        if rest and rest[0]:
+            size = int(rest[0]) if rest[0].isdecimal() else 0
+            if not 2 <= size <= MAX_SIZE:
+                raise ValueError(f"K of {law} must be an integer from 2 to {MAX_SIZE}, got {rest[0]!r}")
+        exponent = 1.0
+        if len(rest) == 2:
+            try:
+                exponent = float(rest[1])
+            except ValueError:
+                exponent = math.nan
+            if not 0.0 <= exponent <= 10.0:
+                raise ValueError(f"the exponent of zipf must be from 0 to 10, got {rest[1]!r}")
+        return cls(text, law, size, exponent)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DataSet:
+    """The values that devices may hold, and how common each of them is.
+
+    Attributes:
+        name: As people read it.
+        values: Distinct values in the order of the domain, None last; a tuple each for several attributes.
+        weights: Rows with each value, or its share, shape (d,), > 0.
+        present: How many of the values, the first ones, are not wholly missing.
+        rows: Rows of the file; None for a law.
+    """
+
+    name: str
+    values: tuple[object, ...]
+    weights: NDArray[np.float64]
+    present: int
+    rows: int | None = None
+
+    def draw(self, devices: int, chance: np.random.Generator) -> NDArray[np.int64]:
+        """Return how many of the devices hold each value, shape (d,).
+
+        As many devices as the file has rows are its rows; any other number is drawn from them.
+        """
+        if devices == self.rows:
+            return self.weights.astype(np.int64)
+        return np.asarray(chance.multinomial(devices, self.weights / self.weights.sum()), dtype=np.int64)
+
+
+def data_set(
+    spec: DataSpec, attributes: Sequence[Attribute], *, delimiter: str, say: Callable[[str], None]
+) -> DataSet:
+    """Return a data set for the attributes of a survey.
+
+    Raises:
+        LabError: If the file cannot be read, or the data set does not fit the attributes.
+    """
+    if spec.law is not None:
+        return _law(spec, attributes)
+    assert spec.path is not None  # noqa: S101 - `parse` gives a law or a file
+    if spec.column is not None and len(attributes) > 1:
+        names = ", ".join(attribute.id for attribute in attributes)
+        raise LabError(f"--data must be a file without a column for attributes {names}, got {spec.text}")
+    columns = [spec.column or attribute.id for attribute in attributes]
+    table = read_people(spec.path, columns, delimiter=delimiter, say=say)
+    held = [
+        values_of(attribute, table[column]).held.tolist()
+        for attribute, column in zip(attributes, columns, strict=True)
+    ]
+    rows: list[tuple[object, ...]] = list(zip(*held, strict=True))
+    if not rows:
+        raise LabError(f"--data {spec.text} must hold at least one row, got none")
+    places: dict[tuple[object, ...], int] = {}
+    counts = np.bincount([places.setdefault(row, len(places)) for row in rows])
+    order = sorted(places, key=lambda row: tuple(map(_place, attributes, row)))
+    nothing = tuple(_place(attribute, None) for attribute in attributes)
+    return DataSet(
+        spec.text,
+        tuple(_alone(row) for row in order),
+        np.array([counts[places[row]] for row in order], dtype=np.float64),
+        sum(tuple(map(_place, attributes, row)) != nothing for row in order),
+        len(rows),
+    )
+
+
+def drafted(spec: DataSpec, categories: int | None, *, delimiter: str) -> DraftAttribute:
+    """Return the attribute that a data set without a survey is asked by.
+
+    Whole numbers and labels are values each; other numbers lie on a grid.
+
+    Args:
+        spec: The data set.
+        categories: Groups of neighbouring values to ask for; None for none.
+        delimiter: Between the fields of a file.
+
+    Raises:
+        LabError: If there is no column, or fewer than two values.
+    """
+    if spec.law is not None:
+        if spec.size is None:
+            raise LabError(f"--data {spec.law} must say how many values without a survey, got {spec.text}")
+        return _grouped(DraftAttribute(id="value", type="integer", low=0, high=spec.size - 1), categories)
+    if spec.column is None or spec.path is None:
+        raise LabError(f"--data must be FILE:COLUMN without a survey, got {spec.text}")
+    column = read_people(spec.path, [spec.column], delimiter=delimiter)[spec.column]
+    return _grouped(_inferred(spec, column), categories)
+
+
+def _inferred(spec: DataSpec, column: Coded) -> DraftAttribute:
+    fields = [text for text in column.fields if text not in MISSING]
+    if len(fields) < 2:
+        raise LabError(f"--data {spec.text} must hold two different values or more, got {len(fields)}")
+    try:
+        numbers = [float(text) for text in fields]
+    except ValueError:
+        return DraftAttribute(id="value", type="label", labels=tuple(sorted(fields)))
+    low, high = min(numbers), max(numbers)
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise LabError(f"--data {spec.text} must hold finite numbers, two or more, got {low} to {high}")
+    if all(number.is_integer() for number in numbers) and high - low < _MOST_WHOLE:
+        return DraftAttribute(id="value", type="integer", low=int(low), high=int(high))
+    return DraftAttribute(id="value", type="number", low=low, high=high)
+
+
+def _grouped(attribute: DraftAttribute, categories: int | None) -> DraftAttribute:
+    """Return the attribute with as many groups of neighbouring values, as equal as they can be."""
+    if categories is None:
+        return attribute
+    values: Sequence[int | str] = attribute.labels
+    if attribute.type == "integer":
+        values = range(int(attribute.low), int(attribute.high) + 1)
+    if not 2 <= categories <= len(values):
+        raise LabError(f"--categories must be from 2 to the {len(values)} values, got {categories}")
+    ends = [round(place * len(values) / categories) for place in range(categories + 1)]
+    groups = tuple(
+        DraftCategory(f"group {place + 1}", tuple(values[start:end]))
+        for place, (start, end) in enumerate(itertools.pairwise(ends))
+    )
+    return DraftAttribute(
+        id=attribute.id,
+        type=attribute.type,
+        labels=attribute.labels,
+        low=attribute.low,
+        high=attribute.high,
+        categories=groups,
+    )
+
+
+def _law(spec: DataSpec, attributes: Sequence[Attribute]) -> DataSet:
+    lists = [_values(attribute) for attribute in attributes]
+    size = math.prod(map(len, lists))
+    if spec.size not in (None, size):
+        raise LabError(f"--data {spec.text} must have the {size} values of the survey, got {spec.size}")
+    if len(lists) > 1 and size > _MOST_COMBINATIONS:
+        raise LabError(f"--data {spec.law} must be over at most {_MOST_COMBINATIONS} values, got {size}")
+    ranks = np.arange(1, size + 1, dtype=np.float64)
+    weights = ranks**-spec.exponent if spec.law == "zipf" else np.ones(size)
+    return DataSet(spec.text, tuple(_alone(row) for row in itertools.product(*lists)), weights, size)
+
+
+def _values(attribute: Attribute) -> Sequence[object]:
+    domain = attribute.domain
+    if isinstance(domain, LabelDomain):
+        return domain.labels
+    if isinstance(domain, IntegerDomain):
+        return range(domain.low, domain.high + 1)
+    found: list[object] = np.linspace(domain.low, domain.high, _STEPS).tolist()
+    return found
+
+
+def _place(attribute: Attribute, value: object) -> float:
+    """Return where a value stands in the order of its domain; behind all of them what is missing."""
+    if isinstance(attribute.domain, LabelDomain | IntegerDomain):
+        return attribute.index_of(value)
+    return value if isinstance(value, float) else math.inf
+
+
+def _alone(row: tuple[object, ...]) -> object:
+    return row if len(row) > 1 else row[0]

@@ -1,0 +1,61 @@
+"""The comparison of estimates with a known truth, as tables and plots."""
+
+from typing import TYPE_CHECKING
+
+from hubbub.lazy import attach
+
+if TYPE_CHECKING:
+    from hubbub_lab.evaluation.audit import Sampler, audit
+    from hubbub_lab.evaluation.evaluation import truth_of
+    from hubbub_lab.evaluation.people import ReadValues, columns_of, quality, values_of
+    from hubbub_lab.evaluation.plots import plot
+    from hubbub_lab.evaluation.rand_hie import load
+    from hubbub_lab.evaluation.report import Evaluation, Rows, print_json, show
+    from hubbub_lab.evaluation.tables import Coded, read_people
+
+__all__ = [
+    "Coded",
+    "Evaluation",
+    "ReadValues",
+    "Rows",
+    "Sampler",
+    "audit",
+    "columns_of",
+    "load",
+    "plot",
+    "print_json",
+    "quality",
+    "read_people",
+    "show",
+    "truth_of",
+    "values_of",
+]
+
+attach(
+    __name__,
+    {
+        "hubbub_lab.evaluation.audit": (
+            "Sampler",
+            "audit",
+        ),
+        "hubbub_lab.evaluation.evaluation": ("truth_of",),
+        "hubbub_lab.evaluation.people": (
+            "ReadValues",
+            "columns_of",
+            "quality",
+            "values_of",
+        ),
+        "hubbub_lab.evaluation.plots": ("plot",),
+        "hubbub_lab.evaluation.rand_hie": ("load",),
+        "hubbub_lab.evaluation.report": (
+            "Evaluation",
+            "Rows",
+            "print_json",
+            "show",
+        ),
+        "hubbub_lab.evaluation.tables": (
+            "Coded",
+            "read_people",
+        ),
+    },
+)

@@ -1,0 +1,147 @@
+"""The values of people in the columns of a table, and what is missing or wrong in them.
+
+The file is the analyst's own, read on their machine, so the summary may quote fields that are no values of
+the domain; nothing of it leaves the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.survey import Attribute, IntegerDomain, LabelDomain, NumberDomain
+from hubbub_lab.errors import LabError
+from hubbub_lab.evaluation.tables import Coded, cut
+
+MISSING: Final = frozenset({"", "?", "NA", "nan", "NaN", "null"})
+"""Fields that stand for no value."""
+
+_EXAMPLES: Final = 3
+"""Distinct fields that the summary quotes of each column."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadValues:
+    """A column read as an attribute: what a host would hold on every device.
+
+    Attributes:
+        held: Value of each row, None where it is missing, shape (rows,), object.
+        missing: Rows whose field stands for no value.
+        outside: Rows whose field is no value of the domain; they are answered as missing, too.
+        examples: Distinct fields of those, the commonest first.
+        clipped: Rows whose number was moved to the nearer end of the domain.
+    """
+
+    held: NDArray[np.object_]
+    missing: int
+    outside: int
+    examples: tuple[str, ...]
+    clipped: int = 0
+
+
+def values_of(attribute: Attribute, column: Coded, *, clip: bool = False) -> ReadValues:
+    """Return a column as an attribute's values.
+
+    Args:
+        attribute: What the fields are values of.
+        column: The column.
+        clip: Move numbers outside the domain to its nearer end, in place of reading them as missing.
+    """
+    found: list[object] = []
+    wrong: list[int] = []
+    moved: list[int] = []
+    none: list[int] = []
+    for place, text in enumerate(column.fields):
+        value, clipped = value_of(attribute, text), False
+        if clip:
+            value, clipped = _clipped(attribute, value)
+        if not _in_domain(attribute, value):
+            (none if text in MISSING else wrong).append(place)
+        if clipped:
+            moved.append(place)
+        found.append(value)
+    rows = np.bincount(column.codes, minlength=len(found))
+    distinct = np.empty(len(found), dtype=np.object_)
+    distinct[:] = found
+    commonest = sorted(wrong, key=lambda place: -int(rows[place]))[:_EXAMPLES]
+    return ReadValues(
+        distinct[column.codes],
+        int(rows[none].sum()),
+        int(rows[wrong].sum()),
+        tuple(column.fields[place] for place in commonest),
+        int(rows[moved].sum()),
+    )
+
+
+def quality(name: str, values: ReadValues) -> str:
+    """Return what is missing or wrong in a column, in a sentence; "" where nothing is.
+
+    Args:
+        name: The column's.
+        values: What was read of it.
+    """
+    rows, parts = len(values.held), []
+    if values.missing:
+        parts.append(f"{values.missing:,} of {rows:,} are missing")
+    if values.outside:
+        quoted = ", ".join(repr(cut(text)) for text in values.examples)
+        parts.append(f"{values.outside:,} are outside the domain (such as {quoted}) and count as missing")
+    if values.clipped:
+        parts.append(f"{values.clipped:,} were moved to the nearer end of the domain")
+    return f"column {name!r}: {', '.join(parts)}" if parts else ""
+
+
+def value_of(attribute: Attribute, text: str) -> object:
+    """Return the value that a host would hold for a field of a file; None where it is no value.
+
+    A label is itself, were it "NA".
+    """
+    domain = attribute.domain
+    if isinstance(domain, LabelDomain):
+        return None if text in MISSING and text not in domain.index else text
+    if text in MISSING:
+        return None
+    try:
+        if isinstance(domain, IntegerDomain):
+            number = float(text)
+            return int(number) if number.is_integer() else None
+        return float(text)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _in_domain(attribute: Attribute, value: object) -> bool:
+    domain = attribute.domain
+    if isinstance(domain, NumberDomain):
+        return isinstance(value, float) and domain.low <= value <= domain.high
+    return attribute.index_of(value) < attribute.size
+
+
+def _clipped(attribute: Attribute, value: object) -> tuple[object, bool]:
+    domain = attribute.domain
+    if not isinstance(domain, IntegerDomain | NumberDomain) or not isinstance(value, int | float):
+        return value, False
+    if value != value:  # noqa: PLR0124 - nan is no number to move
+        return value, False
+    nearest = min(max(value, domain.low), domain.high)
+    return type(value)(nearest), nearest != value
+
+
+def columns_of(attributes: Sequence[Attribute], named: Mapping[str, str]) -> dict[str, str]:
+    """Return the column of every attribute: its own id, or what the user named.
+
+    Args:
+        attributes: Attributes that surveys ask for.
+        named: Attribute id -> column, as the user said.
+
+    Raises:
+        LabError: If the user named an attribute that no survey asks for.
+    """
+    columns = {attribute.id: named.get(attribute.id, attribute.id) for attribute in attributes}
+    if strange := sorted(named.keys() - columns.keys()):
+        raise LabError(f"--column must name one of {', '.join(sorted(columns))}, got {', '.join(strange)}")
+    return columns
