@@ -15,13 +15,14 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(python|text|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Tests that find what is added by themselves, so that following the page does not touch them.
 FOLLOWING = ("tests/core/wire/test_golden.py", "tests/core/survey/test_forms.py")
+HOUSES = ("core", "authoring")
 FOLLOWED = """
 import hashlib, sys
 import numpy as np
 from hubbub_authoring.files.toml import mechanism_keys
 from hubbub_authoring.design.comparison import compare
 from hubbub_authoring.mechanisms.workload import Workload
-from hubbub.mechanisms import nearness
+from hubbub_authoring.mechanisms import nearness
 from hubbub.survey import Survey
 assert mechanism_keys()["nearness"] == ("reach",)
 text = open(sys.argv[1], encoding="utf-8").read()
@@ -67,16 +68,17 @@ print(estimate.mean)
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The core with the page's modules and registrations, golden pairs and contract case."""
+    """Core and authoring with the page's modules and registrations, golden pairs and contract case."""
     folder = tmp_path_factory.mktemp("extended")
-    shutil.copytree(ROOT / "core", folder / "core", ignore=shutil.ignore_patterns("__pycache__"))
+    for house in HOUSES:
+        shutil.copytree(ROOT / house, folder / house, ignore=shutil.ignore_patterns("__pycache__"))
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     blocks = [block for _, block in BLOCK.findall(page)]
     module, line, survey, pair, case, form_module, form_line, form_survey = blocks
-    mechanisms = folder / "core" / "hubbub" / "mechanisms"
+    mechanisms = folder / "authoring" / "hubbub_authoring" / "mechanisms"
     (mechanisms / "nearness.py").write_text(module, encoding="utf-8")
     registry = (mechanisms / "registry.py").read_text(encoding="utf-8")
-    before = '    Registration("boosted"'
+    before = '    Registration("boosted",'
     assert registry.count(before) == 1
     (mechanisms / "registry.py").write_text(registry.replace(before, line + before), encoding="utf-8")
     surveys = folder / "core" / "hubbub" / "survey"
@@ -112,7 +114,7 @@ def passed_in(copy: Path, file: str, before: str = "") -> list[str]:
 
 
 def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    code = f"import sys; sys.path.insert(0, {str(copy / 'core')!r})\n"
+    code = f"import sys; sys.path[:0] = {[str(copy / house) for house in HOUSES]!r}\n"
     return subprocess.run(
         [sys.executable, "-c", code + arguments[0], *arguments[1:]],
         capture_output=True,
@@ -135,7 +137,7 @@ def test_the_page_s_mechanism_keeps_the_contract_of_all(copy: Path) -> None:
     digest = run(
         copy,
         "import hashlib, msgpack\n"
-        "from hubbub.mechanisms.nearness import nearness\n"
+        "from hubbub_authoring.mechanisms.nearness import nearness\n"
         "print(hashlib.sha256(msgpack.packb(nearness(7, epsilon=2.0, reach=0.5).to_spec())).hexdigest())",
     ).stdout.strip()
     case = (copy / "test_nearness.py").read_text(encoding="utf-8")
