@@ -13,6 +13,7 @@ from surveys import LABELS
 
 from hubbub_deploy.commands import arguments
 from hubbub_deploy.errors import DeployError
+from hubbub_lab.errors import LabError
 from hubbub_lab.evaluation import truth_of
 from hubbub_lab.simulation import SentRound, fetch_surveys, released
 
@@ -68,7 +69,7 @@ def test_a_node_with_a_token_serves_devices_without_it_and_readers_with_it(tmp_p
         truth = truth_of(served[0], [served[0].input_labels[0]])
         sent = SentRound(served[0], 0, 1, 0, 0, truth, 1, truth)
         for shown, said in ((None, "got none"), ("x" * 16, "got another one")):
-            with pytest.raises(DeployError, match=f"--read-token-file must hold it, {said}$"):
+            with pytest.raises(LabError, match=f"--read-token-file must hold it, {said}$"):
                 released(base, sent, token=shown, clock=lambda: 2e9, wait=print)
 
         wait_until(lambda: listed() != [])  # a node serves devices before it has counted its own announcement

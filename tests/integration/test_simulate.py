@@ -15,7 +15,7 @@ from command import hubbub, node, one_line
 from node_fixture import DAY_S, HEALTH, LATENESS_S, World, in_round
 
 from hubbub import Survey
-from hubbub_deploy.errors import DeployError
+from hubbub_lab.errors import LabError
 from hubbub_lab.simulation import Session, Traffic, fetch_surveys, released
 
 pytestmark = pytest.mark.integration
@@ -55,7 +55,7 @@ def test_a_node_that_is_still_starting_is_waited_for(tmp_path: Path) -> None:
                 world.url, patience_s=patience_s, clock=lambda: now_s, wait=wait, say=said.append
             )
 
-        with pytest.raises(DeployError, match=f"^{world.url}: collector cannot be reached"):
+        with pytest.raises(LabError, match=f"^{world.url}: collector cannot be reached"):
             ask(0.0)
         assert (now_s, said) == (0.0, [])
         assert HEALTH.digest in {survey.digest for survey in ask(30.0)}
@@ -173,7 +173,7 @@ def test_a_release_that_does_not_come_is_said(tmp_path: Path) -> None:
             moments.now_s += max(seconds, 10.0)
             seen["waits"] += 1
 
-        with pytest.raises(DeployError, match="round 1 must be sealed by now"):
+        with pytest.raises(LabError, match="round 1 must be sealed by now"):
             released(world.url, sent, clock=moments.clock, wait=stand)
         assert seen["waits"] and moments.now_s > HEALTH.start_s + DAY_S + LATENESS_S
 

@@ -47,7 +47,7 @@ from hubbub_collector.permits import Issuer, Permits
 from hubbub_collector.server import create_server
 from hubbub_collector.token_issuer import Grants, IssuerSettings, create_issuer_app
 from hubbub_deploy.commands.issuer import trusted
-from hubbub_deploy.errors import DeployError
+from hubbub_lab.errors import LabError
 from hubbub_lab.simulation import Session, TokenPool, Traffic
 from hubbub_topic.sqlite import SqliteLog
 
@@ -212,7 +212,7 @@ def test_simulated_liars_send_as_many_reports_as_stolen_credentials_get_tokens(w
     assert counts.outcomes == {"accepted": 2 + QUANTITY}
     assert world.counted() == Counter({("accepted", 0): 2 + QUANTITY})
     assert world.issuers() == {NAME: [2 + QUANTITY, 0, 0]}
-    with pytest.raises(DeployError, match="one for each of 4 devices"):
+    with pytest.raises(LabError, match="one for each of 4 devices"):
         TokenPool(world.issuer(), CREDENTIALS, 4)
 
 

@@ -1,8 +1,8 @@
 """A release's epsilon for readers who have it and nothing else: a statement beside the release, no promise.
 
 Nothing here is part of a release: its bytes stay, and releases of any age get the statement. It follows from
-the channel, the number of reports and DELTA (`hubbub.shuffling.epsilon_after_shuffling`), and presumes that so
-many reports are honest. Two readers are told apart. One has the release alone: everybody's reports hide
+the channel, the number of reports and DELTA (`hubbub.shuffling.epsilon_after_shuffling`), and presumes that
+so many reports are honest. Two readers are told apart. One has the release alone: everybody's reports hide
 everybody's. The other watched the round while it was open: its estimates moved in steps of at least the
 minimum cohort, so a person is hidden by the reports of one step. Whoever sees single reports, such as a
 collector, has the certified epsilon, which holds against everybody.
