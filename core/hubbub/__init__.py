@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hubbub.estimation.estimator import Estimator
     from hubbub.survey.domain import Attribute
     from hubbub.survey.survey import Survey
+    from hubbub.version import __version__
 
 __all__ = [
     "Attribute",
@@ -29,6 +30,7 @@ __all__ = [
     "Survey",
     "SurveyError",
     "WireError",
+    "__version__",
     "filter",
     "mechanisms",
     "testing",
@@ -49,6 +51,7 @@ attach(
         "hubbub.estimation.estimator": ("Estimator",),
         "hubbub.survey.domain": ("Attribute",),
         "hubbub.survey.survey": ("Survey",),
+        "hubbub.version": ("__version__",),
         "hubbub.filter": (),
         "hubbub.mechanisms": (),
         "hubbub.testing": (),

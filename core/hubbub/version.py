@@ -8,9 +8,17 @@ from typing import Final
 DISTRIBUTION: Final = "hubbub"
 
 
+def _installed() -> str:
+    """Return the installed version, "" where the sources are run as they are."""
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return ""
+
+
+__version__: Final = _installed()
+
+
 def version_line() -> str:
     """Return the name and version of what runs."""
-    try:
-        return f"{DISTRIBUTION} {version(DISTRIBUTION)}"
-    except PackageNotFoundError:
-        return f"{DISTRIBUTION}, run from its sources"
+    return f"{DISTRIBUTION} {__version__}" if __version__ else f"{DISTRIBUTION}, run from its sources"

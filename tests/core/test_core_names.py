@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 import sys
 
@@ -23,12 +24,17 @@ def test_public_names_are_these_and_exist():
         "Survey",
         "SurveyError",
         "WireError",
+        "__version__",
         "filter",
         "mechanisms",
         "testing",
     ]
     for name in hubbub.__all__:
         assert getattr(hubbub, name) is not None
+
+
+def test_the_version_is_that_of_what_is_installed():
+    assert hubbub.__version__ == importlib.metadata.version("hubbub")
 
 
 def test_an_estimate_offers_what_is_promised():

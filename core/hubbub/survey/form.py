@@ -207,7 +207,7 @@ class FormEntry:
     Attributes:
         read: Reads its description in canonical bytes, which is not trusted.
         mechanism: The name under [mechanism] that makes a survey one of this form; "" for a form that any
-            mechanism may answer, which the attributes of a file decide on (`hubbub_authoring.files.compile`).
+            mechanism may answer, which the attributes of a file decide on.
         keys: Its keys under [mechanism].
         terms: Keys that it reads of every [[attribute]].
         compile: Compiles a survey file, where it has a mechanism of its own.

@@ -10,7 +10,7 @@ sets in the orbit, each set has
 where h and l are those of x's class. The rows sum to one: sum of k h + (n - k) l over the orbits is n T for
 every class of n values, k of them in the set. So epsilon is the largest ratio of the weights within an orbit.
 Mixtures of few orbits, clustered or spread, have the least error of values and categories together that any
-channel can have (`hubbub_authoring.floor`). The set itself tells which orbit was drawn.
+channel can have (docs/frontier.md). The set itself tells which orbit was drawn.
 """
 
 from __future__ import annotations
