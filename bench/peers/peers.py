@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".venv-peers" / "bin" / "python"
-ROOMS = ("core", "client", "topic", "collector", "aggregator", "deploy")
+ROOMS = ("core", "authoring", "lab", "client", "topic", "collector", "aggregator", "deploy")
 FOLDERS = (*ROOMS, "bench", "bench/papers", "bench/peers")
 SKIPPED = 77
 
