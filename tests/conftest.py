@@ -26,9 +26,9 @@ NOT_QUICK = (
     "bench",
     "deploy",
     "property",
-    "core/design",
+    "authoring",
     "core/mechanisms",
-    "core/privacy_profile",
+    "lab",
     "aggregator/counting/test_dedup.py",
     "client/ledger/test_ledger.py",
     "client/surveys/test_list_memory.py",
@@ -44,11 +44,11 @@ ON_KAFKA = ("test_kafka", "test_cluster", "test_log_replay")
 # What takes longest and has a shorter relative that always runs; `make evidence NAME=long` runs these.
 LONG = (
     "aggregator/release/test_disclosure.py::test_no_combination_of_what_is_published_depends_on_fewer_reports_than_a_cohort[1000",
+    "authoring/design/test_design.py::test_trade_offs_are_drawn[d.png",
     "bench/test_faults.py::test_a_test_that_fails_or_is_skipped_or_is_not_there_does_not_hold",
     "bench/test_poisoning.py::test_alerts_are_seldom_false_and_see_one_liar_in_twenty",
     "bench/test_subsampling.py::test_the_best_rate_is_no_worse_than_any_other",
     "client/surveys/test_list_memory.py::test_a_survey_of_as_many_elements_as_any_may_have_takes_no_more_than_they_do",
-    "core/design/test_design.py::test_trade_offs_are_drawn[d.png",
     "core/estimation/rounds/test_change.py::test_change_of_fresh_rounds_is_covered",
     *(
         f"core/estimation/rounds/test_change.py::test_change_of_memoised_rounds_is_covered_whoever_joins[setting{i}]"
