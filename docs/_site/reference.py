@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-FACES = ("hubbub", "hubbub.filter", "hubbub.mechanisms", "hubbub_client", "hubbub_results")
+FACES = (
+    "hubbub",
+    "hubbub.filter",
+    "hubbub.mechanisms",
+    "hubbub_authoring.mechanisms",
+    "hubbub_client",
+    "hubbub_results",
+)
 
 
 def write(folder: Path) -> None:
