@@ -353,14 +353,11 @@ def test_public_names_of_the_filter_are_these():
         "MAX_CELLS",
         "MAX_NUMBERS",
         "TOTAL",
-        "ApproximateFilter",
         "BayesianFilter",
         "Box",
         "Joint",
         "Likelihood",
-        "Odometer",
         "Query",
         "Regression",
-        "SimplifiedFilter",
     }
     assert all(hasattr(accounting, name) for name in accounting.__all__)
