@@ -6,9 +6,11 @@ Results go to stdout, talk to stderr. Exit 0: done; 1: it failed, in one line; 2
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from hubbub.errors import HubbubError
@@ -64,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if getattr(options, "log", "text") == "json":
         as_json_lines()
     try:
-        code = int(options.run(options))
+        with _ending_when_told() if hasattr(options, "log") else contextlib.nullcontext():
+            code = int(options.run(options))
         sys.stdout.flush()
         return code
     except (HubbubError, DeployError) as error:
@@ -81,6 +84,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+
+
+@contextlib.contextmanager
+def _ending_when_told() -> Iterator[None]:
+    """End with exit code 0 at SIGTERM, until a server sets a handler of its own.
+
+    A supervisor may stop a process while it starts, and should not take that for a failure. Files are left as
+    by a kill, which all of them stand: an exception that is raised in an import may be lost.
+    """
+    before = signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _parser() -> argparse.ArgumentParser:
