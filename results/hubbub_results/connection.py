@@ -10,30 +10,37 @@ from typing import Any, Final, Literal
 from hubbub_results.comparison import Comparison, comparison_of
 from hubbub_results.release import RoundResults
 from hubbub_results.tables import Kind, Table
-from hubbub_results.transport import ResultsTransport
+from hubbub_results.transport import PlainHttp, ResultsTransport
 
 TOKEN_VARIABLE: Final = "HUBBUB_READ_TOKEN"  # noqa: S105 - the variable's name
 TIMEOUT_S: Final = 30.0
 
 
-def connect(url: str, *, token: str | None = None, timeout_s: float = TIMEOUT_S) -> ResultsConnection:
+def connect(
+    url: str,
+    *,
+    token: str | None = None,
+    timeout_s: float = TIMEOUT_S,
+    plain_http: PlainHttp = "local",
+) -> ResultsConnection:
     """Return a connection to a node or a dashboard; nothing is asked before a survey is.
 
     Args:
         url: The server's address, such as "https://results.example.org".
         token: The read token of a server that asks for one; by default the value of HUBBUB_READ_TOKEN.
         timeout_s: Seconds in which a connection, and each piece of an answer, must come.
+        plain_http: Where a token may go by http, which everybody on the way reads: "local", to this machine
+            alone, or "anywhere", such as in a network of your own.
 
     Raises:
-        ValueError: If the address is no http or https address.
+        ValueError: If the address is no http or https address, or would show a token to everybody.
 
     Examples:
         >>> connect("http://127.0.0.1:8780")
         <Connection to http://127.0.0.1:8780>
     """
-    return ResultsConnection(
-        ResultsTransport(url, token=token or os.environ.get(TOKEN_VARIABLE), timeout_s=timeout_s)
-    )
+    known = token or os.environ.get(TOKEN_VARIABLE) or None
+    return ResultsConnection(ResultsTransport(url, token=known, timeout_s=timeout_s, plain_http=plain_http))
 
 
 class ResultsConnection:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from ipaddress import ip_address
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 import urllib3
 
 from hubbub_results.errors import BadAnswer, NotComparable, NotFound, Unauthorized, Unreachable
 
+PlainHttp: TypeAlias = Literal["local", "anywhere"]
+"""Machines to which a token may go by http:// and not https://: this one, or, if it is asked for, any."""
 ATTEMPTS: Final = 3
 """Most attempts of a request for which no connection can be made; to read twice does no harm."""
 KEPT_BYTES: Final = 64 * 2**20
@@ -25,15 +28,22 @@ class ResultsTransport:
         url: The server's address, such as "https://results.example.org".
         token: The read token of a server that asks for one; None without.
         timeout_s: Seconds in which a connection, and each piece of an answer, must come.
+        plain_http: Where a token may go by http: "local", to this machine alone, or "anywhere".
 
     Raises:
-        ValueError: If the address is no http or https address.
+        ValueError: If the address is no http or https address, or would show a token to everybody.
     """
 
-    def __init__(self, url: str, *, token: str | None, timeout_s: float) -> None:
+    def __init__(self, url: str, *, token: str | None, timeout_s: float, plain_http: PlainHttp) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url must begin with http:// or https:// and name a host, got {url!r}")
+        is_shown = parts.scheme == "http" and plain_http == "local" and not _is_this_machine(parts.hostname)
+        if token is not None and is_shown:
+            raise ValueError(
+                "a token must go by https://, or by http:// to this machine; elsewhere plain http must be "
+                f"asked for (plain_http='anywhere'), got {url!r}"
+            )
         self.url = url.rstrip("/")
         self._base = self.url + "/api/v1/"
         self._headers = {"accept-encoding": "gzip"}
@@ -69,11 +79,18 @@ class ResultsTransport:
         while address is not None:
             page = self._decoded(address)
             yield from page[key]
-            address = urljoin(address, page["next"]) if page["next"] else None
+            address = self._next(address, page["next"]) if page["next"] else None
 
     def _address(self, parts: tuple[str, ...], parameters: Mapping[str, str | int]) -> str:
         query = "?" + urlencode(parameters) if parameters else ""
         return self._base + "/".join(quote(part, safe="") for part in parts) + query
+
+    def _next(self, address: str, given: str) -> str:
+        """Return the address of the next page: on the same server, which alone may see the token."""
+        found = urljoin(address, given)
+        if not found.startswith(self._base):
+            raise BadAnswer(f"{address} must name a next page below {self._base}, got {found!r:.80}")
+        return found
 
     def _decoded(self, address: str) -> dict[str, Any]:
         try:
@@ -103,6 +120,15 @@ class ResultsTransport:
         self._kept.move_to_end(address)
         while sum(len(kept) for _, kept in self._kept.values()) > KEPT_BYTES:
             self._kept.popitem(last=False)
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
 
 
 def _why(error: BaseException) -> str:

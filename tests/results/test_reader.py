@@ -32,6 +32,9 @@ def released(number: int, **more: Any) -> dict[str, Any]:
     }
 
 
+WORD = "a token of the tests"
+
+
 @contextlib.contextmanager
 def served(view: ShownView, **more: Any) -> Iterator[tuple[str, list[tuple[str, int]]]]:
     """The address of a real server over a view, and what it answered: path and status."""
@@ -206,6 +209,56 @@ def test_no_server_and_no_address_are_said() -> None:
     for url in ("", "127.0.0.1:8780", "ftp://host", "http://"):
         with pytest.raises(ValueError, match="url must begin with http"):
             connect(url)
+
+
+def test_a_token_goes_by_https_to_this_machine_or_where_it_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = (
+        "http://127.0.0.1:8780",
+        "http://[::1]",
+        "http://localhost",
+        "http://a.localhost",
+        "https://far.example",
+    )
+    far = ("http://far.example", "http://10.0.0.7:8780", "http://127.0.0.1.far.example", "HTTP://far.example")
+    for url in here:
+        connect(url, token=WORD)
+    for url in far:
+        connect(url)  # nothing that is secret goes there
+        with pytest.raises(
+            ValueError, match=r"a token must go by https://.*plain_http='anywhere'.*got 'http"
+        ):
+            connect(url.lower(), token=WORD)
+        connect(url, token=WORD, plain_http="anywhere")
+        monkeypatch.setenv("HUBBUB_READ_TOKEN", WORD)
+        with pytest.raises(ValueError, match="a token must go by https://"):
+            connect(url)
+        monkeypatch.delenv("HUBBUB_READ_TOKEN")
+
+
+def test_a_next_page_on_another_server_is_not_asked_for() -> None:
+    asked: list[str] = []
+
+    async def elsewhere(scope: Any, receive: Any, send: Any) -> None:
+        asked.append(scope["path"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b'{"surveys": [], "next": null}'})
+
+    view = view_of()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[__name__], "create_app", lambda *_, **__: elsewhere)
+        with served(view) as (other, _):
+
+            async def leads_away(scope: Any, receive: Any, send: Any) -> None:
+                await send({"type": "http.response.start", "status": 200, "headers": []})
+                body = f'{{"surveys": [], "next": "{other}/api/v1/surveys"}}'.encode()
+                await send({"type": "http.response.body", "body": body})
+
+            patch.setattr(sys.modules[__name__], "create_app", lambda *_, **__: leads_away)
+            with served(view) as (url, _), pytest.raises(hubbub_results.BadAnswer, match="next page"):
+                connect(url, token=WORD).surveys()
+    assert asked == []
 
 
 def test_another_server_is_no_hubbub() -> None:
