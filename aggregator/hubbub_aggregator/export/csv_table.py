@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hubbub_aggregator.export.tidy import COLUMNS
 
-_NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+# After white space, too, which spreadsheets may drop. The minus sign of mathematics folds to nothing else.
+_FORMULA: Final = re.compile(r"\s*[=+\-@\u2212]|[\t\r]")
 _PIECE_CHARACTERS: Final = 64 * 2**10
 
 
@@ -50,6 +53,7 @@ def _taken(out: io.StringIO) -> bytes:
 def _cell(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+    # A full-width or small sign is read as the one that it folds to.
+    if isinstance(value, str) and _FORMULA.match(unicodedata.normalize("NFKC", value)):
         return value if _NUMBER.fullmatch(value) else "'" + value
     return value

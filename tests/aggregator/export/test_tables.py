@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from shown_view import round_of, row
 
 from hubbub_aggregator.export import COLUMNS, csv_pieces, tidy_rows, write_parquet
+from hubbub_aggregator.export.csv_table import _cell
 
 NAMES = [column.name for column in COLUMNS]
 
@@ -142,6 +144,18 @@ def test_labels_never_run_as_formulas_and_numbers_stay_numbers(label: str, cell:
     document = released(0, values=[row(label, -0.1, 0.01, category=None)], categories=[], mean=None)
     (line,) = read_csv(b"".join(csv_pieces(tidy_rows([document], views=["raw"]))))
     assert (line["label"], line["estimate"]) == (cell, "-0.1")
+
+
+def test_no_sign_that_folds_to_one_of_a_formula_begins_a_cell() -> None:
+    """Every character of Unicode, by the compatibility form that spreadsheets fold a typed sign to."""
+    begins = {"=", "+", "-", "@", "\t", "\r", "\u2212"}
+    for code in [*range(0xD800), *range(0xE000, 0x110000)]:
+        folded = unicodedata.normalize("NFKC", chr(code)).lstrip()[:1]
+        if folded in begins or chr(code) in begins:
+            assert _cell(f"{chr(code)}1+cmd") == f"'{chr(code)}1+cmd", f"U+{code:04X}"
+    assert [_cell(text) for text in ("a=1", "\u00e4", "1-2", "", "-1.5e3", "+2")] == [
+        *("a=1", "\u00e4", "1-2", "", "-1.5e3", "+2")
+    ]
 
 
 def test_a_long_table_comes_in_pieces() -> None:

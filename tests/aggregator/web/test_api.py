@@ -116,6 +116,10 @@ def test_csv_holds_every_number_unrounded_and_unclamped() -> None:
         ("-a", "'-a"),
         ("\tx", "'\tx"),
         ("3", "3"),
+        ("\uff1d1+1", "'\uff1d1+1"),
+        ("\ufe621", "'\ufe621"),
+        (" =1", "' =1"),
+        ("caf\u00e9 = 1", "caf\u00e9 = 1"),
     ],
 )
 def test_csv_labels_never_run_as_formulas_and_numbers_stay_numbers(label: str, cell: str) -> None:
