@@ -37,6 +37,9 @@ NODES = {
     "host": "host = 3",
     "keep": "log_max_bytes = 5\nlog_keep_bytes = 9",
     "limit": "permit_rate = 'fast'",
+    "deep": "a = " + 3_000 * "[" + 3_000 * "]",
+    "inline": "a = " + 3_000 * "{b = " + "1" + 3_000 * "}",
+    "dots": "a" + 100_000 * ".a" + " = 1",
 }
 TABLES = {
     "people.csv": b"visits\n3\n4\n",
@@ -77,6 +80,12 @@ DOORS = [
     ("config check n-host.toml", "host must be a text that is not empty, got 3"),
     ("config check n-keep.toml", "log_keep_bytes must be below log_max_bytes, which is 5, got 9"),
     ("config check n-limit.toml", "permit_rate must be a number, got 'fast'"),
+    ("config check n-deep.toml", "n-deep.toml: must be TOML of modest depth, got 'deeper nesting'"),
+    ("config check n-inline.toml", "n-inline.toml: must be TOML of modest depth, got 'deeper nesting'"),
+    ("config check n-dots.toml", "must be TOML of modest depth, got 'a dotted key of more than 32 parts'"),
+    ("dead-letters n-deep.toml", "must be TOML of modest depth"),
+    ("node visits.toml --data d --settings n-deep.toml", "must be TOML of modest depth"),
+    ("survey check n-deep.toml", "must be TOML of modest depth"),
     # seal keys, rate limits and tables of ids, where processes start
     ("aggregator c-keys.toml", f"seal_keys: a survey key {KEY}"),
     ("aggregator c-when.toml", "got 'soon'"),

@@ -8,13 +8,14 @@ if TYPE_CHECKING:
     from hubbub_authoring.files.compile import TABLE_MECHANISMS
     from hubbub_authoring.files.template import Draft, DraftAttribute, DraftCategory, template
     from hubbub_authoring.files.text import survey_text
-    from hubbub_authoring.files.toml import parse, read
+    from hubbub_authoring.files.toml import decode, parse, read
 
 __all__ = [
     "TABLE_MECHANISMS",
     "Draft",
     "DraftAttribute",
     "DraftCategory",
+    "decode",
     "parse",
     "read",
     "survey_text",
@@ -33,6 +34,7 @@ attach(
         ),
         "hubbub_authoring.files.text": ("survey_text",),
         "hubbub_authoring.files.toml": (
+            "decode",
             "parse",
             "read",
         ),

@@ -119,11 +119,11 @@ class Declared(Parts):
     choice: Choice | None
 
 
-def parse(text: str, file: str) -> Declared:
-    """Return the parts of the survey that TOML text declares, its channel compiled.
+def decode(text: str, file: str) -> dict[str, object]:
+    """Return the keys and values of TOML text that somebody else wrote, of a survey or of settings.
 
     Raises:
-        SurveyError: If anything in it breaks a rule.
+        SurveyError: If it is no TOML, or would take its parser too deep or too long.
     """
     if _DEEP_KEY.search(text):
         raise SurveyError(file, "", "must be TOML of modest depth", "a dotted key of more than 32 parts")
@@ -133,11 +133,20 @@ def parse(text: str, file: str) -> Declared:
     if sum(1 for _ in islice(signs, MAX_SIGNS + 1)) > MAX_SIGNS:
         raise SurveyError(file, "", f"must have at most {MAX_SIGNS} lines, keys and values together", "more")
     try:
-        document = tomllib.loads(text)
+        return tomllib.loads(text)
     except RecursionError:
         raise SurveyError(file, "", "must be TOML of modest depth", "deeper nesting") from None
     except ValueError as error:  # TOMLDecodeError is one; a number of too many digits raises another
         raise SurveyError(file, "", "must be TOML", str(error)) from None
+
+
+def parse(text: str, file: str) -> Declared:
+    """Return the parts of the survey that TOML text declares, its channel compiled.
+
+    Raises:
+        SurveyError: If anything in it breaks a rule.
+    """
+    document = decode(text, file)
     rules = Rules(file)
     top = TomlTable(rules, "", document, _TOP)
     mechanism_table = top.table("mechanism", None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from hubbub.errors import SurveyError
 from hubbub.small_file import read_small
+from hubbub_authoring.files import decode
 from hubbub_collector import CollectorError, GatewaySettings
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.settings.options import NodeOptions
@@ -47,14 +48,16 @@ def read_file(path: Path) -> dict[str, object]:
     """Return the keys and values of a settings file.
 
     Raises:
-        DeployError: If it cannot be read, or is no TOML.
+        DeployError: If it cannot be read, or is no TOML of modest depth.
     """
     try:
-        return tomllib.loads(read_small(path).decode("utf-8"))
+        return decode(read_small(path).decode("utf-8"), str(path))
     except OSError as error:
         raise DeployError(f"{path}: must be a readable file, got {error.strerror!r}") from error
-    except ValueError as error:
+    except UnicodeDecodeError as error:
         raise DeployError(f"{path}: must be TOML, got {str(error)!r}") from error
+    except SurveyError as error:
+        raise DeployError(str(error)) from error
 
 
 def refuse_unknown_variables(environment: Mapping[str, str]) -> None:
