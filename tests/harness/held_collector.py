@@ -8,14 +8,17 @@ import secrets
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from surveys import LABELS, START_S
 
 from hubbub.survey import Survey
 from hubbub_collector import GatewaySettings, Permits, create_app, create_server
+from hubbub_collector.http import Connection
 from hubbub_topic import LogError, SqliteLog
 
 SURVEY = Survey.parse(LABELS)
@@ -47,6 +50,8 @@ class Collector:
 
     def __init__(self, log: FaultyLog, permits: Permits, settings: GatewaySettings) -> None:
         self.log, self.boot_s = log, 1000.0
+        # Bytes that were read of each sender, by its port.
+        self.heard: Counter[int] = Counter()
         surveys = [SURVEY, SETS, GONE]
         self.app = create_app(
             log,
@@ -72,6 +77,16 @@ class Collector:
 
     def wait_for_tasks(self, number: int) -> None:
         self.wait(lambda: len(self.server.server_state.tasks) == number)
+
+    def wait_for_heard(self, sock: socket.socket, size: int) -> None:
+        port = sock.getsockname()[1]
+        self.wait(lambda: self.heard[port] >= size)
+
+    def wait_for_uploads(self, number: int) -> None:
+        """Wait until so many uploads are in the writer's hands, beside the batch that it writes."""
+        self.wait(
+            lambda: sum(batch.uploads for batch in list(self.app.state.gateway._writer._queue)) >= number
+        )
 
     def wait_for_accepted(self, number: int) -> None:
         accepted = f'hubbub_gateway_reports_total{{outcome="accepted"}} {number}.0'
@@ -147,8 +162,19 @@ def collecting(
         "max_reports": REPORTS,
         **settings,
     }
-    with FaultyLog(folder / f"{secrets.token_hex(4)}.sqlite") as log:
+    with (
+        FaultyLog(folder / f"{secrets.token_hex(4)}.sqlite") as log,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         collector = Collector(log, permits or Permits(), GatewaySettings(**(chosen | settings)))
+        receive = Connection.data_received
+
+        def noted(connection: Connection, data: bytes) -> None:
+            port = connection.client[1] if connection.client else 0
+            receive(connection, data)
+            collector.heard[port] += len(data)
+
+        patch.setattr(Connection, "data_received", noted)
         try:
             yield collector, {}
         finally:
@@ -156,16 +182,36 @@ def collecting(
             collector.stop()
 
 
+def whole_requests(data: bytes) -> int:
+    """How many requests with a length, or without a body, are whole at the beginning of this."""
+    found, at = 0, 0
+    while head := re.compile(rb"(?s)[A-Z]+ \S+ HTTP/1\.\d\r\n.*?\r\n\r\n").match(data, at):
+        length = re.search(rb"Content-Length: (\d+)", head[0])
+        at = head.end() + (int(length[1]) if length else 0)
+        if at > len(data):
+            break
+        found += 1
+    return found
+
+
 def conversation(collector: Collector, parts: Sequence[bytes | tuple[bytes]]) -> bytes:
-    """All that is said to who sends this."""
+    """All that is said to who sends this.
+
+    The next part is sent when the collector has read this one, and has answered what is whole in it: by which
+    way an upload goes depends on what has come and on what is still to be answered.
+    """
     with collector.connect() as sock:
-        found = b""
+        found, sent = b"", 0
         for part in parts:
+            data = part if isinstance(part, bytes) else part[0]
+            send(sock, data)
+            sent += len(data)
             if isinstance(part, bytes):
-                send(sock, part)
-                found += read(sock)
+                found += read(sock, max(1, whole_requests(data)))
             else:
-                send(sock, part[0])
+                collector.wait_for_heard(sock, sent)
+                if whole_requests(data):
+                    collector.wait_for_tasks(0)
         send(sock, END)
         return dateless(found + b"".join(iter(lambda: received(sock), b"")))
 
@@ -180,14 +226,19 @@ def one_after_another(collector: Collector, requests: Sequence[bytes]) -> list[b
 
 
 def senders(collector: Collector, stack: contextlib.ExitStack, *requests: bytes) -> list[socket.socket]:
-    """Senders of uploads that wait, the first of them in a batch of its own that is being written."""
+    """Senders of uploads that wait, the first of them in a batch of its own that is being written.
+
+    A task that is made has taken nothing yet: each whole upload is waited for until the writer has it.
+    """
     collector.hold()
-    found = []
+    found, waiting = [], -1  # the first is written, and waits no more
     for number, request in enumerate(requests, start=1):
         found.append(stack.enter_context(collector.connect()))
         found[-1].sendall(request)
         collector.wait_for_tasks(number)
         assert collector.log.entered.wait(PATIENCE_S)
+        waiting += min(1, whole_requests(request))
+        collector.wait_for_uploads(waiting)
     return found
 
 

@@ -68,13 +68,13 @@ class World:
         return int(self._hear())
 
     @contextlib.contextmanager
-    def living(self) -> Iterator[None]:
-        """A life that ends, asked politely, with the block."""
-        self._tell(json.dumps({"data": str(self.data), "until": "told"}))
+    def living(self, **order: str) -> Iterator[None]:
+        """A life that ends with the block, asked politely, or as `order` says."""
+        self._tell(json.dumps({"data": str(self.data), "until": "told", **order}))
         assert self._hear() == "ready"
         yield
         self._tell("end")
-        assert self._hear() == "0"
+        assert self._hear() == ("-9" if order.get("end") == "killed" else "0")
 
     def _tell(self, line: str) -> None:
         self._nursery.stdin.write(line + "\n")

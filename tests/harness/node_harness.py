@@ -10,7 +10,9 @@ test turns; the surveys are files of canonical bytes. A life is
     "at": "appended" | "saved" | "archived", "times": 3     by itself, right after the third of these
     "until": "archived", "rounds": 2      asked to stop (SIGTERM) once the archive holds so many rounds
     "until": "told"                       asked to stop when the next line comes
+    "end": "killed"                       or killed then
     "broken": "early answer"              a node that answers before its log is written
+    "log": "held"                         nothing is written into its log once it is ready
 
 Each life is answered by its exit code, -9 for killed; "told" lives answer "ready" before.
 """
@@ -34,10 +36,9 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.survey.survey import Survey
-from hubbub.wire.report import SHORT_REPORT, encode_response
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
-from hubbub_collector.batching import writer
+from hubbub_collector.batching.pending_batch import PendingBatch
 from hubbub_collector.settings import GatewaySettings
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.node import ARCHIVE_FILE, NodeSettings, serve
@@ -103,24 +104,27 @@ def end_when_archived(ready: threading.Event, path: Path, rounds: int) -> None:
 
 def answer_early() -> None:
     """The mistake that a gateway must not make: a device forgets what no log holds yet."""
-    submit, submit_rows = writer.Writer.submit, writer.Writer.submit_rows
+    judge = PendingBatch.judge
 
-    def careless(self: writer.Writer, reports: Any, verdicts: Any, now_s: float, **rest: Any) -> Any:
-        waiting = submit(self, reports, verdicts, now_s, **rest)
-        if not waiting.done():
-            waiting.set_result(encode_response([verdict.outcome for verdict in verdicts]))
-        return waiting
+    def careless(self: PendingBatch, admission: Any) -> None:
+        judge(self, admission)
+        self.answer_all()
+        self._waiting.clear()
+        self._answers.clear()
 
-    def careless_rows(
-        self: writer.Writer, rows: bytes, now_s: float, form: Any = SHORT_REPORT, **rest: Any
-    ) -> Any:
-        waiting = submit_rows(self, rows, now_s, form, **rest)
-        if not waiting.done():
-            waiting.set_result(encode_response(["accepted"] * (len(rows) // form.itemsize)))
-        return waiting
+    PendingBatch.judge = careless  # type: ignore[method-assign]
 
-    writer.Writer.submit = careless  # type: ignore[method-assign]
-    writer.Writer.submit_rows = careless_rows  # type: ignore[method-assign]
+
+def hold_log(started: threading.Event) -> None:
+    """Nothing is written any more once the node is ready: what is answered from then on is in no log."""
+    append = SqliteLog.append
+
+    def held(self: SqliteLog, *arguments: Any) -> Any:
+        if started.is_set():
+            threading.Event().wait()
+        return append(self, *arguments)
+
+    SqliteLog.append = held  # type: ignore[method-assign]
 
 
 def live(order: dict[str, Any], world: tuple[mmap.mmap, int, tuple[Survey, ...]], ready: int) -> int:
@@ -135,6 +139,8 @@ def live(order: dict[str, Any], world: tuple[mmap.mmap, int, tuple[Survey, ...]]
         threading.Thread(target=end_when_archived, args=wanted, daemon=True).start()
     if order.get("broken") == "early answer":
         answer_early()
+    if order.get("log") == "held":
+        hold_log(started)
     settings = NodeSettings(
         surveys=surveys,
         data_dir=Path(order["data"]),
@@ -181,7 +187,7 @@ def one_life(order: dict[str, Any], world: tuple[mmap.mmap, int, tuple[Survey, .
         elif order.get("until") == "told":
             print("ready" if os.read(hears, 1) else "gone", flush=True)
             sys.stdin.readline()
-            os.kill(child, signal.SIGTERM)
+            os.kill(child, signal.SIGKILL if order.get("end") == "killed" else signal.SIGTERM)
         _, status = os.waitpid(child, 0)
         return os.waitstatus_to_exitcode(status)
     finally:
