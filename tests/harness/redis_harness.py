@@ -22,6 +22,22 @@ needs_redis = pytest.mark.skipif(BINARY is None, reason="redis-server is not ins
 _START_S = 60.0
 
 
+def _has_tls() -> bool:
+    """Return True if the server was built with TLS; Redis and Valkey say otherwise that they were not.
+
+    It is given no certificate, so it ends in any case.
+    """
+    if BINARY is None:
+        return False
+    found = subprocess.run(
+        [BINARY, "--tls-port", "1", "--port", "0"], capture_output=True, check=False, timeout=60
+    )
+    return not any(word in found.stdout + found.stderr for word in (b"Bad directive", b"finding TLS support"))
+
+
+needs_tls = pytest.mark.skipif(not _has_tls(), reason="the Redis server was built without TLS")
+
+
 def free_port() -> int:
     """A free port below those that outgoing connections get.
 

@@ -24,7 +24,7 @@ import urllib3
 from confluent_kafka.admin import AclOperation, ResourceType
 from counting_logs import MINUTE, announcement, batch, report_id, segment
 from kafka_harness import bootstrap_or_skip
-from redis_harness import Door, running
+from redis_harness import Door, needs_tls, running
 from secure_broker import PASSWORD, Authority, SecureBroker
 from surveys import LABELS
 
@@ -36,6 +36,7 @@ from hubbub_topic.kafka.log import KafkaLog
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.xdist_group("secured"),
+    needs_tls,
     pytest.mark.skipif("HUBBUB_TEST_LONG" not in os.environ, reason="minutes: make evidence NAME=secured"),
 ]
 

@@ -21,7 +21,7 @@ import urllib3
 from confluent_kafka.admin import AclOperation, ResourceType
 from counting_logs import report_id
 from kafka_harness import bootstrap_or_skip, new_topic_name
-from redis_harness import Door, running
+from redis_harness import Door, needs_tls, running
 from secure_broker import PASSWORD, SecureBroker
 from secured_cluster import SecuredCluster
 from surveys import LABELS
@@ -209,6 +209,7 @@ def world(broker: SecureBroker, tmp_path: Path) -> Iterator[World]:
             yield World(cluster, topic, Survey.load(path), path)
 
 
+@needs_tls
 @pytest.mark.skipif("HUBBUB_TEST_LONG" not in os.environ, reason="half a minute: make evidence NAME=secured")
 def test_a_cluster_that_asks_everybody_counts_seals_and_releases(
     broker: SecureBroker, world: World, tmp_path: Path

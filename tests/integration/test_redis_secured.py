@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from counting_logs import announcement, batch, counted, report_id, segment
-from redis_harness import BINARY, Door, needs_redis, running, running_cluster
+from redis_harness import Door, needs_redis, needs_tls, running, running_cluster
 from secure_broker import PASSWORD, Authority
 from surveys import LABELS
 
@@ -24,20 +23,10 @@ from hubbub_aggregator.stores.redis_store import RedisStore
 HEALTH = Survey.parse(LABELS)
 
 
-def _has_tls() -> bool:
-    """Return True if the server was built with TLS: one that was not does not know the setting."""
-    if BINARY is None:
-        return False
-    found = subprocess.run(
-        [BINARY, "--tls-port", "0", "--port", "0"], capture_output=True, check=False, timeout=20
-    )
-    return b"Bad directive" not in found.stdout + found.stderr
-
-
 pytestmark = [
     pytest.mark.integration,
     needs_redis,
-    pytest.mark.skipif(not _has_tls(), reason="redis-server was built without TLS"),
+    needs_tls,
 ]
 
 
