@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 from command import environment, hubbub, node
+from redis_harness import free_port
+
+from hubbub_client import Agent
 
 pytestmark = pytest.mark.integration
 
@@ -45,6 +48,37 @@ def test_the_apps_of_the_page_run_as_they_stand(tmp_path: Path) -> None:
             again = hubbub("agent", "status", "--ledger", tmp_path / app.replace(".py", ".db"))
             assert "1.000 spent, 0.000 reserved, 3.000 left" in again.stdout
             assert "1 sent in 1000 rounds" in again.stdout
+
+
+@pytest.mark.parametrize("app", ["app.py", "loop.py"])
+def test_the_apps_of_the_page_go_on_without_a_network(tmp_path: Path, app: str) -> None:
+    """Offline is a phone's ordinary state: no traceback, and nothing is lost."""
+    (tmp_path / app).write_text(FILES[app].replace(":8780", f":{free_port()}"))
+    words = [sys.executable, app]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "no new surveys: collector cannot be reached: connection refused",
+        "0 wait, 0 sent",
+        "spent 0.000 of 4, 4.000 left",
+    ]
+
+
+def test_the_page_says_of_every_call_what_its_docstring_says_that_it_raises() -> None:
+    """The table against the `Raises:` of each method, without `LedgerError`, which the page says of all."""
+    table = PAGE.partition("## What raises what")[2].partition("\n## ")[0]
+    told: dict[str, set[str]] = {}
+    for calls, raised in re.findall(r"^\| (.+?) \| (.+?) \|", table, re.MULTILINE)[1:]:
+        for call in re.findall(r"`(\w+)`", calls) or [calls]:
+            told[call] = set(re.findall(r"`(\w+)`", raised))
+    methods = {name: found for name, found in vars(Agent).items() if callable(found) and name[0] != "_"}
+    documented = {
+        call: set(re.findall(r"^ +(\w+): ", found.__doc__.partition("Raises:")[2], re.MULTILINE))
+        for call, found in {"opening": Agent, **methods}.items()
+    }
+    assert told == {call: raised - {"LedgerError"} for call, raised in documented.items()}
 
 
 def test_the_tests_of_the_page_pass_and_its_rehearsal_writes_a_page(tmp_path: Path) -> None:
