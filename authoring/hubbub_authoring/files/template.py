@@ -123,7 +123,7 @@ def template(draft: Draft) -> str:
         _line(
             'name = "auto"', "the least error; settle it before launch: hubbub survey design FILE --write OUT"
         ),
-        *(["points = 33"] if draft.attributes[0].type == "number" else []),
+        *(_grid() if draft.attributes[0].type == "number" else []),
     ]
     if len(draft.attributes) == 1:
         lines += _categories(draft.attributes[0])
@@ -146,6 +146,13 @@ def _attribute(attribute: DraftAttribute, draft: Draft) -> list[str]:
         for category in attribute.categories:
             lines += ["", "[[attribute.category]]", *_category(category)]
     return lines
+
+
+def _grid() -> list[str]:
+    return [
+        _line('objective = "quantiles"', 'its curve, median and quartiles; "mean" for its mean alone'),
+        "points = 33",
+    ]
 
 
 def _domain(attribute: DraftAttribute) -> list[str]:

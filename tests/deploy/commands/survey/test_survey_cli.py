@@ -76,6 +76,16 @@ def test_a_new_survey_compiles_as_it_is(files: Path, capsys, domain, size) -> No
     assert (files / "new.toml").read_text(encoding="utf-8") == text
 
 
+@pytest.mark.parametrize("domain", [["--number", "0", "24"], ["--attribute", "hours=0.0..24"]])
+def test_a_new_survey_of_a_number_asks_for_its_curve(files: Path, capsys, domain) -> None:
+    run(capsys, *NEW, "new.toml", *domain)
+    survey = Survey.load("new.toml")
+    assert survey.channel.shows_curve
+    assert survey.choice.objective.quantity == "quantiles"
+    run(capsys, *NEW, "whole.toml", "--integer", "0", "12")
+    assert not Survey.load("whole.toml").channel.shows_curve
+
+
 def test_check_says_by_how_many_bits_a_memoised_answer_is_a_name(files, capsys) -> None:
     facts = json.loads(run(capsys, "check", "--json", "visits.toml"))
     assert (facts["kind"], facts["memoised_bits"]) == ("static", round(math.log2(facts["outputs"]), 1))
