@@ -135,3 +135,34 @@ def scheduled(start_s: float, *rounds: dict[str, Any], of: int = 5, round_s: int
     start = datetime.fromtimestamp(start_s, UTC).isoformat().replace("+00:00", "Z")
     survey["schedule"] = {"start": start, "round_s": round_s, "rounds": of}
     return snapshot_of(survey)
+
+
+WIDTHS = (320, 360, 414, 768, 1024, 1440, 2560)
+"""Widths in pixels at which a page is looked at, from the narrowest phone to a wall."""
+
+
+def too_wide(browser: Browser) -> list[str]:
+    """Return what is wider than its box on the page as it stands, and labels of a chart that touch.
+
+    What scrolls by itself, and a name that ends in an ellipsis, have their box's width by design.
+    """
+    found: list[str] = browser.execute_script(
+        """const seen = (node) => node.checkVisibility() && node.getClientRects().length;
+        const name = (node) => `${node.tagName}.${node.getAttribute("class")}`;
+        const told = (node) => `${name(node)}: ${node.textContent.slice(0, 60)}`;
+        const wide = [...document.querySelectorAll("body *:not(svg *, svg)")].filter((node) => {
+          const style = getComputedStyle(node);
+          const meant = style.overflowX !== "visible" || style.display === "inline";
+          return seen(node) && !meant && node.scrollWidth > node.clientWidth + 1;
+        });
+        const touching = [...document.querySelectorAll(".profile, .axis")].filter(seen).flatMap((plot) => {
+          const texts = [...plot.querySelectorAll("text")].filter((text) => text.textContent);
+          const boxes = texts.map((text) => text.getBoundingClientRect());
+          const over = (a, b) => a.left < b.right && b.left < a.right;
+          const meet = (a, b) => over(a, b) && a.top < b.bottom - 2 && b.top < a.bottom - 2;
+          return texts.filter((_, i) => boxes.slice(i + 1).some((box) => meet(boxes[i], box)));
+        });
+        const beyond = document.documentElement.scrollWidth > innerWidth ? ["the page scrolls sideways"] : [];
+        return [...wide.map(told), ...touching.map((text) => `touches: ${told(text)}`), ...beyond];"""
+    )
+    return found

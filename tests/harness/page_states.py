@@ -19,11 +19,12 @@ from hubbub.testing import seeded
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.release import AcceptedCounts, Release
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements
+from hubbub_aggregator.release.enrolment import FleetStatement
 
 DAY_S = 86400
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-VISITS, HEALTH, SOON, OPEN, SILENT, HELD, AGE, SCORE, TABLE, PANEL, TREE = (
-    f"{k:x}" * 32 for k in range(1, 12)
+VISITS, HEALTH, SOON, OPEN, SILENT, HELD, AGE, SCORE, TABLE, PANEL, TREE, HOURS, YEAR = (
+    f"{k:x}" * 32 for k in range(1, 14)
 )
 
 
@@ -51,11 +52,11 @@ PLACES = {
     "surveys": Place("", ".brief .bar", says="all surveys, in every state"),
     "distribution": Place(on(HEALTH, round=4), ".values .bar", says="one survey, a sealed round"),
     "categories": Place(on(VISITS, category="3 to 5"), ".back", says="a category opened into its values"),
-    "cumulative": Place(on(AGE), ".profile .curve", says="a long number, cumulative first"),
+    "mean": Place(on(HOURS), ".values .dot", says="a survey of a mean: the mean first"),
     "curve": Place(
         on(TREE), ".profile .curve", says="a tree of ranges: the curve with its band, median and quartiles"
     ),
-    "raw": Place(on(AGE, show="raw"), ".profile .bars", says="the same number, raw"),
+    "raw": Place(on(AGE), ".profile .bars", says="a long number by its values, raw"),
     "at-once": Place(
         on(AGE, show="simultaneous"), ".profile .bars", says="intervals that hold for all values at once"
     ),
@@ -66,6 +67,11 @@ PLACES = {
         on(HEALTH, view="history"),
         ".history .legend:not([hidden])",
         says="one number over rounds, smoothed too",
+    ),
+    "year": Place(
+        on(YEAR, view="history"),
+        ".history .legend:not([hidden])",
+        says="a year of daily rounds, two of them unanswered",
     ),
     "comparison": Place(on(HEALTH, view="comparison"), ".comparison .bar", says="two rounds compared"),
     "two-surveys": Place(
@@ -91,24 +97,26 @@ def gallery() -> dict[str, Any]:
     """A snapshot with a survey in every state."""
     now = time.time()
     return snapshot_of(
-        _survey("visits", "Visits to a doctor", VISITS, now - DAY_S / 2, [_visits()], of=1),
-        _survey("health", "Self-rated health", HEALTH, now - 4.5 * DAY_S, _health(), of=7),
-        _survey("panel", "Self-rated health, of another panel", PANEL, now - 9 * DAY_S, _panel(), of=1),
-        _survey("sleep", "Hours of sleep", SOON, now + 3 * 3600 + 60, [], of=7),
-        _survey("steps", "Steps per day", OPEN, now - 600, [], of=7),
-        _survey("commute", "Way to work", SILENT, now - 20 * DAY_S, [], of=3),
-        _survey("diet", "Diet", HELD, now - 9 * DAY_S, [_withheld()], of=1),
-        _survey("age", "Age", AGE, now - 5 * DAY_S, [_age()], of=1),
-        _survey("age-tree", "Age, by a tree of ranges", TREE, now - 5 * DAY_S, [_age(TREE_OF_AGES)], of=1),
-        _survey("activity", "Activity", SCORE, now - 5 * DAY_S, [_score()], of=1),
-        _survey(
+        state_of("visits", "Visits to a doctor", VISITS, now - DAY_S / 2, [_visits()], of=1),
+        state_of("health", "Self-rated health", HEALTH, now - 4.5 * DAY_S, _health(), of=7),
+        state_of("panel", "Self-rated health, of another panel", PANEL, now - 9 * DAY_S, _panel(), of=1),
+        state_of("sleep", "Hours of sleep", SOON, now + 3 * 3600 + 60, [], of=7),
+        state_of("steps", "Steps per day", OPEN, now - 600, [], of=7),
+        state_of("commute", "Way to work", SILENT, now - 20 * DAY_S, [], of=3),
+        state_of("diet", "Diet", HELD, now - 9 * DAY_S, [_withheld()], of=1),
+        state_of("age", "Age", AGE, now - 5 * DAY_S, [_age()], of=1),
+        state_of("age-tree", "Age, by a tree of ranges", TREE, now - 5 * DAY_S, [_age(TREE_OF_AGES)], of=1),
+        state_of("hours", "Hours of sleep", HOURS, now - 5 * DAY_S, hours(MEAN), of=1),
+        state_of("mood", "Mood", YEAR, now - 364.5 * DAY_S, year(), of=365),
+        state_of("activity", "Activity", SCORE, now - 5 * DAY_S, [_score()], of=1),
+        state_of(
             "age-by-sex", "Age by sex", TABLE, now - 5 * DAY_S, [_table()], of=1, attributes=("age", "sex")
         ),
         lag=1,
     )
 
 
-def _survey(
+def state_of(
     name: str,
     title: str,
     digest: str,
@@ -124,6 +132,7 @@ def _survey(
     for document in rounds:
         begin = start_s + DAY_S * document["round"]
         document.update(start=stamp(begin), end=stamp(begin + DAY_S))
+    """A survey as the page sees it, whose rounds begin at a time."""
     survey = survey_of(name, *rounds, title=title, digest=digest)
     survey["schedule"] = {"start": stamp(start_s), "round_s": DAY_S, "rounds": of, "lateness_s": 3600}
     read = attributes or ("health" if name == "panel" else name,)
@@ -185,16 +194,55 @@ def _age(mechanism: str | None = None) -> dict[str, Any]:
     shares = np.exp(-(((inputs - 28) / 24.0) ** 2))
     shares[-1] = 0.02 * shares.sum()
     told = np.random.default_rng(5).choice(inputs, 20000, p=shares / shares.sum())
-    counts = survey.channel.tally(survey.channel.perturb(told, source=seeded(5)))
-    tally = AcceptedCounts({0: 9}, counts, 20000)
-    released = Release(survey, 0, "sealed", tally, VerdictCounts(attempts=20000, accepted=20000))
-    return _stated(survey, released.document())
+    return real_round(survey, told)
 
 
 def _stated(survey: Survey, document: dict[str, Any]) -> dict[str, Any]:
     """The document with what a server says of readers of a sealed round."""
     found = ShufflingStatements().of(survey, document) if document["sealed"] else None
     return {**document, "after_shuffling": found}
+
+
+LABELLED = 'type = "label"\nlabels = ["excellent", "good", "fair", "poor"]\n\n[mechanism]\nname = "grr"\n'
+NUMBERED = 'type = "number"\nlow = 0.0\nhigh = 24.0\n\n[mechanism]\nname = "optimal"\npoints = 33\n'
+MEAN = LABELS.replace(LABELLED, NUMBERED)
+CURVE = MEAN.replace('optimal"', 'optimal"\ntuned_for = "quantiles"')
+
+
+def hours(text: str, *, devices: int = 20_000) -> list[dict[str, Any]]:
+    """A sealed round of simulated hours of sleep, by a survey of their mean or of their curve."""
+    told = (
+        np.clip(np.random.default_rng(7).normal(7.2, 1.5, devices) / 24 * 32, 0, 32).round().astype(np.int64)
+    )
+    return [real_round(Survey.parse(text), told)]
+
+
+def year() -> list[dict[str, Any]]:
+    """A year of daily rounds of a dozen crowds: all but two were answered, and the last is provisional."""
+    survey = Survey.parse(LABELS.replace("rounds = 3", "rounds = 365").replace("epsilon = 1", "epsilon = 3"))
+    draw = np.random.default_rng(8)
+    crowds = [
+        draw.choice(4, 400, p=[0.2, good, 0.7 - good, 0.1]) for good in 0.4 + 0.15 * np.sin(np.arange(12) / 2)
+    ]
+    months = [real_round(survey, crowd, number=month) for month, crowd in enumerate(crowds)]
+    days = [months[day // 31] | {"round": day} for day in range(364) if day not in (40, 200)]
+    return [*days, real_round(survey, crowds[-1], number=364, sealed=False)]
+
+
+def real_round(survey: Survey, told: Any, *, number: int = 0, sealed: bool = True) -> dict[str, Any]:
+    """Return what a server publishes of a round of simulated devices with these answers, with every fact."""
+    counts = survey.channel.tally(survey.channel.perturb(told, source=seeded(number)))
+    n = len(told)
+    enrolment = FleetStatement({"": n + n // 20}, budget=8.0).of(survey.id, counted=n, enrolled=n)
+    released = Release(
+        survey,
+        number,
+        "sealed" if sealed else "provisional",
+        AcceptedCounts({0: 9}, counts, n),
+        VerdictCounts(attempts=n, accepted=n),
+        enrolment=enrolment if sealed else None,
+    )
+    return _stated(survey, released.document() | {"as_of": n})
 
 
 def _score() -> dict[str, Any]:

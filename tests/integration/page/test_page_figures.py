@@ -84,6 +84,10 @@ def test_the_table_holds_the_same_numbers_and_follows_updates(
     head = ["Value", "Estimate", "± half width", "95 % interval"]
     rest = ["poor", "58.00 %", "0.98 %", "57.02 to 58.98 %"]
     until(browser, [head, ["good", "42.00 %", "0.98 %", "41.02 to 42.98 %"], rest], table)
+    assert (
+        text(browser, f"#survey-{B} .values .tablebox > p")
+        == "Intervals are cut to 0 to 100 %; estimates are not."
+    )
     site.view.publish(two(visits(), health(-0.01)))
     until(browser, ["good", "−1.00 %", "0.98 %", "−1.98 to −0.02 %"], lambda: table()[1])
     button.send_keys(Keys.ENTER)

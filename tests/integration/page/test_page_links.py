@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+import time
 from collections.abc import Callable
 from typing import Any
 
 from browser import Browser
 from page_site import A, B, Site, complaints, exactly, health, on, opened, plain, text, until, visits
+from page_states import DAY_S, state_of, year
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
@@ -161,10 +164,80 @@ def test_a_number_is_followed_over_all_rounds(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site]
 ) -> None:
     opened(browser, open_site(rounds()), on(A, view="history"))
-    wanted = [["1", "31.00 ± 0.98 %"], ["2", "42.00 ± 0.98 %"], ["3, provisional", "35.00 ± 0.98 %"]]
-    until(browser, wanted, lambda: rows(browser, ".history"))
+    until(browser, "Value good (3)", lambda: text(browser, ".history h3"))
+    browser.find_element(By.CSS_SELECTOR, ".history .toggle").click()
+    wanted = [
+        "1 1 Jan 2026 sealed 31.00 % 0.98 % 30.02 to 31.98 %",
+        "2 2 Jan 2026 sealed 42.00 % 0.98 % 41.02 to 42.98 %",
+        "3 3 Jan 2026 provisional 35.00 % 0.98 % 34.02 to 35.98 %",
+    ]
+    until(
+        browser,
+        wanted,
+        lambda: [row[: len(each)] for row, each in zip(history(browser), wanted, strict=True)],
+    )
     Select(browser.find_element(By.ID, "history-cell")).select_by_visible_text("Value poor")
-    until(browser, ["1", "69.00 ± 0.98 %"], lambda: rows(browser, ".history")[0])
+    until(browser, True, lambda: history(browser)[0].startswith("1 1 Jan 2026 sealed 69.00 %"))
+
+
+def history(browser: Browser) -> list[str]:
+    """The rows of the table, without the spaces that align its digits."""
+    found = [plain(row.text) for row in browser.find_elements(By.CSS_SELECTOR, ".history tbody tr")]
+    return [row.replace("\u2007", "").replace("\u2008", "") for row in found]
+
+
+def test_rounds_are_points_over_time_with_their_stage_and_no_bars(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    """Three rounds, and a fourth that nobody answered; the third is provisional, and so is the badge."""
+    snapshot = rounds()
+    snapshot["surveys"][0]["schedule"]["rounds"] = 4
+    snapshot["surveys"][0]["rounds"][1] |= {"sealed": True, "suppressed": True, "devices": 0, "as_of": 0}
+    opened(browser, open_site(snapshot), on(A, view="history"))
+    until(browser, "Value good (4)", lambda: text(browser, ".history h3"))
+
+    def drawn(name: str) -> list[tuple[float, float]]:
+        path = browser.find_element(By.CSS_SELECTOR, f".history .profile {name}").get_attribute("d")
+        return [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+) ([\d.]+)h0", path)]
+
+    until(browser, 1, lambda: len(drawn(".dots")))
+    [(first, high)], [(third, low)] = drawn(".dots"), drawn(".dots.open")
+    assert first < third and high > low  # time to the right, and 31 % below 35 %
+    assert drawn(".hollow") == [(third, low)]
+    bars = browser.find_element(By.CSS_SELECTOR, ".history .profile .bars")
+    assert not bars.get_attribute("d")
+    whiskers = "return getComputedStyle(document.querySelector('.history .whiskers')).stroke"
+    ink = "return getComputedStyle(document.querySelector('.history .profile .dots')).color"
+    assert browser.execute_script(whiskers) == browser.execute_script(
+        ink
+    )  # not muted as on provisional pages
+    ticks = [each.text for each in browser.find_elements(By.CSS_SELECTOR, ".history .ticks text")]
+    assert ticks == ["1 Jan 2026", "2 Jan 2026", "3 Jan 2026", "4 Jan 2026"]
+    browser.find_element(By.CSS_SELECTOR, ".history .toggle").click()
+    assert [row.split(" ", 4)[4] for row in history(browser)][1::2] == [
+        "withheld too few devices – –",
+        "unanswered nobody answered – –",
+    ]
+    options = Select(browser.find_element(By.CSS_SELECTOR, "select")).options
+    assert "Round 4 · nobody answered" in [each.text for each in options if not each.is_enabled()]
+
+
+def test_a_year_of_rounds_is_readable(browser: Browser, open_site: Callable[[dict[str, Any]], Site]) -> None:
+    """All 363 rounds that were answered, though the live document lists a hundred; and at most 12 dates."""
+    start = time.time() - 364.5 * DAY_S
+    opened(
+        browser,
+        open_site(snapshot_of(state_of("mood", "Mood", A, start, year(), of=365))),
+        on(A, view="history"),
+    )
+    dots = "return document.querySelector('.history .dots').getAttribute('d').split('M').length - 1"
+    until(browser, 362, lambda: browser.execute_script(dots))
+    assert "2 rounds have no estimates" in text(browser, ".history")
+    ticks = browser.find_elements(By.CSS_SELECTOR, ".history .ticks text")
+    assert 4 <= len(ticks) <= 12
+    browser.find_element(By.CSS_SELECTOR, ".history .profile").send_keys(Keys.END)
+    assert text(browser, ".history .readout").startswith("Round 365, ")
+    assert "provisional" in text(browser, ".history .readout")
 
 
 def test_memoised_answers_are_compared_by_how_many_devices_are_in_both(
@@ -217,16 +290,16 @@ def test_a_smoothed_trend_stands_beside_the_raw_rounds_and_says_its_bandwidth(
     survey["attributes"][0]["kind"] = "evolving"
     site = open_site(snapshot_of(survey))
     opened(browser, site, on(A, view="history"))
-    until(browser, 4, lambda: len(rows(browser, ".history")))
     until(browser, True, lambda: "averaging about 3.0 rounds" in text(browser, ".history .legend"))
-    shown = """return [...document.querySelectorAll(".history .row .trend")]
-        .filter((mark) => mark.getAttribute("visibility") === "visible").length;"""
+    shown = (
+        """return document.querySelector(".history .trendline").getAttribute("d").match(/[ML]/g).length;"""
+    )
     assert browser.execute_script(shown) == 3  # the open round is not smoothed
     browser.find_element(By.CSS_SELECTOR, ".history .toggle").click()
-    cells = [plain(row.text) for row in browser.find_elements(By.CSS_SELECTOR, ".history tbody tr")]
-    assert cells[0] == "1 41.00 % 0.98 % 40.02 to 41.98 % 41.00 %"
-    assert cells[1] == "2 41.10 % 0.98 % 40.12 to 42.08 % 41.00 %"
-    assert cells[3] == "4, provisional 60.00 % 0.98 % 59.02 to 60.98 % –"
+    cells = history(browser)
+    assert cells[0] == "1 1 Jan 2026 sealed 41.00 % 0.98 % 40.02 to 41.98 % 41.00 %"
+    assert cells[1] == "2 2 Jan 2026 sealed 41.10 % 0.98 % 40.12 to 42.08 % 41.00 %"
+    assert cells[3] == "4 4 Jan 2026 provisional 60.00 % 0.98 % 59.02 to 60.98 % –"
     survey["attributes"][0]["kind"] = "static"
     opened(browser, open_site(snapshot_of(survey)), on(A, view="history"))
     until(browser, True, lambda: "No trend: answers are memoised" in text(browser, ".history"))
@@ -249,18 +322,34 @@ def test_a_history_of_many_rounds_is_one_request_and_a_line(
     assert ", smoothed 40." in text(browser, ".history .readout")
 
 
-def test_a_long_number_is_cumulative_first_and_raw_by_a_link(
+def test_a_number_whose_values_are_noise_shows_its_mean_first_and_raw_by_a_link(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site]
 ) -> None:
-    site = open_site(snapshot_of(survey_of("visits", visits(), digest=A)))
+    """79 values with errors 0.05 are a plain sample of about 5; with errors 0.005, of more than 79."""
+    site = open_site(snapshot_of(survey_of("visits", visits(error=0.05), digest=A)))
     opened(browser, site, on(A))
-    until(browser, "At or below each value (78)", lambda: text(browser, ".values h3"))
-    browser.find_element(By.CSS_SELECTOR, ".values .toggle").click()
-    last = browser.find_elements(By.CSS_SELECTOR, ".values tbody tr")[-1].text
-    assert plain(last).startswith("77 93.6")  # 78 values of 1.2 %; missing is not at or below any
+    until(browser, [["Mean", "38.500 ± 0.062"]], lambda: rows(browser, ".values"))
+    said = text(browser, ".form-words")
+    assert "tells the mean" in said and "does not tell single values" in said
+    axis = [float(each.text) for each in browser.find_elements(By.CSS_SELECTOR, ".values .axis text")]
+    assert min(axis) == 0 and max(axis) >= 75
+    assert browser.find_elements(By.CSS_SELECTOR, ".values .curve") == []
     follow(browser, "Raw")
     until(browser, "Values (79)", lambda: text(browser, ".values h3"))
     assert where(browser) == f"?survey={A}&show=raw"
+    opened(browser, open_site(snapshot_of(survey_of("visits", visits(), digest=A))), on(A))
+    until(browser, "Values (79)", lambda: text(browser, ".values h3"))
+    assert "Cumulative" not in text(browser, ".forms")  # a running sum of the raw would have no band
+
+
+def test_the_card_of_many_labels_shows_its_five_largest(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    shares = [(f"town {k}", "answered", k / 100) for k in range(13)] + [("missing", "missing", 0.22)]
+    opened(browser, open_site(snapshot_of(survey_of("town", exactly(*shares), digest=A))))
+    wanted = [f"town {k}" for k in (12, 11, 10, 9, 8)]
+    until(browser, wanted, lambda: [label for label, _ in rows(browser, ".brief")])
+    assert "The 5 largest of 13." in text(browser, ".brief")
 
 
 def test_a_table_is_sorted_by_its_heads_with_the_decimals_in_a_column(
@@ -305,6 +394,9 @@ def test_what_one_person_gives_up_is_said_as_odds_rounded_up(
     assert "at most 88.1 % likely: odds move by a factor of at most 7.39." in said
     assert "All its 3 rounds" in said
     assert "at most 99.8 % likely: odds move by a factor of at most 403.43." in said
+    every = text(browser, ".all-surveys")  # three rounds of 2, and 2 of one that asks once
+    assert "every round of all 2 surveys: epsilon at most 8 in sum." in every
+    assert "10 to the power of 4" in every
 
 
 def test_the_operator_sees_lag_refusals_and_what_stands_still(

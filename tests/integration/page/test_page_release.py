@@ -85,10 +85,16 @@ def test_intervals_hold_cell_by_cell_or_all_at_once_as_the_reader_chooses(
 def test_the_worth_of_a_round_is_said_against_chance_and_forgery(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site]
 ) -> None:
-    """Two halves with errors 0.005: (1 - 2 (0.25 - 0.000025)) / (2 * 0.000025) = 10,001 devices."""
+    """Two halves with errors 0.005: (1 - 2 (0.25 - 0.000025)) / (2 * 0.000025) = 10,001 devices.
+
+    Two categories with errors 0.05 are worth 101, said under theirs.
+    """
     document = exactly(("a", "c", 0.5), ("b", "d", 0.5), sealed=True)
     document["poison_margin"] = {"values": [41.2, None], "categories": [77.0]}
+    for row in document["categories"]:
+        row["error"] = 0.05
     opened(browser, open_site(shown(document)), on(A))
-    until(browser, True, lambda: "a plain sample of 10,001 devices" in text(browser, ".strength"))
+    until(browser, True, lambda: "a plain sample of 10,001 devices" in text(browser, ".values .worth"))
+    assert "a plain sample of 101 devices" in text(browser, ".categories .worth")
     until(browser, True, lambda: "42 forged reports would be enough" in text(browser, ".strength"))
     assert visible(browser, ".strength")

@@ -1,10 +1,10 @@
 // One round: its categories, the values in them, and the form in which they are seen.
 
 import { el, setText, show } from "./dom.js";
-import { isGrouped } from "./facts.js";
+import { isGrouped, worthOf } from "./facts.js";
 import { ShareFigure } from "./figure.js";
-import { PERCENT, isKnown, plural } from "./format.js";
-import { FORMS, atOnce, consistent, cumulative, curve, formsOf } from "./forms.js";
+import { PERCENT, PLAIN, isKnown, plural } from "./format.js";
+import { FORMS, atOnce, consistent, curve, formsOf } from "./forms.js";
 import { address } from "./route.js";
 import { firstEstimate } from "./states.js";
 
@@ -65,15 +65,17 @@ export class Distribution {
     const picked = kept && kept.some(Boolean) ? kept : null;
     show(this.back, Boolean(picked));
     this.back.href = address({ ...route, survey: survey.digest, category: undefined });
-    const isCurve = (form === "cumulative" || form === "curve") && !picked;
-    const seen = picked && (form === "cumulative" || form === "curve") ? round.values : seenAs(form, round);
+    const apart = !picked && (form === "curve" || form === "mean"); // numbers of another kind than shares of values
+    if (apart) return this.values.update(...(form === "curve" ? ofCurve(round, words) : ofMean(round, words)));
+    const seen = form === "curve" || form === "mean" ? round.values : seenAs(form, round);
     const items = picked ? seen.filter((_, i) => picked[i]) : seen;
     this.values.update(items, {
       mean: !picked && round.mean && isKnown(round.mean) ? round.mean : null,
-      words, form: isCurve ? "curve" : "bars",
-      unit: form === "curve" && !picked ? VALUED : undefined,
-      title: picked ? `Values in ${chosen.label}` : isCurve ? "At or below each value" : undefined,
+      words,
+      worth: worthOf(round.values),
+      title: picked ? `Values in ${chosen.label}` : undefined,
     });
+    return undefined;
   }
 
   #drawGroups(groups, { survey, round, form, route, words }) {
@@ -92,7 +94,7 @@ export class Distribution {
         label: rows[k].short ?? row.label,
         href: address({ ...route, survey: survey.digest, category: rows[k].label === route.category ? undefined : rows[k].label }),
         current: rows[k].label === route.category,
-      })), { words, title });
+      })), { words, title, worth: worthOf(rows) });
     });
   }
 
@@ -110,9 +112,18 @@ export class Distribution {
   }
 }
 
+function ofCurve(round, words) {
+  const mean = round.mean && isKnown(round.mean) ? round.mean : null;
+  return [curve(round.cumulative), { mean, words, form: "curve", unit: VALUED, title: "At or below each value" }];
+}
+
+// The mean by itself, on the whole range of the answers.
+function ofMean({ mean, values }, words) {
+  const numbers = values.filter(({ label }) => label !== "missing").map(({ label }) => Number(label));
+  return [[{ label: "Mean", ...mean }], { words, title: "Mean", unit: PLAIN, zero: false, ends: [numbers[0], numbers.at(-1)] }];
+}
+
 function seenAs(form, round) {
-  if (form === "curve") return curve(round.cumulative);
-  if (form === "cumulative") return cumulative(round.values);
   if (form === "simultaneous") return atOnce(round.values);
   return form === "consistent" ? consistent(round.values, round.consistent?.values) ?? round.values : round.values;
 }

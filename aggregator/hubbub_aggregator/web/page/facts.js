@@ -1,7 +1,7 @@
 // What is certain about a survey and the round that is shown: devices, privacy, mean, schedule, who is missing.
 
 import { el, setText, show } from "./dom.js";
-import { count, epsilon, isKnown, plural, quantity, share, when } from "./format.js";
+import { count, decimals, epsilon, isKnown, plural, quantity, share, when } from "./format.js";
 import { roundName, span } from "./states.js";
 
 export class Facts {
@@ -80,7 +80,7 @@ export class Facts {
     const known = Boolean(median) && median.estimate !== null;
     show(this.median.box, known);
     if (!known) return;
-    const said = ({ estimate, low, high }) => `${tidy(estimate)} (${tidy(low)} to ${tidy(high)})`;
+    const said = ({ estimate, low, high }) => `${tidy(high > low ? Number(estimate.toFixed(decimals((high - low) / 2))) : estimate)} (${tidy(low)} to ${tidy(high)})`;
     setText(this.median.main, said(median));
     setText(this.median.more, lower && upper ? `quartiles ${said(lower)}, ${said(upper)}; all three at once, 95 %` : "95 % interval");
   }
@@ -117,14 +117,20 @@ function tidy(value) {
 }
 
 // The devices whose plain answers, without noise, would be as uncertain by chance as these shares are by noise; null where
-// no value has an error. The shares' squares are taken without the bias that their own errors give them.
-export function effectiveSize({ values }) {
-  const known = (values ?? []).filter((row) => row.estimate !== null && Number.isFinite(row.error) && row.error > 0);
+// too few rows have an error. The shares' squares are taken without the bias that their own errors give them.
+export function effectiveSize(rows) {
+  const known = (rows ?? []).filter((row) => row.estimate !== null && Number.isFinite(row.error) && row.error > 0);
   if (known.length < 2) return null;
   const noise = known.reduce((sum, { error }) => sum + error ** 2, 0);
   const squares = known.reduce((sum, { estimate, error }) => sum + estimate ** 2 - error ** 2, 0);
-  const size = (1 - Math.min(Math.max(squares, 0), 1)) / noise;
-  return size >= 1 ? size : null;
+  return (1 - Math.min(Math.max(squares, 0), 1)) / noise;
+}
+
+// What the shares of one panel are worth, in words; "" where nothing can be said.
+export function worthOf(rows) {
+  const size = effectiveSize(rows);
+  if (size === null || size < 1) return "";
+  return `As uncertain, by the devices' noise, as a plain sample of ${plural(Math.round(size), "device", "devices")} is by chance (effective sample size).`;
 }
 
 // The fewest forged reports that move any share by its margin of error; null where the release does not say.

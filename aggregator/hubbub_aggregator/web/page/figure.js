@@ -22,23 +22,28 @@ export class ShareFigure {
     this.button.addEventListener("click", () => this.#toggle());
     this.table = new ShareTable(`${many}: estimates with 95 % intervals`);
     this.place = el("div", { class: "chart" });
+    this.worth = el("p", { class: "worth small" });
     this.element = el("figure", { "aria-labelledby": this.title.id, class: many.toLowerCase().replaceAll(" ", "-") },
-      el("div", { class: "figure-head" }, this.title, this.of, this.button), this.place, this.table.element);
+      el("div", { class: "figure-head" }, this.title, this.of, this.button), this.place, this.table.element, this.worth);
     this.asTable = false;
   }
 
   // Options: `mean` a row or null; `words` what the numbers are; `title` in place of the figure's own name; `unit`;
-  // `form` "curve" draws a line instead of bars, `zero` false an axis that need not begin at zero.
+  // `form` of a profile, `zero` false an axis that need not begin at zero, `ends` numbers that it holds; `worth` what the
+  // shares are worth, below them.
   update(items, options = {}) {
     this.latest = [items, options];
     const unit = options.unit ?? this.unit;
-    setText(this.title, `${options.title ?? this.many} (${count(items.length)})`);
+    const name = options.title ?? this.many;
+    setText(this.title, items.length > 1 ? `${name} (${count(items.length)})` : name);
+    setText(this.worth, options.worth ?? "");
+    show(this.worth, Boolean(options.worth));
     setText(this.of, unit.of);
     if (this.asTable) {
       this.table.update(this.one, items, unit);
       return;
     }
-    const kind = items.length > MOST_ROWS || options.form === "curve" ? "profile" : "rows";
+    const kind = items.length > MOST_ROWS || ["curve", "points"].includes(options.form) ? "profile" : "rows";
     if (kind !== this.kind) {
       this.kind = kind;
       this.chart = kind === "rows" ? new RowChart() : new ProfileChart();

@@ -7,6 +7,8 @@ const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const moment = new Intl.DateTimeFormat("en-GB", {
   day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZone: "UTC",
 });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+const hour = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 // Decimals at which a half width keeps two significant digits: 3.41 -> 1, 0.0341 -> 3, 34.1 -> 0.
@@ -35,12 +37,18 @@ export function isKnown(row) {
   return row.estimate !== null && (Boolean(row.plain) || (row.low !== null && row.high !== null));
 }
 
+// Why a row has no estimate.
+export function unknown(row) {
+  return row.why ?? "not identifiable";
+}
+
 export function halfWidth(row) {
   return row.plain ? row.half ?? 0 : (row.high - row.low) / 2;
 }
 
 // Units: what a number is multiplied by before it is written, what follows it, and what it is a number of.
-export const PERCENT = { scale: 100, sign: `${NARROW}%`, of: "% of devices" };
+// `cut` says what is said of intervals that stay within what is possible.
+export const PERCENT = { scale: 100, sign: `${NARROW}%`, of: "% of devices", cut: "Intervals are cut to 0 to 100 %; estimates are not." };
 export const POINTS = { scale: 100, sign: " points", of: "percentage points" };
 export const PLAIN = { scale: 1, sign: "", of: "" };
 
@@ -93,6 +101,11 @@ export function epsilon(value) {
 export function when(value) {
   const date = typeof value === "number" ? new Date(value * 1000) : new Date(value);
   return Number.isNaN(date.getTime()) ? "–" : moment.format(date);
+}
+
+// When a round begins, in seconds since 1970, as short as its length allows: "5 Jan 2026", or "5 Jan, 14:00".
+export function began(start, length) {
+  return (length < 86_400 ? hour : day).format(new Date(1000 * start));
 }
 
 export function timeOfDay(date) {

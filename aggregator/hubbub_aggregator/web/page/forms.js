@@ -1,15 +1,15 @@
 // The forms in which one round's numbers can be seen. Raw estimates are the release; every other form is made of them
 // for the eye, and says what it is.
 
+import { effectiveSize } from "./facts.js";
+import { isKnown } from "./format.js";
 import { placeOnLabels } from "./profile.js";
-
-const LONG = 24; // more numbers than this, and single ones are mostly noise
 
 export const FORMS = {
   raw: ["Raw", "Raw: unbiased, with 95 % intervals; negative where chance has it so."],
   curve: ["Cumulative", "Cumulative: the share of those with a value that have at most each value. The band holds for the whole curve at once, with 95 %; it rises, which the estimates themselves need not."],
   simultaneous: ["Raw, all at once", "Raw, with intervals that hold for all values at once, and for all categories at once, with 95 %: for picking out the largest or a surprise among many."],
-  cumulative: ["Cumulative", "Cumulative: the share of all devices at or below each value, as running sums of the raw estimates. Unbiased, and without intervals here; those of single values stand in the raw form."],
+  mean: ["Mean", "This round tells the mean, with its 95 % interval. It does not tell single values: their noise is larger than that of one plain answer for each of them."],
   consistent: ["Consistent", "Consistent: the nearest shares that are not negative and add up to one. Biased, so without intervals; for reading and plotting, not for testing."],
 };
 
@@ -17,26 +17,16 @@ export const FORMS = {
 export function formsOf(round) {
   const values = round.values ?? [];
   if (!values.length) return [];
-  const first = round.cumulative ? ["curve"] : isLongNumber(values) ? ["cumulative"] : [];
+  const first = round.cumulative ? ["curve"] : tellsMeanAlone(round) ? ["mean"] : [];
   const atOnce = values.some((row) => Number.isFinite(row.simultaneous_low)) ? ["simultaneous"] : [];
   return [...first, "raw", ...atOnce, "consistent"];
 }
 
-// Whether the labels are many numbers in order: then neighbours belong together.
-export function isLongNumber(values) {
-  return values.length > LONG && placeOnLabels(values) !== null;
-}
-
-// Running sums of the raw estimates, "missing" left out: the share of all devices at or below each value.
-export function cumulative(values) {
-  let sum = 0;
-  let square = 0;
-  return values.filter((row) => row.label !== "missing").map((row) => {
-    if (row.estimate === null) return { ...row, plain: true };
-    sum += row.estimate;
-    square += ((row.high - row.low) / 2) ** 2;
-    return { label: row.label, category: null, estimate: sum, low: null, high: null, plain: true, half: Math.sqrt(square) };
-  });
+// Whether a number's mean is told and its single values are not: they are known worse than by one device for each.
+export function tellsMeanAlone({ mean, values }) {
+  if (!mean || !isKnown(mean) || placeOnLabels(values) === null) return false;
+  const size = effectiveSize(values);
+  return size !== null && size < values.length;
 }
 
 // The curve of a release, as rows with its band.

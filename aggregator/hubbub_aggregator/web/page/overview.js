@@ -3,11 +3,14 @@
 import { now } from "./clock.js";
 import { el, setText, show } from "./dom.js";
 import { Facts, isGrouped } from "./facts.js";
+import { count, isKnown } from "./format.js";
+import { placeOnLabels } from "./profile.js";
 import { address } from "./route.js";
 import { RowChart } from "./rows.js";
 import { BADGES, roundWords, sentence, stageOf, surveyState } from "./states.js";
 
 const MOST_BARS = 8; // more shares than this are for the survey's own page
+const LARGEST = 5; // of labels, shown in their place
 
 export class Overview {
   constructor() {
@@ -60,9 +63,10 @@ class Brief {
     this.state = el("span", { class: "state" });
     this.facts = new Facts();
     this.place = el("div", { class: "figures single few" });
+    this.left = el("p", { class: "small" });
     this.element = el("article", { class: "card brief", id: `survey-${digest}`, "aria-labelledby": title.id },
       el("header", {}, el("div", { class: "names" }, title, this.origin), el("div", { class: "status" }, this.badge)),
-      el("p", { class: "states" }, this.moment, " ", this.state), this.facts.element, this.place);
+      el("p", { class: "states" }, this.moment, " ", this.state), this.facts.element, this.place, this.left);
   }
 
   update(survey) {
@@ -71,9 +75,11 @@ class Brief {
     setText(this.origin, `${survey.id} · version ${survey.version}`);
     this.facts.update(survey, survey.shown);
     this.tick();
-    const rows = mainRows(survey.shown);
+    const { rows, of } = mainRows(survey.shown);
     show(this.place, rows.length > 0);
+    show(this.left, of > rows.length);
     if (!rows.length) return;
+    setText(this.left, `The ${rows.length} largest of ${count(of)}.`);
     if (!this.chart) {
       this.chart = new RowChart("Shares");
       this.place.append(this.chart.element);
@@ -92,10 +98,13 @@ class Brief {
   }
 }
 
-// The few shares that stand for a round: its categories where it has some, else its values.
+// The few shares that stand for a round: its categories where it has some, else its values; of many labels the largest, since
+// single numbers of many say little. "missing" is among the facts, and no answer.
 function mainRows(round) {
-  if (!round || round.suppressed) return [];
-  const values = round.values ?? [];
-  const rows = isGrouped({ values, categories: round.categories }) ? round.categories : values;
-  return rows.length <= MOST_BARS ? rows : [];
+  const values = round?.values ?? [];
+  if (!values.length || round.suppressed) return { rows: [], of: 0 };
+  const all = isGrouped({ values, categories: round.categories }) ? round.categories : values;
+  if (all.length <= MOST_BARS) return { rows: all, of: all.length };
+  const known = placeOnLabels(all) ? [] : all.filter((row) => isKnown(row) && row.label !== "missing");
+  return { rows: known.sort((a, b) => b.estimate - a.estimate).slice(0, LARGEST), of: known.length };
 }

@@ -1,6 +1,6 @@
 // What can be learned about one person, in words: odds, from the epsilon that is certified of the devices' integers.
 
-import { el, setText } from "./dom.js";
+import { el, setText, show } from "./dom.js";
 import { count, epsilon, plural } from "./format.js";
 import { address } from "./route.js";
 
@@ -22,7 +22,10 @@ export class PersonPage {
       setText(p, line);
       return p;
     });
-    this.element = el("div", { class: "page card prose-page" }, this.heading, ...paragraphs(texts), this.list, ...paragraphs(after));
+    this.sum = el("p");
+    this.whole = el("section", { class: "all-surveys" }, el("h3"), this.sum);
+    setText(this.whole.firstChild, "All surveys together");
+    this.element = el("div", { class: "page card prose-page" }, this.heading, ...paragraphs(texts), this.list, this.whole, ...paragraphs(after));
     this.parts = new Map();
   }
 
@@ -45,6 +48,9 @@ export class PersonPage {
       }
       this.parts.get(survey.digest).update(survey);
     }
+    const total = live.surveys.reduce((sum, survey) => sum + inAll(survey), 0);
+    show(this.whole, live.surveys.length > 1);
+    setText(this.sum, `If one device answers every round of all ${count(live.surveys.length)} surveys: epsilon at most ${epsilon(total)} in sum. ${odds(total)} A device whose lifetime budget is smaller answers fewer of them.`);
   }
 }
 
@@ -61,12 +67,20 @@ class Part {
     const { certified } = survey.epsilon;
     setText(this.one, `One report: epsilon at most ${epsilon(certified)}. ${odds(certified)}`);
     const rounds = survey.schedule?.rounds ?? 1;
-    const evolving = survey.attributes.some(({ kind }) => kind !== "static");
     setText(this.all, rounds === 1 ? "The survey asks once."
-      : evolving
-        ? `All its ${count(rounds)} rounds, if one device answers each with fresh noise: epsilon at most ${epsilon(certified * rounds)} in sum. ${odds(certified * rounds)}`
+      : isFresh(survey)
+        ? `All its ${count(rounds)} rounds, if one device answers each with fresh noise: epsilon at most ${epsilon(inAll(survey))} in sum. ${odds(inAll(survey))}`
         : `It asks in ${plural(rounds, "round", "rounds")}, and the answer is memoised: a device whose value stays sends the same answer each time, and nothing more is learned from it.`);
   }
+}
+
+function isFresh({ attributes }) {
+  return attributes.some(({ kind }) => kind !== "static");
+}
+
+// The epsilon of all rounds of a survey in sum; a memoised answer is drawn once.
+function inAll(survey) {
+  return survey.epsilon.certified * (isFresh(survey) ? survey.schedule?.rounds ?? 1 : 1);
 }
 
 // Odds in words, every number rounded against us.

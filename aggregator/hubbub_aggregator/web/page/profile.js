@@ -4,11 +4,11 @@
 
 import { el, svg, setText } from "./dom.js";
 import { domain, position } from "./scale.js";
-import { PERCENT, count, fixed, isKnown, quantity, smooth, spelled } from "./format.js";
+import { PERCENT, count, fixed, isKnown, quantity, smooth, spelled, unknown } from "./format.js";
 
-const HEIGHT = 268;
+const HEIGHT = 272;
 const TOP = 26;
-const BOTTOM = 24;
+const BOTTOM = 28;
 const LEFT = 46;
 const RIGHT = 6;
 const LEAST = 2.5; // pixels per value; below that, neighbours share a column
@@ -19,16 +19,20 @@ export class ProfileChart {
     this.at = null;
     this.bands = svg("g", { class: "bands" });
     this.grid = svg("g", { class: "grid" });
+    this.area = svg("path", { class: "area" });
     this.bars = svg("path", { class: "bars" });
     this.whiskers = svg("path", { class: "whiskers" });
     this.dots = svg("path", { class: "dots" });
+    this.open = svg("path", { class: "dots open" });
+    this.hollow = svg("path", { class: "hollow" });
     this.trend = svg("path", { class: "trendline" });
     this.labels = svg("g", { class: "ticks" });
     this.meanMark = svg("g", { class: "mean" });
     this.cursor = svg("rect", { class: "cursor", y: TOP, height: HEIGHT - TOP - BOTTOM, visibility: "hidden" });
     this.zero = svg("rect", { class: "zero", x: LEFT, height: 1 });
     this.plot = svg("svg", { class: "profile", height: HEIGHT, tabindex: 0, role: "slider", "aria-orientation": "horizontal" },
-      this.bands, this.grid, this.cursor, this.bars, this.zero, this.whiskers, this.trend, this.dots, this.meanMark, this.labels);
+      this.bands, this.grid, this.cursor, this.area, this.bars, this.zero, this.whiskers, this.trend, this.dots, this.open,
+      this.hollow, this.meanMark, this.labels);
     this.readout = el("p", { class: "readout", "aria-hidden": "true" });
     this.element = el("div", { class: "profilechart" }, this.plot, this.readout);
     this.plot.addEventListener("pointermove", (event) => this.#point(event));
@@ -40,6 +44,7 @@ export class ProfileChart {
     new ResizeObserver(() => this.#draw()).observe(this.element);
   }
 
+  // `form`: "bars" from the zero line; "curve", a line in its band; "points", hollow where an item is `open`.
   update(items, summary, { mean = null, unit = PERCENT, form = "bars", zero = true } = {}) {
     if (this.unit !== unit || this.form !== form) this.domain = undefined;
     [this.unit, this.form, this.withZero] = [unit, form, zero];
@@ -74,7 +79,7 @@ export class ProfileChart {
   #drawMarks(y, pitch) {
     const bars = [];
     const whiskers = [];
-    const dots = [];
+    const [dots, open, band] = [[], [], []];
     const zero = y(this.domain.base).toFixed(1);
     const curve = this.form === "curve";
     const { items, each } = this;
@@ -91,23 +96,34 @@ export class ProfileChart {
       if (low > high) continue;
       const x = (LEFT + pitch * (i + Math.min(each, items.length - i) / 2)).toFixed(1);
       if (curve) bars.push(`${bars.length ? "L" : "M"}${x} ${y((least + most) / 2).toFixed(1)}`);
-      else bars.push(`M${x} ${zero}V${y(Math.abs(least) > Math.abs(most) ? least : most).toFixed(1)}`);
-      if (high > low) whiskers.push(`M${x} ${y(low).toFixed(1)}V${y(high).toFixed(1)}`);
-      if (high > low && each === 1 && pitch >= 7) {
+      else if (this.form === "bars") bars.push(`M${x} ${zero}V${y(Math.abs(least) > Math.abs(most) ? least : most).toFixed(1)}`);
+      if (curve) {
+        band.push(`${x} ${y(high).toFixed(1)}`);
+        band.unshift(`${x} ${y(low).toFixed(1)}`);
+      } else if (high > low) whiskers.push(`M${x} ${y(low).toFixed(1)}V${y(high).toFixed(1)}`);
+      if (!curve && high > low && each === 1 && pitch >= 7) {
         for (const end of [low, high]) whiskers.push(`M${(x - cap).toFixed(1)} ${y(end).toFixed(1)}h${(2 * cap).toFixed(1)}`);
       }
-      dots.push(each === 1 ? `M${x} ${y(least).toFixed(1)}h0` : `M${x} ${y(least).toFixed(1)}V${y(most).toFixed(1)}`);
+      (items.slice(i, i + each).some((item) => item.open) ? open : dots).push(each === 1 ? `M${x} ${y(least).toFixed(1)}h0` : `M${x} ${y(least).toFixed(1)}V${y(most).toFixed(1)}`);
     }
     const smoothed = items.map((item, i) => [LEFT + pitch * (i + 0.5), item.trend]).filter(([, level]) => Number.isFinite(level));
     this.trend.setAttribute("d", smoothed.map(([x, level], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y(level).toFixed(1)}`).join(""));
     const column = pitch * each;
+    this.area.setAttribute("d", band.length ? `M${band.join("L")}Z` : "");
     this.bars.setAttribute("d", bars.join(""));
     this.bars.setAttribute("class", curve ? "curve" : "bars");
     this.bars.setAttribute("stroke-width", curve ? 2 : Math.max(1, Math.min(26, column * 0.72)).toFixed(1));
     this.whiskers.setAttribute("d", whiskers.join(""));
     this.whiskers.setAttribute("stroke-width", column >= 7 ? 1.5 : 1);
     this.dots.setAttribute("d", dots.join(""));
-    this.dots.setAttribute("stroke-width", Math.max(1.6, Math.min(5.5, column * 0.55)).toFixed(1));
+    const points = this.form === "points";
+    const dot = Math.max(points ? 3 : 1.6, Math.min(points ? 8 : 5.5, column * 0.55));
+    this.whiskers.setAttribute("opacity", points && column < 7 ? 0.4 : 1); // many whiskers must not hide their points
+    this.dots.setAttribute("stroke-width", dot.toFixed(1));
+    for (const [path, size] of [[this.open, dot + 1], [this.hollow, dot / 2]]) {
+      path.setAttribute("d", open.join(""));
+      path.setAttribute("stroke-width", size.toFixed(1));
+    }
     this.zero.setAttribute("y", (y(this.domain.base) - 0.5).toFixed(1));
     this.zero.setAttribute("width", this.inner);
   }
@@ -135,7 +151,7 @@ export class ProfileChart {
       const width = pitch * run.length;
       const name = String(run.name ?? "");
       const text = svg("text", { x: (x + width / 2).toFixed(1), y: TOP - 9, "text-anchor": "middle" });
-      const room = Math.floor(width / 7.2);
+      const room = Math.floor((width - 6) / 8);
       text.textContent = name.length <= room ? name : room >= 4 ? `${name.slice(0, room - 1)}…` : "";
       const ground = svg("rect", {
         class: i % 2 ? "odd" : "even", x: x.toFixed(1), y: TOP - 24, width: width.toFixed(1), height: HEIGHT - TOP - BOTTOM + 24,
@@ -150,13 +166,14 @@ export class ProfileChart {
   // Labels under the axis: as many as fit without touching, at a regular pace.
   #drawTicks(pitch) {
     const { items } = this;
-    const longest = Math.min(14, Math.max(...items.slice(0, 400).map((item) => item.label.length)));
+    const name = (item) => item.tick ?? item.label;
+    const longest = Math.min(14, Math.max(...items.slice(0, 400).map((item) => name(item).length)));
     const pace = niceEvery((longest * 7 + 12) / pitch);
     const ticks = [];
     for (let i = 0; i < items.length; i += pace) {
       const x = LEFT + pitch * (i + 0.5);
       const text = svg("text", { x: x.toFixed(1), y: HEIGHT - 7, "text-anchor": "middle" });
-      const { label } = items[i];
+      const label = name(items[i]);
       text.textContent = label.length > 14 ? `${label.slice(0, 13)}…` : label;
       if (x + (longest * 7) / 2 <= LEFT + this.inner + RIGHT + 2) ticks.push(text);
     }
@@ -208,18 +225,18 @@ export class ProfileChart {
       this.plot.setAttribute("aria-valuetext", "no value read out; use the arrow keys");
       setText(this.readout, this.each > 1
         ? `Each column spans ${count(this.each)} values. Point at one, or use the arrow keys.`
-        : "Point at a value, or use the arrow keys.");
+        : "Point at the chart, or use the arrow keys.");
       return;
     }
     const pitch = this.inner / this.items.length;
     const width = Math.max(pitch, 2);
     this.cursor.setAttribute("x", (LEFT + pitch * (this.at + 0.5) - width / 2).toFixed(1));
     this.cursor.setAttribute("width", width.toFixed(1));
-    const where = item.category && item.category !== item.label ? `${item.label} (${item.category})` : item.label;
+    const where = item.said ?? (item.category && item.category !== item.label ? `${item.label} (${item.category})` : item.label);
     const smoothed = Number.isFinite(item.trend) ? `, smoothed ${smooth(item, this.unit)}` : "";
     const text = isKnown(item)
       ? `${where}: ${spelled(item, this.unit).text}${item.plain ? "" : `, 95 % interval ${spelled(item, this.unit).interval}`}${smoothed}`
-      : `${where}: not identifiable`;
+      : `${where}: ${unknown(item)}`;
     setText(this.readout, text);
     this.plot.setAttribute("aria-valuenow", this.at + 1);
     this.plot.setAttribute("aria-valuetext", text);

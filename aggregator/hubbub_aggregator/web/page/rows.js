@@ -3,7 +3,7 @@
 
 import { el, svg, setText } from "./dom.js";
 import { domain, position } from "./scale.js";
-import { PERCENT, fixed, isKnown, spelled } from "./format.js";
+import { PERCENT, fixed, isKnown, spelled, unknown } from "./format.js";
 
 const percent = (fraction) => `${(100 * fraction).toFixed(3)}%`;
 
@@ -16,13 +16,15 @@ export class RowChart {
       this.list, el("div", { class: "row axis-row", "aria-hidden": "true" }, el("span"), this.axis, el("span")));
   }
 
-  update(items, summary, { unit = PERCENT, zero = true } = {}) {
+  // `ends`: numbers that the axis holds whatever the rows are.
+  update(items, summary, { unit = PERCENT, zero = true, ends = [] } = {}) {
     this.element.setAttribute("aria-label", summary);
     this.element.classList.toggle("airy", items.length <= 8);
     const known = items.filter(isKnown);
     this.element.classList.toggle("wide", known.some((item) => spelled(item, unit).text.length > 20));
     const before = this.domain;
-    this.domain = domain(known, this.unit === unit ? this.domain : undefined, { most: 5, zero, scale: unit.scale });
+    const held = ends.map((estimate) => ({ estimate, plain: true }));
+    this.domain = domain([...known, ...held], this.unit === unit ? this.domain : undefined, { most: 5, zero, scale: unit.scale });
     this.unit = unit;
     while (this.rows.length > items.length) this.rows.pop().element.remove();
     while (this.rows.length < items.length) {
@@ -75,7 +77,7 @@ class Row {
     if (smoothed) this.trend.setAttribute("x", percent(position(item.trend, range)));
     this.element.classList.toggle("unknown", hidden);
     this.element.classList.toggle("plain", Boolean(item.plain));
-    setText(this.number, hidden ? "not identifiable" : spelled(item, unit).text);
+    setText(this.number, hidden ? unknown(item) : spelled(item, unit).text);
     if (hidden) return;
     const ends = item.plain ? [item.estimate, item.estimate] : [item.low, item.high];
     const [base, at, low, high] = [range.base, item.estimate, ...ends].map((v) => position(v, range));

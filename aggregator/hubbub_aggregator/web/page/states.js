@@ -3,6 +3,7 @@
 
 import { count, plural } from "./format.js";
 
+const MOST_LISTED = 2000; // rounds that are looked at, the newest: a survey may have a million of them
 const UNITS = [["d", 86_400], ["h", 3600], ["min", 60]]; // two of a unit are told in it
 
 // A length of time in one unit, rounded up to whole seconds and to the unit, and never as 0: "40 s", "3 h".
@@ -61,6 +62,20 @@ function overWords(survey) {
   const most = Math.max(0, ...survey.rounds.map((line) => line.accepted ?? 0));
   if (most === 0) return "over, nobody answered";
   return most < survey.minimum_cohort ? `over, no round had the ${count(survey.minimum_cohort)} devices that a release needs` : "over";
+}
+
+// The rounds of a survey that have ended, late answers included, and that nobody answered, in order; of more than are
+// listed, those since the oldest that is.
+export function unanswered({ schedule, rounds, rounds_omitted: omitted }, now) {
+  if (!schedule) return [];
+  const since = now - (schedule.lateness_s ?? 0) - Date.parse(schedule.start) / 1000;
+  const ended = Math.min(schedule.rounds, Math.floor(since / schedule.round_s));
+  const listed = new Set(rounds.map((line) => line.round));
+  const found = [];
+  for (let number = Math.max(omitted ? rounds[0].round : 0, ended - MOST_LISTED); number < ended; number += 1) {
+    if (!listed.has(number)) found.push(number);
+  }
+  return found;
 }
 
 // Words as a sentence.

@@ -7,17 +7,18 @@ import { Comparison } from "./comparison.js";
 import { Distribution } from "./distribution.js";
 import { el, setText, show } from "./dom.js";
 import { Downloads } from "./downloads.js";
-import { Facts, absenceIn, effectiveSize, leastForged, lostIn } from "./facts.js";
+import { Facts, absenceIn, leastForged, lostIn } from "./facts.js";
 import { count, plural } from "./format.js";
 import { History } from "./history.js";
 import { Identity } from "./identity.js";
 import { Recounts } from "./recounts.js";
 import { Rounds } from "./rounds.js";
 import { VIEWS, address } from "./route.js";
-import { BADGES, roundWords, sentence, stageOf, surveyState } from "./states.js";
+import { BADGES, roundWords, sentence, stageOf, surveyState, unanswered } from "./states.js";
 
 const NEWEST = "newest";
 const OLDER = "older"; // a line that cannot be chosen: the live document lists the newest rounds only
+const NOBODY = "nobody answered"; // no more can this one
 const NAMES = { distribution: "Distribution", history: "Over rounds", comparison: "Two rounds compared" };
 
 export class SurveyPage {
@@ -120,7 +121,8 @@ export class SurveyPage {
 
   #offerRounds() {
     const { rounds, shown } = this.survey;
-    const texts = rounds.map((line) => [String(line.round), `Round ${line.round + 1} · ${stateOf(line)}`]).reverse();
+    const lines = [...rounds.map((line) => [line.round, stateOf(line)]), ...unanswered(this.survey, now()).map((number) => [number, NOBODY])];
+    const texts = lines.sort(([a], [b]) => b - a).map(([number, state]) => [String(number), `Round ${number + 1} · ${state}`]);
     if (shown) texts.unshift([NEWEST, `Newest: round ${shown.round + 1}`]);
     const options = [...this.choice.options];
     if (this.survey.rounds_omitted) texts.push([OLDER, `${count(this.survey.rounds_omitted)} older: /api/v1/surveys`]);
@@ -132,7 +134,7 @@ export class SurveyPage {
       }
       if (option.value !== value) option.value = value;
       setText(option, text);
-      option.disabled = value === OLDER;
+      option.disabled = value === OLDER || text.endsWith(NOBODY);
     });
     options.slice(texts.length).forEach((option) => option.remove());
     const asked = rounds.some((line) => line.round === this.route.round) ? String(this.route.round) : NEWEST;
@@ -177,7 +179,7 @@ export class SurveyPage {
 
   #drawUnder(round, line) {
     // The live document has no poison margin; a sealed round is fetched for it once, an open one moves too often.
-    const strength = strengthOf(round, line.sealed ? this.rounds.get(line) ?? round : round);
+    const strength = strengthOf(line.sealed ? this.rounds.get(line) ?? round : round);
     setText(this.strength, strength);
     show(this.strength, Boolean(strength));
     const absence = absenceIn(round);
@@ -193,14 +195,11 @@ export class SurveyPage {
   }
 }
 
-// What the numbers are worth: against chance, and against forgery.
-function strengthOf(round, whole) {
-  const parts = [];
-  const size = effectiveSize(round);
-  if (size) parts.push(`The noise of the devices makes these shares about as uncertain as a plain sample of ${plural(Math.round(size), "device", "devices")} would be by chance (effective sample size).`);
-  const forged = leastForged(whole);
-  if (forged !== null) parts.push(`${plural(forged, "forged report", "forged reports")} would be enough to move the least defended share by its margin of error (poison margin).`);
-  return parts.join(" ");
+// What the numbers are worth against forgery.
+function strengthOf(round) {
+  const forged = leastForged(round);
+  if (forged === null) return "";
+  return `${plural(forged, "forged report", "forged reports")} would be enough to move the least defended share by its margin of error (poison margin).`;
 }
 
 const WORDS = { sealed: "sealed", withheld: "sealed, withheld", collecting: "collecting", provisional: "provisional" };
