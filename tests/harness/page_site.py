@@ -156,7 +156,8 @@ def too_wide(browser: Browser) -> list[str]:
           return seen(node) && !meant && node.scrollWidth > node.clientWidth + 1;
         });
         const touching = [...document.querySelectorAll(".profile, .axis")].filter(seen).flatMap((plot) => {
-          const texts = [...plot.querySelectorAll("text")].filter((text) => text.textContent);
+          const texts = [...plot.querySelectorAll("text")]
+            .filter((text) => text.textContent && getComputedStyle(text).visibility === "visible");
           const boxes = texts.map((text) => text.getBoundingClientRect());
           const over = (a, b) => a.left < b.right && b.left < a.right;
           const meet = (a, b) => over(a, b) && a.top < b.bottom - 2 && b.top < a.bottom - 2;

@@ -12,11 +12,11 @@ from page_site import WIDTHS, A, B, Browser, Site, on, opened, size, too_wide, u
 from page_states import CURVE, DAY_S, MEAN, PLACES, YEAR, gallery, hours, real_round, state_of, year
 from selenium.webdriver.common.by import By
 from shown_view import snapshot_of
-from surveys import LABELS
+from surveys import LABELS, VISITS
 
 from hubbub.survey import Survey
 
-C = "c" * 32
+C, D = "c" * 32, "d0" * 16
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +25,13 @@ def every_fact() -> dict[str, Any]:
     now = time.time()
     answered = Survey.parse(LABELS.replace("epsilon = 1.0", "epsilon = 2.0"))
     few = real_round(answered, np.repeat([0, 1, 2, 3], 60))
+    counts = np.random.default_rng(9).geometric(0.2, (2, 3000)).clip(1, 21) - 1
+    grouped = [real_round(Survey.parse(VISITS), each, number=k) for k, each in enumerate(counts)]
     return snapshot_of(
         state_of("curve", "Hours of sleep", A, now - 5 * DAY_S, hours(CURVE, devices=3000), of=1),
         state_of("mean", "Hours of sleep", B, now - 5 * DAY_S, hours(MEAN), of=1),
         state_of("few", "Self-rated health, by few", C, now - 5 * DAY_S, [few], of=1),
+        state_of("visits", "Visits", D, now - 5 * DAY_S, grouped, of=2),
         state_of("mood", "Mood", YEAR, now - 364.5 * DAY_S, year(), of=365),
     )
 
@@ -47,7 +50,17 @@ def wide(browser: Browser) -> dict[int, list[str]]:
 
 @pytest.mark.parametrize(
     "where",
-    ["", on(A), on(A, show="raw"), on(B), on(B, show="raw"), on(C), on(YEAR, view="history"), "?page=person"],
+    [
+        "",
+        on(A),
+        on(A, show="raw"),
+        on(B),
+        on(B, show="raw"),
+        on(C),
+        on(YEAR, view="history"),
+        on(D, view="comparison"),
+        "?page=person",
+    ],
 )
 def test_nothing_is_wider_than_its_box_with_every_fact(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site], every_fact: dict[str, Any], where: str

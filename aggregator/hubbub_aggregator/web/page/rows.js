@@ -14,6 +14,7 @@ export class RowChart {
     this.list = el("div", { class: "rows" });
     this.element = el("div", { class: "rowchart", role: "group" },
       this.list, el("div", { class: "row axis-row", "aria-hidden": "true" }, el("span"), this.axis, el("span")));
+    new ResizeObserver(() => this.#thin()).observe(this.axis);
   }
 
   // `ends`: numbers that the axis holds whatever the rows are.
@@ -43,6 +44,20 @@ export class RowChart {
       text.textContent = fixed(this.unit.scale * tick, places);
       return text;
     }));
+    this.#thin();
+  }
+
+  // Shows as many labels of the axis as stand apart in the room there is, zero among them.
+  #thin() {
+    const texts = [...this.axis.children];
+    const { width } = this.axis.getBoundingClientRect();
+    if (!width || !texts.length) return;
+    const { ticks, low, high } = this.domain;
+    const label = 7 * Math.max(...texts.map((text) => text.textContent.length)) + 8;
+    const room = (width * (ticks.at(-1) - ticks[0])) / (high - low) || 1;
+    const pace = Math.max(1, Math.ceil((label * (texts.length - 1)) / room));
+    const zero = Math.max(0, ticks.findIndex((tick) => tick >= 0));
+    texts.forEach((text, i) => text.setAttribute("visibility", (i - zero) % pace ? "hidden" : "visible"));
   }
 }
 
