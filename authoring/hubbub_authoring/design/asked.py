@@ -24,6 +24,9 @@ MAX_CUMULATIVE: Final = 1024
 """Points up to which cumulative shares have a floor, as they have errors."""
 
 
+MAX_PROVED: Final = 16.0
+"""The largest epsilon that has floors."""
+
 MAX_FRONTIER: Final = 30_000
 """Orbits up to which a frontier is drawn: a tenth of a second per weight."""
 
@@ -52,7 +55,10 @@ class Floors:
         """
         asked, kept = self.workload, self.workload.inputs - 1
         prior = np.append(np.full(kept, 1.0 / kept), 0.0)
-        if quantity not in ASKED or not np.allclose(asked.prior, prior, rtol=1e-12, atol=0.0):
+        # Beyond, the error that a report adds to sampling is below the rounding: a proof would bound nothing.
+        if asked.epsilon > MAX_PROVED or quantity not in ASKED:
+            return None
+        if not np.allclose(asked.prior, prior, rtol=1e-12, atol=0.0):
             return None
         try:
             found, sampling = self._proved(quantity)
@@ -62,7 +68,8 @@ class Floors:
         if quantity == "mean" and asked.kind == "grid" and asked.points is not None:
             rest = float(np.diff(asked.points[:-1]).min() / 2.0) ** 2
         error = (found.error + sampling) / share - sampling + rest
-        return Floor(error * (1.0 - MARGIN), found.proof)
+        least = error * (1.0 - MARGIN)
+        return Floor(least, found.proof) if least > 0.0 else None
 
     def cost(self, quantity: str) -> float | None:
         """Return the floor as costs are counted: divided by the devices, rounded down."""

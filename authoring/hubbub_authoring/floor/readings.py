@@ -75,13 +75,13 @@ def best_readings(functional: Floats, prior: Floats, a: float, *, fine: int = FI
     found = _solved(centred, prior, a, np.linspace(-reach, reach, FIRST))
     step = 2.0 * reach / (FIRST - 1)
     for _ in range(3):
-        used = found.numbers[found.rows.min(axis=0) > _USED]
+        used = found.numbers[found.rows.max(axis=0) > _USED]
         low, high = max(float(used.min()) - step, -reach), min(float(used.max()) + step, reach)
         if _mirror(centred, prior) is not None:
             high = max(-low, high)
             low = -high
         found = _solved(centred, prior, a, np.linspace(low, high, fine))
-        used = found.numbers[found.rows.min(axis=0) > _USED]
+        used = found.numbers[found.rows.max(axis=0) > _USED]
         if (low < used.min() and used.max() < high) or high - low >= 2.0 * reach:
             break
     return Readings(
@@ -100,7 +100,9 @@ def _solved(functional: Floats, prior: Floats, a: float, grid: Floats) -> Readin
     inputs, many = len(functional), len(grid)
     twin = _mirror(functional, prior)
     keep_x = np.arange(inputs) if twin is None else np.flatnonzero(np.arange(inputs) <= twin)
-    # Variables: theta per reading, d per input and reading, those of a mirror image being one.
+    # Variables: a theta per reading, d a/(a - 1) per input and reading, of one scale at any epsilon; a mirror
+    # image has the same. Costs are divided by the square of the largest reading.
+    of_d, largest = (a - 1.0) / a, float(np.abs(grid).max())
     t = np.arange(many)
     theta_of, d_of = t, np.arange(inputs * many).reshape(inputs, many)
     if twin is not None:
@@ -115,19 +117,20 @@ def _solved(functional: Floats, prior: Floats, a: float, grid: Floats) -> Readin
         """Return the matrix of sum_t weights_t (theta_t + d[x, t]) for the inputs x of `rows`."""
         at = np.concatenate([np.broadcast_to(theta_at, (len(rows), many)), d_at[rows]], axis=1)
         row = np.repeat(np.arange(len(rows)), 2 * many)
-        values = np.tile(np.concatenate([weights, weights]), len(rows))
+        values = np.tile(np.concatenate([weights / a, weights * of_d]), len(rows))
         return sparse.csr_matrix((values, (row, at.ravel())), shape=(len(rows), size))
 
     ones = np.ones(many)
     cost = np.zeros(size)
-    np.add.at(cost, theta_at, grid**2 * prior.sum())
-    np.add.at(cost, d_at, np.outer(prior, grid**2))
+    squares = (grid / largest) ** 2
+    np.add.at(cost, theta_at, squares * prior.sum() / a)
+    np.add.at(cost, d_at, np.outer(prior, squares * of_d))
     # A mirrored pair has one row: an input that is its own mirror image reads 0 in any case.
     equal = sparse.vstack([summed(ones, keep_x), summed(grid, keep_x)])
     t_of, count = kept_d % many, len(kept_d)
     above: Any = sparse.csr_matrix(
         (
-            np.concatenate([np.ones(count), np.full(count, 1.0 - a)]),
+            np.concatenate([np.ones(count), np.full(count, -1.0)]),
             (
                 np.tile(np.arange(count), 2),
                 np.concatenate([np.arange(count) + len(kept_theta), theta_at[t_of]]),
@@ -139,7 +142,7 @@ def _solved(functional: Floats, prior: Floats, a: float, grid: Floats) -> Readin
     found: Any = linprog(cost, A_ub=above, b_ub=np.zeros(count), A_eq=equal, b_eq=wanted, method="highs-ipm")
     if found.x is None or found.status != 0:
         raise ParameterError(f"the programme of readings must have a solution, got status {found.status}")
-    multipliers = np.asarray(found.eqlin.marginals)
+    multipliers = np.asarray(found.eqlin.marginals) * largest**2
     alpha, slopes = np.zeros(inputs), np.zeros(inputs)
     alpha[keep_x], slopes[keep_x] = multipliers[: len(keep_x)], multipliers[len(keep_x) :]
     if twin is not None:
@@ -149,8 +152,8 @@ def _solved(functional: Floats, prior: Floats, a: float, grid: Floats) -> Readin
         slopes[pair] /= 2.0
         alpha[twin[pair]], slopes[twin[pair]] = alpha[pair], -slopes[pair]
     theta = np.maximum(found.x[theta_at], 0.0)
-    rows = theta + np.clip(found.x[d_at], 0.0, (a - 1.0) * theta)
-    return Readings(grid, rows, float(found.fun - prior @ functional**2), alpha, slopes)
+    rows = theta / a + np.clip(found.x[d_at], 0.0, theta) * of_d
+    return Readings(grid, rows, float(found.fun * largest**2 - prior @ functional**2), alpha, slopes)
 
 
 def _mirror(functional: Floats, prior: Floats) -> NDArray[np.intp] | None:

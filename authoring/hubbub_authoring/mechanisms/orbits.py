@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import compiled, shortest
+from hubbub.numeric import checked_epsilon
 from hubbub_authoring.floor.mixture import best_mixture
 from hubbub_authoring.floor.orbits import Weights
 from hubbub_authoring.mechanisms.mechanism import READING, Judge, Mechanism, RealKey, Request, Trial
@@ -27,6 +28,10 @@ _WEIGHT: Final = RealKey(
 )
 
 
+MAX_SPENT: Final = 20.0
+"""The most of an epsilon that orbits use: beyond it the search takes minutes, for what no round can show."""
+
+
 def orbits(sizes: Sequence[int], *, epsilon: float, category_weight: float = 0.5) -> OrbitChannel:
     """Return the orbit channel of the least error of values and categories, with a missing input, last.
 
@@ -41,7 +46,7 @@ def orbits(sizes: Sequence[int], *, epsilon: float, category_weight: float = 0.5
     >>> len(orbits([10] * 9, epsilon=1.0).orbits)
     3
     """
-    return _built(tuple(sizes), epsilon, category_weight)
+    return _built(tuple(sizes), min(checked_epsilon(epsilon), MAX_SPENT), category_weight)
 
 
 @lru_cache(maxsize=16)

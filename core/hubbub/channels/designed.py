@@ -35,7 +35,7 @@ class WeightedChannel(DenseChannel):
     """
 
     kind = "weighted"
-    description = "The device says your answer with random noise, from a table made for shares of categories."
+    description = "The device says your answer with random noise, from a table made for what is asked."
 
     def __init__(self, weights: NDArray[np.integer[Any]], common: Sequence[int]) -> None:
         """Keep a copy of the weights.

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import surveys
 
+from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError, SurveyError
 from hubbub.estimation import estimator_for
 from hubbub.mechanisms import with_dummy_reports
@@ -54,6 +55,46 @@ def test_mean_has_the_error_that_its_own_matrix_gives():
     gap = 0.25**2 / 4  # rounding to the grid, counted at its bound
     assert 1000 * known.mean**2 - gap == pytest.approx(best, rel=5e-3)
     assert math.isfinite(known.value)
+
+
+TWELVE = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.14, 6.0, 7.0, 8.0, 10.0, 12.0)
+
+
+@pytest.mark.parametrize("points", range(5, 41))
+def test_no_size_is_far_above_its_floor(points):
+    """Each size at three of twelve epsilons, the next size at the next of them."""
+    for epsilon in TWELVE[points % 4 :: 4]:
+        question = asked(points, epsilon)
+        cost = measured("optimal", {}, question, optimal_mean(points, epsilon=epsilon)).cost
+        above = Floors(question).above(cost)
+        assert 0.0 <= above <= 0.015, (points, epsilon)
+
+
+@pytest.mark.parametrize("points", [9, 10, 11, 12])
+def test_error_falls_with_epsilon(points):
+    """Epsilon .01 apart, across the places where the best outputs change; fewer far away from them."""
+    grid = np.concatenate([np.arange(0.5, 4.9, 0.4), np.arange(4.9, 5.3, 0.01), np.arange(5.4, 9.0, 0.2)])
+    costs = [
+        measured("optimal", {}, asked(points, epsilon), optimal_mean(points, epsilon=epsilon)).cost
+        for epsilon in grid.tolist()
+    ]
+    assert (np.diff(costs) < 0.0).all()
+
+
+def test_a_round_in_which_nobody_misses_is_not_estimated_as_if_many_did():
+    """At 12 points and epsilon 8 the best output of missing people is that of a value, too."""
+    question, channel = asked(12, 8.0), optimal_mean(12, epsilon=8.0)
+    floors = Floors(question)
+    alike = measured("optimal", {}, question, DenseChannel(channel.weights()))
+    assert floors.above(alike.cost) > 0.9
+    assert floors.above(measured("optimal", {}, question, channel).cost) < 0.005
+
+
+def test_few_readings_hide_no_value():
+    """At small epsilon the best channel has fewer outputs than inputs, which a search of zeros overlooks."""
+    for epsilon in (1e-6, 1e-3, 0.01, 0.03):
+        known = measured("optimal", {}, asked(9, epsilon), optimal_mean(9, epsilon=epsilon)).accuracy
+        assert math.isfinite(known.errors.value) and math.isfinite(known.errors.mean)
 
 
 def test_auto_takes_it_for_the_mean_and_gains():
