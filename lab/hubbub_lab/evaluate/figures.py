@@ -31,6 +31,7 @@ class QuantityFigures:
     Attributes:
         cells: Values or categories, missing left out; 1 for the mean.
         error: Root mean square of estimate less truth, over cells and repeats.
+        error_se: The standard error of that, from how repeats differ; None of one repeat.
         exact: The same by exact variance, for this population and as many reports as were accepted.
         bias: Root mean square over cells of the mean error, in its own exact standard errors: about 1 where
             nothing biases.
@@ -44,6 +45,7 @@ class QuantityFigures:
 
     cells: int
     error: float
+    error_se: float | None
     exact: float
     bias: float
     shift: float
@@ -57,6 +59,11 @@ class QuantityFigures:
     def ratio(self) -> float:
         """The error measured over the exact one."""
         return self.error / self.exact
+
+    def ratio_text(self, digits: int) -> str:
+        """Return the ratio with its standard error, as people read them."""
+        beside = "" if self.error_se is None else f" ± {self.error_se / self.exact:.{digits}f}"
+        return f"{self.ratio:.{digits}f}{beside}"
 
     @property
     def coverage(self) -> float:
@@ -75,6 +82,7 @@ class QuantityFigures:
         return {
             "cells": self.cells,
             "error": self.error,
+            "error_se": self.error_se,
             "exact": self.exact,
             "ratio": self.ratio,
             "bias": self.bias,
@@ -96,15 +104,25 @@ class _Sums:
     off: Floats
     squares: Floats
     hits: NDArray[np.int64]
+    rounds: list[float] = field(default_factory=list)
 
     @classmethod
     def of(cls, cells: int) -> _Sums:
         return cls(np.zeros(cells), np.zeros(cells), np.zeros(cells, dtype=np.int64))
 
-    def add(self, off: Floats, covers: NDArray[np.bool_]) -> None:
+    def error_se(self, error: float) -> float | None:
+        """Return the standard error of an error, from the repeats: cells of one are not independent."""
+        if len(self.rounds) < 2:
+            return None
+        mean, spread = float(np.mean(self.rounds)), float(np.std(self.rounds, ddof=1))
+        return error * spread / mean / math.sqrt(len(self.rounds)) / 2.0 if mean > 0.0 else 0.0
+
+    def add(self, off: Floats, covers: NDArray[np.bool_], counted: slice) -> None:
         self.off += off
         self.squares += off**2
         self.hits += covers
+        told = off[counted]
+        self.rounds.append(float((told[np.isfinite(told)] ** 2).sum()))
 
 
 @dataclass(slots=True, eq=False)
@@ -140,7 +158,8 @@ class RepeatedErrors:
         for quantity, (estimates, truths, lows, highs) in found.items():
             off = np.atleast_1d(np.asarray(estimates - truths, dtype=np.float64))
             covers = np.atleast_1d((lows <= truths) & (truths <= highs))
-            self._sums.setdefault(quantity, _Sums.of(len(off))).add(off, covers)
+            counted = slice(None, -1 if quantity != "mean" and self.survey.form.alone else None)
+            self._sums.setdefault(quantity, _Sums.of(len(off))).add(off, covers, counted)
         self._accepted.append(estimate.n)
 
     def figures(self, estimator: AnyEstimator) -> dict[Quantity, QuantityFigures]:
@@ -163,9 +182,11 @@ class RepeatedErrors:
             cells = np.flatnonzero(kept)
             scaled = sums.off[cells] / (errors[cells] * math.sqrt(repeats))
             farthest = int(np.argmax(np.abs(scaled)))
+            error = math.sqrt(float(sums.squares[cells].mean()) / repeats)
             found[quantity] = QuantityFigures(
                 cells=len(cells),
-                error=math.sqrt(float(sums.squares[cells].mean()) / repeats),
+                error=error,
+                error_se=sums.error_se(error),
                 exact=math.sqrt(float((errors[cells] ** 2).mean())),
                 bias=math.sqrt(float((scaled**2).mean())),
                 shift=float(sums.off[cells[farthest]]) / repeats,

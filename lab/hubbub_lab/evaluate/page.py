@@ -33,7 +33,8 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _READ: Final = (
     "<strong>Measured</strong> is the root mean square of estimate less truth, over all values (or "
     "categories) and all repeats; <strong>exact</strong> is what it must be, by the variance of this very "
-    "population: nothing is simulated for it. Where the two differ beyond chance, something biases.",
+    "population: nothing is simulated for it. Beside their ratio is its standard error, from how repeats "
+    "differ; where the ratio is several of them from 1, something biases.",
     "The <strong>floor</strong> is the least error that any mechanism of this epsilon could have where all "
     "values are equally common; beside it is this mechanism's exact error there. Elsewhere errors may be "
     "a little smaller, at a large epsilon more so.",
@@ -212,7 +213,7 @@ def _table(results: EvaluationResults) -> str:
         rows.append(
             (
                 *(key.data, f"{key.devices:,}", case.label, f"{key.epsilon:g}", key.faults.label, quantity),
-                *(shown(quantity, found.error), shown(quantity, found.exact), f"{found.ratio:.3f}"),
+                *(shown(quantity, found.error), shown(quantity, found.exact), found.ratio_text(3)),
                 "-" if found.floor is None else shown(quantity, found.floor),
                 beyond(found),
                 f"{100 * found.coverage:.1f} %",

@@ -8,7 +8,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from rich import box
 from rich.console import Console
@@ -18,6 +18,9 @@ from rich.table import Table
 from hubbub.version import version_line
 from hubbub_lab.evaluate.figures import LEVEL, QUANTITIES, Quantity, QuantityFigures
 from hubbub_lab.evaluate.run import MeasuredCase, peak_memory
+
+FEWEST: Final = 10
+"""Repeats from which measured errors tell mechanisms apart: of fewer, their own errors are badly known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +76,12 @@ class EvaluationResults:
         )
         if ratios:
             said += f", and errors are {ratios[0]:.2f} to {ratios[-1]:.2f} times the exact ones"
+        few = min(case.repeats for case in self.cases)
+        if few < FEWEST:
+            said += (
+                f". {few} round{'s are' if few > 1 else ' is'} too few to compare mechanisms by measured "
+                f"errors ({FEWEST} or more): exact ones do not vary"
+            )
         memory = f"{self.peak_bytes / 1e6:,.0f} MB of memory"
         return f"{said}. {reports:,} reports in {self.seconds:.1f} s, at most {memory}."
 
@@ -122,7 +131,7 @@ class EvaluationResults:
                         f"{case.key.epsilon:g}" if number == 0 else "",
                         quantity,
                         shown(quantity, found.error),
-                        f"{found.ratio:.2f}",
+                        found.ratio_text(2),
                         beyond(found),
                         f"{100 * found.coverage:.1f} %",
                         f"{found.bias:.2f}",

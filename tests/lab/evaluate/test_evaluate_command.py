@@ -64,6 +64,8 @@ def test_a_report_and_its_json_hold_every_figure(tmp_path: Path, capsys: pytest.
     more = f"--faults fakes=0.1 --repeats 2 --seed 5 --out {out} --json {figures}"
     assert main([*words.split(), *more.split()]) == 0
     said = capsys.readouterr()
+    few = "2 rounds are too few to compare mechanisms by measured errors (10 or more): exact ones do not vary"
+    assert few in said.out and few in out.read_text()
     assert "intervals hold the truth" in said.out and "16 cases, 22,400 reports" in said.err
     found = json.loads(figures.read_text())
     keys = [
@@ -85,7 +87,7 @@ def test_a_report_and_its_json_hold_every_figure(tmp_path: Path, capsys: pytest.
         assert row[6:9] == [
             f"{100 * figure['error']:.3g} pt",
             f"{100 * figure['exact']:.3g} pt",
-            f"{figure['ratio']:.3f}",
+            f"{figure['ratio']:.3f} ± {figure['error_se'] / figure['exact']:.3f}",
         ]
         assert row[12] == f"{figure['hits']} of {figure['intervals']}"
         assert cost[13] == f"{case['verdicts']['accepted']:,}"
