@@ -64,6 +64,12 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="choose only mechanisms whose shares 1 %% of forged reports move by at most this many points",
     )
     design.add_argument(
+        "--missing",
+        type=float,
+        metavar="SHARE",
+        help="of the devices that will have no value (0)",
+    )
+    design.add_argument(
         "--shuffled",
         type=positive,
         metavar="REPORTS",
@@ -201,6 +207,7 @@ def _design(options: argparse.Namespace) -> int:
             want=options.want,
             budget=options.budget,
             max_gain=options.max_gain,
+            missing=options.missing,
             shuffled=None if options.shuffled is None else risks.Shuffling(options.shuffled, options.delta),
         )
     )

@@ -67,6 +67,7 @@ class DesignSettings:
         want: Half a 95 % interval that is wanted, and its unit; None for none.
         budget: Lifetime epsilon of the devices; None if it is not known.
         max_gain: The most points by which 1 % of forged reports may move a share; None: as the survey says.
+        missing: The share of devices that will have no value; None: nobody.
         shuffled: The round whose shuffled reports are looked at; None: none.
         plot: Where to draw the trade-offs (.png, .svg, .pdf or .html); None: nowhere.
         write: Where to write the survey with the best mechanism in place of its own; None: nowhere.
@@ -84,6 +85,7 @@ class DesignSettings:
     want: tuple[float, str] | None = None
     budget: float | None = None
     max_gain: float | None = None
+    missing: float | None = None
     shuffled: risks.Shuffling | None = None
 
     @property
@@ -111,6 +113,8 @@ class SurveyDesign:
         objective: Quantity | None,
         within: float | None = None,
         max_gain: float | None = None,
+        *,
+        missing: float = 0.0,
     ) -> SurveyDesign:
         """Return the design of a survey and the TOML text that it was loaded from.
 
@@ -129,6 +133,9 @@ class SurveyDesign:
             max_gain = parameters.get("max_gain") if max_gain is None else max_gain
             name, parameters = survey.choice.mechanism, dict(survey.choice.parameters)
         workload = Workload.of_survey(survey, objective=asked, participation=coin, max_gain=max_gain)
+        prior = workload.prior * (1.0 - missing)
+        prior[-1] = missing
+        workload = replace(workload, prior=prior)
         measure = measured if survey.channel.inputs == workload.inputs else measured_by_category
         own = within_gain(workload, measure(name, parameters, workload, survey.channel))
         found = compare(workload)
@@ -185,7 +192,9 @@ class SurveyDesign:
             return "This survey makes nothing known: its channel hides what is asked."
         said = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
         devices = self.workload.devices
-        return f"With {devices:,} devices, {said} (95 % intervals)."
+        share = self.workload.prior[-1]
+        among = f" of which {100 * share:g} % have no value" if share else ""
+        return f"With {devices:,} devices{among}, {said} (95 % intervals)."
 
     def median_width(self) -> float | None:
         """Return the width of the median's interval where values are equally common; None if not told."""
@@ -269,12 +278,12 @@ class SurveyDesign:
 
     def as_json(self) -> dict[str, Any]:
         """Return the design as JSON types; what is hidden or does not apply is null."""
-        survey = self.survey
+        survey, missing = self.survey, self.workload.prior[-1]
         return {
             "survey": survey.id,
             "devices": self.workload.devices,
             "objective": self.workload.objective.quantity,
-            "prior": "uniform over the values, nobody missing",
+            "prior": f"uniform over the values, {f'{100 * missing:g} %' if missing else 'nobody'} missing",
             "declared_epsilon": survey.epsilon,
             **_facts(self.own, self),
             "inputs": survey.channel.inputs,
@@ -332,6 +341,8 @@ class SurveyDesign:
 def _check(settings: DesignSettings) -> None:
     if settings.budget is not None and not 0.0 < settings.budget < math.inf:
         raise DeployError(f"--budget must be above 0 and finite, got {settings.budget:g}")
+    if settings.missing is not None and not 0.0 <= settings.missing < 1.0:
+        raise DeployError(f"--missing must be at least 0 and below 1, got {settings.missing:g}")
     if settings.shuffled is not None and not 0.0 < settings.shuffled.delta < 1.0:
         raise DeployError(f"--delta must lie strictly between 0 and 1, got {settings.shuffled.delta:g}")
     if settings.plot is not None:
@@ -360,7 +371,18 @@ def run(settings: DesignSettings) -> int:
     text = survey_text(settings.file)
     survey = Survey.parse(text, file="stdin" if str(settings.file) == "-" else str(settings.file))
     if not survey.form.alone:
-        for name in ("objective", "plot", "write", "epsilon", "devices", "want", "max_gain", "shuffled"):
+        names = (
+            "objective",
+            "plot",
+            "write",
+            "epsilon",
+            "devices",
+            "want",
+            "max_gain",
+            "missing",
+            "shuffled",
+        )
+        for name in names:
             if getattr(settings, name) is not None:
                 value = getattr(settings, name)
                 option = name.replace("_", "-")
@@ -369,7 +391,14 @@ def run(settings: DesignSettings) -> int:
         show(survey, float(mechanism.get("participation", 1.0)), settings.output)
         return 0
     design = replace(
-        SurveyDesign.of(survey, text, settings.objective, settings.within, settings.max_gain),
+        SurveyDesign.of(
+            survey,
+            text,
+            settings.objective,
+            settings.within,
+            settings.max_gain,
+            missing=settings.missing or 0.0,
+        ),
         budget=settings.budget,
         shuffled=settings.shuffled,
     )
