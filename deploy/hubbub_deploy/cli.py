@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -40,6 +41,7 @@ from hubbub_deploy.commands.examples import add_examples
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.extras import missing
 from hubbub_deploy.logs import as_json_lines
+from hubbub_lab.texts import plain
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -62,6 +64,9 @@ FIRST_STEPS = """Streaming data collection under local differential privacy. To 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")  # a label need not be of the terminal's letters
     options = _parser().parse_args(arguments)
     if getattr(options, "log", "text") == "json":
         as_json_lines()
@@ -71,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except (HubbubError, DeployError) as error:
-        print(f"hubbub: {error}", file=sys.stderr)
+        print(plain(f"hubbub: {error}"), file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("hubbub"):

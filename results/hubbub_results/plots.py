@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hubbub_results.extras import needed
 
@@ -13,7 +15,21 @@ if TYPE_CHECKING:
     from hubbub_results.comparison import Comparison
     from hubbub_results.tables import Table
 
+_Drawn = TypeVar("_Drawn")
 
+
+def _as_typed(draw: Callable[[_Drawn, Axes | None], Axes]) -> Callable[[_Drawn, Axes | None], Axes]:
+    """Return a drawing whose texts are as they are: to matplotlib a dollar begins a formula."""
+
+    @wraps(draw)
+    def drawn(subject: _Drawn, axes: Axes | None) -> Axes:
+        with needed("matplotlib").rc_context({"text.parse_math": False}):
+            return draw(subject, axes)
+
+    return drawn
+
+
+@_as_typed
 def plot_table(table: Table, axes: Axes | None) -> Axes:
     """Return axes with raw estimates: points with error bars for one round, lines with bands for several."""
     axes = _axes(axes)
@@ -30,6 +46,7 @@ def plot_table(table: Table, axes: Axes | None) -> Axes:
     return axes
 
 
+@_as_typed
 def plot_comparison(comparison: Comparison, axes: Axes | None) -> Axes:
     """Return axes with every change and its interval, and a line at no change."""
     axes = _axes(axes)

@@ -36,7 +36,11 @@ DOORS = [
     ("replay quotes.csv.gz --survey way.toml", None, "quotes.csv.gz: line 2 must"),
     ("replay wide.csv.gz --survey way.toml", None, "wide.csv.gz: line 1 must"),
     ("replay - --survey way.toml", "big.csv", "-: line 1 must"),
-    ("replay value.parquet --survey way.toml", None, "value.parquet: must be a Parquet file that can be"),
+    (
+        "replay value.parquet --survey way.toml",
+        None,
+        "value.parquet: must be a Parquet file of smaller pages",
+    ),
     ("replay values.parquet --survey way.toml", None, "6,000 devices in"),
     ("replay beside.parquet --survey way.toml", None, "1 devices in"),
     ("replay nested.parquet --survey way.toml", None, "nested.parquet: "),
@@ -44,7 +48,7 @@ DOORS = [
     (
         "evaluate --data value.parquet:way --repeats 1",
         None,
-        "value.parquet: must be a Parquet file that can be",
+        "value.parquet: must be a Parquet file of smaller",
     ),
     ("survey check big.toml", None, "big.toml: must have at most"),
     ("survey check signs.toml", None, "signs.toml: must have at most"),

@@ -38,17 +38,18 @@ def write_parquet(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
 
     count = 0
     with tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as folder:
-        table, made = Path(folder) / "rows.json", Path(folder) / "rows.parquet"
-        with table.open("wb") as file:
+        made = Path(folder) / "rows.parquet"
+        # The folder's name is the user's, and a pattern to DuckDB: it is given descriptors.
+        with tempfile.TemporaryFile(dir=folder) as table, made.open("wb") as file:
             for piece in json_lines(rows):
-                file.write(piece)
+                table.write(piece)
                 count += piece.count(b"\n")
-        types = ", ".join(f"{_quoted(column.name)}: {_quoted(column.sql)}" for column in COLUMNS)
-        source = f"read_json({_quoted(str(table))}, format = 'newline_delimited', columns = {{{types}}})"
-        with duckdb.connect(config=_SETTINGS) as database:
-            database.execute(
-                f"COPY (FROM {source}) TO {_quoted(str(made))} (FORMAT parquet, COMPRESSION zstd)"
-            )
+            table.flush()
+            types = ", ".join(f"{_quoted(column.name)}: {_quoted(column.sql)}" for column in COLUMNS)
+            read = f"'/dev/fd/{table.fileno()}', format = 'newline_delimited', columns = {{{types}}}"
+            target = f"'/dev/fd/{file.fileno()}' (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)"
+            with duckdb.connect(config=_SETTINGS) as database:
+                database.execute(f"COPY (FROM read_json({read})) TO {target}")
         made.replace(path)
     return count
 

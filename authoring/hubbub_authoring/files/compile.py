@@ -84,7 +84,17 @@ def compile_survey(
     except ParameterError as error:
         raise SurveyError(rules.file, "mechanism", f"must compile ({error})", mechanism.name) from None
     form = Single(asked.attribute, plan.channel.inputs, plan.mapping, plan.category_names, plan.category_of)
+    _check_labels(rules, form)
     return form, plan.channel, choice
+
+
+def _check_labels(rules: Rules, form: Form) -> None:
+    """Refuse two inputs of one name: a label that is a category's too, or labels that are one when joined."""
+    seen: set[str] = set()
+    for label in form.input_labels:
+        if label in seen:
+            rules.refuse("attribute", "must give every input a name of its own", label)
+        seen.add(label)
 
 
 def _single(
@@ -138,6 +148,7 @@ def _table(
         names.append(tuple(category.name for category in each.categories) or None)
     form = CrossTable(attributes, tuple(readings), tuple(names))
     check_size(rules, attributes, form.shape)
+    _check_labels(rules, form)
     allowed = ("auto", *TABLE_MECHANISMS)
     if mechanism.name not in allowed:
         rules.refuse("mechanism.name", f"must be one of {', '.join(allowed)} in a table", mechanism.name)

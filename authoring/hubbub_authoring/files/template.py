@@ -128,7 +128,7 @@ def template(draft: Draft) -> str:
     if len(draft.attributes) == 1:
         lines += _categories(draft.attributes[0])
     text = "\n".join(lines) + "\n"
-    Survey.parse(text, file=f"{draft.id}.toml")
+    Survey.parse(text, file="what is asked")
     return text
 
 

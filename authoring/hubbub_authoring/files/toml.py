@@ -165,7 +165,7 @@ def parse(text: str, file: str) -> Declared:
     terms = {
         "id": rules.identifier("id", top.get("id")),
         "version": rules.integer("version", top.get("version"), 1, MAX_VERSION),
-        "title": rules.text("title", top.get("title"), MAX_TITLE_CHARACTERS),
+        "title": rules.typed("title", top.get("title"), MAX_TITLE_CHARACTERS),
         "start_s": _start(rules, schedule.get("start")),
         "round_s": _duration(rules, "schedule.round", schedule.get("round"), 1, MAX_ROUND_S),
         "rounds": rules.integer("schedule.rounds", schedule.get("rounds"), 1, MAX_ROUNDS),
@@ -306,7 +306,11 @@ def _labels(rules: Rules, key: str, value: object) -> tuple[str, ...]:
         rules.refuse(f"{key}.labels", f"must be a list of 2 to {MAX_SIZE} labels", value)
     seen: dict[str, int] = {}
     for i, item in enumerate(value):
-        label = rules.text(f"{key}.labels[{i}]", item, MAX_LABEL_CHARACTERS)
+        label = rules.typed(f"{key}.labels[{i}]", item, MAX_LABEL_CHARACTERS)
+        if label == MISSING:
+            rules.refuse(
+                f"{key}.labels[{i}]", f'must not be "{MISSING}", which a row is named already', label
+            )
         if label in seen:
             rules.refuse(f"{key}.labels[{i}]", f"must differ from {key}.labels[{seen[label]}]", label)
         seen[label] = i
@@ -323,7 +327,7 @@ def _categories(rules: Rules, where: str, value: object) -> list[Category]:
         if not isinstance(item, dict):
             rules.refuse(key, "must be a [[category]] table", item)
         table = TomlTable(rules, f"{key}.", item, ("name", "values", "range"))
-        name = rules.text(f"{key}.name", table.get("name"), MAX_NAME_CHARACTERS)
+        name = rules.typed(f"{key}.name", table.get("name"), MAX_NAME_CHARACTERS)
         if name in taken:
             rules.refuse(f"{key}.name", f'must be its own and not "{MISSING}"', name)
         taken.add(name)

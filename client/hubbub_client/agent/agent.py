@@ -179,8 +179,10 @@ class Agent:
         Raises:
             AttributeRefused: No such attribute is registered, or its value is pinned; in strict mode
                 also, the value is outside the domain.
+            LedgerError: The ledger is closed, or failed.
         """
         with self._lock:
+            self._ledger.paused()  # raises where the ledger is closed
             self._check_value(attribute_id, value)
             self._values.set(attribute_id, value, now_s=self._now_s())
 

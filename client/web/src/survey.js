@@ -94,7 +94,12 @@ export class Attribute {
     const { domain } = this;
     const size = this.size();
     if (domain.type === 'label') {
-      const found = typeof value === 'string' ? domain.labels.indexOf(value) : -1;
+      if (typeof value !== 'string') return size;
+      let found = domain.labels.indexOf(value);
+      if (found < 0) { // one text has several spellings in Unicode
+        const composed = value.normalize('NFC');
+        found = domain.labels.findIndex((label) => label.normalize('NFC') === composed);
+      }
       return found < 0 ? size : found;
     }
     const inside =

@@ -11,7 +11,9 @@ from __future__ import annotations
 import sys
 import unicodedata
 
-HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs")
+HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+# Persian, Sinhala and families of emoji are spelt with them.
+JOINERS = "\u200c\u200d"
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 WIDTH = 100
 
@@ -30,7 +32,7 @@ def runs() -> list[int]:
     out, state, length = [], False, 0
     for code in range(sys.maxunicode + 1):
         character = chr(code)
-        shown = character == " " or unicodedata.category(character) not in HIDDEN
+        shown = character in JOINERS or unicodedata.category(character) not in HIDDEN
         if shown != state:
             out.append(length)
             state, length = shown, 0

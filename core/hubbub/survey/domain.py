@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -54,9 +55,13 @@ class IntegerDomain:
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelDomain:
-    """Some named choices, in their order."""
+    """Some named choices, in their order.
+
+    One text has several spellings in Unicode, an e with an accent as one sign or as two. Labels and values
+    that are one in form C are the same; a domain keeps its own spelling, as its survey's bytes have it.
+    """
 
     labels: tuple[str, ...]
 
@@ -72,10 +77,29 @@ class LabelDomain:
             twice = next(label for i, label in enumerate(self.labels) if self.index[label] != i)
             raise ParameterError(f"labels must differ, got {twice!r} twice")
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LabelDomain) and self._composed == other._composed
+
+    def __hash__(self) -> int:
+        return hash(self._composed)
+
+    @cached_property
+    def _composed(self) -> tuple[str, ...]:
+        return tuple(unicodedata.normalize("NFC", label) for label in self.labels)
+
     @cached_property
     def index(self) -> dict[str, int]:
         """The index of each label."""
         return {label: i for i, label in enumerate(self.labels)}
+
+    @cached_property
+    def _composed_index(self) -> dict[str, int]:
+        return {label: i for i, label in reversed(list(enumerate(self._composed)))}
+
+    def index_of(self, text: str) -> int | None:
+        """Return the index of the label that a text is, in whatever spelling; None where it is none."""
+        found = self.index.get(text)
+        return self._composed_index.get(unicodedata.normalize("NFC", text)) if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +128,15 @@ class NumberDomain:
                 f"a grid must have points that differ, got {points} from {self.low!r} to {self.high!r}"
             )
         return numbers
+
+
+def number_names(numbers: Sequence[float]) -> tuple[str, ...]:
+    """Return a name for each of some different numbers, with six digits or as many as tell them apart."""
+    for digits in range(6, 17):
+        names = tuple(f"{number:.{digits}g}" for number in numbers)
+        if len(set(names)) == len(numbers):
+            return names
+    return tuple(f"{number:.17g}" for number in numbers)
 
 
 Domain: TypeAlias = IntegerDomain | LabelDomain | NumberDomain
@@ -147,7 +180,13 @@ class Attribute:
 
     @classmethod
     def labels(cls, attribute_id: str, labels: Sequence[str], *, kind: Kind = "evolving") -> Attribute:
-        """Return an attribute whose values are the given labels."""
+        """Return an attribute whose values are the given labels.
+
+        Raises:
+            ParameterError: If a text stands for the labels: its letters are hardly meant.
+        """
+        if isinstance(labels, str):
+            raise ParameterError(f"labels must be a sequence of texts, got one text {labels!r:.80}")
         return cls(attribute_id, kind, LabelDomain(tuple(labels)))
 
     @classmethod
@@ -193,7 +232,8 @@ class Attribute:
             whole = _whole(value)
             return whole - domain.low if whole is not None and domain.low <= whole <= domain.high else size
         assert isinstance(domain, LabelDomain)  # noqa: S101 - `size` refuses the third kind
-        return domain.index.get(value, size) if isinstance(value, str) else size
+        place = domain.index_of(value) if isinstance(value, str) else None
+        return size if place is None else place
 
     def to_spec(self) -> list[object]:
         """Return the attribute as plain values that msgpack carries; `attribute_from_spec` reads them."""

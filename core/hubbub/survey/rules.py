@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
@@ -27,6 +28,17 @@ MAX_QUOTA: Final = 2**53 - 1
 # Canonical bytes travel to every device and into every partition of the log.
 MAX_CANONICAL_BYTES: Final = 2**24
 MISSING: Final = "missing"
+
+
+# The joiners that Persian, Sinhala and families of emoji are spelt with; no other sign that is not seen.
+_JOINERS: Final = "\u200c\u200d"
+
+
+def is_readable(text: str) -> bool:
+    """Return whether a text is of signs that are seen, spaces of any width, and joiners."""
+    return text.isprintable() or all(
+        sign.isprintable() or sign in _JOINERS or unicodedata.category(sign) == "Zs" for sign in text
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +73,19 @@ class Rules:
 
     def text(self, key: str, value: object, max_characters: int) -> str:
         """Return `value` if it is printable text of 1 to `max_characters`."""
-        if not isinstance(value, str) or not 1 <= len(value) <= max_characters or not value.isprintable():
+        if not isinstance(value, str) or not 1 <= len(value) <= max_characters or not is_readable(value):
             self.refuse(key, f"must be printable text of 1 to {max_characters} characters", value)
         return value
+
+    def typed(self, key: str, value: object, max_characters: int) -> str:
+        """Return the text that somebody wrote in a survey file, in Unicode's form C.
+
+        What begins or ends with a space or a joiner looks like what does not, and no other file has it.
+        """
+        text = self.text(key, value, max_characters)
+        if text != text.strip() or text[0] in _JOINERS or text[-1] in _JOINERS:
+            self.refuse(key, "must begin and end with a sign that is seen, and no space", value)
+        return self.text(key, unicodedata.normalize("NFC", text), max_characters)
 
     def identifier(self, key: str, value: object) -> str:
         """Return `value` if it can be an id."""

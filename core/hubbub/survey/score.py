@@ -22,7 +22,7 @@ from hubbub.errors import ParameterError, WireError
 from hubbub.filter.regression.regression import MAX_NUMBERS, TOTAL, Box, Regression
 from hubbub.mechanisms.rounding import stochastic, stochastic_many
 from hubbub.numeric.randomness import Source
-from hubbub.survey.domain import Attribute, IntegerDomain, LabelDomain, exact_number
+from hubbub.survey.domain import Attribute, IntegerDomain, LabelDomain, exact_number, number_names
 from hubbub.survey.form import BaseForm, FormEntry, FormRequest
 from hubbub.survey.rules import Rules, check_attributes
 from hubbub.wire import packing
@@ -146,7 +146,7 @@ class Score(BaseForm):
     @property
     def input_labels(self) -> tuple[str, ...]:
         """The two ends of the output."""
-        return f"{self.low:.6g}", f"{self.high:.6g}"
+        return number_names((self.low, self.high))
 
     @property
     def category_names(self) -> tuple[str, ...]:

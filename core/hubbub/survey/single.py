@@ -15,7 +15,7 @@ from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.rounding import stochastic, stochastic_many
 from hubbub.numeric.randomness import Source
-from hubbub.survey.domain import Attribute, IntegerDomain, NumberDomain, exact_number
+from hubbub.survey.domain import Attribute, IntegerDomain, NumberDomain, exact_number, number_names
 from hubbub.survey.form import BaseForm
 from hubbub.survey.rules import MISSING, Rules, check_names
 
@@ -136,7 +136,7 @@ class Single(BaseForm):
         """Names of the K inputs, the last one "missing"."""
         domain = self.attribute.domain
         if isinstance(domain, NumberDomain):
-            return (*(f"{point:.6g}" for point in domain.grid(self.inputs - 1)), MISSING)
+            return (*number_names(domain.grid(self.inputs - 1).tolist()), MISSING)
         assert self.mapping is not None  # noqa: S101 - `check` refuses that
         first, shared = _order(self.mapping)
         inputs = zip(first.tolist(), shared.tolist(), self.category_of[:-1].tolist(), strict=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     # Commands that need no server library must start without one.
     from hubbub_deploy.cluster_settings import ClusterSettings
     from hubbub_deploy.settings import Setting
+    from hubbub_lab.evaluation import Spelling
 
 
 READER_VARIABLE: Final = "HUBBUB_READ_TOKEN"
@@ -71,6 +72,48 @@ def add_skip(parser: argparse.ArgumentParser) -> None:
         metavar="PARTITION:OFFSET",
         help="pass over a record that cannot be applied, for good; may be repeated",
     )
+
+
+def add_spelling(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a CSV is written."""
+    parser.add_argument(
+        "--delimiter", default=",", help=r"between the fields of a CSV, \t for a tab (default: a comma)"
+    )
+    parser.add_argument(
+        "--encoding", default="utf-8", help="of a CSV, such as cp1252 or utf-16 (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--decimal", default=".", help="before the fraction of a number in a CSV, . or , (default: a point)"
+    )
+
+
+def spelling(options: argparse.Namespace) -> Spelling:
+    """Return what the options of `add_spelling` say.
+
+    Raises:
+        DeployError: If one of them breaks its rule.
+    """
+    from hubbub_lab.evaluation import Spelling  # noqa: PLC0415 - others need no tables
+
+    return Spelling(delimiter=options.delimiter, encoding=options.encoding, decimal=options.decimal)
+
+
+def columns(pairs: Iterable[str]) -> dict[str, str]:
+    """Return attribute id -> column, given as ATTRIBUTE=COLUMN.
+
+    Raises:
+        DeployError: If one is given otherwise, or an attribute has two.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        attribute, sign, column = pair.partition("=")
+        if not sign:
+            raise DeployError(f"--column must be ATTRIBUTE=COLUMN, got {pair!r}")
+        if found.setdefault(attribute, column) != column:
+            raise DeployError(
+                f"--column must name one column for {attribute}, got {found[attribute]!r} and {column!r}"
+            )
+    return found
 
 
 def add_plain_http(parser: argparse.ArgumentParser) -> None:

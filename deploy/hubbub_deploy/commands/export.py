@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
             if str(out) == "-":
                 for piece in csv_pieces(rows):
                     sys.stdout.buffer.write(piece)
-            elif out.suffix == ".csv":
+            elif out.suffix.lower() == ".csv":
                 made = out.with_name(f".{out.name}.part")
                 try:
                     with made.open("wb") as file:
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _table(text: str) -> Path:
     path = Path(text)
-    if text != "-" and path.suffix not in FORMS:
+    if text != "-" and path.suffix.lower() not in FORMS:
         raise argparse.ArgumentTypeError(f"must end in {' or '.join(FORMS)}, got {text!r}")
     return path
 

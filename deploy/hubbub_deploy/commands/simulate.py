@@ -13,11 +13,14 @@ from hubbub.small_file import unreadable
 from hubbub_deploy.commands.arguments import (
     add_plain_http,
     add_read_token,
+    add_spelling,
+    columns,
     positive,
     rate,
     read_token,
     seconds,
     share,
+    spelling,
     whole,
 )
 from hubbub_deploy.errors import DeployError
@@ -58,7 +61,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="ATTRIBUTE=COLUMN",
         help="where an attribute's column has another name; may be repeated",
     )
-    simulate.add_argument("--delimiter", default=",", help="between the fields of a CSV (default: a comma)")
+    add_spelling(simulate)
     simulate.add_argument("--clip", action="store_true", help="move numbers outside the domain to its end")
     simulate.add_argument("--rounds", type=positive, default=1, help="how many to answer (default: 1)")
     simulate.add_argument("--rate", type=rate, metavar="UPLOADS", help="a second (default: as fast as taken)")
@@ -110,13 +113,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code."""
-    from rich.console import Console  # noqa: PLC0415 - others need no server library
-
     from hubbub_client import ClientError  # noqa: PLC0415 - see above
     from hubbub_client.upload import checked_url  # noqa: PLC0415 - see above
+    from hubbub_lab import texts  # noqa: PLC0415 - others need no server library
     from hubbub_lab.simulation import fetch_surveys, released  # noqa: PLC0415 - see above
 
-    talk = Console(stderr=True, highlight=False, soft_wrap=True)
+    talk = texts.talk()
     token = read_token(options)
     if options.budget is not None and not 0.0 < options.budget < math.inf:
         raise DeployError(f"--budget must be above 0 and finite, got {options.budget:g}")
@@ -125,9 +127,7 @@ def run(options: argparse.Namespace) -> int:
         if options.dashboard is not None:
             checked_url(options.dashboard, "dashboard", plain_http=options.plain_http)
         issuer = _issuer(options)
-        served = fetch_surveys(
-            options.collector, patience_s=options.patience, say=lambda text: talk.print(text, markup=False)
-        )
+        served = fetch_surveys(options.collector, patience_s=options.patience, say=talk.print)
         surveys = _chosen(served, options.survey)
         session = _session(options, surveys, talk, issuer)
         _enrol(session, talk)
@@ -164,19 +164,19 @@ def _session(
     from hubbub_lab.simulation import Session, TokenPool, Traffic  # noqa: PLC0415 - see above
 
     attributes = {each.id: each for survey in surveys for each in survey.attributes}
-    columns = columns_of(list(attributes.values()), _pairs(options.column))
+    chosen = columns_of(list(attributes.values()), columns(options.column))
     table = read_people(
         options.people,
-        sorted(set(columns.values())),
-        delimiter=options.delimiter,
-        say=lambda text: talk.print(text, markup=False),
+        sorted(set(chosen.values())),
+        spelling=spelling(options),
+        say=talk.print,
         progress=lambda rows: talk.print(f"{rows:,} rows read"),
     )
     people = {}
     for name, attribute in attributes.items():
-        values = values_of(attribute, table[columns[name]], clip=options.clip)
-        if said := quality(columns[name], values):
-            talk.print(said, markup=False)
+        values = values_of(attribute, table[chosen[name]], clip=options.clip)
+        if said := quality(chosen[name], values):
+            talk.print(said)
         people[name] = values.held
     if not len(next(iter(people.values()))):
         raise DeployError(f"{options.people}: must hold at least one row, got none")
@@ -226,16 +226,6 @@ def _issuer(options: argparse.Namespace) -> tuple[TokenIssuer, list[str]] | None
     return issuer, credentials
 
 
-def _pairs(texts: Sequence[str]) -> dict[str, str]:
-    columns = {}
-    for pair in texts:
-        attribute, found, column = pair.partition("=")
-        if not found:
-            raise DeployError(f"--column must be ATTRIBUTE=COLUMN, got {pair!r}")
-        columns[attribute] = column
-    return columns
-
-
 def _enrol(session: Session, talk: Console) -> None:
     """Ask every device to take part, and say who does and what a survey waits for.
 
@@ -281,15 +271,14 @@ def _answer(session: Session, rounds: int, talk: Console) -> tuple[list[SentRoun
                 forged += f", {each.refused:,} refused" if each.refused else ""
                 talk.print(
                     f"{each.survey.id}, {round_words(each.survey, each.round)}: "
-                    f"{each.honest:,} sent{lost}{forged}",
-                    markup=False,
+                    f"{each.honest:,} sent{lost}{forged}"
                 )
             if any(each.refused for each in these):
                 outcomes = ", ".join(f"{outcome} {count:,}" for outcome, count in taken.outcomes.items())
-                talk.print(f"reports by the collector's answer: {outcomes}", markup=False)
+                talk.print(f"reports by the collector's answer: {outcomes}")
             if taken.given_up:
                 reasons = ", ".join(f"{why} {count:,}" for why, count in taken.failures.items())
-                talk.print(f"{len(taken.given_up):,} devices were not answered: {reasons}", markup=False)
+                talk.print(f"{len(taken.given_up):,} devices were not answered: {reasons}")
             progress.update(task, description="waiting for the next round", completed=0, total=None)
     return sent, counts
 
@@ -308,8 +297,7 @@ def _show(
     counts: list[UploadCounts],
     evaluations: list[Evaluation],
 ) -> None:
-    from rich.console import Console  # noqa: PLC0415 - see above
-
+    from hubbub_lab import texts  # noqa: PLC0415 - see above
     from hubbub_lab.evaluation import print_json, show  # noqa: PLC0415 - see above
 
     if options.json:
@@ -336,7 +324,7 @@ def _show(
         )
         return
     if evaluations:
-        show(evaluations, rows="all" if options.all else "most frequent", console=Console(highlight=False))
+        show(evaluations, rows="all" if options.all else "most frequent", console=texts.results())
         for each, evaluation in zip(sent, evaluations, strict=True):
             if text := _uncounted(each, evaluation):
                 print(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,15 @@ from numpy.typing import NDArray
 from hubbub.survey import MAX_SIZE, Attribute, IntegerDomain, LabelDomain
 from hubbub_authoring.files import DraftAttribute, DraftCategory
 from hubbub_lab.errors import LabError
-from hubbub_lab.evaluation.people import MISSING, values_of
-from hubbub_lab.evaluation.tables import Coded, read_people
+from hubbub_lab.evaluation.people import MISSING, quality, values_of
+from hubbub_lab.evaluation.tables import Coded, Spelling, cut, read_people
+from hubbub_lab.texts import number_of, whole_of
 
 LAWS: Final = ("zipf", "uniform")
 """Invented laws: the r-th value has a share that falls as a power of r, or all have the same."""
+
+_CODE: Final = re.compile(r"[+-]?0[0-9]+")
+"""A whole number that begins with 0: to the column's owner 01 and 1 may be two things."""
 
 _MOST_WHOLE: Final = 4_096
 """Whole numbers that span more values than this are asked on a grid, as other numbers are."""
@@ -60,27 +65,24 @@ class DataSpec:
         """
         law, *rest = text.split(":")
         if law not in LAWS:
-            path, colon, column = text.rpartition(":")
-            found = Path(path if colon else text)
+            found, column = _split(text)
             if not found.name:
                 raise ValueError(f"must be FILE:COLUMN, zipf:K or uniform:K, got {text!r}")
-            shown = f"{found.name}:{column}" if colon else found.name
-            return cls(shown, path=found, column=column or None if colon else None)
+            shown = found.name if column is None else f"{found.name}:{column}"
+            return cls(shown, path=found, column=column or None)
         if len(rest) > (2 if law == "zipf" else 1):
             raise ValueError(f"must be zipf:K:EXPONENT or uniform:K, got {text!r}")
         size = None
         if rest and rest[0]:
-            size = int(rest[0]) if rest[0].isdecimal() else 0
+            size = whole_of(rest[0]) or 0
             if not 2 <= size <= MAX_SIZE:
                 raise ValueError(f"K of {law} must be an integer from 2 to {MAX_SIZE}, got {rest[0]!r}")
         exponent = 1.0
         if len(rest) == 2:
-            try:
-                exponent = float(rest[1])
-            except ValueError:
-                exponent = math.nan
-            if not 0.0 <= exponent <= 10.0:
+            given = number_of(rest[1])
+            if given is None or not 0.0 <= given <= 10.0:
                 raise ValueError(f"the exponent of zipf must be from 0 to 10, got {rest[1]!r}")
+            exponent = given
         return cls(text, law, size, exponent)
 
 
@@ -112,8 +114,17 @@ class DataSet:
         return np.asarray(chance.multinomial(devices, self.weights / self.weights.sum()), dtype=np.int64)
 
 
+def _split(text: str) -> tuple[Path, str | None]:
+    """Return path and column of PATH[:COLUMN]: the longest path that is there, for both may have colons."""
+    for end in (len(text), *(place for place in range(len(text) - 1, 0, -1) if text[place] == ":")):
+        if Path(text[:end]).exists() or text[:end] == "-":
+            return Path(text[:end]), text[end + 1 :] if end < len(text) else None
+    path, colon, column = text.rpartition(":")
+    return (Path(path), column) if colon else (Path(text), None)
+
+
 def data_set(
-    spec: DataSpec, attributes: Sequence[Attribute], *, delimiter: str, say: Callable[[str], None]
+    spec: DataSpec, attributes: Sequence[Attribute], *, spelling: Spelling, say: Callable[[str], None]
 ) -> DataSet:
     """Return a data set for the attributes of a survey.
 
@@ -127,11 +138,13 @@ def data_set(
         names = ", ".join(attribute.id for attribute in attributes)
         raise LabError(f"--data must be a file without a column for attributes {names}, got {spec.text}")
     columns = [spec.column or attribute.id for attribute in attributes]
-    table = read_people(spec.path, columns, delimiter=delimiter, say=say)
-    held = [
-        values_of(attribute, table[column]).held.tolist()
-        for attribute, column in zip(attributes, columns, strict=True)
-    ]
+    table = read_people(spec.path, columns, spelling=spelling, say=say)
+    held = []
+    for attribute, column in zip(attributes, columns, strict=True):
+        read = values_of(attribute, table[column])
+        if said := quality(column, read):
+            say(f"{spec.text}: {said}")
+        held.append(read.held.tolist())
     rows: list[tuple[object, ...]] = list(zip(*held, strict=True))
     if not rows:
         raise LabError(f"--data {spec.text} must hold at least one row, got none")
@@ -148,7 +161,9 @@ def data_set(
     )
 
 
-def drafted(spec: DataSpec, categories: int | None, *, delimiter: str) -> DraftAttribute:
+def drafted(
+    spec: DataSpec, categories: int | None, *, spelling: Spelling, say: Callable[[str], None]
+) -> DraftAttribute:
     """Return the attribute that a data set without a survey is asked by.
 
     Whole numbers and labels are values each; other numbers lie on a grid.
@@ -156,7 +171,8 @@ def drafted(spec: DataSpec, categories: int | None, *, delimiter: str) -> DraftA
     Args:
         spec: The data set.
         categories: Groups of neighbouring values to ask for; None for none.
-        delimiter: Between the fields of a file.
+        spelling: How a CSV is written.
+        say: Is told what the column was taken for.
 
     Raises:
         LabError: If there is no column, or fewer than two values.
@@ -167,24 +183,34 @@ def drafted(spec: DataSpec, categories: int | None, *, delimiter: str) -> DraftA
         return _grouped(DraftAttribute(id="value", type="integer", low=0, high=spec.size - 1), categories)
     if spec.column is None or spec.path is None:
         raise LabError(f"--data must be FILE:COLUMN without a survey, got {spec.text}")
-    column = read_people(spec.path, [spec.column], delimiter=delimiter)[spec.column]
-    return _grouped(_inferred(spec, column), categories)
+    column = read_people(spec.path, [spec.column], spelling=spelling)[spec.column]
+    attribute, why = _inferred(spec, column)
+    say(f"{spec.text}: taken for {why}; a survey file would say it")
+    return _grouped(attribute, categories)
 
 
-def _inferred(spec: DataSpec, column: Coded) -> DraftAttribute:
+def _inferred(spec: DataSpec, column: Coded) -> tuple[DraftAttribute, str]:
+    """Return what a column is taken for, and the same in words."""
     fields = [text for text in column.fields if text not in MISSING]
     if len(fields) < 2:
         raise LabError(f"--data {spec.text} must hold two different values or more, got {len(fields)}")
-    try:
-        numbers = [float(text) for text in fields]
-    except ValueError:
-        return DraftAttribute(id="value", type="label", labels=tuple(sorted(fields)))
+    numbers = [number for text in fields if (number := number_of(text, column.decimal)) is not None]
+    odd = next(
+        (text for text in fields if number_of(text, column.decimal) is None or _CODE.fullmatch(text)), None
+    )
+    if odd is not None:
+        why = f"{len(fields):,} labels"
+        if numbers:
+            rule = "begins with 0, as codes do" if _CODE.fullmatch(odd) else "is no number"
+            why += f", since '{cut(odd)}' {rule}"
+        return DraftAttribute(id="value", type="label", labels=tuple(sorted(fields))), why
     low, high = min(numbers), max(numbers)
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise LabError(f"--data {spec.text} must hold finite numbers, two or more, got {low} to {high}")
+    if not low < high:
+        raise LabError(f"--data {spec.text} must hold two numbers or more, got {low:g} alone")
     if all(number.is_integer() for number in numbers) and high - low < _MOST_WHOLE:
-        return DraftAttribute(id="value", type="integer", low=int(low), high=int(high))
-    return DraftAttribute(id="value", type="number", low=low, high=high)
+        whole = DraftAttribute(id="value", type="integer", low=int(low), high=int(high))
+        return whole, f"the whole numbers from {whole.low} to {whole.high}"
+    return DraftAttribute(id="value", type="number", low=low, high=high), f"numbers from {low:g} to {high:g}"
 
 
 def _grouped(attribute: DraftAttribute, categories: int | None) -> DraftAttribute:

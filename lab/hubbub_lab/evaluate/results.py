@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from hubbub.version import version_line
 from hubbub_lab.evaluate.figures import LEVEL, QUANTITIES, Quantity, QuantityFigures
@@ -104,7 +104,7 @@ class EvaluationResults:
         """Print a table per data set and number of devices, and the sentence."""
         of_population = groupby(self.lines(), key=lambda line: (line[0].key.data, line[0].key.devices))
         for (data, devices), lines in of_population:
-            title = f"{escape(data)}, {devices:,} devices"
+            title = Text(f"{data}, {devices:,} devices")
             table = Table(
                 box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left"
             )
@@ -127,7 +127,7 @@ class EvaluationResults:
                 name = case.short + ("" if faults == "none" else f", {faults}")
                 for number, (_, quantity, found) in enumerate(those):
                     table.add_row(
-                        escape(name) if number == 0 else "",
+                        Text(name if number == 0 else ""),
                         f"{case.key.epsilon:g}" if number == 0 else "",
                         quantity,
                         shown(quantity, found.error),

@@ -16,6 +16,7 @@ from hubbub_authoring import files
 from hubbub_authoring.files import Draft, DraftAttribute, survey_text
 from hubbub_authoring.mechanisms import REGISTERED
 from hubbub_lab.errors import LabError
+from hubbub_lab.texts import plain
 
 AUTO: Final = "auto"
 OWN: Final = "own"
@@ -94,7 +95,7 @@ class SurveyMaker:
         """Return the question for one attribute, which has no survey file."""
         draft = Draft(
             id="evaluation",
-            title=title[:MAX_TITLE_CHARACTERS],
+            title=plain(title)[:MAX_TITLE_CHARACTERS].strip(),
             epsilon=1.0,
             attributes=(attribute,),
             kind="evolving",

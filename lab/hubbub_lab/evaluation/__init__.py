@@ -8,17 +8,20 @@ if TYPE_CHECKING:
     from hubbub_lab.evaluation.audit import Sampler, audit
     from hubbub_lab.evaluation.evaluation import truth_of
     from hubbub_lab.evaluation.people import ReadValues, columns_of, quality, values_of
-    from hubbub_lab.evaluation.plots import plot
+    from hubbub_lab.evaluation.plots import as_typed, plot
     from hubbub_lab.evaluation.rand_hie import load
     from hubbub_lab.evaluation.report import Evaluation, Rows, print_json, show
-    from hubbub_lab.evaluation.tables import Coded, read_people
+    from hubbub_lab.evaluation.tables import PLAIN, Coded, Spelling, read_people
 
 __all__ = [
+    "PLAIN",
     "Coded",
     "Evaluation",
     "ReadValues",
     "Rows",
     "Sampler",
+    "Spelling",
+    "as_typed",
     "audit",
     "columns_of",
     "load",
@@ -45,7 +48,7 @@ attach(
             "quality",
             "values_of",
         ),
-        "hubbub_lab.evaluation.plots": ("plot",),
+        "hubbub_lab.evaluation.plots": ("as_typed", "plot"),
         "hubbub_lab.evaluation.rand_hie": ("load",),
         "hubbub_lab.evaluation.report": (
             "Evaluation",
@@ -54,6 +57,8 @@ attach(
             "show",
         ),
         "hubbub_lab.evaluation.tables": (
+            "PLAIN",
+            "Spelling",
             "Coded",
             "read_people",
         ),

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from hubbub.survey import Attribute, IntegerDomain, LabelDomain, NumberDomain
 from hubbub_lab.errors import LabError
 from hubbub_lab.evaluation.tables import Coded, cut
+from hubbub_lab.texts import number_of
 
-MISSING: Final = frozenset({"", "?", "NA", "nan", "NaN", "null"})
+MISSING: Final = frozenset({"", "?", "NA", "nan", "NaN", "null", "missing"})
 """Fields that stand for no value."""
 
 _EXAMPLES: Final = 3
@@ -31,6 +32,7 @@ class ReadValues:
     Attributes:
         held: Value of each row, None where it is missing, shape (rows,), object.
         missing: Rows whose field stands for no value.
+        words: Those fields, but for the empty one.
         outside: Rows whose field is no value of the domain; they are answered as missing, too.
         examples: Distinct fields of those, the commonest first.
         clipped: Rows whose number was moved to the nearer end of the domain.
@@ -38,6 +40,7 @@ class ReadValues:
 
     held: NDArray[np.object_]
     missing: int
+    words: tuple[str, ...]
     outside: int
     examples: tuple[str, ...]
     clipped: int = 0
@@ -56,7 +59,7 @@ def values_of(attribute: Attribute, column: Coded, *, clip: bool = False) -> Rea
     moved: list[int] = []
     none: list[int] = []
     for place, text in enumerate(column.fields):
-        value, clipped = value_of(attribute, text), False
+        value, clipped = value_of(attribute, text, column.decimal), False
         if clip:
             value, clipped = _clipped(attribute, value)
         if not _in_domain(attribute, value):
@@ -71,6 +74,7 @@ def values_of(attribute: Attribute, column: Coded, *, clip: bool = False) -> Rea
     return ReadValues(
         distinct[column.codes],
         int(rows[none].sum()),
+        tuple(sorted(column.fields[place] for place in none if column.fields[place])),
         int(rows[wrong].sum()),
         tuple(column.fields[place] for place in commonest),
         int(rows[moved].sum()),
@@ -86,32 +90,34 @@ def quality(name: str, values: ReadValues) -> str:
     """
     rows, parts = len(values.held), []
     if values.missing:
-        parts.append(f"{values.missing:,} of {rows:,} are missing")
+        words = f" ({', '.join(values.words)})" if values.words else ""
+        parts.append(f"{values.missing:,} of {rows:,} are missing{words}")
     if values.outside:
-        quoted = ", ".join(repr(cut(text)) for text in values.examples)
-        parts.append(f"{values.outside:,} are outside the domain (such as {quoted}) and count as missing")
+        of = "" if values.missing else f" of {rows:,}"
+        quoted = ", ".join(f"'{cut(text)}'" for text in values.examples)
+        parts.append(f"{values.outside:,}{of} are outside the domain (such as {quoted}) and count as missing")
     if values.clipped:
         parts.append(f"{values.clipped:,} were moved to the nearer end of the domain")
     return f"column {name!r}: {', '.join(parts)}" if parts else ""
 
 
-def value_of(attribute: Attribute, text: str) -> object:
+def value_of(attribute: Attribute, text: str, decimal: str = ".") -> object:
     """Return the value that a host would hold for a field of a file; None where it is no value.
 
     A label is itself, were it "NA".
     """
     domain = attribute.domain
     if isinstance(domain, LabelDomain):
-        return None if text in MISSING and text not in domain.index else text
+        place = domain.index_of(text)
+        if place is None:
+            return None if text in MISSING else text
+        return domain.labels[place]
     if text in MISSING:
         return None
-    try:
-        if isinstance(domain, IntegerDomain):
-            number = float(text)
-            return int(number) if number.is_integer() else None
-        return float(text)
-    except (ValueError, OverflowError):
-        return None
+    number = number_of(text, decimal)
+    if number is None or isinstance(domain, NumberDomain):
+        return number
+    return int(number) if number.is_integer() else None
 
 
 def _in_domain(attribute: Attribute, value: object) -> bool:
@@ -124,8 +130,6 @@ def _in_domain(attribute: Attribute, value: object) -> bool:
 def _clipped(attribute: Attribute, value: object) -> tuple[object, bool]:
     domain = attribute.domain
     if not isinstance(domain, IntegerDomain | NumberDomain) or not isinstance(value, int | float):
-        return value, False
-    if value != value:  # noqa: PLR0124 - nan is no number to move
         return value, False
     nearest = min(max(value, domain.low), domain.high)
     return type(value)(nearest), nearest != value

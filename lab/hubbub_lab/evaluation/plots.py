@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +22,18 @@ _SMOOTHED: Final = "#15803d"
 _MOST_LABELS: Final = 40
 
 
+@contextmanager
+def as_typed() -> Iterator[None]:
+    """Draw texts as they are: to matplotlib a dollar begins a formula, which may be none.
+
+    A letter that its font does not have is an empty box, and no warning of a library.
+    """
+    with mpl.rc_context({"text.parse_math": False}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")
+        yield
+
+
+@as_typed()
 def plot(evaluation: Evaluation, path: Path) -> None:
     """Write a picture of categories and values with 95 % intervals, the truth beside them.
 

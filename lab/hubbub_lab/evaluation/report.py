@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from hubbub import Survey
 from hubbub.estimation import Smoothed
@@ -145,7 +145,7 @@ def _table(evaluation: Evaluation, rows: Rows) -> Table:
     which = f", {round_words(survey, release['round'])}" if survey.rounds > 1 else ""
     facts = f"epsilon {survey.epsilon:g}, {release['devices']:,} devices"
     table = Table(
-        title=f"{escape(survey.title)}{which}   [dim]{facts}[/dim]",
+        title=Text.assemble(f"{survey.title}{which}   ", (facts, "dim")),
         title_justify="left",
     )
     table.add_column("")
@@ -180,12 +180,12 @@ def _table(evaluation: Evaluation, rows: Rows) -> Table:
         table.add_section()
         for row in chosen:
             view = [f"{100 * views[row.label]:.2f} %"] if kind == "value" and row.label in views else []
-            mark = "hit" if row.covers_truth else "[bold red]miss[/bold red]"
+            mark = Text("hit") if row.covers_truth else Text("miss", "bold red")
             of_all = among_all[id(row)]
             all_ = [] if evaluation.everyone is None else ["" if of_all is None else _share(row, of_all)]
-            table.add_row(escape(row.label), *all_, *_figures(row), mark, *view)
+            table.add_row(Text(row.label), *all_, *_figures(row), mark, *view)
         if kind == "value" and len(shown) < len(values):
-            table.add_row(f"[dim]and {len(values) - len(shown)} rarer values (--all)[/dim]")
+            table.add_row(Text(f"and {len(values) - len(shown)} rarer values (--all)", "dim"))
     if release["suppressed"]:
         table.add_row(f"fewer than the minimum cohort of {survey.minimum_cohort}: nothing is released")
     return table

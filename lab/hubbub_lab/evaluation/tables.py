@@ -7,9 +7,11 @@ larger than a bound: a few bytes may unpack to any number.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
+import zlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub_lab.errors import LabError
+from hubbub_lab.texts import plain, sql_name
 
 if TYPE_CHECKING:
     import duckdb
@@ -55,28 +58,69 @@ class Coded:
     Attributes:
         fields: Distinct fields, as text; what is longer than any value is cut, and ends in an ellipsis.
         codes: Index of each row's field, shape (rows,), int32.
+        decimal: What stands before the fraction of a number in them.
     """
 
     fields: tuple[str, ...]
     codes: NDArray[np.int32]
+    decimal: str = "."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spelling:
+    """The way in which a CSV is written.
+
+    Attributes:
+        delimiter: What stands between fields; a backslash and a t are a tab.
+        encoding: Its text's; UTF-8 may begin with a mark of it.
+        decimal: What stands before the fraction of a number: a point or a comma.
+
+    Raises:
+        LabError: If one of them is none.
+    """
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    decimal: str = "."
+
+    def __post_init__(self) -> None:
+        if self.delimiter == r"\t":
+            object.__setattr__(self, "delimiter", "\t")
+        delimiter = self.delimiter
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise LabError(f"--delimiter must be one character, and no quote or line end, got {delimiter!r}")
+        if self.decimal not in (".", ","):
+            raise LabError(f"--decimal must be a point or a comma, got {self.decimal!r}")
+        try:
+            name = codecs.lookup(self.encoding).name
+            "".encode(self.encoding)
+        except (LookupError, ValueError):
+            raise LabError(
+                f"--encoding must be one of text, such as utf-8, cp1252 or utf-16, got {self.encoding!r}"
+            ) from None
+        if name == "utf-8":
+            object.__setattr__(self, "encoding", "utf-8-sig")
+
+
+PLAIN: Final = Spelling()
 
 
 def read_people(
     path: Path,
     names: Sequence[str],
     *,
-    delimiter: str = ",",
+    spelling: Spelling = PLAIN,
     say: Callable[[str], None] = lambda text: None,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> dict[str, Coded]:
-    """Return the named columns of a file with a header: CSV in UTF-8, .gz of it, or .parquet.
+    """Return the named columns of a file with a header: CSV, .gz of it, or .parquet, or a folder of these.
 
     In a CSV of one column an empty line is a row whose field is empty; in any other it is no row.
 
     Args:
-        path: The file; "-" is stdin.
+        path: The file, or a folder of Parquet files, read in the order of their names; "-" is stdin.
         names: Columns of its header.
-        delimiter: What stands between fields of a CSV.
+        spelling: How a CSV is written.
         say: Is told of empty lines.
         progress: Is told how many rows have been read, now and then.
 
@@ -84,20 +128,41 @@ def read_people(
         LabError: If the file cannot be read, a column is missing or there twice, a row has more or fewer
             fields than the header or is too long, or a quote may have swallowed rows.
     """
-    if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise LabError(f"--delimiter must be one character, and no quote or line end, got {delimiter!r}")
     columns = _Columns(path, names, progress)
     try:
-        if path.suffix == ".parquet":
+        if path.is_dir():
+            for part in parquet_parts(path):
+                _read_parquet(part, columns)
+        elif path.suffix.lower() == ".parquet":
             _read_parquet(path, columns)
         else:
-            with _text(path) as file, _long_fields():
-                _read_csv(file, columns, delimiter=delimiter, say=say)
-    except (OSError, EOFError) as error:
+            with _text(path, spelling.encoding) as file, _long_fields():
+                columns.decimal = spelling.decimal
+                _read_csv(file, columns, delimiter=spelling.delimiter, say=say)
+    except (OSError, EOFError, zlib.error) as error:
         raise LabError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    except UnicodeDecodeError as error:
-        raise LabError(f"{path}: must be a CSV file in UTF-8: {error}") from None
+    except UnicodeError as error:
+        name, reason = spelling.encoding.removesuffix("-sig"), getattr(error, "reason", error)
+        raise LabError(
+            f"{path}: must be a CSV file in {name}, and is not from line {columns.rows + 2} or later on:"
+            f" {reason} (what Windows writes in the west is often --encoding cp1252, or utf-16)"
+        ) from None
     return columns.coded()
+
+
+def parquet_parts(folder: Path) -> list[Path]:
+    """Return the Parquet files of a folder in the order of their names.
+
+    Raises:
+        LabError: If it holds none, or folders: their names may be columns, which are not read.
+    """
+    found = sorted(each for each in folder.iterdir() if not each.name.startswith((".", "_")))
+    if any(each.is_dir() for each in found):
+        raise LabError(f"{folder}: must hold the Parquet files themselves, got folders")
+    parts = [each for each in found if each.suffix.lower() == ".parquet"]
+    if not parts:
+        raise LabError(f"{folder}: must hold Parquet files, got none")
+    return parts
 
 
 class _Columns:
@@ -107,7 +172,7 @@ class _Columns:
         self.path, self.names, self._progress = path, names, progress
         self._seen: list[dict[str, int]] = [{} for _ in names]
         self._codes = [array("i") for _ in names]
-        self._rows = 0
+        self.rows, self.decimal = 0, "."
 
     def places(self, header: Sequence[str]) -> list[int]:
         """Return where the columns stand in a header.
@@ -134,34 +199,35 @@ class _Columns:
                     field = field[:_MAX_FIELD_CHARACTERS] + "..."
                 code = seen.setdefault(field, len(seen))
             codes.append(code)
-        self._rows += 1
-        if self._rows % _TOLD_ROWS == 0:
-            self._progress(self._rows)
+        self.rows += 1
+        if self.rows % _TOLD_ROWS == 0:
+            self._progress(self.rows)
 
     def coded(self) -> dict[str, Coded]:
         """Return what was read of each column."""
-        return {
-            name: Coded(tuple(seen), np.frombuffer(codes, dtype=np.int32) if codes else np.empty(0, np.int32))
-            for name, seen, codes in zip(self.names, self._seen, self._codes, strict=True)
-        }
+        found = {}
+        for name, seen, codes in zip(self.names, self._seen, self._codes, strict=True):
+            places = np.frombuffer(codes, dtype=np.int32) if codes else np.empty(0, np.int32)
+            found[name] = Coded(tuple(seen), places, self.decimal)
+        return found
 
 
 def cut(text: str) -> str:
     """Return a text of a file as a message quotes it: no more than 40 characters."""
-    return text if len(text) <= 40 else text[:37] + "..."
+    return plain(text if len(text) <= 40 else text[:37] + "...")
 
 
 @contextmanager
-def _text(path: Path) -> Iterator[io.TextIOBase]:
+def _text(path: Path, encoding: str) -> Iterator[io.TextIOBase]:
     import sys  # noqa: PLC0415 - stdin is looked up when it is read: tests replace it
 
     if str(path) == "-":
-        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", newline="")
-    elif path.suffix == ".gz":
-        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as file:
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding=encoding, newline="")
+    elif path.suffix.lower() == ".gz":
+        with gzip.open(path, "rt", encoding=encoding, newline="") as file:
             yield file
     else:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with path.open(newline="", encoding=encoding) as file:
             yield file
 
 
@@ -260,7 +326,7 @@ def _read_parquet(path: Path, columns: _Columns) -> None:
             _read_columns(database, source, columns)
         except duckdb.OutOfMemoryException:
             raise LabError(
-                f"{path}: must be a Parquet file that can be read in {_PARQUET_MEMORY}: smaller pages"
+                f"{path}: must be a Parquet file of smaller pages: they are read in {_PARQUET_MEMORY}"
             ) from None
         except duckdb.Error as error:
             said = str(error).splitlines()[0].replace(source, str(path))
@@ -278,14 +344,9 @@ def _read_columns(database: duckdb.DuckDBPyConnection, source: str, columns: _Co
         if kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION")):
             raise LabError(f"{columns.path}: column {name!r} must hold one value a row, got {cut(kind)}")
     fields = ", ".join(
-        f"coalesce(left(CAST({_quoted(described[place][0])} AS VARCHAR), {_MAX_FIELD_CHARACTERS + 1}), '')"
+        f"coalesce(left(CAST({sql_name(described[place][0])} AS VARCHAR), {_MAX_FIELD_CHARACTERS + 1}), '')"
         for place in places
     )
     found = database.execute(f"SELECT {fields} FROM ({_ROWS})", [source])  # noqa: S608 - quoted
     for row in chain.from_iterable(iter(lambda: found.fetchmany(_BATCH), [])):
         columns.add(row)
-
-
-def _quoted(name: str) -> str:
-    """Return the name of a column as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'

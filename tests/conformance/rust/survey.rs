@@ -54,12 +54,17 @@ fn short(text: &Value, most: usize) -> Answer<&str> {
     Ok(found)
 }
 
-/// Text of 1 to 200 characters none of which is a control, a separator but the space, or unassigned.
+/// Text of 1 to 200 characters none of which is a control, a separator but a space, or unassigned; of the signs
+/// that are not seen, the two joiners alone.
 fn printable(text: &Value) -> Answer<&str> {
     let found = short(text, 200)?;
+    let space_or_joiner = |c: char| {
+        matches!(c, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{200c}' | '\u{200d}' | '\u{202f}')
+            || matches!(c, '\u{205f}' | '\u{3000}')
+    };
     let plain = |c: char| {
         let shown = format!("{:?}", format!("a{c}"));
-        !shown.contains("\\u{") && !matches!(c, '\0' | '\t' | '\n' | '\r')
+        space_or_joiner(c) || (!shown.contains("\\u{") && !matches!(c, '\0' | '\t' | '\n' | '\r'))
     };
     must(!found.is_empty() && found.chars().all(plain), "text must be printable")?;
     Ok(found)

@@ -20,6 +20,7 @@ from hubbub_lab.evaluate.faults import FaultMix
 from hubbub_lab.evaluate.figures import RepeatedErrors
 from hubbub_lab.evaluate.run import EvaluationPlan, MeasuredCase, evaluate
 from hubbub_lab.evaluate.surveys import SurveyMaker, mechanism_name
+from hubbub_lab.evaluation.tables import PLAIN
 
 DEVICES, VALUES = 20_000, 6
 X = math.log(2e6)
@@ -36,8 +37,10 @@ def plan(
     devices: int = DEVICES,
 ) -> EvaluationPlan:
     spec = DataSpec.parse(data)
-    maker = SurveyMaker.of_attribute(drafted(spec, categories, delimiter=","), data, devices=devices)
-    found = data_set(spec, maker.attributes, delimiter=",", say=print)
+    maker = SurveyMaker.of_attribute(
+        drafted(spec, categories, spelling=PLAIN, say=print), data, devices=devices
+    )
+    found = data_set(spec, maker.attributes, spelling=PLAIN, say=print)
     mixes = tuple(map(FaultMix.parse, faults))
     return EvaluationPlan(((found, maker, (devices,)),), mechanisms, (epsilon,), mixes, repeats, 20261123)
 

@@ -11,7 +11,7 @@ import pytest
 
 from hubbub.survey import Attribute
 from hubbub_lab.errors import LabError
-from hubbub_lab.evaluation import quality, read_people, values_of
+from hubbub_lab.evaluation import Spelling, quality, read_people, values_of
 
 VISITS = Attribute.integer("visits", 0, 77)
 HOURS = Attribute.number("hours", 0.0, 24.0)
@@ -22,7 +22,10 @@ TEXT = "visits,hours,cup\n3,1.5,tea\n99,24.5,NA\n,x,beer\n3.0,nan,beer\n-4,inf,?
 def read(tmp_path: Path, text: str, names: list[str], **options):
     path = tmp_path / "people.csv"
     path.write_text(text, encoding="utf-8")
-    return read_people(path, names, **options)
+    spelling = Spelling(
+        **{name: options.pop(name) for name in ("delimiter", "encoding", "decimal") if name in options}
+    )
+    return read_people(path, names, spelling=spelling, **options)
 
 
 def rows_of(table, names: list[str]) -> list[tuple[str, ...]]:
@@ -41,7 +44,7 @@ def test_every_field_is_a_value_missing_or_outside_and_each_is_counted(tmp_path:
     assert [CUP.index_of(value) for value in cup.held] == [0, 1, 3, 3, 3]  # the label NA is no gap
     assert (cup.missing, cup.outside, cup.examples) == (1, 2, ("beer",))
     assert quality("cup", cup) == (
-        "column 'cup': 1 of 5 are missing, 2 are outside the domain (such as 'beer') and count as missing"
+        "column 'cup': 1 of 5 are missing (?), 2 are outside the domain (such as 'beer') and count as missing"
     )
     clean = values_of(VISITS, read(tmp_path, "visits\n3\n4\n", ["visits"])["visits"])
     assert quality("visits", clean) == ""
@@ -52,8 +55,22 @@ def test_clip_moves_numbers_to_the_nearer_end_and_says_how_many(tmp_path: Path) 
     visits, hours = values_of(VISITS, table["visits"], clip=True), values_of(HOURS, table["hours"], clip=True)
     assert list(visits.held) == [3, 77, None, 3, 0]
     assert (visits.clipped, visits.outside, visits.missing) == (2, 0, 1)
-    assert [hours.held[i] for i in (0, 1, 4)] == [1.5, 24.0, 24.0]
+    assert [hours.held[i] for i in (0, 1, 4)] == [1.5, 24.0, None]  # inf is no number that was measured
+    assert (hours.clipped, hours.outside, set(hours.examples)) == (1, 2, {"x", "inf"})
     assert "2 were moved to the nearer end of the domain" in quality("visits", visits)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0_7", "1_0", "inf", "-Infinity", "1e999", "\u0663", "\uff13", "0x3", "3,0", "3 0", "+-3", "."],
+)
+@pytest.mark.parametrize("attribute", [VISITS, HOURS])
+def test_what_is_no_number_in_any_table_is_none_here(tmp_path: Path, attribute: Attribute, text: str) -> None:
+    table = read(tmp_path, f"n;x\n{text};\n+3;\n3.e0;\n.3e1;\n03;\n", ["n"], delimiter=";")
+    for clip in (False, True):
+        values = values_of(attribute, table["n"], clip=clip)
+        assert values.held.tolist() == [None, 3, 3, 3, 3]
+        assert (values.outside, values.examples, values.clipped) == (1, (text,), 0)
 
 
 @pytest.mark.parametrize("form", ["csv.gz", "parquet", "semicolons", "-"])
@@ -70,7 +87,7 @@ def test_another_form_of_the_same_table_reads_the_same(
         duckdb.execute(f"COPY (FROM read_csv('{source}', all_varchar = true)) TO '{path}' (FORMAT parquet)")
     elif form == "semicolons":
         path.write_text("\ufeff" + TEXT.replace(",", ";"), encoding="utf-8")
-        options = {"delimiter": ";"}
+        options = {"spelling": Spelling(delimiter=";")}
     else:
         path = Path("-")
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))

@@ -14,6 +14,7 @@ from hubbub.survey import Attribute, IntegerDomain, NumberDomain, survey_state
 from hubbub_client import Agent, TokenIssuer, Tokens
 from hubbub_deploy.commands.arguments import add_plain_http, positive
 from hubbub_deploy.errors import DeployError
+from hubbub_lab.texts import number_of, whole_of
 
 
 def add_answer_options(parser: argparse.ArgumentParser) -> None:
@@ -200,9 +201,6 @@ def _say_outside(attribute: Attribute, value: object, text: str) -> None:
 
 def value_of(attribute: Attribute, text: str) -> object:
     """Return what was typed as the attribute's type; missing if it cannot be read."""
-    try:
-        if isinstance(attribute.domain, NumberDomain):
-            return float(text)
-        return int(text) if isinstance(attribute.domain, IntegerDomain) else text
-    except ValueError:
-        return None
+    if isinstance(attribute.domain, NumberDomain):
+        return number_of(text.strip())
+    return whole_of(text.strip()) if isinstance(attribute.domain, IntegerDomain) else text

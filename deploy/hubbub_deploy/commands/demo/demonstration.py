@@ -37,6 +37,7 @@ from hubbub.wire import decode_surveys
 from hubbub_collector import boot_s
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.node import LOG_FILE, NodeSettings, serve
+from hubbub_lab import texts
 from hubbub_lab.evaluation import Evaluation, Rows, load, print_json, show, truth_of
 from hubbub_lab.simulation import DeviceSimulator, UploadCounts
 
@@ -82,7 +83,7 @@ def run(settings: DemoSettings) -> int:
         DeployError: If the data is not installed, the folder is not a new one, or the node does not start or
             count.
     """
-    talk = Console(stderr=True, highlight=False)
+    talk = texts.talk()
     if settings.data_dir is not None and (settings.data_dir / LOG_FILE).exists():
         raise DeployError(f"{settings.data_dir}: the demo must start with no counts, got files of a node")
     people = load()
@@ -95,7 +96,7 @@ def run(settings: DemoSettings) -> int:
     with contextlib.ExitStack() as stack:
         folder = settings.data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-")))
         node = stack.enter_context(_node(surveys, folder, settings.port))
-        talk.print(f"The page is live at [bold]{node.url}[/bold]")
+        talk.print(f"The page is live at {node.url}", style="bold")
         fleet = DeviceSimulator(
             n, budget=BUDGET, source=SYSTEM if settings.seed is None else seeded(settings.seed)
         )
@@ -134,13 +135,13 @@ def run(settings: DemoSettings) -> int:
                 }
             )
         else:
-            out = Console(highlight=False)
+            out = texts.results()
             show(evaluations, rows=settings.rows, console=out)
             _print_account(out, live, reports, sent, fleet, seconds=seconds, sound=sound)
-            out.print(TRY_NEXT.format(url=node.url), markup=False)
+            out.print(TRY_NEXT.format(url=node.url))
         if settings.page == "hold" or (settings.page == "auto" and sys.stdout.isatty()):
             with contextlib.suppress(KeyboardInterrupt):
-                talk.print(f"The page stays at [bold]{node.url}[/bold] until Ctrl-C.")
+                talk.print(f"The page stays at {node.url} until Ctrl-C.", style="bold")
                 node.process.join()
     return 0 if sound else 1
 

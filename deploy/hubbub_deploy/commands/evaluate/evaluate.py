@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hubbub_deploy.commands.arguments import positive, whole
+from hubbub_deploy.commands.arguments import add_spelling, positive, spelling, whole
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import refuse_unwritable
 
@@ -75,7 +75,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     command.add_argument(
         "--repeats", type=positive, help="rounds of each case (default: 200,000 reports, 1 to 20 rounds)"
     )
-    command.add_argument("--delimiter", default=",", help="between the fields of a CSV (default: a comma)")
+    add_spelling(command)
     command.add_argument("--seed", type=whole, help="make the run repeatable")
     command.add_argument("--out", type=Path, metavar="FILE", help="write the report (HTML) here")
     command.add_argument("--json", type=Path, metavar="FILE", help="write all figures here; - for stdout")
@@ -92,15 +92,15 @@ def run(options: argparse.Namespace) -> int:
     """
     import time  # noqa: PLC0415 - others need none of these
 
-    from rich.console import Console  # noqa: PLC0415
-
     from hubbub_lab.evaluate import (  # noqa: PLC0415
         EvaluationResults,
         evaluate,
         page_of,
     )
+    from hubbub_lab.texts import results as stdout  # noqa: PLC0415
+    from hubbub_lab.texts import talk as stderr  # noqa: PLC0415
 
-    talk = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+    talk = stderr()
     plan = plan_of(options, say=talk.print)
     for path in (options.out, options.json):
         if path is not None and str(path) != "-":
@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
     if str(options.json) == "-":
         print(results.text())
     else:
-        results.show(Console(highlight=False))
+        results.show(stdout())
     return 0
 
 
@@ -146,16 +146,16 @@ def plan_of(options: argparse.Namespace, *, say: Callable[[str], None]) -> Evalu
     if FaultMix() not in faults:
         faults = (FaultMix(), *faults)
     specs = [_parsed("--data", text, DataSpec.parse) for text in options.data]
-    questions = []
+    questions, written = [], spelling(options)
     if options.survey is None:
         if not specs:
             raise DeployError("a survey or --data must be given, got neither")
         if OWN in mechanisms:
             raise DeployError("--mechanisms own must come with a survey, got none")
         for spec in specs:
-            attribute = drafted(spec, options.categories, delimiter=options.delimiter)
+            attribute = drafted(spec, options.categories, spelling=written, say=say)
             maker = SurveyMaker.of_attribute(attribute, spec.text, devices=max(sizes, default=10_000))
-            found = data_set(spec, maker.attributes, delimiter=options.delimiter, say=say)
+            found = data_set(spec, maker.attributes, spelling=written, say=say)
             questions.append((found, maker, sizes or (found.rows or 10_000,)))
     else:
         if options.categories is not None:
@@ -164,7 +164,7 @@ def plan_of(options: argparse.Namespace, *, say: Callable[[str], None]) -> Evalu
         if maker.chooses:
             mechanisms = tuple(dict.fromkeys(AUTO if name == OWN else name for name in mechanisms))
         for spec in specs or [DataSpec.parse("uniform")]:
-            found = data_set(spec, maker.attributes, delimiter=options.delimiter, say=say)
+            found = data_set(spec, maker.attributes, spelling=written, say=say)
             questions.append((found, maker, sizes or (found.rows or maker.planned_devices,)))
     epsilons = (
         _listed("--epsilon", options.epsilon, _epsilon) if options.epsilon else (questions[0][1].epsilon,)

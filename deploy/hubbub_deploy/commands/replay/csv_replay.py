@@ -27,9 +27,12 @@ from hubbub_aggregator.release import Release, canonical_bytes, release
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.extras import missing
 from hubbub_deploy.files import load_survey, refuse_unwritable
+from hubbub_lab import texts
 from hubbub_lab.evaluation import (
+    PLAIN,
     Evaluation,
     Rows,
+    Spelling,
     columns_of,
     print_json,
     quality,
@@ -56,7 +59,7 @@ class ReplaySettings:
         csv: One device per row, first row the header: CSV in UTF-8, .gz of it, or .parquet; "-" is stdin.
         surveys: Survey files.
         columns: Attribute id -> column, where the names differ.
-        delimiter: What stands between fields of a CSV.
+        spelling: How a CSV is written.
         clip: Move numbers outside a domain to its nearer end.
         seed: Makes the run repeatable; None draws from the operating system.
         out: Folder for plots and releases; None writes none.
@@ -67,7 +70,7 @@ class ReplaySettings:
     csv: Path
     surveys: tuple[Path, ...]
     columns: Mapping[str, str] = field(default_factory=dict)
-    delimiter: str = ","
+    spelling: Spelling = PLAIN
     clip: bool = False
     seed: int | None = None
     out: Path | None = None
@@ -87,12 +90,12 @@ def run(settings: ReplaySettings) -> int:
     surveys = [load_survey(path) for path in settings.surveys]
     attributes = [attribute for survey in surveys for attribute in survey.attributes]
     columns = columns_of(attributes, settings.columns)
-    talk, evaluations = Console(stderr=True, highlight=False, soft_wrap=True), []
+    talk, evaluations = texts.talk(), []
     table = read_people(
         settings.csv,
         sorted(set(columns.values())),
-        delimiter=settings.delimiter,
-        say=lambda text: talk.print(text, markup=False),
+        spelling=settings.spelling,
+        say=talk.print,
         progress=lambda rows: talk.print(f"{rows:,} rows read"),
     )
     source = SYSTEM if settings.seed is None else seeded(settings.seed)
@@ -102,19 +105,19 @@ def run(settings: ReplaySettings) -> int:
             column = columns[attribute.id]
             read = values_of(attribute, table[column], clip=settings.clip)
             if said := quality(column, read):
-                talk.print(said, markup=False)
+                talk.print(said)
             each.append(read.held)
         values = each[0].tolist() if len(each) == 1 else list(zip(*each, strict=True))
         began = time.perf_counter()
         evaluations.append(replay(survey, values, source=source, progress=_progress(survey, talk)))
         seconds = time.perf_counter() - began
-        talk.print(f"{survey.title}: {len(values):,} devices in {seconds:.2f} s", markup=False)
+        talk.print(f"{survey.title}: {len(values):,} devices in {seconds:.2f} s")
     if settings.out is not None:
         _write(evaluations, settings.out, talk)
     if settings.output == "json":
         print_json([evaluation.as_json() for evaluation in evaluations])
     else:
-        show(evaluations, rows=settings.rows, console=Console(highlight=False))
+        show(evaluations, rows=settings.rows, console=texts.results())
     return 0
 
 
@@ -125,7 +128,7 @@ def _progress(survey: Survey, talk: Console) -> Callable[[int, int], None]:
     def tell(done: int, devices: int) -> None:
         nonlocal told
         if done // TOLD_REPORTS > told // TOLD_REPORTS:
-            talk.print(f"{survey.title}: {done:,} of {devices:,} reports counted", markup=False)
+            talk.print(f"{survey.title}: {done:,} of {devices:,} reports counted")
             told = done
 
     return tell
@@ -235,6 +238,6 @@ def _drawing(talk: Console) -> Callable[[Evaluation, Path], None] | None:
     try:
         from hubbub_lab.evaluation import plot  # noqa: PLC0415 - a node has no drawing library
     except ModuleNotFoundError as error:
-        talk.print(f"no pictures are drawn: {missing(error.name or '')}", markup=False)
+        talk.print(f"no pictures are drawn: {missing(error.name or '')}")
         return None
     return plot

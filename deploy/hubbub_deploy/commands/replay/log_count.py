@@ -42,13 +42,17 @@ States = dict[int, PartitionState]
 
 
 def is_log(source: str) -> bool:
-    """Return whether a source names a log and not a file of values."""
-    return is_topic(source) or Path(source).is_dir()
+    """Return whether a source names a log and not values: a file of them, or a folder of Parquet files."""
+    if is_topic(source) or not Path(source).is_dir():
+        return is_topic(source)
+    return Path(source, LOG_FILE).exists() or not any(
+        each.suffix.lower() == ".parquet" for each in Path(source).iterdir()
+    )
 
 
 def is_topic(source: str) -> bool:
     """Return whether a source names a topic."""
-    return urlsplit(source).scheme == SCHEME
+    return source.lower().startswith(f"{SCHEME}:")
 
 
 def counted(

@@ -13,12 +13,12 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from hubbub import ParameterError, Survey
 from hubbub.wire import PartitionMap
@@ -39,6 +39,7 @@ from hubbub_deploy.commands.replay.log_count import States, counted, gone_rounds
 from hubbub_deploy.commands.replay.recounts import publish
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, load_survey, refuse_unwritable
+from hubbub_lab import texts
 from hubbub_lab.evaluation import print_json
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def run(settings: LogReplaySettings) -> int:
     if settings.out is not None:
         refuse_unwritable(settings.out, kind="folder")
     began = time.perf_counter()
-    talk = Console(stderr=True, highlight=False)
+    talk = texts.talk()
     states, partition_map = counted(
         settings.source,
         _progress(talk),
@@ -124,13 +125,12 @@ def run(settings: LogReplaySettings) -> int:
     if settings.out is not None:
         _write(found, surveys, settings, talk)
     if settings.publish:
-        say = partial(talk.print, markup=False, soft_wrap=True)
         folder = settings.archive or Path(settings.source)
-        publish(found, released, shown, surveys=surveys, folder=folder, say=say)
+        publish(found, released, shown, surveys=surveys, folder=folder, say=talk.print)
     if settings.output == "json":
         print_json([json.loads(data) for data in found.values()])
     else:
-        Console(highlight=False).print(_table(found, surveys, archived))
+        texts.results().print(_table(found, surveys, archived))
     differing = [key for key, kept in archived.items() if kept is not None and not _same(kept, found[key])]
     for digest, number in differing:
         holds = "a damaged release" if archived[digest, number] == DAMAGED else "another release"
@@ -290,13 +290,13 @@ def _table(
     for (digest, number), data in found.items():
         document, survey = json.loads(data), surveys[digest]
         if (digest, number) not in archived:
-            said = ""
+            said = Text("")
         elif (kept := archived[digest, number]) is None:
-            said = "absent"
+            said = Text("absent")
         elif kept == DAMAGED:
-            said = "[bold red]damaged[/bold red]"
+            said = Text("damaged", "bold red")
         else:
-            said = "the same bytes" if _same(kept, data) else "[bold red]differs[/bold red]"
+            said = Text("the same bytes") if _same(kept, data) else Text("differs", "bold red")
         devices, attempts = document["devices"], document["accounting"]["attempts"]
         table.add_row(
             f"{survey.id} v{survey.version}", str(number + 1), f"{devices:,}", f"{attempts:,}", said

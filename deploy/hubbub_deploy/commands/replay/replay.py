@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hubbub_deploy.commands.arguments import load_settings, whole
-from hubbub_deploy.errors import DeployError
+from hubbub_deploy.commands.arguments import add_spelling, columns, load_settings, spelling, whole
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -37,7 +36,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="ATTRIBUTE=COLUMN",
         help="where an attribute's column has another name; may be repeated",
     )
-    replay.add_argument("--delimiter", default=",", help="between the fields of a CSV (default: a comma)")
+    add_spelling(replay)
     replay.add_argument("--clip", action="store_true", help="move numbers outside the domain to its end")
     replay.add_argument("--seed", type=whole, help="make the run repeatable")
     replay.add_argument("--out", type=Path, help="write the plots and the releases into this folder")
@@ -93,18 +92,12 @@ def run(options: argparse.Namespace) -> int:
         options.misuse("--archive is compared with a log's releases, and a CSV has none")
     from hubbub_deploy.commands.replay import csv_replay  # noqa: PLC0415 - it plots, and a server cannot
 
-    columns = {}
-    for pair in options.column:
-        attribute, found, column = pair.partition("=")
-        if not found:
-            raise DeployError(f"--column must be ATTRIBUTE=COLUMN, got {pair!r}")
-        columns[attribute] = column
     return csv_replay.run(
         csv_replay.ReplaySettings(
             csv=Path(options.source),
             surveys=tuple(options.survey),
-            columns=columns,
-            delimiter=options.delimiter,
+            columns=columns(options.column),
+            spelling=spelling(options),
             clip=options.clip,
             seed=options.seed,
             out=options.out,

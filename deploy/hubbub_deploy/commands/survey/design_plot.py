@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hubbub_authoring.design import Candidate, boost_curve, compare, frontier
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95
 from hubbub_deploy.errors import DeployError
+from hubbub_lab.evaluation import as_typed
 
 if TYPE_CHECKING:
     from hubbub_deploy.commands.survey.design import SurveyDesign
@@ -35,6 +36,7 @@ LINE_PX: Final = 12.0
 """The height of a label at 100 dpi."""
 
 
+@as_typed()
 def draw(design: SurveyDesign, path: Path, *, say: Callable[[str], None]) -> None:
     """Write the picture; .html wraps it with the sentence in one page that needs nothing else.
 

@@ -195,6 +195,8 @@ class PlanTable:
         import matplotlib as mpl  # noqa: PLC0415 - the table needs no drawing library
         from matplotlib.figure import Figure  # noqa: PLC0415
 
+        from hubbub_lab.evaluation import as_typed  # noqa: PLC0415 - as above
+
         mpl.use("Agg")
         figure = Figure(figsize=(7, 5), layout="constrained")
         axes = figure.add_subplot()
@@ -207,7 +209,8 @@ class PlanTable:
         axes.set_yscale("log")
         axes.set_xlabel("epsilon of one report")
         axes.set_ylabel("±, percentage points" if self.points else "±, unit of the mean")
-        axes.set_title(f"{title}: {self.objective}", fontsize=10)
+        with as_typed():
+            axes.set_title(f"{title}: {self.objective}", fontsize=10)
         axes.legend(frameon=False)
         try:
             figure.savefig(path, dpi=150)
