@@ -71,15 +71,16 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def given(tree: ast.Module) -> dict[str, str]:
+def given(face: Path) -> dict[str, str]:
     """Name -> module, of what a lazy face gives."""
+    stub = face.with_suffix(".pyi")
+    if not stub.exists():
+        return {}
     return {
-        alias.name: part.module
-        for node in tree.body
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for part in node.body
-        if isinstance(part, ast.ImportFrom) and part.module
-        for alias in part.names
+        alias.name: node.module
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
     }
 
 
@@ -260,7 +261,7 @@ def lazy_graph(
     graph: dict[str, set[str]], trees: dict[str, ast.Module], known: dict[str, Path]
 ) -> dict[str, set[str]]:
     """The graph of imports with those that go through lazy faces or are named as text."""
-    faces = {name: given(tree) for name, tree in trees.items() if known[name].name == "__init__.py"}
+    faces = {name: given(known[name]) for name in trees if known[name].name == "__init__.py"}
     return {
         name: others
         if name in faces
@@ -271,7 +272,7 @@ def lazy_graph(
 
 def knowing(trees: dict[str, ast.Module], known: dict[str, Path]) -> dict[str, set[str]]:
     """The graph of what files know of each other: by name, as text and for type checkers; faces left out."""
-    faces = {name: given(tree) for name, tree in trees.items() if known[name].name == "__init__.py"}
+    faces = {name: given(known[name]) for name in trees if known[name].name == "__init__.py"}
     return {
         name: (
             imports(tree, name, known, typed=True)

@@ -1,11 +1,19 @@
-"""Faces that load a module only when one of its names is asked for (PEP 562)."""
+"""Faces that load a module only when one of its names is asked for (PEP 562).
+
+A face lists its names once, in the `__init__.pyi` beside its `__init__.py`: type checkers read that, and so
+does `attach`. A statement is `from hubbub.channels.channel import Channel as Channel`, and there is no other.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import Final
+
+_LINE: Final = re.compile(r"^from ([\w.]+) import (\([^)]*\)|[^\n(]+)", re.MULTILINE)
+_NAME: Final = re.compile(r"(\w+) as ")
 
 
 class _Face(ModuleType):
@@ -17,30 +25,35 @@ class _Face(ModuleType):
         super().__setattr__(name, value)
 
 
-def attach(package: str, modules: Mapping[str, Sequence[str]]) -> None:
-    """Make names of modules importable from a package, each module loaded when asked for.
+def given(stub: str) -> dict[str, str]:
+    """Return the module of every name that the text of a face's stub lists."""
+    return {name: module for module, names in _LINE.findall(stub) for name in _NAME.findall(names)}
 
-    Type checkers read the package's `TYPE_CHECKING` imports instead; a test holds the two alike.
+
+def attach(package: str) -> None:
+    """Make the names of a face's stub importable from it, each module loaded when asked for.
 
     Args:
-        package: The package's `__name__`; called from its `__init__.py`.
-        modules: Module -> the names that it gives; a module without names is given itself, by its last name.
+        package: The face's `__name__`; called from its `__init__.py`.
     """
     face = sys.modules[package]
-    where = {name: module for module, names in modules.items() for name in names}
-    whole = {module.rpartition(".")[2]: module for module, names in modules.items() if not names}
+    spec = face.__spec__
+    data = spec.loader.get_data(f"{spec.origin}i")  # type: ignore[union-attr]  # a file's loader, or a zip's, has it
+    where = given(data.decode())
 
     def get(name: str) -> object:
-        if name in whole:
-            return import_module(whole[name])
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if where[name] == package:  # a room, which is given whole
+            return import_module(f"{package}.{name}")
         value = getattr(import_module(where[name]), name)
         face.__dict__[name] = value
         return value
 
     def names() -> list[str]:
-        return sorted({*face.__dict__, *where, *whole})
+        return sorted({name for name in face.__dict__ if name.startswith("__")} | set(where))
 
-    face.__dict__.update(_shown=frozenset(where), __getattr__=get, __dir__=names)
+    del face.__dict__["attach"]
+    shown = frozenset(name for name, module in where.items() if module != package)
+    face.__dict__.update(_shown=shown, __all__=sorted(where), __getattr__=get, __dir__=names)
     face.__class__ = _Face

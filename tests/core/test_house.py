@@ -40,17 +40,18 @@ def test_imports_pass_through_faces_and_run_in_no_circle(house: ModuleType) -> N
 
 
 def test_a_module_named_as_text_counts_as_an_import_and_a_type_checkers_import_does_not(
-    house: ModuleType,
+    house: ModuleType, tmp_path: Path
 ) -> None:
+    (tmp_path / "__init__.pyi").write_text("from p.thing import Thing as Thing\n")
     texts = {
         "p.registry": 'TABLE = {"grr": "p.grr"}',
         "p.grr": "from p.registry import TABLE",
         "p.typed": "if TYPE_CHECKING:\n    from p import Thing\n",
         "p.thing": "from p.typed import that\nclass Thing: ...",
-        "p": "if TYPE_CHECKING:\n    from p.thing import Thing\n",
+        "p": "",
     }
     trees = {name: ast.parse(text) for name, text in texts.items()}
-    known = {name: Path("__init__.py" if name == "p" else f"{name}.py") for name in texts}
+    known = {name: tmp_path / ("__init__.py" if name == "p" else f"{name}.py") for name in texts}
     graph = {name: house.imports(tree, name, known) for name, tree in trees.items()}
     assert house.circles(house.lazy_graph(graph, trees, known)) == [["p.grr", "p.registry"]]
     assert house.circles(house.knowing(trees, known)) == [["p.grr", "p.registry"], ["p.thing", "p.typed"]]

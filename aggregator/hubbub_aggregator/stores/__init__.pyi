@@ -1,0 +1,16 @@
+from hubbub_aggregator.stores.archive import Archive as Archive, SqliteArchive as SqliteArchive
+from hubbub_aggregator.stores.disk import has_no_room as has_no_room
+from hubbub_aggregator.stores.recounts import RecountFolder as RecountFolder
+from hubbub_aggregator.stores.redis_connection import (
+    as_store_error as as_store_error,
+    clocks as clocks,
+    connected as connected,
+)
+from hubbub_aggregator.stores.redis_namespace import (
+    delete_keys as delete_keys,
+    namespace_keys as namespace_keys,
+)
+from hubbub_aggregator.stores.redis_store import RedisStore as RedisStore
+from hubbub_aggregator.stores.sqlite_dead_letters import SqliteDeadTopic as SqliteDeadTopic
+from hubbub_aggregator.stores.sqlite_store import SqliteStore as SqliteStore
+from hubbub_aggregator.stores.store import GateStore as GateStore, SharedStore as SharedStore, Store as Store

@@ -1,0 +1,9 @@
+from hubbub_authoring.files.compile import TABLE_MECHANISMS as TABLE_MECHANISMS
+from hubbub_authoring.files.template import (
+    Draft as Draft,
+    DraftAttribute as DraftAttribute,
+    DraftCategory as DraftCategory,
+    template as template,
+)
+from hubbub_authoring.files.text import survey_text as survey_text
+from hubbub_authoring.files.toml import decode as decode, parse as parse, read as read

@@ -1,0 +1,59 @@
+from hubbub.estimation.alerts.alerts import (
+    Alert as Alert,
+    AlertRules as AlertRules,
+    RoundShares as RoundShares,
+    impossible_alerts as impossible_alerts,
+    jump_alerts as jump_alerts,
+    margin_alerts as margin_alerts,
+)
+from hubbub.estimation.alerts.issuers import (
+    IssuerDeviation as IssuerDeviation,
+    issuer_deviation as issuer_deviation,
+)
+from hubbub.estimation.alerts.joint import joint_alerts as joint_alerts
+from hubbub.estimation.alerts.score_noise import (
+    ScoreNoise as ScoreNoise,
+    SurveyNoise as SurveyNoise,
+    survey_noise as survey_noise,
+)
+from hubbub.estimation.choice import AnyEstimator as AnyEstimator, estimator_for as estimator_for
+from hubbub.estimation.consistency import Consistent as Consistent
+from hubbub.estimation.cumulative import (
+    Cumulative as Cumulative,
+    MAX_CURVE as MAX_CURVE,
+    Quantile as Quantile,
+    curve_cohort as curve_cohort,
+)
+from hubbub.estimation.em import Smoothed as Smoothed
+from hubbub.estimation.estimate import Estimate as Estimate, Intervals as Intervals
+from hubbub.estimation.estimator import Estimator as Estimator
+from hubbub.estimation.inverses.block import (
+    BlockInverse as BlockInverse,
+    CollapsedInverse as CollapsedInverse,
+)
+from hubbub.estimation.inverses.inverse import (
+    Arithmetic as Arithmetic,
+    Inverse as Inverse,
+    Numbers as Numbers,
+    Solution as Solution,
+    excess as excess,
+    quotients as quotients,
+)
+from hubbub.estimation.margins import MarginsEstimator as MarginsEstimator
+from hubbub.estimation.poison import PoisonMargin as PoisonMargin, Reach as Reach
+from hubbub.estimation.ranks import rank_sets as rank_sets
+from hubbub.estimation.rounds.change import (
+    Difference as Difference,
+    Ends as Ends,
+    correlation as correlation,
+    device_variances as device_variances,
+    difference as difference,
+    effective_sample_size as effective_sample_size,
+    shared_devices as shared_devices,
+)
+from hubbub.estimation.rounds.trend import Trend as Trend, smoothed_trend as smoothed_trend
+from hubbub.estimation.score import ScoreEstimator as ScoreEstimator
+from hubbub.estimation.selection import selection_bound as selection_bound
+from hubbub.estimation.shrinkage import empirical_bayes as empirical_bayes
+from hubbub.estimation.tree_estimator import TreeEstimator as TreeEstimator
+from hubbub.estimation.trees.tree import Tree as Tree

@@ -1,0 +1,18 @@
+from hubbub.estimation.intervals.fieller import RatioMean as RatioMean
+from hubbub.estimation.intervals.laws import (
+    CellLaw as CellLaw,
+    JoinedLaw as JoinedLaw,
+    MixedLaw as MixedLaw,
+    ScoreLaws as ScoreLaws,
+    moments_of as moments_of,
+    two_valued as two_valued,
+)
+from hubbub.estimation.intervals.population import (
+    plausible_populations as plausible_populations,
+    population_law as population_law,
+)
+from hubbub.estimation.intervals.skew_score import (
+    score_interval as score_interval,
+    skew_quantile as skew_quantile,
+)
+from hubbub.estimation.intervals.tree_law import node_law as node_law

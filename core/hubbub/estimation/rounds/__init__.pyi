@@ -1,0 +1,10 @@
+from hubbub.estimation.rounds.change import (
+    Difference as Difference,
+    Ends as Ends,
+    correlation as correlation,
+    device_variances as device_variances,
+    difference as difference,
+    effective_sample_size as effective_sample_size,
+    shared_devices as shared_devices,
+)
+from hubbub.estimation.rounds.trend import Trend as Trend, smoothed_trend as smoothed_trend

@@ -1,0 +1,2 @@
+from hubbub.mechanisms.levels.levels import Levels as Levels, levels as levels
+from hubbub.mechanisms.levels.set_levels import SetLevels as SetLevels

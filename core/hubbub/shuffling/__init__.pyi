@@ -1,0 +1,1 @@
+from hubbub.shuffling.epsilon import epsilon_after_shuffling as epsilon_after_shuffling

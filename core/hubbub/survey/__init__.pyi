@@ -1,0 +1,65 @@
+from hubbub.survey.canonical import Parts as Parts
+from hubbub.survey.choice import Choice as Choice, Compared as Compared
+from hubbub.survey.compiled_file import MAX_FILE_BYTES as MAX_FILE_BYTES, read_compiled as read_compiled
+from hubbub.survey.declared import (
+    Category as Category,
+    DeclaredAttribute as DeclaredAttribute,
+    DeclaredMechanism as DeclaredMechanism,
+    owners_of as owners_of,
+)
+from hubbub.survey.domain import (
+    Attribute as Attribute,
+    Domain as Domain,
+    IntegerDomain as IntegerDomain,
+    KINDS as KINDS,
+    Kind as Kind,
+    LabelDomain as LabelDomain,
+    MAX_INTEGER as MAX_INTEGER,
+    MAX_LABEL_CHARACTERS as MAX_LABEL_CHARACTERS,
+    MAX_SIZE as MAX_SIZE,
+    NumberDomain as NumberDomain,
+    attribute_from_spec as attribute_from_spec,
+)
+from hubbub.survey.form import BaseForm as BaseForm, Form as Form, FormRequest as FormRequest
+from hubbub.survey.forms import AnyEstimator as AnyEstimator, forms_by_mechanism as forms_by_mechanism
+from hubbub.survey.rules import (
+    MAX_DEVICES as MAX_DEVICES,
+    MAX_LATENESS_S as MAX_LATENESS_S,
+    MAX_NAME_CHARACTERS as MAX_NAME_CHARACTERS,
+    MAX_QUOTA as MAX_QUOTA,
+    MAX_ROUNDS as MAX_ROUNDS,
+    MAX_ROUND_S as MAX_ROUND_S,
+    MAX_SKEW_S as MAX_SKEW_S,
+    MAX_START_S as MAX_START_S,
+    MAX_TITLE_CHARACTERS as MAX_TITLE_CHARACTERS,
+    MAX_VERSION as MAX_VERSION,
+    MISSING as MISSING,
+    Rules as Rules,
+    check_attributes as check_attributes,
+)
+from hubbub.survey.score import Score as Score, score_channel as score_channel
+from hubbub.survey.signed_list import (
+    MAX_LIFE_S as MAX_LIFE_S,
+    MAX_LIST_BYTES as MAX_LIST_BYTES,
+    Opened as Opened,
+    SurveyList as SurveyList,
+    digest_of as digest_of,
+    open_signed as open_signed,
+    public_key as public_key,
+    public_text as public_text,
+    read_unverified as read_unverified,
+)
+from hubbub.survey.single import Single as Single
+from hubbub.survey.state import (
+    StateName as StateName,
+    SurveyState as SurveyState,
+    duration_words as duration_words,
+    round_words as round_words,
+    survey_state as survey_state,
+)
+from hubbub.survey.survey import Survey as Survey
+from hubbub.survey.table import (
+    CrossTable as CrossTable,
+    MAX_ATTRIBUTES as MAX_ATTRIBUTES,
+    check_size as check_size,
+)

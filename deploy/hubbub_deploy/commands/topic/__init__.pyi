@@ -1,0 +1,1 @@
+from hubbub_deploy.commands.topic.topic import add_to as add_to
