@@ -118,13 +118,29 @@ def test_a_senseless_number_of_partitions_is_refused(tmp_path: Path, partitions:
         SqliteLog(tmp_path / "log.sqlite", partitions)
 
 
-def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("schema", [1, 3])
+def test_another_schema_is_refused_in_one_sentence_and_left_alone(tmp_path: Path, schema: int) -> None:
     path = tmp_path / "log.sqlite"
     SqliteLog(path).close()
     with closing(sqlite3.connect(path)) as con, con:
-        con.execute("PRAGMA user_version = 3")
-    with pytest.raises(LogVersionError, match="newer release"):
+        con.execute(f"PRAGMA user_version = {schema}")
+    before = path.read_bytes()
+    with pytest.raises(LogVersionError, match=rf"^log \S+ must have schema 2, got {schema}$"):
         SqliteLog(path)
+    assert path.read_bytes() == before
+
+
+def test_a_record_without_a_checksum_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with SqliteLog(path, 1) as log:
+        log.append({0: [b"a", b"b"]})
+    with closing(sqlite3.connect(path)) as con, con:
+        con.execute("UPDATE record SET checksum = NULL WHERE position = 1")
+        con.execute("UPDATE head SET checked = next")
+    with SqliteLog(path, 1) as log:
+        assert log.read(0, 0, 1) == [(0, b"a")]
+        with pytest.raises(LogError, match=r"partition 0: record 1 must have its checksum"):
+            log.read(0, 1, 1)
 
 
 def test_what_is_not_a_log_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -165,38 +181,6 @@ def test_a_full_disk_refuses_the_append_and_keeps_what_was_there(tmp_path: Path)
         assert log.end(0) == 1
         assert log.append({0: [b"c"]}) == {0: 1}
         assert log.read(0, 0, 10) == [(0, b"a"), (1, b"c")]
-
-
-OLD_SCHEMA = """
-CREATE TABLE log (identity TEXT NOT NULL, partitions INTEGER NOT NULL) STRICT;
-CREATE TABLE head (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL) STRICT;
-CREATE TABLE record (position INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
-CREATE TABLE announced (key BLOB PRIMARY KEY) STRICT, WITHOUT ROWID;
-INSERT INTO log VALUES ('an old one', 2);
-INSERT INTO head VALUES (0, 1), (1, 0);
-INSERT INTO record VALUES (0, x'61');
-PRAGMA application_id = 1212304455;
-PRAGMA user_version = 1;
-"""
-
-
-def test_a_log_of_schema_1_is_read_and_gets_checksums_from_then_on(tmp_path: Path) -> None:
-    path = tmp_path / "log.sqlite"
-    with closing(sqlite3.connect(path)) as con, con:
-        con.executescript(OLD_SCHEMA)
-    for _ in range(2):
-        with SqliteLog(path, 2) as log:
-            assert log.identity == "an old one"
-            log.append({0: [b"b"], 1: [b"c"]})
-    with SqliteLog(path, 2) as log:
-        assert log.read(0, 0, 10) == [(0, b"a"), (1, b"b"), (2, b"b")]
-    for position, body in ((0, b"a"), (1, b"x"), (2, b"x")):
-        with closing(sqlite3.connect(path)) as con, con:
-            con.execute("UPDATE record SET checksum = NULL, body = ? WHERE position = ?", (body, position))
-    with SqliteLog(path, 2) as log:
-        assert log.read(0, 0, 1) == [(0, b"a")]
-        with pytest.raises(LogError, match=r"partition 0: record 1 must have its checksum"):
-            log.read(0, 1, 1)
 
 
 def test_no_flipped_bit_changes_what_a_log_gives(tmp_path: Path) -> None:

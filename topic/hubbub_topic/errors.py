@@ -20,4 +20,4 @@ class LogLocked(LogError):  # noqa: N818  # a state that an operator meets, name
 
 
 class LogVersionError(LogError):
-    """The log's schema is newer than this release can read."""
+    """The log has another schema than this release reads."""

@@ -16,7 +16,6 @@ from hubbub.wire import PartitionMap
 from hubbub_topic.errors import LogError, LogLocked, LogVersionError
 from hubbub_topic.rows import OFFSET_BITS, OFFSET_MASK, Cut, checksum, cut, positions
 
-# 1 had no checksums: records that it wrote keep none, and older programs refuse the file from then on.
 SCHEMA_VERSION: Final = 2
 # "HBLG" in the file header: another application's database is refused, not written to.
 APPLICATION_ID: Final = 0x48424C47
@@ -26,7 +25,7 @@ MAX_PARTITIONS: Final = 1024
 MAX_READ_BYTES: Final = 8 * 2**20
 _MAX_LIMIT: Final = 2**31
 
-# head: the next offset of a partition; announced: the keys of surveys that were published.
+# head: the next offset of a partition (nothing reads `checked`); announced: the keys of published surveys.
 _SCHEMA: Final = """
 CREATE TABLE log (identity TEXT NOT NULL, partitions INTEGER NOT NULL) STRICT;
 CREATE TABLE head (
@@ -41,12 +40,6 @@ _TRIMMED: Final = (
 )
 _SELECT: Final = (
     "SELECT position, body, checksum FROM record WHERE position BETWEEN ? AND ? ORDER BY position LIMIT ?"
-)
-# Records from `checked` on have a checksum; those below it were written by schema 1.
-_FROM_1_TO_2: Final = (
-    "ALTER TABLE head ADD COLUMN checked INTEGER NOT NULL DEFAULT 0",
-    "UPDATE head SET checked = next",
-    "ALTER TABLE record ADD COLUMN checksum INTEGER",
 )
 
 
@@ -68,7 +61,7 @@ class SqliteLog:
 
     Raises:
         LogLocked: If another owner, in this process or another, has the log open.
-        LogVersionError: If a newer release wrote it.
+        LogVersionError: If an older or a newer release wrote it.
         LogError: If the file is something else, has another number of partitions, or cannot be opened.
     """
 
@@ -104,10 +97,8 @@ class SqliteLog:
             raise LogError(f"log {self._path} must be a Hubbub log, got an empty file")
         if not fresh and application != APPLICATION_ID:
             raise LogError(f"log {self._path} must be a Hubbub log, got another application's database")
-        if version > SCHEMA_VERSION:
-            raise LogVersionError(
-                f"log {self._path} needs a newer release: schema at most {SCHEMA_VERSION}, got {version}"
-            )
+        if not fresh and version != SCHEMA_VERSION:
+            raise LogVersionError(f"log {self._path} must have schema {SCHEMA_VERSION}, got {version}")
         (mode,) = con.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise LogError(
@@ -127,11 +118,6 @@ class SqliteLog:
                 con.executemany("INSERT INTO head VALUES (?, 0, 0)", ((p,) for p in range(partitions)))
                 con.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 con.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        if version == 1:
-            with self._transaction():
-                for statement in _FROM_1_TO_2:
-                    con.execute(statement)
-                con.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         identity, stored = self._checked_schema()
         if partitions not in (None, stored):
             raise LogError(f"log {self._path} has {stored} partitions, which never changes; got {partitions}")
@@ -144,16 +130,14 @@ class SqliteLog:
             LogError: If they contradict each other: the file is damaged.
         """
         rows = self._writer.execute("SELECT identity, partitions FROM log").fetchall()
-        heads = self._writer.execute(
-            "SELECT partition, next, checked FROM head ORDER BY partition"
-        ).fetchall()
+        heads = self._writer.execute("SELECT partition, next FROM head ORDER BY partition").fetchall()
         if len(rows) != 1 or [head[0] for head in heads] != list(range(rows[0][1])):
             raise LogError(f"log {self._path} must have a head for each of its partitions: it is damaged")
-        for partition, following, checked in heads:
+        for partition, following in heads:
             (last,) = self._writer.execute(
                 "SELECT max(position) FROM record WHERE position BETWEEN ? AND ?", positions(partition, 0)
             ).fetchone()
-            if checked > following or (last is not None and last & OFFSET_MASK != following - 1):
+            if last is not None and last & OFFSET_MASK != following - 1:
                 raise LogError(
                     f"log {self._path}, partition {partition}: the next offset must follow the last record, "
                     f"{last and last & OFFSET_MASK}, got {following}: the file is damaged"
@@ -289,16 +273,15 @@ class SqliteLog:
         found: list[tuple[int, bytes]] = []
         size = 0
         with self._reading() as con, contextlib.closing(con.cursor()) as cursor:
-            following, checked = cursor.execute(
-                "SELECT next, checked FROM head WHERE partition = ?", (partition,)
+            (following,) = cursor.execute(
+                "SELECT next FROM head WHERE partition = ?", (partition,)
             ).fetchone()
             cursor.execute(_SELECT, (*positions(partition, offset), limit))
             for position, body, stored in cursor:
                 at = position & OFFSET_MASK
                 if found and at != found[-1][0] + 1:
                     break
-                known = stored is not None or at >= checked
-                if type(body) is not bytes or (known and stored != checksum(position, body)):
+                if type(body) is not bytes or stored != checksum(position, body):
                     raise self._damaged(partition, at, "must have its checksum, got another")
                 found.append((at, body))
                 size += len(body)

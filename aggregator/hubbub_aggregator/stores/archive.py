@@ -13,7 +13,6 @@ from hubbub_aggregator.counting.partition import RoundKey
 from hubbub_aggregator.errors import ArchiveError, ArchiveFull, Diverged
 from hubbub_aggregator.stores.disk import has_no_room
 
-# 1 had no checksum: it gets one of every release when it is opened, and older programs then refuse it.
 SCHEMA_VERSION: Final = 2
 _SELECT: Final = "SELECT document, checksum FROM release WHERE digest = ? AND round = ?"
 _SELECT_SHOWN: Final = "SELECT data, checksum FROM shown WHERE digest = ? AND round = ?"
@@ -24,7 +23,6 @@ _SHOWN: Final = (
 )
 # The row that says that whatever was shown since the archive was made or first opened is in it.
 _BEGUN: Final[RoundKey] = (b"", 0)
-_SELECT_DOCUMENT: Final = "SELECT document FROM release WHERE digest = ? AND round = ?"
 
 
 class Archive(Protocol):
@@ -78,8 +76,6 @@ class SqliteArchive:
             raise ArchiveError(f"{path} must be an archive of releases: {error}") from error
         try:
             version = self._version() or self._create()
-            if version == 1:
-                version = self._add_checksums()
             if version == SCHEMA_VERSION:
                 # Another process that opens it now does the same; the file remembers.
                 with suppress(sqlite3.OperationalError):
@@ -105,22 +101,6 @@ class SqliteArchive:
                 "CREATE TABLE release (digest BLOB, round INTEGER, document BLOB NOT NULL, "
                 "checksum BLOB NOT NULL DEFAULT x'', PRIMARY KEY (digest, round))"
             )
-            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        version = self._version()
-        self._db.execute("COMMIT")
-        return version
-
-    def _add_checksums(self) -> int:
-        """Write the checksum of every release of a file of schema 1, all or none; return the version."""
-        self._db.execute("BEGIN IMMEDIATE")
-        if self._version() == 1:  # no other process has just done it
-            self._db.execute("ALTER TABLE release ADD COLUMN checksum BLOB NOT NULL DEFAULT x''")
-            for digest, number in self.rounds():
-                (data,) = self._db.execute(_SELECT_DOCUMENT, (digest, number)).fetchone()
-                self._db.execute(
-                    "UPDATE release SET checksum = ? WHERE digest = ? AND round = ?",
-                    (_checksum((digest, number), data), digest, number),
-                )
             self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         version = self._version()
         self._db.execute("COMMIT")
