@@ -13,6 +13,7 @@ from hubbub.mechanisms.pbgrr import PBGRR as PBGRR
 from hubbub.mechanisms.registry import channel_from_spec as channel_from_spec
 from hubbub.mechanisms.rounding import stochastic as stochastic, stochastic_many as stochastic_many
 from hubbub.mechanisms.subset import SubsetSelection as SubsetSelection, subset_selection as subset_selection
+from hubbub.mechanisms.tree.channel import tree as tree
 from hubbub.mechanisms.unary import Unary as Unary, unary as unary
 from hubbub_authoring.mechanisms.boosted.boosted import (
     Absolute as Absolute,

@@ -126,7 +126,7 @@ def test_mean_moves_by_no_more_than_is_said_and_nearly_so_much(forged):
 def test_mean_of_trees_and_orbits_has_a_bound_above_that_of_a_lie():
     question = numbered(6, "labels")
     for channel in (
-        mechanisms.tree.tree(6, epsilon=1.0),
+        mechanisms.tree(6, epsilon=1.0),
         compiled(
             [6],
             best_mixture([6], epsilon=1.0, weights=Weights(1.0, 0.0), missing=True),
