@@ -1,4 +1,4 @@
-"""Counts of the house: imports past faces, sizes of folders, modules that a device loads.
+"""Counts of the house: lines by folder, imports past faces, sizes of folders, modules that a device loads.
 
     python tests/house.py
 
@@ -47,6 +47,8 @@ FORMS = {"Form", "BaseForm", "Single", "CrossTable", "Score"}
 # Where comments are needed: the id table, branch and bound, loss grids, the encodings of a report, the
 # server's tricks.
 DENSE = ("dedup", "branching", "loss_grid", "loss_sum", "report", "wire", "record", "records", "server")
+SOURCE = {".py", ".pyi", ".js", ".css", ".html", ".rs"}
+WEIGHED = {*PACKAGES.values(), "bench", "tests"}
 LOADED = """
 import sys, time
 import cryptography.hazmat.primitives.asymmetric.ed25519, msgpack, numpy, sqlite3
@@ -69,6 +71,26 @@ def modules() -> dict[str, Path]:
             parts = path.relative_to(ROOT / folder).with_suffix("").parts
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
+
+
+def weight() -> dict[str, int]:
+    """Lines of every source folder, stubs, JavaScript, styles and Rust included, and of bench and tests."""
+    tracked = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    found: Counter[str] = Counter()
+    for name in tracked:
+        path = ROOT / name
+        if path.suffix in SOURCE and path.parts[len(ROOT.parts)] in WEIGHED and path.is_file():
+            folder = "client/web" if name.startswith("client/web/") else name.split("/")[0]
+            found[folder] += len(path.read_text(encoding="utf-8").splitlines())
+    return dict(found)
+
+
+def one_importer(graph: dict[str, set[str]]) -> float:
+    """The share of modules, faces left out, that exactly one other module knows."""
+    known = Counter(other for others in graph.values() for other in others)
+    return sum(known[name] == 1 for name in graph) / len(graph)
 
 
 def given(face: Path) -> dict[str, str]:
@@ -313,6 +335,10 @@ def main() -> None:
         *(f"{len(group)} files: {' '.join(group)}" for group in found),
         sep="\n  ",
     )
+    lines = weight()
+    product = sum(count for folder, count in lines.items() if folder not in ("bench", "tests"))
+    print(f"lines: product {product:,}", *(f"{name} {lines[name]:,}" for name in sorted(lines)), sep=", ")
+    print(f"modules with one importer: {100 * one_importer(knowing(trees, known)):.0f} %")
     found = circles(knowing(trees, known))
     print(
         f"circles of files that know each other, type checkers' imports included: {len(found)}",
