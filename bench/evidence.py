@@ -110,6 +110,7 @@ RUNS = {
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),
     "views": Run("bench/views.py", "the error that every view takes off raw estimates", markdown=True),
     "watchers": Run("bench/watchers.py", "500 pages on one dashboard, streams and polls", markdown=True),
+    "web-device": Run("bench/web_core.py", "the browser's core: size and speed", markdown=True),
     "year": Run("bench/year.py", "a year of surveys by both filters, and by adding epsilons", markdown=True),
 }  # fmt: skip
 """One line a name."""

@@ -23,13 +23,13 @@ MOST_LINES = {
     "authoring": 7_700,
     "lab": 8_200,
     "client": 6_900,
-    "client/web": 3_400,
+    "client/web": 3_500,
     "collector": 4_100,
     "topic": 2_400,
     "aggregator": 14_700,
     "results": 800,
     "deploy": 9_500,
-    "bench": 16_100,
+    "bench": 16_200,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500
