@@ -190,7 +190,7 @@ def outside(text: str, said: Said) -> None:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([["id", "way"], *([str(i), text] for i in range(60))])
     _, err = said("replay", people("way.csv", out.getvalue()), "--survey", survey(), "--seed", "1")
-    assert f"column 'way': 60 are outside the domain (such as '{text}') and count as missing" in err
+    assert f"column 'way': 60 of 60 are outside the domain (such as '{text}') and count as missing" in err
 
 
 def title(text: str, said: Said) -> None:

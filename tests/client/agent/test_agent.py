@@ -421,9 +421,10 @@ def test_after_a_failed_write_nothing_is_answered_until_reopened(open_agent, clo
     agent = open_agent()
     agent.enrol(HEALTH_SURVEY)
     loss = agent.status().loss
+    urandom = os.urandom
     monkeypatch.setattr(
-        "hubbub_client.agent.agent.os.urandom", lambda n: b"i" * 15
-    )  # the file refuses such an id
+        os, "urandom", lambda n: b"i" * 15 if n == 16 else urandom(n)
+    )  # an id that is refused
     with pytest.raises(Exception, match="report id"):
         agent.answer()
     assert agent.status().loss == loss  # refused before the ledger: still usable

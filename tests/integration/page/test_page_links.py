@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Callable
@@ -240,10 +239,14 @@ def test_a_year_of_rounds_is_readable(browser: Browser, open_site: Callable[[dic
     assert "provisional" in text(browser, ".history .readout")
 
 
-def test_memoised_answers_are_compared_by_how_many_devices_are_in_both(
+def test_memoised_answers_are_compared_and_it_is_said_how_many_devices_are_in_both(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site]
 ) -> None:
-    """Of 902 asked, at least 900 of 900 and 902 are in both: r = 900 / sqrt(900 * 902), 0.98 sqrt(2 - 2r)."""
+    """Of 902 asked, at least 900 of 900 and 902 are in both: that is said.
+
+    The invented errors are those of no channel, so nobody can tell how noisy the devices of a cell are, and
+    nothing is taken off; tests/core/estimation/rounds hold what is taken off of real releases.
+    """
     snapshot = rounds("static")
     opened(browser, open_site(snapshot), on(A, view="comparison", against=1))
     until(browser, ["good", "4.0 ± 1.4 points"], lambda: rows(browser, ".change-of-values")[0])
@@ -251,9 +254,8 @@ def test_memoised_answers_are_compared_by_how_many_devices_are_in_both(
     snapshot = rounds("static")
     snapshot["surveys"][0]["rounds"][2]["enrolment"] = {"asked": 902}
     opened(browser, open_site(snapshot), on(A, view="comparison", against=1))
-    half = 0.98 * math.sqrt(2 - 2 * 900 / math.sqrt(900 * 902))
-    until(browser, ["good", f"4.000 ± {half:.3f} points"], lambda: rows(browser, ".change-of-values")[0])
-    assert "At least 900 devices are in both" in text(browser, ".comparison")
+    until(browser, True, lambda: "At least 900 devices are in both" in text(browser, ".comparison"))
+    assert rows(browser, ".change-of-values")[0] == ["good", "4.0 ± 1.4 points"]
 
 
 def test_rounds_of_two_surveys_are_compared_or_refused_with_the_reason(

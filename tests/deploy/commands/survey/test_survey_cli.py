@@ -81,7 +81,7 @@ def test_a_new_survey_of_a_number_asks_for_its_curve(files: Path, capsys, domain
     run(capsys, *NEW, "new.toml", *domain)
     survey = Survey.load("new.toml")
     assert survey.channel.shows_curve
-    assert survey.choice.objective.quantity == "quantiles"
+    assert survey.choice.objective == "quantiles"
     run(capsys, *NEW, "whole.toml", "--integer", "0", "12")
     assert not Survey.load("whole.toml").channel.shows_curve
 
