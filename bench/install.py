@@ -1,9 +1,9 @@
-"""The wheel as README installs it: the size of every extra, and README's commands with `node` alone.
+"""The wheel as docs/install.md installs it: the size of every extra, and a first survey with `node` alone.
 
     python bench/install.py
 
-It builds the wheel, installs it once without extras and once with each that README's table names, each time
-in a virtual environment of its own, prints packages and sizes, and runs README's way to a first release with
+It builds the wheel, installs it once without extras and once with each whose size that page gives, each time
+in a virtual environment of its own, prints packages and sizes, and goes the way of a first survey with
 the `node` extra. It needs a package index; without one it ends with 77, skipped.
 """
 
@@ -20,15 +20,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = ("", "node", "design", "cluster", "speed", "bench")
-"""The rows of README's table."""
+"""The rows of the page's table that have a size."""
 SKIPPED = 77
 
 
-def readme_lines(text: str) -> list[str]:
-    """Return README's lines that build, install and try the wheel, without their comments."""
+def built_lines() -> list[str]:
+    """Return the lines of docs/install.md that build, install and try the wheel, without their comments."""
+    text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     block = re.search(r"^    pip wheel .*?(?=^$)", text, re.MULTILINE | re.DOTALL)
     if block is None:
-        raise ValueError("README must say how the wheel is built, got no line that begins with pip wheel")
+        raise ValueError("docs/install.md must say how the wheel is built, got no line that begins with pip wheel")
     return [line.split("  #")[0].strip() for line in block[0].splitlines()]
 
 
@@ -57,7 +58,7 @@ def size(place: Path) -> tuple[int, int]:
 
 
 def walk(place: Path, folder: Path) -> None:
-    """Run README's way to a first release by what was installed, in an empty folder."""
+    """Go the way of a first survey by what was installed, in an empty folder."""
     hubbub = str(place / "bin" / "hubbub")
     people = str(ROOT / "docs" / "examples" / "people.csv")
 

@@ -1,6 +1,6 @@
-"""Every command block of README runs as it stands, in order, in a fresh checkout.
+"""Every command block of README and of the first tutorials runs as it stands, in order, in a fresh checkout.
 
-Changed is the port alone, by the flag and the address that README itself gives. `make` targets are asked what
+Changed is the port alone, by the flag and the address that a page itself gives. `make` targets are asked what
 they would do, because tests of their own run them; pip needs a package index, so that `make evidence
 NAME=install` runs those lines.
 """
@@ -28,6 +28,19 @@ ROOT = Path(__file__).parents[2]
 PORT = "8780"
 COMMAND = ".venv/bin/hubbub "
 SERVERS = ("node", "agent page")
+PAGES = [
+    ("README.md", {"make", "survey", "node", "simulate"}, 0, "visits.toml"),
+    (
+        "docs/first-survey.md",
+        {"survey", "node", "simulate", "replay", "evaluate", "python"},
+        1,
+        "out/visits-v1.json",
+    ),
+    ("docs/app.md", {"survey", "node", "python", "agent"}, 2, "ledger.db"),
+    ("docs/install.md", {"pip"}, 0, "README.md"),
+]
+"""A page, the commands that it must run, its blocks of Python, and a file that stands there afterwards."""
+MOST_WORDS = 700
 _FENCED = r"^```(\w*)\n(.*?)^```"
 _INDENTED = r"(^ {4}\S[^\n]*\n(?:^ {4,}[^\n]*\n)*)"
 _BLOCK = re.compile(f"{_FENCED}|{_INDENTED}", re.MULTILINE | re.DOTALL)
@@ -75,10 +88,13 @@ def run(words: list[str], folder: Path) -> None:
     assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
 
 
-def test_every_command_of_readme_runs_as_it_stands(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "runs", "pythons", "made"), PAGES)
+def test_every_command_of_a_page_runs_as_it_stands(
+    tmp_path: Path, name: str, runs: set[str], pythons: int, made: str
+) -> None:
     port, folder, ran = str(free_port()), checkout(tmp_path), []
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    built = runpy.run_path(str(ROOT / "bench" / "install.py"))["readme_lines"](page)
+    page = (ROOT / name).read_text(encoding="utf-8")
+    built = runpy.run_path(str(ROOT / "bench" / "install.py"))["built_lines"]()
     with contextlib.ExitStack() as servers:
         for language, text in blocks(page):
             text = text.replace(PORT, port)  # noqa: PLW2901 - the port that --port and the address give
@@ -97,16 +113,20 @@ def test_every_command_of_readme_runs_as_it_stands(tmp_path: Path) -> None:
                     assert command in built, f"make evidence NAME=install does not run {command}"
                     ran.append("pip")
                 else:
-                    assert command.startswith(COMMAND), f"README has a command that no rule runs: {command}"
+                    assert command.startswith(COMMAND), f"{name} has a command that no rule runs: {command}"
                     words = [str(folder / COMMAND.strip()), *shlex.split(command.removeprefix(COMMAND))]
                     if command.removeprefix(COMMAND).startswith(SERVERS):
                         assert "http://127.0.0.1:" in servers.enter_context(serving(words, folder))
                     else:
                         run(words, folder)
                     ran.append(command.removeprefix(COMMAND).split()[0])
-    assert {"python", "make", "pip", "survey", "node", "simulate", "replay", "evaluate", "agent"} == set(ran)
-    assert ran.count("python") == 3
-    assert (folder / "out" / "visits-v1.json").is_file()
+    assert set(ran) == runs
+    assert ran.count("python") == pythons
+    assert (folder / made).is_file()
+
+
+def test_readme_is_read_in_three_minutes() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= MOST_WORDS
 
 
 def _shell(line: str) -> list[str]:
