@@ -95,7 +95,7 @@ RUNS = {
     "numeric": Run("bench/papers/numeric.py", "the variance of a number's mean, by mechanism", markdown=True),
     "overload": Run("bench/overload.py", "four times a slowed capacity, and who comes after it"),
     "overload-full": Run("bench/overload.py --full", "as much as the generator reaches"),
-    "papers": Run("bench/papers/papers.py", "what the papers claim beside what is exact"),
+    "papers": Run("bench/papers/papers.py --table", "the papers' claims beside what is exact", markdown=True),
     "peers": Run("bench/peers/peers.py speed", "other libraries beside this one: speed", markdown=True),
     "audit": Run("bench/peers/peers.py --audit", "what an audit finds, and what it passes", markdown=True),
     "peers-errors": Run("bench/peers/peers.py errors research", "the same: errors", markdown=True),

@@ -29,7 +29,7 @@ def built_lines() -> list[str]:
     text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     block = re.search(r"^    pip wheel .*?(?=^$)", text, re.MULTILINE | re.DOTALL)
     if block is None:
-        raise ValueError("docs/install.md must say how the wheel is built, got no line that begins with pip wheel")
+        raise ValueError("docs/install.md must say how the wheel is built, got no line with pip wheel")
     return [line.split("  #")[0].strip() for line in block[0].splitlines()]
 
 
