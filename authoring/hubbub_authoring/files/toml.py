@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -58,6 +58,8 @@ _DEEP_KEY: Final = re.compile(rf"(?<![\w.-])(?:{_PART}[ \t]*+\.[ \t]*+){{32}}")
 # A quarter of the values that a domain may have; the parser takes some 25 us for each [[category]].
 MAX_TABLES: Final = 2**15 + 256
 _TABLE: Final = re.compile(r"^[ \t]*\[", re.MULTILINE)
+MAX_DEPTH: Final = 100
+"""Tables and arrays within each other: more than twice what a key of 32 parts in a table of 32 comes to."""
 # Every value as a label and again in a category, each on a line of its own; the parser takes 2 us for each.
 MAX_SIGNS: Final = 4 * MAX_SIZE + 2**16
 # Strings and comments whole, closed or not, so that no text is looked at twice. Nothing below a possessive
@@ -133,11 +135,25 @@ def decode(text: str, file: str) -> dict[str, object]:
     if sum(1 for _ in islice(signs, MAX_SIGNS + 1)) > MAX_SIGNS:
         raise SurveyError(file, "", f"must have at most {MAX_SIGNS} lines, keys and values together", "more")
     try:
-        return tomllib.loads(text)
+        document = tomllib.loads(text)
     except RecursionError:
         raise SurveyError(file, "", "must be TOML of modest depth", "deeper nesting") from None
     except ValueError as error:  # TOMLDecodeError is one; a number of too many digits raises another
         raise SurveyError(file, "", "must be TOML", str(error)) from None
+    # A process whose own limit of recursion is higher parses what another one does not: the rule is here.
+    level: list[object] = [document]
+    for _ in range(MAX_DEPTH):
+        level = [each for outer in level for each in _inside(outer)]
+    if level:
+        raise SurveyError(file, "", "must be TOML of modest depth", f"more than {MAX_DEPTH} levels")
+    return document
+
+
+def _inside(value: object) -> Collection[object]:
+    """Return what a table or an array holds; nothing of any other value."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def parse(text: str, file: str) -> Declared:
