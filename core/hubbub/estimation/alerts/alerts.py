@@ -2,8 +2,10 @@
 
 Forged reports leave two traces in estimates. A share may move to where no population puts it, since one
 forged report can add more than a device to a cell; and it may move from one round to the next by more than
-noise does. Both are tests of raw estimates, whose false alarms are bounded at every number of reports and for
-every population, by the noise of the channel's own rows (`score_noise`). A forged share that stays within
+noise and the turnover of devices do: two rounds count different people of one crowd. Both are tests of raw
+estimates, whose false alarms are bounded at every number of reports and for every population, by the noise of
+the channel's own rows (`score_noise`); a change, where those who answer are a random part of the crowd. A
+forged share that stays within
 what is possible, in a survey's first round, is not seen by anything that looks at one release. Many small
 changes at once are the subject of a joint test, which is approximate (`joint`). The last alert is no test: it
 says how few forged reports move the largest share out of its interval.
@@ -29,6 +31,7 @@ from hubbub.estimation.alerts.score_noise import (
     ScoreNoise,
     SurveyNoise,
     change_deviation,
+    crowd_deviation,
     deviation,
     largest_share,
     least_share,
@@ -145,10 +148,10 @@ def impossible_alerts(noise: SurveyNoise, shares: RoundShares, *, rate: float) -
 def jump_alerts(
     noise: SurveyNoise, before: RoundShares, after: RoundShares, *, shared: int = 0, rate: float
 ) -> list[Alert]:
-    """Return the estimates that changed between two rounds by more than the noise of both together.
+    """Return the estimates that changed between two rounds by more than noise and other devices make them.
 
-    The hypothesis is that every share is the same in both. A true change is found as well: the alert says
-    that something moved, not who moved it.
+    The hypothesis is that every share of the crowd is the same, of which the devices of either round are a
+    random part. A true change is found as well: the alert says that something moved, not who moved it.
 
     Args:
         noise: Of the survey.
@@ -177,7 +180,7 @@ def jump_alerts(
         best = earlier if most is before else later
         bound = np.ones(len(best))
         for _ in range(2):  # the second bound has the variance of shares below the first
-            s = deviation(part, most.n, sign=-1, most=bound, rate=_FOR_BOUND * each)
+            s = crowd_deviation(part, most.n, sign=-1, most=bound, rate=_FOR_BOUND * each)
             bound = np.clip(best + s, 0.0, bound)
         limit = change_deviation(
             part,

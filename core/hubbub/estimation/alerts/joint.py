@@ -1,14 +1,15 @@
 """The joint test of a change between two rounds: many small changes that no single cell shows.
 
-The change d of all K estimates together has mean 0 where no share changed, and the covariance of the noise,
-F V(f), with V that of one report of a population f and F = 1/n + 1/m - 2 s/(n m), s reports being the same in
-both rounds. The statistic is the squared distance
+The change d of all K estimates together has mean 0 where no share f of the crowd changed, and the covariance
+F W, W = V(f) + diag f - f f': V is that of one report's noise, the rest that of whose report it is, since two
+rounds count different people, and F = 1/n + 1/m - 2 s/(n m), s reports being the same in both rounds. The
+statistic is the squared distance
 
-    Q = d' (F V)^+ d        of mean r, the rank of V (chi-square, were noise normal)
+    Q = d' (F W)^+ d        of mean r, the rank of W (chi-square, were noise normal)
 
 Its law is taken as that of a gamma of the mean r and a variance of 2 r + r F3/(F^2 p), F3 = 1/n^3 + 1/m^3,
 with p the least probability of any output: the second part bounds the fourth cumulants of reports, as it does
-those of Pearson's statistic. V is taken at the pooled shares, made consistent, since it hardly depends on f.
+those of Pearson's statistic. W is taken at the pooled shares, made consistent, since it depends little on f.
 All this is an approximation, unlike the bounds of `alerts`, and is made where every output is expected five
 times in either round, at least; false alarms are simulated beside the stated rate (`make evidence
 NAME=alerts`).
@@ -48,7 +49,7 @@ def joint_alerts(
     shared: int = 0,
     rate: float,
 ) -> list[Alert]:
-    """Return an alert if all values together changed between two rounds by more than the noise of both.
+    """Return an alert if all values together changed between two rounds by more than noise and other devices.
 
     Args:
         channel: The survey's channel.
@@ -56,7 +57,7 @@ def joint_alerts(
         before: The earlier round's raw estimates.
         after: The later one's.
         shared: Devices that sent one memoised answer to both, at least.
-        rate: The probability of an alert where no share changed, about.
+        rate: The probability of an alert where no share of the crowd changed, about.
 
     Returns:
         One alert or none; none, too, where the test is not made: where values are hidden or more than
@@ -82,6 +83,7 @@ def joint_alerts(
     if factor <= 0.0:  # the same reports in both
         return []
     covariance = fewer * estimator.expected_estimate(pooled, fewer).covariance()
+    covariance += np.diag(pooled) - np.outer(pooled, pooled)
     if not np.isfinite(covariance).all():
         return []
     variances, directions = np.linalg.eigh(covariance)

@@ -260,20 +260,44 @@ def deviation(noise: ScoreNoise, n: int, *, sign: int, most: Floats, rate: float
     return np.asarray(_by_kind(missed, noise, _rounded_up(most)) + slack)
 
 
+def crowd_deviation(noise: ScoreNoise, n: int, *, sign: int, most: Floats, rate: float) -> Floats:
+    """Return by how much estimates miss the crowd's truth with probability `rate` at most, shape (c,).
+
+    The devices counted are a random part of the crowd: so their scores differ by the noise and by who they
+    are. Where a stated number of devices was asked, the bound holds, too: draws without replacement are
+    nearer to the truth (Hoeffding 1963, theorem 4).
+
+    Args:
+        noise: Of the cells.
+        n: Reports, >= 1.
+        sign: 1 for estimates above the truth, -1 for those below.
+        most: The crowd's largest true share, shape (c,).
+        rate: Above 0, below 1.
+    """
+    rate, slack = noise.slack_at(n, rate)
+    log_rate = -math.log(rate)
+
+    def missed(part: ScoreNoise, held: Floats) -> Floats:
+        t = part.grid(1.0 / n, log_rate)
+        return np.asarray(((log_rate / n + _drawn(part, sign * t, held)) / t).min(axis=0))
+
+    return np.asarray(_by_kind(missed, noise, _rounded_up(most)) + slack)
+
+
 def change_deviation(
     noise: ScoreNoise, before: int, after: int, *, shared: int, most: Floats, rate: float
 ) -> Floats:
     """Return by how much an estimate changes, one way, with probability `rate` at most where no truth did.
 
-    A device that sends its first answer again has one score in both rounds, whose noise goes out but for the
-    difference of 1/n.
+    The truth is the crowd's, of which either round's devices are a random part. A device that sends its first
+    answer again has one score in both rounds, which goes out but for the difference of 1/n.
 
     Args:
         noise: Of the cells.
         before: Reports of the earlier round, >= 1.
         after: Reports of the later one, >= 1.
         shared: Devices that sent one answer to both, at least; 0 is wider and always right.
-        most: The largest true share, shape (c,).
+        most: The crowd's largest true share, shape (c,).
         rate: Above 0, below 1.
 
     Returns:
@@ -296,13 +320,35 @@ def change_deviation(
             log = np.zeros_like(t)
             for reports, round_reports, weight in kinds:
                 if reports:
-                    own, rest = part.logs(sign * weight * t)
-                    members = np.minimum(held * round_reports, reports)
-                    log += reports * rest + members * np.maximum(own - rest, 0.0)
+                    each = reports * _drawn(part, sign * weight * t, held)
+                    if shared:  # those who stay may be unlike those who leave, and those who come
+                        own, rest = part.logs(sign * weight * t)
+                        members = np.minimum(held * round_reports, reports)
+                        each = np.maximum(each, reports * rest + members * np.maximum(own - rest, 0.0))
+                    log += each
             worst = np.maximum(worst, ((log_rate + log) / t).min(axis=0))
         return worst
 
     return np.asarray(_by_kind(changed, noise, _rounded_up(most)) + slack + later)
+
+
+def _drawn(part: ScoreNoise, t: Floats, most: Floats) -> Floats:
+    """Return the largest log E exp(t (b - f)) of a device drawn from a crowd of share f <= most.
+
+    It is log(f exp(own + t) + (1 - f) exp(rest)) - t f: concave in f, so its summit or the nearest end.
+
+    Args:
+        part: The noise of the cells.
+        t: Of either sign, shape (..., c).
+        most: Shape (c,).
+    """
+    own, rest = part.logs(t)
+    gap = np.expm1(own + t - rest)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        summit = (gap - t) / (t * gap)
+    f = np.clip(np.nan_to_num(summit), 0.0, most)
+    at_ends = np.maximum(rest, rest + np.log1p(most * gap) - t * most)
+    return np.asarray(np.maximum(at_ends, rest + np.log1p(f * gap) - t * f))
 
 
 def _two_point(t: Floats, span: Floats, variance: Floats) -> Floats:
