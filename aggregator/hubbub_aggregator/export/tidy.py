@@ -62,7 +62,27 @@ COLUMNS: Final = (
     TableColumn("best_rank", "INTEGER", "the best rank that its band leaves it; 1 is the largest share"),
     TableColumn("worst_rank", "INTEGER", "the worst rank that its band leaves it"),
     TableColumn("round_from_1", "INTEGER", "the round as page, node and agent say it, from 1"),
+    TableColumn("crowd_error", "DOUBLE", "its standard error, of everybody who could have been asked"),
+    TableColumn(
+        "crowd_low", "DOUBLE", "the lower end of its interval, of everybody who could have been asked"
+    ),
+    TableColumn(
+        "crowd_high", "DOUBLE", "the upper end of its interval, of everybody who could have been asked"
+    ),
+    TableColumn(
+        "crowd_simultaneous_low",
+        "DOUBLE",
+        "the lower end of its band with all of its kind, of everybody who could have been asked",
+    ),
+    TableColumn(
+        "crowd_simultaneous_high",
+        "DOUBLE",
+        "the upper end of its band with all of its kind, of everybody who could have been asked",
+    ),
 )
+
+
+_CROWD = ("crowd_error", "crowd_low", "crowd_high", "crowd_simultaneous_low", "crowd_simultaneous_high")
 
 
 def tidy_rows(documents: Iterable[Document], *, views: Sequence[str] = VIEWS) -> Iterator[Row]:
@@ -128,6 +148,7 @@ def _estimate(kind: str, cell: Document, document: Document) -> Row:
         "simultaneous_low": cell.get("simultaneous_low"),
         "simultaneous_high": cell.get("simultaneous_high"),
         "level": document.get("level"),
+        **{name: cell.get(name) for name in _CROWD},
     }
 
 

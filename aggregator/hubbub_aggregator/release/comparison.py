@@ -2,6 +2,10 @@
 
 A release holds what both need, estimates with their intervals; so old releases can be compared too, in the
 intervals that they have. Nothing here looks at counts.
+
+Two rounds count different devices of one crowd, so their change is that of the crowd, in the intervals of
+everybody who could have been asked, where both rounds have them (since method 7). Memoised answers of devices
+that are known to be in both rounds are compared for the devices counted, whose noise is in part the same.
 """
 
 from __future__ import annotations
@@ -17,7 +21,10 @@ from hubbub.estimation import Ends, correlation, device_variances, difference, s
 Document: TypeAlias = Mapping[str, Any]
 Kind: TypeAlias = Literal["static", "evolving"]
 
+Of: TypeAlias = Literal["crowd", "devices"]
+
 _BANDS = (("low", "high"), ("simultaneous_low", "simultaneous_high"))
+_PREFIX: dict[Of, str] = {"crowd": "crowd_", "devices": ""}
 
 
 class IncomparableError(ParameterError):
@@ -44,8 +51,9 @@ def change(
             one's reads, which a release does not say; None for two rounds of one survey.
 
     Returns:
-        "before", "after" (digest and round of each), "devices", "answers" ("fresh" or "memoised"), "shared",
-        "level", and "values", "categories" (cells with label, estimate, low, high, simultaneous_low and
+        "before", "after" (digest and round of each), "devices", "answers" ("fresh" or "memoised"), "of"
+        ("crowd", everybody who could have been asked, or "devices", those counted), "shared", "level", and
+        "values", "categories" (cells with label, estimate, low, high, simultaneous_low and
         simultaneous_high, and differs: the simultaneous interval leaves out 0) and "mean".
 
     Raises:
@@ -59,6 +67,7 @@ def change(
     devices = before["devices"], after["devices"]
     known = asked if asked is not None and asked >= max(devices) else None
     shared = shared_devices(*devices, asked=known) if answers == "memoised" else 0
+    of: Of = "crowd" if shared == 0 and all(map(_has_crowd, (before, after))) else "devices"
     return {
         **{
             name: {"digest": each["survey"]["digest"], "round": each["round"]}
@@ -66,11 +75,12 @@ def change(
         },
         "devices": list(devices),
         "answers": answers,
+        "of": of,
         "shared": shared,
         "level": before["level"],
-        "values": _changes(before["values"], after["values"], devices, shared),
-        "categories": _changes(before["categories"], after["categories"], devices, shared),
-        "mean": _mean(before["mean"], after["mean"], devices, shared),
+        "values": _changes(before["values"], after["values"], devices, shared, of),
+        "categories": _changes(before["categories"], after["categories"], devices, shared, of),
+        "mean": _mean(before["mean"], after["mean"], devices, shared, of),
     }
 
 
@@ -83,9 +93,10 @@ def history(rounds: Sequence[Document], *, kind: Kind) -> dict[str, Any]:
             such a history has no trend.
 
     Returns:
-        "rounds" (numbers in order), "devices", "smoothed" (why the trend is a view, or why there is none),
-        and "values" and "categories": per cell label, estimate, low, high, and trend, lists over the rounds,
-        and bandwidth, the rounds that a level of the trend averages; "mean" is such a line, too, or None.
+        "rounds" (numbers in order), "devices", "of" (as in `change`), "smoothed" (why the trend is a view, or
+        why there is none), and "values" and "categories": per cell label, estimate, low, high, and trend,
+        lists over the rounds, and bandwidth, the rounds that a level of the trend averages; "mean" is such a
+        line, too, or None.
         Trend and bandwidth are None where there is no trend.
 
     Raises:
@@ -97,15 +108,17 @@ def history(rounds: Sequence[Document], *, kind: Kind) -> dict[str, Any]:
     why = "a smoothed view: biased where a share jumps, and not for tests; low and high are of the raw rounds"
     if kind == "static":
         why = "no trend: answers are memoised, so their noise is the same in every round"
+    of: Of = "crowd" if kind == "evolving" and shown and all(map(_has_crowd, shown)) else "devices"
     return {
         "rounds": [each["round"] for each in shown],
         "devices": [each["devices"] for each in shown],
+        "of": of,
         "smoothed": why,
         **{
-            name: [_line(cells, kind) for cells in zip(*(each[name] for each in shown), strict=True)]
+            name: [_line(cells, kind, of) for cells in zip(*(each[name] for each in shown), strict=True)]
             for name in ("values", "categories")
         },
-        "mean": _line([each["mean"] for each in shown], kind)
+        "mean": _line([each["mean"] for each in shown], kind, of)
         if any(each["mean"] for each in shown)
         else None,
     }
@@ -146,7 +159,7 @@ def _labels(cells: Sequence[Document]) -> list[tuple[str, Any]]:
 
 
 def _changes(
-    before: Sequence[Document], after: Sequence[Document], devices: tuple[int, int], shared: int
+    before: Sequence[Document], after: Sequence[Document], devices: tuple[int, int], shared: int, of: Of
 ) -> list[dict[str, Any]]:
     if not before:
         return []
@@ -158,7 +171,7 @@ def _changes(
     for low, high in _BANDS:
         if low not in before[0] or low not in after[0]:
             continue
-        ends = [_ends(cells, low, high) for cells in (before, after)]
+        ends = [_ends(cells, _PREFIX[of] + low, _PREFIX[of] + high) for cells in (before, after)]
         r = correlation(*ends, devices=devices, shared=shared, variances=variances)
         found = difference(*ends, correlation=r)
         numbers = {"estimate": found.estimate, low: found.low, high: found.high}
@@ -175,11 +188,11 @@ def _changes(
 
 
 def _mean(
-    before: Document | None, after: Document | None, devices: tuple[int, int], shared: int
+    before: Document | None, after: Document | None, devices: tuple[int, int], shared: int, of: Of
 ) -> dict[str, Any] | None:
     if before is None or after is None:
         return None
-    ends = [_ends([each], "low", "high") for each in (before, after)]
+    ends = [_ends([each], _PREFIX[of] + "low", _PREFIX[of] + "high") for each in (before, after)]
     r = correlation(*ends, devices=devices, shared=shared, variances=None)
     found = difference(*ends, correlation=r)
     numbers = {"estimate": found.estimate, "low": found.low, "high": found.high}
@@ -187,6 +200,11 @@ def _mean(
         **{name: _numbers(array)[0] for name, array in numbers.items()},
         "differs": bool(found.differs[0]),
     }
+
+
+def _has_crowd(release: Document) -> bool:
+    """Return whether a release with estimates has intervals of everybody who could have been asked."""
+    return "crowd_low" in (release["values"][0] if release["values"] else release["mean"] or ())
 
 
 def _ends(cells: Sequence[Document], low: str, high: str) -> Ends:
@@ -197,12 +215,12 @@ def _numbers(array: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]
     return [value if np.isfinite(value) else None for value in array.tolist()]
 
 
-def _line(cells: Sequence[Document | None], kind: Kind) -> dict[str, Any]:
+def _line(cells: Sequence[Document | None], kind: Kind, of: Of) -> dict[str, Any]:
     """Return one cell over the rounds; None stands for a round that has no such cell."""
     known: list[Document] = [cell or {} for cell in cells]
-    names = ("estimate", "low", "high")
-    columns: dict[str, list[Any]] = {name: [cell.get(name) for cell in known] for name in names}
-    errors: list[Any] = [cell.get("error") for cell in known]
+    names = {"estimate": "estimate", **{name: _PREFIX[of] + name for name in ("low", "high")}}
+    columns: dict[str, list[Any]] = {name: [cell.get(key) for cell in known] for name, key in names.items()}
+    errors: list[Any] = [cell.get(_PREFIX[of] + "error", cell.get("error")) for cell in known]
     trend = bandwidth = None
     if kind == "evolving" and len(cells) > 1 and all(errors) and None not in columns["estimate"]:
         found = smoothed_trend(columns["estimate"], errors)

@@ -9,7 +9,8 @@ sampling and of rare large scores. Method 3: none of these, but a wrong law wher
 levels are about one level. Method 4: nor that, but a band of curves by the normal law, at any number of
 devices. Method 5: a band that is wider where errors are skew, and none in rounds too small for it; but one
 gamma law of every cell's sum, false for all values at once at large epsilon. Method 6: the exact law where a
-score takes two values, elsewhere the reach of every kind of devices.
+score takes two values, elsewhere the reach of every kind of devices. Method 7: beside these, which are of the
+devices counted, errors and intervals of everybody who could have been asked.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from hubbub.estimation import Estimate, PoisonMargin
 from hubbub.survey import Survey
 
 Document: TypeAlias = dict[str, Any]
-Method: TypeAlias = Literal[1, 2, 3, 4, 5, 6]
+Method: TypeAlias = Literal[1, 2, 3, 4, 5, 6, 7]
 Columns: TypeAlias = dict[str, NDArray[np.float64]]
 
-METHOD: Final[Method] = 6
+METHOD: Final[Method] = 7
 """The method of what is released from now on."""
 
-METHODS: Final[tuple[Method, ...]] = (1, 2, 3, 4, 5, 6)
+METHODS: Final[tuple[Method, ...]] = (1, 2, 3, 4, 5, 6, 7)
 """Every method that releases were made with."""
 
 
@@ -47,7 +48,9 @@ _KEYS: Final[dict[str, tuple[Method, Any]]] = {
 """The keys that `estimates` fills: since which method, and what a round that shows nothing has there."""
 
 
-def estimates(survey: Survey, estimate: Estimate, *, level: float, method: Method) -> Document:
+def estimates(
+    survey: Survey, estimate: Estimate, *, level: float, method: Method, asked: int | None = None
+) -> Document:
     """Return the parts of a release that hold estimates.
 
     Args:
@@ -55,13 +58,19 @@ def estimates(survey: Survey, estimate: Estimate, *, level: float, method: Metho
         estimate: The estimate of the round.
         level: The coverage of the intervals.
         method: How intervals and errors are made.
+        asked: Devices that the survey was offered to, as stated; None if not stated.
     """
-    if method != 6:
+    if method not in (6, 7):
         estimate = estimate.with_former_laws(method)
     names = survey.category_names
     # A score has a mean alone: what its two inputs stand for is nobody's value.
     labels = survey.input_labels if estimate.values.size else ()
     value_columns, category_columns, ends = _columns(estimate, level, method)
+    crowd_ends: tuple[float | None, float | None] = (None, None)
+    if method > 6:
+        more, others, crowd_ends = _columns(estimate.of_crowd(asked=asked), level, method)
+        value_columns |= _of_crowd(more)
+        category_columns |= _of_crowd(others)
     values = _cells(labels, value_columns)
     if survey.category_of.ndim == 1:
         for cell, category in zip(values, survey.category_of.tolist(), strict=True):
@@ -73,6 +82,8 @@ def estimates(survey: Survey, estimate: Estimate, *, level: float, method: Metho
     if estimate.mean is not None and math.isfinite(estimate.mean):
         parts = (estimate.mean, estimate.mean_error, *ends)
         mean = dict(zip(("estimate", "error", "low", "high"), map(_number, parts), strict=True))
+        if method > 6:
+            mean |= dict(zip(("crowd_low", "crowd_high"), map(_number, crowd_ends), strict=True))
     consistent = estimate.consistent()
     found = {
         "values": values,
@@ -121,6 +132,11 @@ def _columns(
         values |= {"simultaneous_low": band.values_low, "simultaneous_high": band.values_high}
         categories |= {"simultaneous_low": band.categories_low, "simultaneous_high": band.categories_high}
     return values, categories, (spans.mean_low, spans.mean_high)
+
+
+def _of_crowd(columns: Columns) -> Columns:
+    """Return the columns under the names of those of the crowd; the estimate is the same."""
+    return {f"crowd_{name}": column for name, column in columns.items() if name != "estimate"}
 
 
 def _poison_margin(estimate: Estimate, level: float, method: Method) -> Document | None:

@@ -118,7 +118,8 @@ class Release:
         if not self.is_suppressed:
             estimate = (estimator or survey.estimator())(self.tally.counts, self.tally.n)
             document.update(curve(survey, estimate, LEVEL, method=method))
-            document.update(estimates(survey, estimate, level=LEVEL, method=method))
+            asked = None if self.enrolment is None else self.enrolment.asked
+            document.update(estimates(survey, estimate, level=LEVEL, method=method, asked=asked))
         if self.enrolment is not None:
             document["enrolment"] = self.enrolment.document(document["values"], document["categories"])
         return document

@@ -57,14 +57,17 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  round may have lain; empty: nothing is missing
       "epsilon": {"declared": 2.0, "certified": 1.9999999999},
       "devices": 400,                            n of the estimates (equal to as_of)
-      "method": 6,                               how intervals are made (see `release/estimates.py`); releases
+      "method": 7,                               how intervals are made (see `release/estimates.py`); releases
                                                  without it are of method 1: intervals not cut, no bands
       "level": 0.95,
       "values":     [{"label": "0", "category": "none" or null,
                       "estimate": 0.31, "error": 0.01, "low": 0.29, "high": 0.33,
                       "simultaneous_low": 0.28, "simultaneous_high": 0.35}, ...],
                                                  low, high: of this cell alone, within 0 to 1;
-                                                 simultaneous: of all values at once
+                                                 simultaneous: of all values at once; of the devices counted.
+                                                 The same with crowd_ before it, and crowd_error: of everybody
+                                                 who could have been asked, if those who answered are like a
+                                                 random part of them; since method 7
       "categories": [{"label": "none", ...}, ...],   the same keys but category; all categories at once
       "mean": {"estimate": 2.8, "error": 0.1, "low": 2.6, "high": 3.0} or null,
       "cumulative": {                            only of a survey asked for its curve: the shares, of

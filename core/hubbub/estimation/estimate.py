@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.consistency import Consistent, consistent_view
 from hubbub.estimation.cumulative import Cumulative, Functionals, Law
 from hubbub.estimation.em import Smoothed
+from hubbub.estimation.intervals.crowd import crowd_laws
 from hubbub.estimation.intervals.laws import ScoreLaws
 from hubbub.estimation.intervals.skew_score import Tails, score_interval
 from hubbub.estimation.poison import PoisonMargin, Reach, forged_reports
@@ -126,13 +127,34 @@ class Estimate:
         """True if the estimator gives the laws of its scores."""
         return self._laws is not None
 
-    def with_former_laws(self, method: Literal[1, 2, 3, 4, 5]) -> Estimate:
-        """Return the estimate with the laws, or none, that releases of a method had: to recompute them."""
+    def with_former_laws(self, method: int) -> Estimate:
+        """Return the estimate with the laws, or none, that releases of a method had, 1 to 5."""
         former = {2: self._former_laws, 3: self._third_laws}.get(method)
         if former is None:
             return replace(self, _tails="gamma")
         laws = former()
         return replace(self, _laws=None if laws is None else lambda: laws, _tails="gamma")
+
+    def of_crowd(self, *, asked: int | None = None) -> Estimate:
+        """Return the estimate with errors and intervals *of everybody who could have been asked*.
+
+        They hold who happened to answer, too, if those who answered are like a random part of the others.
+        Without laws of scores there is none of the mean, and the others are by the normal law.
+
+        Args:
+            asked: Devices that were asked, as stated; None, and a number below those counted: not known, so
+                the crowd is taken as without end, which is wider.
+        """
+        drawn = 1.0 if asked is None or asked < self.n else 1.0 - self.n / asked
+        laws = self.laws
+        if laws is not None:
+            crowd = crowd_laws(laws, self.n, drawn=drawn)
+            return replace(self, _laws=lambda: crowd)
+        errors = [
+            np.sqrt(error**2 + drawn * np.clip(f * (1.0 - f), 0.0, None) / self.n)
+            for f, error in ((self.values, self.value_errors), (self.categories, self.category_errors))
+        ]
+        return replace(self, value_errors=errors[0], category_errors=errors[1], mean=None, mean_error=None)
 
     @cached_property
     def laws(self) -> ScoreLaws | None:

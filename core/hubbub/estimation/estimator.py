@@ -206,6 +206,8 @@ class _Mean:
             0.0 if everyone else max(counted - answered, LEAST * counted),
             self._numbers.centre,
             self._numbers.scale,
+            round(float(reports.sum())),
+            0.0 if self._second is None else second,
         )
 
     def __call__(self, reports: Floats, n: int) -> tuple[float, float]:

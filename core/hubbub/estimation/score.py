@@ -130,6 +130,10 @@ class _PlaceLaw:
         spread = self.n * odds * (1.0 - odds)
         return self.step**2 * spread, self.step**3 * spread * (1.0 - 2.0 * odds)
 
+    def tilt(self, shares: Floats) -> Floats:
+        """Return 0: the law is that of devices drawn from a crowd already."""
+        return np.zeros_like(shares)
+
 
 @dataclass(frozen=True, eq=False)
 class _PlaceMean:
@@ -139,6 +143,10 @@ class _PlaceMean:
     law: _PlaceLaw
     low: float
     high: float
+
+    def of_crowd(self, drawn: float) -> _PlaceMean:
+        """Return the law itself: an answer of a device drawn at random is a yes at the crowd's mean place."""
+        return self
 
     def interval(self, z: float) -> tuple[float, float]:
         """Return the ends of the mean's interval, between the two ends of the output."""

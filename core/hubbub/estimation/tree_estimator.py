@@ -232,6 +232,8 @@ class TreeEstimator:
             0.0 if everyone else at_least(other, numbers.answered),
             numbers.centre,
             numbers.scale,
+            n,
+            float(n * (numbers.unit**2 * values).sum()),
         )
 
     def _tree_without(self, unheard: tuple[int, ...]) -> Tree:

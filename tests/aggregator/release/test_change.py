@@ -28,14 +28,15 @@ def document(survey: Survey, number: int, seed: int, devices: int = 400) -> dict
 def test_change_is_the_difference_with_both_bands() -> None:
     before, after = document(HEALTH, 0, 1), document(HEALTH, 1, 2)
     found = change(before, after, kind="evolving")
+    assert found["of"] == "crowd"
     assert (found["answers"], found["shared"], found["devices"]) == ("fresh", 0, [400, 400])
     assert found["before"] == {"digest": HEALTH.digest.hex(), "round": 0}
     for old, new, cell in zip(before["values"], after["values"], found["values"], strict=True):
         assert cell["label"] == old["label"]
         assert cell["estimate"] == new["estimate"] - old["estimate"]
-        f, g = (min(max(each["estimate"], each["low"]), each["high"]) for each in (old, new))
-        assert cell["low"] == pytest.approx(g - f - math.hypot(g - new["low"], old["high"] - f))
-        assert cell["high"] == pytest.approx(g - f + math.hypot(new["high"] - g, f - old["low"]))
+        f, g = (min(max(each["estimate"], each["crowd_low"]), each["crowd_high"]) for each in (old, new))
+        assert cell["low"] == pytest.approx(g - f - math.hypot(g - new["crowd_low"], old["crowd_high"] - f))
+        assert cell["high"] == pytest.approx(g - f + math.hypot(new["crowd_high"] - g, f - old["crowd_low"]))
         assert cell["simultaneous_low"] <= cell["low"] < cell["high"] <= cell["simultaneous_high"]
         assert cell["differs"] == (cell["simultaneous_low"] > 0 or cell["simultaneous_high"] < 0)
 
@@ -45,12 +46,34 @@ def test_memoised_answers_are_narrower_where_the_fleet_is_known() -> None:
     fresh = change(before, after, kind="evolving")
     unknown, known = (change(before, after, kind="static", asked=asked) for asked in (None, 400))
     assert (unknown["shared"], known["shared"]) == (0, 400)
+    assert (unknown["of"], known["of"]) == ("crowd", "devices")
     assert unknown["values"] == fresh["values"]
     for wide, narrow in zip(fresh["values"], known["values"], strict=True):
         assert narrow["high"] - narrow["low"] <= wide["high"] - wide["low"]
     assert known["values"] != fresh["values"]
     # Two surveys have noise of their own, whatever is static.
     assert change(before, document(LATER, 0, 1), kind="static", asked=400)["answers"] == "fresh"
+
+
+def without_crowd(release: dict) -> dict:
+    """Return a release as method 6 made it: without intervals of everybody who could have been asked."""
+    cells = {
+        name: [{key: cell[key] for key in cell if not key.startswith("crowd_")} for cell in release[name]]
+        for name in ("values", "categories")
+    }
+    return {**release, **cells, "method": 6}
+
+
+def test_rounds_without_a_crowd_are_compared_for_the_devices_counted() -> None:
+    before, after = document(HEALTH, 0, 1), document(HEALTH, 1, 2)
+    crowd = change(before, after, kind="evolving")
+    for pair in ((without_crowd(before), after), (before, without_crowd(after))):
+        found = change(*pair, kind="evolving")
+        assert found["of"] == history(pair, kind="evolving")["of"] == "devices"
+        for narrow, wide in zip(found["values"], crowd["values"], strict=True):
+            assert narrow["high"] - narrow["low"] < wide["high"] - wide["low"]
+    assert history([before, after], kind="evolving")["of"] == "crowd"
+    assert history([before, after], kind="static")["of"] == "devices"
 
 
 def test_rounds_that_cannot_be_compared_are_refused_with_the_reason() -> None:
@@ -114,7 +137,8 @@ def test_a_trend_says_over_how_many_rounds_it_smooths() -> None:
 
 def test_history_follows_the_mean() -> None:
     means = [
-        document(HEALTH, k, k) | {"mean": {"estimate": 2.0 + k, "error": 0.5, "low": 1 + k, "high": 3 + k}}
+        document(HEALTH, k, k)
+        | {"mean": {"estimate": 2.0 + k, "error": 0.5, "crowd_low": 1 + k, "crowd_high": 3 + k}}
         for k in range(3)
     ]
     line = history(means, kind="evolving")["mean"]

@@ -32,6 +32,19 @@ _NUMBER_OR_NULL: Final[Schema] = {"type": ["number", "null"]}
 _TRUTH: Final[Schema] = {"type": "boolean"}
 _TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 _DIGEST: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+_OF: Final[Schema] = {
+    "type": "string",
+    "enum": ["crowd", "devices"],
+    "description": "Whose shares: those of everybody who could have been asked, or of the devices counted.",
+}
+_CROWD_KEYS: Final = (
+    *("crowd_error", "crowd_low", "crowd_high"),
+    *("crowd_simultaneous_low", "crowd_simultaneous_high"),
+)
+_CROWD: Final = (
+    "Of everybody who could have been asked, if those who answered are like a random part of them; the "
+    "members of the same name without crowd_ are of the devices counted."
+)
 _SHUFFLED: Final[Schema] = {
     **dict.fromkeys(("reports", "watched_reports"), _COUNT),
     **dict.fromkeys(("epsilon", "watched_epsilon", "delta"), _NUMBER), "assumption": _TEXT,
@@ -90,6 +103,7 @@ def schemas() -> Schema:
                 "after": _object({"digest": _DIGEST, "round": _COUNT}),
                 "devices": _list(_COUNT),
                 "answers": {"type": "string", "enum": ["fresh", "memoised"]},
+                "of": _OF,
                 "shared": _COUNT,
                 "level": _NUMBER,
                 "values": _list(reference("schemas", "Changed")),
@@ -105,6 +119,7 @@ def schemas() -> Schema:
             {
                 "rounds": _list(_COUNT),
                 "devices": _list(_COUNT),
+                "of": _OF,
                 "smoothed": _TEXT,
                 "values": _list(reference("schemas", "Line")),
                 "categories": _list(reference("schemas", "Line")),
@@ -152,6 +167,7 @@ def schemas() -> Schema:
                 "category": {"type": ["string", "null"]},
                 "simultaneous_low": _NUMBER_OR_NULL,
                 "simultaneous_high": _NUMBER_OR_NULL,
+                **{name: {**_NUMBER_OR_NULL, "description": _CROWD} for name in _CROWD_KEYS},
                 "error": {**_NUMBER_OR_NULL, "deprecated": True, "description": "As standard_error."},
             },
         ),

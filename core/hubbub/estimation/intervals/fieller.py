@@ -11,7 +11,7 @@ a quadratic in mu; where R may be nothing it is unbounded, and the whole range i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 LEAST: Final = 0.25
@@ -30,6 +30,8 @@ class RatioMean:
         answered_variance: V_RR; 0 where everyone has a number.
         centre: The number that 0 stands for.
         scale: The number that 1 stands for, less the centre.
+        devices: Reports.
+        squares: The estimated sum of the squared numbers; 0 where it is hidden and so still in the variance.
     """
 
     total: float
@@ -39,6 +41,25 @@ class RatioMean:
     answered_variance: float
     centre: float
     scale: float
+    devices: int
+    squares: float
+
+    def of_crowd(self, drawn: float) -> RatioMean:
+        """Return the law about the crowd's mean: who is counted adds its own variances of both sums.
+
+        Args:
+            drawn: See `crowd_laws`.
+        """
+        n, answered = self.devices, min(max(self.answered, 0.0), float(self.devices))
+        spread = max(min(self.squares, answered) - self.total**2 / n, 0.0)
+        whole = replace(self, variance=self.variance + drawn * spread)
+        if self.answered_variance == 0.0:
+            return whole
+        return replace(
+            whole,
+            covariance=self.covariance + drawn * self.total * (1.0 - answered / n),
+            answered_variance=self.answered_variance + drawn * answered * (1.0 - answered / n),
+        )
 
     def interval(self, z: float) -> tuple[float, float]:
         """Return the ends of the mean's interval at a normal quantile z > 0, within the survey's numbers."""

@@ -43,9 +43,18 @@ class CellLaw(Protocol):
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return variance and third central moment of the sum, shape (c,) each, at shares of shape (c,)."""
 
+    def tilt(self, shares: Floats) -> Floats:
+        """Return f (1 - f) times how the sum's variance grows with the share f in a cell, shape (c,).
+
+        It is the covariance of the noise's variance with how many of the devices drawn are in the cell.
+        """
+
 
 class MeanLaw(Protocol):
     """The law of an estimated mean."""
+
+    def of_crowd(self, drawn: float) -> MeanLaw:
+        """Return the law about the crowd's mean, of which a random part is counted; see `crowd_laws`."""
 
     def interval(self, z: float) -> tuple[float, float]:
         """Return the ends of the mean's interval at a normal quantile z > 0, within the survey's numbers."""
@@ -128,6 +137,11 @@ class MixedLaw:
             variance = np.maximum(variance, self.observed - f)
         return self.n * variance, self.n * third
 
+    def tilt(self, shares: Floats) -> Floats:
+        """Return f (1 - f) times how the variance grows with the share f of a cell, shape (c,)."""
+        # Of the others as they are together: where a device comes from, and where it goes, is not known.
+        return np.asarray(shares * (self.n * self.own[0] - self.moments(shares)[0]))
+
     def picked(self, cells: NDArray[np.intp]) -> MixedLaw:
         """Return the law of some cells, in the order of their indices."""
         return replace(
@@ -176,6 +190,11 @@ class JoinedLaw:
         found = [part.moments(piece) for part, piece in zip(self.parts, self._split(shares), strict=True)]
         return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
 
+    def tilt(self, shares: Floats) -> Floats:
+        """Return the parts' tilts, shape (c,)."""
+        pieces = self._split(shares)
+        return np.concatenate([part.tilt(piece) for part, piece in zip(self.parts, pieces, strict=True)])
+
     def _split(self, shares: Floats) -> list[Floats]:
         return np.split(shares, np.cumsum([len(part.step) for part in self.parts])[:-1])
 
@@ -209,6 +228,10 @@ class ReorderedLaw:
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return the moments, shape (c,) each."""
         return self._reordered(self.part.moments, shares)
+
+    def tilt(self, shares: Floats) -> Floats:
+        """Return the tilts, shape (c,)."""
+        return self._reordered(lambda inner: (self.part.tilt(inner),) * 2, shares)[0]
 
     def _reordered(
         self, found: Callable[[Floats], tuple[Floats, Floats]], shares: Floats

@@ -86,6 +86,16 @@ class LevelsLaw:
             variances, thirds = np.where(larger, other, variances), np.where(larger, skew, thirds)
         return variances, thirds
 
+    def tilt(self, shares: Floats) -> Floats:
+        """Return f (1 - f) times how the variance grows with the share f of a node, shape (c,).
+
+        The variance is of degree 2 in f, so its slope follows from its values at 0, f and 1.
+        """
+        none, here, whole = (
+            self.moments(at)[0] for at in (np.zeros_like(shares), shares, np.ones_like(shares))
+        )
+        return np.asarray(shares**2 * (whole - here) + (1.0 - shares) ** 2 * (here - none))
+
     def _kinds(self, shares: Floats, which: int) -> tuple[Floats, Floats]:
         variances, thirds = [], []
         for part in self.parts:

@@ -162,4 +162,6 @@ def _mean_law(estimator: OrbitEstimator, values: Floats, n: int) -> RatioMean | 
         0.0 if everyone else float(least[1]),
         numbers.centre,
         numbers.scale,
+        n,
+        n * float(numbers.unit**2 @ values),
     )

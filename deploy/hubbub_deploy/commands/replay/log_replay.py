@@ -104,10 +104,11 @@ def run(settings: LogReplaySettings) -> int:
     kept, shown, damage = _archived(settings, _keys(states, surveys))
     released = {key: data for key, data in kept.items() if data}
     methods = {key: _method(data) for key, data in released.items()}
+    asked = {key: _asked(data) for key, data in released.items()}
     gone = gone_rounds(settings.source)
     # Releases from before there was a rule compare every issuer; the others those that their archive allows.
     compared = None if settings.without else {key: shown.get(key) for key in released}
-    whole = releases(states, surveys, partition_map, methods, shown=compared)
+    whole = releases(states, surveys, partition_map, methods, shown=compared, asked=asked)
     found = {key: data for key, data in whole.items() if key not in gone}
     if settings.without:
         found = {key: _labelled(data, settings.without) for key, data in found.items()}
@@ -161,6 +162,12 @@ def _method(data: bytes) -> Method:
         return METHOD
 
 
+def _asked(data: bytes) -> int | None:
+    """Return the devices asked that an archived release states, or None."""
+    stated = (json.loads(data).get("enrolment") or {}).get("asked")
+    return stated if type(stated) is int and stated >= 1 else None
+
+
 def _keys(states: States, surveys: Mapping[bytes, Survey]) -> list[RoundKey]:
     """Return the rounds that anything is known of, in order."""
     # A seal that precedes its survey may be of a round that there is not.
@@ -181,6 +188,7 @@ def releases(
     methods: Mapping[RoundKey, Method] | None = None,
     *,
     shown: Mapping[RoundKey, Shown | None] | None = None,
+    asked: Mapping[RoundKey, int | None] | None = None,
 ) -> dict[RoundKey, bytes]:
     """Return the canonical bytes of the release of every round that all its partitions have sealed, in order.
 
@@ -191,6 +199,7 @@ def releases(
         methods: The method of rounds that were released already; the others are of the present one.
         shown: What was shown of rounds before their release, which says which issuers it compares: all of
             them where it is None, none of a round that is not here.
+        asked: How many devices were asked, as archived releases state; intervals of the crowd depend on it.
     """
     keys = _keys(states, surveys)
     estimators = {digest: survey.estimator() for digest, survey in surveys.items()}
@@ -203,7 +212,9 @@ def releases(
         if finished is not None:
             counted = finished.tally.n
             most[digest] = max(most[digest], counted)
-            enrolment = FleetStatement().of(survey.id, counted=counted, enrolled=most[digest])
+            stated = (asked or {}).get((digest, number))
+            fleet = FleetStatement({} if stated is None else {"": stated})
+            enrolment = fleet.of(survey.id, counted=counted, enrolled=most[digest])
             before = (shown or {}).get((digest, number), UNKNOWN)
             made = replace(finished, enrolment=enrolment)
             made = replace(made, compared=frozenset(made.issuers)) if before is None else made.beside(before)

@@ -59,9 +59,9 @@ def test_false_alarms_are_as_stated(name):
 def test_many_small_changes_are_seen_that_no_single_jump_shows():
     """Every second value loses a quarter to the next one: seen in nearly all of 20 rounds, by jumps in few.
 
-    The change of a cell is 2.1 of its errors, and the squared distance 58 more than its mean of 11.
+    The change of a cell is 2.1 of its errors about the crowd, and the squared distance 58 more than its mean.
     """
-    channel, n = MADE["grr"], 9600
+    channel, n = MADE["grr"], 11_520
     estimator = estimator_for(channel)
     noise = survey_noise(channel, estimator)
     moved = EVEN * np.tile([0.75, 1.25], INPUTS // 2)
