@@ -13,8 +13,8 @@ from hubbub.errors import ParameterError
 from hubbub.estimation import estimator_for
 from hubbub.estimation.intervals.crowd import CrowdLaw, crowd_laws
 from hubbub.estimation.intervals.laws import MixedLaw
-from hubbub.mechanisms import grr, levels, pbgrr, subset_selection, unary
 from hubbub.testing import seeded
+from hubbub_authoring.mechanisms import grr, levels, pbgrr, subset_selection, unary
 
 SHARES = np.array([0.5, 0.3, 0.2])
 MADE = {

@@ -8,8 +8,8 @@ from scipy.stats import binom
 
 from hubbub.estimation import RoundShares, estimator_for, joint_alerts, jump_alerts, survey_noise
 from hubbub.estimation.alerts.score_noise import change_deviation, crowd_deviation
-from hubbub.mechanisms import grr, levels, pbgrr, subset_selection, unary
 from hubbub.testing import seeded
+from hubbub_authoring.mechanisms import grr, levels, pbgrr, subset_selection, unary
 
 RATE = 0.01
 PAIRS = 400
