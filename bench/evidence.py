@@ -106,6 +106,7 @@ RUNS = {
     "screens": Run("bench/screens.py", "every page and state of the dashboard, photographed", markdown=True),
     "secured": Run("bench/secured.py", "a cluster that asks everybody, without each right", markdown=True),
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),
+    "still-crowds": Run("bench/still_crowds.py", "intervals and alarms of still crowds", markdown=True),
     "tokens": Run("bench/tokens.py", "the price of one-time tokens", markdown=True),
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),
     "views": Run("bench/views.py", "the error that every view takes off raw estimates", markdown=True),

@@ -50,7 +50,7 @@ class CrowdLaw:
 
     @property
     def most_skew(self) -> float:
-        """See `MixedLaw.most_skew`."""
+        """The noise's own; see `MixedLaw.most_skew`."""
         return getattr(self.noise, "most_skew", np.inf)
 
     def kinds(self, shares: Floats) -> tuple[Floats, Floats]:
