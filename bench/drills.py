@@ -1,4 +1,4 @@
-"""Drills of a cluster with real brokers, Redis and processes: what docs/operations.md tells to do, watched.
+"""Drills of a cluster with real brokers, Redis and processes: what docs/drills.md tells to do, watched.
 
     python bench/drills.py                         all of them, as Markdown
     python bench/drills.py restore tokens          some

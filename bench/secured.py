@@ -5,7 +5,7 @@
 It runs two tests that are too long for every run:
 `test_a_cluster_that_asks_everybody_counts_seals_and_releases` (a broker with TLS, SCRAM and access lists, a
 Redis with TLS and a password, and collector, aggregator and dashboard as processes, each with the rights of
-docs/kafka.md alone), and
+docs/kafka-security.md alone), and
 `test_each_right_taken_away_from_each_process_is_refused_in_a_clear_line`, whose rows it prints. It exits with
 1 if one does not pass.
 """

@@ -29,7 +29,7 @@ CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=NUMBERS)))
 def log_likelihood(
     points: NDArray[np.float64], thetas: NDArray[np.float64], ones: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return the log-likelihood of all answers at each point, shape (points,), by docs/privacy-filter.md."""
+    """Return all answers' log-likelihood at each point, shape (points,), by docs/filter-arithmetic.md."""
     scores = 1.0 / (1.0 + np.exp(-(points @ thetas[:, 1:].T + thetas[:, 0])))
     low = 1.0 / (np.exp(EPSILON) + 1.0)
     chance = low + scores * (1.0 - 2.0 * low)

@@ -1,4 +1,4 @@
-"""The papers' claims beside what is exact: every figure of docs/papers.md.
+"""The papers' claims beside what is exact: every figure that docs/papers.md names.
 
 .venv/bin/python bench/papers/papers.py            every section, under a minute
 .venv/bin/python bench/papers/papers.py br pb      some: br, pb, r2, bpf

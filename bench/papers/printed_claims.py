@@ -1,4 +1,4 @@
-"""Figures of docs/papers.md that `papers.py` prints with the others.
+"""Figures that docs/papers.md names that `papers.py` prints with the others.
 
 They are Laplace and staircase kernels, privacy-boosting's Propositions 4, 5 and 7 letter by letter, and
 accepted counts.

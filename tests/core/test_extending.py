@@ -177,19 +177,19 @@ def test_the_table_of_surveys_lists_every_mechanism_and_key() -> None:
     from hubbub.survey.forms import forms_by_mechanism
     from hubbub_authoring.mechanisms.registry import mechanisms
 
-    page = (ROOT / "docs" / "surveys.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "survey-mechanisms.md").read_text(encoding="utf-8")
     table = page.split("## Mechanisms", 1)[1].split("\n## ", 1)[0]
     for name, entry in mechanisms().items():
         rows = [
             line for line in table.splitlines() if line.startswith("|") and f"`{name}`" in line.split("|")[1]
         ]
-        assert rows, f"docs/surveys.md must have a row for {name}"
+        assert rows, f"docs/survey-mechanisms.md must have a row for {name}"
         for key in entry.keys:
             said = any(re.search(rf"\b{key.name}\b", row) for row in rows)
-            assert said, f"docs/surveys.md must explain {key.name} of {name}"
+            assert said, f"docs/survey-mechanisms.md must explain {key.name} of {name}"
     for name, form in forms_by_mechanism().items():
         (row,) = [line for line in table.splitlines() if line.startswith(f"| `{name}` |")]
-        assert all(f"`{key}`" in row for key in form.keys), f"docs/surveys.md must list the keys of {name}"
+        assert all(f"`{key}`" in row for key in form.keys), f"the page must list the keys of {name}"
 
 
 def test_the_page_s_fact_touches_six_files_and_passes_its_test(tmp_path: Path) -> None:

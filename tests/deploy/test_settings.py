@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.settings import GATEWAY, NODE, NodeOptions, Setting, markdown, node_settings
 
-DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
+DOCS = Path(__file__).parents[2] / "docs"
 ROWS = (*NODE, *GATEWAY)
 NOBODY = dict.fromkeys((row.key for row in ROWS), None)
 KAFKA = 'kafka = "a:1"\nredis = "redis://me:s3cret@b:1/0"\n'
@@ -34,9 +35,11 @@ def test_every_field_has_a_row_and_a_sentence() -> None:
     assert len({row.key for row in ROWS}) == len(ROWS)
 
 
-def test_the_docs_have_the_table() -> None:
-    assert markdown(NODE) in DOCS.read_text(encoding="utf-8")
-    assert markdown(GATEWAY) in DOCS.read_text(encoding="utf-8")
+def test_the_site_has_the_tables_and_operations_leads_to_them() -> None:
+    page = runpy.run_path(str(DOCS / "_site" / "reference.py"))["settings"]()
+    assert markdown(NODE) in page and markdown(GATEWAY) in page
+    assert all(f"| `{row.key}` | `{row.variable}` | `{row.flag}` |" in page for row in ROWS)
+    assert "(reference/settings.md)" in (DOCS / "operations.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key)

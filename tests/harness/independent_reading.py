@@ -1,4 +1,4 @@
-"""Canonical survey bytes as probabilities, by docs/wire.md alone: nothing of the package is imported here.
+"""Canonical survey bytes as probabilities, by docs/wire*.md alone: nothing of the package is imported here.
 
 A value is a float: a number or an integer as it is, a label as its place, nan or anything out of the domain
 as missing. A law says, for many records at once, how probable a symbol is from each.

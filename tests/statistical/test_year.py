@@ -172,9 +172,9 @@ def test_a_real_agent_decides_and_sends_as_a_life_does(tmp_path, drawn) -> None:
 
 
 def test_the_page_says_what_was_measured() -> None:
-    """The sentences for a manager in docs/privacy-filter.md have the numbers of the newest runs."""
+    """The sentences for a manager in docs/filter-in-use.md have the numbers of the newest runs."""
     docs = BENCH.parent / "docs"
-    page = " ".join((docs / "privacy-filter.md").read_text(encoding="utf-8").split())
+    page = " ".join((docs / "filter-in-use.md").read_text(encoding="utf-8").split())
 
     def cells(run: str, name: str) -> list[str]:
         text = (BENCH.parent / "evidence" / f"{run}.json").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """One HTTP connection of a server, within bounds that no sender gets around: bytes, queued requests, time.
 
 uvicorn's protocol parses, runs the application and writes its answers. What is added here says how much one
-connection may hold, and for how long; docs/operations.md has the bounds in one table.
+connection may hold, and for how long; docs/bounds.md has the bounds in one table.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The canonical bytes of a survey: one MessagePack array in a fixed order, one encoding per survey.
 
-docs/wire.md gives the layout for readers in other languages.
+docs/wire-survey.md gives the layout for readers in other languages.
 """
 
 from __future__ import annotations

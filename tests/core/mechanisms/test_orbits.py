@@ -61,7 +61,7 @@ def orbit_law(channel, x) -> dict[bytes, Fraction]:
 
 
 def symbol_of(channel, orbit, members) -> bytes:
-    """By docs/wire.md: a bit for every input, or the orbit, the category and a bit for each of its values."""
+    """By docs/wire*.md: a bit for every input, or the orbit, the category and a bit for each value of it."""
     if channel.kind == "orbits":
         return packed(channel.inputs, members + ([channel.values] if orbit.missing else []))
     ends = np.cumsum(channel.layout.sizes)

@@ -1,4 +1,4 @@
-"""docs/wire.md shows the golden bytes and tells how to draw: both are held to the code."""
+"""docs/wire*.md show the golden bytes and tell how to draw: both are held to the code."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from hubbub.mechanisms.pbgrr import PBGRR
 from hubbub.testing import RecordedSource
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "wire.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "docs" / f"{name}.md" for name in ("wire", "wire-survey", "wire-channels")]
+PAGE = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 GOLDEN = ROOT / "tests" / "golden"
 
 
 def shown_blocks() -> list[bytes]:
-    """The bytes of every indented block of the page: the leading hex pairs of each of its lines."""
+    """The bytes of every indented block of the pages: the leading hex pairs of each of its lines."""
     blocks, lines = [], []
     for line in [*PAGE.splitlines(), ""]:
         if line.startswith("    "):
@@ -35,7 +36,7 @@ def shown_blocks() -> list[bytes]:
 def test_bytes_on_the_page_are_those_of_the_golden_files():
     shown = shown_blocks()
     ending = shown.pop(1)
-    for block, name in zip(shown, ("report", "survey-labels", "record-reports"), strict=True):
+    for block, name in zip(shown, ("report", "record-reports", "survey-labels"), strict=True):
         stored = (GOLDEN / f"{name}.bin").read_bytes()
         assert len(block) > 30
         assert stored.startswith(block), name

@@ -125,7 +125,7 @@ def test_what_does_not_pass_is_said_at_once(brokers: Brokers) -> None:
     brokers.errors["describe"] = [KafkaError.TOPIC_AUTHORIZATION_FAILED]
     words = (
         "topic reports at kafka could not be described: topic reports must grant this user the right Read "
-        "(docs/kafka.md), got TOPIC_AUTHORIZATION_FAILED"
+        "(docs/kafka-security.md), got TOPIC_AUTHORIZATION_FAILED"
     )
     with pytest.raises(LogError, match=f"^{re.escape(words)}$"):
         describe_topic("kafka", "reports")

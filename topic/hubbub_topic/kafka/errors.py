@@ -95,7 +95,7 @@ def in_words(error: object, *, topic: str, right: str) -> str:
     subject = f"topic {topic}"
     if found.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         subject, right = "consumer groups that begin with hubbub", "Read"
-    return f"{subject} must grant this user the right {right} (docs/kafka.md), got {found.name()}"
+    return f"{subject} must grant this user the right {right} (docs/kafka-security.md), got {found.name()}"
 
 
 def ask(
