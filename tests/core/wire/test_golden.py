@@ -44,7 +44,6 @@ ELSEWHERE = (
     "ledger-3-overspent.db",
     "ledger-3-overreserved.db",
     "survey-list.bin",
-    "before-house",
     "formats",
 )
 DIGEST = bytes.fromhex("000102030405060708090a0b0c0d0e0f")
