@@ -1,15 +1,16 @@
 """Random records asked by random surveys: what the account states beside what the transcript tells at least.
 
 A case is some surveys of every form and mechanism on the same few attributes, answered at random for random
-versions of the pinned values, in a random order of enrolling, answering, correcting and giving back. Half of
-the cases decide as a device does while it lives, half are replayed as a ledger that is opened again.
+versions of the pinned values, in a random order of enrolling, answering, correcting and giving back. A
+third of the cases decide as a device does while it lives, a third are replayed with the proofs of that life,
+as a ledger that is opened again, a third are summed without them, as on the page of the device's owner.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,8 +93,7 @@ def case(surveys: Sequence[Survey], chance: random.Random, seed: tuple[int, int]
     chosen = _chosen(surveys, chance)
     rows, told, pending = _life(chosen, chance, _hostile(chance) if chance.random() < 0.6 else _any)
     by_digest = {survey.digest: survey for survey in chosen}
-    replayed = seed[1] % 2
-    book = book_module.replay(rows, by_digest, budget=MAX_BUDGET) if replayed else _lived(rows, by_digest)
+    book = (_lived, _replayed, _summed)[seed[1] % 3](rows, by_digest)
     canonicals = [survey.canonical for survey in chosen]
     drawn = chance.randrange(2**31)
     found = largest_log_ratio(canonicals, told, seed=drawn)
@@ -176,17 +176,46 @@ def _life(
     return rows, told, [said for _, _, said in open_]
 
 
-def _lived(rows: Sequence[TranscriptEntry], surveys: dict[bytes, Survey]) -> book_module.FilterState:
+Surveys = Mapping[bytes, Survey]
+
+
+def _lived(rows: Sequence[TranscriptEntry], surveys: Surveys) -> book_module.FilterState:
     """The account as it was while the device lived: every reservation decided, every answer recorded."""
-    book = book_module.FilterState(BayesianFilter(MAX_BUDGET))
+    return _life_of(rows, surveys)[0]
+
+
+def _replayed(rows: Sequence[TranscriptEntry], surveys: Surveys) -> book_module.FilterState:
+    """The account that a ledger states when it is opened: its rows have what was proved with each."""
+    return book_module.replay(_life_of(rows, surveys)[1], surveys, budget=MAX_BUDGET)
+
+
+def _life_of(
+    rows: Sequence[TranscriptEntry], surveys: Surveys
+) -> tuple[book_module.FilterState, list[TranscriptEntry]]:
+    book, proved = book_module.FilterState(BayesianFilter(MAX_BUDGET)), []
     for row in rows:
         survey = surveys[row.digest]
         if row.kind == "reserve":
             query = book_module.scheduled_query(survey, row.slot, pin_version=row.pin_version)
             assert book.filter.reserve_all([query]) == (row.ticket,)
             book.reserved([row], surveys)
-        elif row.kind == "record":
-            book.record(book.proved(row, survey), survey)
+        proved.append(book.proved(row, survey))
+        if row.kind != "reserve":
+            take = book.record if row.kind == "record" else book.cancel
+            take(proved[-1], survey)
+    return book, proved
+
+
+def _summed(rows: Sequence[TranscriptEntry], surveys: Surveys) -> BayesianFilter:
+    """The account without proofs: what was granted is repeated, and bounded once at the end."""
+    summed = BayesianFilter(MAX_BUDGET)
+    for row in rows:
+        if row.kind == "reserve":
+            query = book_module.scheduled_query(surveys[row.digest], row.slot, pin_version=row.pin_version)
+            assert summed.reapply_all([query]) == (row.ticket,)
+        elif row.symbol is not None:
+            summed.reapply(row.ticket, row.symbol)
         else:
-            book.cancel(book.proved(row, survey), survey)
-    return book
+            summed.recancel(row.ticket)
+    summed.tighten()
+    return summed

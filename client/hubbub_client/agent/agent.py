@@ -137,7 +137,6 @@ class Agent:
                 else Answerer(self._state, self._values, tokens.wallet.report_id)
             )
             self._lists = SignedLists(self._state, self._values, self._survey_keys)
-            self._enrolments.give_up_excess(now_s=self._now_s())
         except BaseException:
             ledger.close()
             raise
@@ -309,7 +308,6 @@ class Agent:
             if self._tokens is not None:
                 self._tokens.wallet.forget()
             self._state.load()
-            self._enrolments.give_up_excess(now_s=self._now_s())
 
     def fetch_tokens(self) -> bool:
         """Ask for this period's one-time tokens, and return whether they came; False where nothing was asked.

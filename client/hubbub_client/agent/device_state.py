@@ -151,7 +151,7 @@ class DeviceState:
         closed for good and a new agent rebuilds the filter from what the file says.
         """
         if not wanted:
-            return []  # nothing is granted, so that it fits even where the budget is overspent
+            return []  # nothing is granted, so that it fits even where nothing is left
         tickets = self.filter_state.filter.reserve_all(
             [scheduled_query(survey, slot, pin_version=pin_version) for survey, slot, pin_version in wanted]
         )

@@ -146,19 +146,3 @@ class Enrolments:
         ]
         self._state.ledger.set_consents({subject_of(asked): False}, leave=leave)
         self._state.refresh_enrolments()
-
-    def give_up_excess(self, *, now_s: float | None) -> None:
-        """Release, on disk and before anything is drawn, what an earlier version granted in excess.
-
-        Args:
-            now_s: Clock time, epoch seconds; None if it is not trusted: then no refusal is told.
-        """
-        state = self._state
-        rows = state.filter_state.too_much(state.surveys)
-        if not rows:
-            return
-        surveys = [state.surveys[digest] for digest in dict.fromkeys(row.digest for row in rows)]
-        refused = [] if now_s is None else [self._told(each, "over_budget", now_s) for each in surveys]
-        state.ledger.give_up(rows, refused)
-        state.refresh_enrolments()
-        state.refresh_refusals()

@@ -40,10 +40,6 @@ class FilterState:
             earlier reservation and memoised answer are not read again; the filter keeps what they cost.
         closed: What everything before the filter's first step cost.
         pins: The newest pin version of every attribute that a reservation was made for.
-        defaults: For a list of numeric attributes and their pin version, the values that the first score on
-            them puts in place of missing ones.
-        regrouped: Whether a later score on them has other defaults, and no proof beside its row: an earlier
-            version, which took both for one, may have granted too much.
         void: Slots whose reservation was given back, each with its pin version: never reserved again.
         slots: Reservations ever made here, corrections and what was given back included: each is a row.
         load: The work and the memory of all of them.
@@ -61,8 +57,6 @@ class FilterState:
     recorded: dict[ScheduledAnswer, Symbol] = field(default_factory=dict)
     pin_versions: dict[ScheduledAnswer, int] = field(default_factory=dict)
     pins: dict[str, int] = field(default_factory=dict)
-    defaults: dict[tuple[tuple[str, ...], int], tuple[float, ...]] = field(default_factory=dict)
-    regrouped: bool = False
     void: set[tuple[bytes, int, int]] = field(default_factory=set)
     slots: int = 0
     load: SurveyLoad = field(default_factory=lambda: SurveyLoad(0, 0))
@@ -79,10 +73,7 @@ class FilterState:
         return self.closed.committed / UNITS_PER_NAT + self.filter.committed
 
     def total(self) -> SpentBudget:
-        """Return what everything so far costs, in whole units: what `forget` closes.
-
-        It may exceed the budget: see `too_much`.
-        """
+        """Return what everything so far costs, in whole units: what `forget` closes."""
         return SpentBudget(
             self.closed.loss + math.ceil(Fraction(self.filter.loss) * UNITS_PER_NAT),
             self.closed.committed + math.ceil(Fraction(self.filter.committed) * UNITS_PER_NAT),
@@ -98,7 +89,6 @@ class FilterState:
             self.open[slot] = (entry.ticket, entry.pin_version)
             self.pin_versions[slot] = entry.pin_version
             self.recorded.pop(slot, None)
-            self._read_defaults(entry, surveys[entry.digest])
             for attribute_id, pin_version in memoised_by(
                 surveys[entry.digest], entry.slot, entry.pin_version
             ):
@@ -116,13 +106,6 @@ class FilterState:
         own = survey_load(survey, slots)
         return SurveyLoad(self.load.work + own.work, self.load.held + own.held)
 
-    def _read_defaults(self, row: TranscriptEntry, survey: Survey) -> None:
-        defaults = survey.form.shared_point
-        if defaults is not None and row.slot == MEMOISED:
-            numbers = tuple(attribute.id for attribute in survey.attributes), row.pin_version
-            merged = self.defaults.setdefault(numbers, defaults) != defaults
-            self.regrouped |= merged and row.bound is None  # with a proof, they were told apart
-
     def proved(self, entry: TranscriptEntry, survey: Survey) -> TranscriptEntry:
         """Return a row with what is proved of the numbers that it is about, once it is taken in.
 
@@ -136,9 +119,15 @@ class FilterState:
         return replace(entry, bound=self.filter.bound_after(entry.ticket, entry.symbol))
 
     def restore(self, entry: TranscriptEntry, survey: Survey) -> None:
-        """Take in what is proved beside a row."""
+        """Take in what is proved beside a row.
+
+        Raises:
+            LedgerCorrupt: A score's row has no proof; nothing is searched for in its place.
+        """
         if entry.bound is not None:
             self.filter.restore(_coordinate(entry, survey), entry.bound)
+        elif survey.form.shared_point is not None:
+            raise LedgerCorrupt("a transcript row of a score must have its proof, got none")
 
     def record(self, entry: TranscriptEntry, survey: Survey) -> None:
         """Consume a reservation, in the filter and here: as it is answered, and as it is replayed."""
@@ -164,29 +153,6 @@ class FilterState:
             for (digest, slot), (ticket, pin_version) in self.open.items()
             if digest == survey.digest
         ]
-
-    def too_much(self, surveys: Mapping[bytes, Survey]) -> list[TranscriptEntry]:
-        """Release open reservations, the newest survey's first, until the rest fits; return their rows.
-
-        Until scores of different defaults were told apart, a ledger could grant more than its budget. What
-        was answered then is spent, and is stated as it is; what was not must not be answered any more. A
-        survey's schedule goes as a whole, as it was granted. Where no such scores meet, the proof that was
-        made when each reservation was granted still holds, however high the bound comes out today.
-        """
-        given_back: list[TranscriptEntry] = []
-        if not self.regrouped:
-            return given_back
-        newest: dict[bytes, int] = {}
-        for (digest, _), (ticket, _) in self.open.items():
-            newest[digest] = max(ticket, newest.get(digest, ticket))
-        for digest in sorted(newest, key=newest.__getitem__, reverse=True):
-            if self.filter.headroom >= 0:
-                break
-            rows = self.unanswered(surveys[digest])
-            for row in rows:
-                self.cancel(row, surveys[digest])
-            given_back += rows
-        return given_back
 
     def cancel(self, entry: TranscriptEntry, survey: Survey) -> None:
         """Give a reservation back, in the filter and here; its slot is never answered."""
@@ -225,7 +191,8 @@ def replay(
         closed: What was closed before the rows; nothing, if None.
 
     Raises:
-        LedgerCorrupt: If the filter does not come to the same tickets and decisions.
+        LedgerCorrupt: If the filter does not come to the same tickets and decisions, or a row of a score has
+            no proof.
     """
     state = FilterState(BayesianFilter(budget)) if closed is None else filter_state_of(budget, closed)
     try:
@@ -244,7 +211,6 @@ def replay(
             for row in steps:
                 state.restore(row, survey)
             state.reserved(steps, surveys)
-        state.filter.tighten()
     except (HubbubError, KeyError):
         raise LedgerCorrupt("the transcript does not replay: a row names what does not exist") from None
     return state

@@ -1,4 +1,4 @@
-"""The ledger's database: one process opens, checks and migrates it, and changes it in whole transactions.
+"""The ledger's database: one process opens and checks it, and changes it in whole transactions.
 
 A change is on disk before its call returns (write-ahead log, synchronous=FULL, emptied into the file at
 once): after a kill at any point the file holds all of it or nothing.
@@ -34,7 +34,7 @@ from hubbub_client.ledger.file import (
     read_counter,
     refusal,
 )
-from hubbub_client.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, migrate
+from hubbub_client.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
 
 
 class Database:
@@ -50,7 +50,7 @@ class Database:
             it for good.
 
     Raises:
-        LedgerError: The budget is not one, or the file cannot be made or read.
+        LedgerError: The budget is not one, the file cannot be made or read, or it has an older schema.
         LedgerLocked: It is open elsewhere.
         LedgerCorrupt: It is not a ledger, or it is damaged, emptied, or gone from beside its log.
         LedgerMissing: There was one here, its mark says, and it is gone.
@@ -108,9 +108,9 @@ class Database:
         if mark != APPLICATION_ID:
             raise LedgerCorrupt(f"ledger {self.path} must be a Hubbub ledger, found another database")
         if version > SCHEMA_VERSION:
-            raise LedgerTooNew(
-                f"ledger {self.path} must have schema {SCHEMA_VERSION} or older, got {version}"
-            )
+            raise LedgerTooNew(f"ledger {self.path} must have schema {SCHEMA_VERSION}, got {version}")
+        if version < SCHEMA_VERSION:
+            raise LedgerError(f"ledger {self.path} must have schema {SCHEMA_VERSION}, got {version}")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA fullfsync = ON")  # on Apple's systems a plain fsync stops at the drive's cache
@@ -120,10 +120,6 @@ class Database:
         verdict = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise LedgerCorrupt(f"ledger {self.path} is damaged: {verdict}")
-        if version < SCHEMA_VERSION:
-            db.execute("PRAGMA foreign_keys = OFF")
-            with self._transaction():
-                migrate(db, version)
         db.execute("PRAGMA foreign_keys = ON")
         row = db.execute("SELECT budget, identity, chain, key_check, ticks FROM device").fetchone()
         if row is None:

@@ -187,24 +187,6 @@ class Ledger(Database):
                 )
                 _withdraw(db, number)
 
-    def give_up(self, rows: Iterable[TranscriptEntry], refusals: Iterable[StoredRefusal]) -> None:
-        """Release the reservations of surveys that do not fit the budget, and leave these surveys.
-
-        Args:
-            rows: The "cancel" rows of the reservations.
-            refusals: The refusals that the owner sees; one for each survey whose reason is known.
-        """
-        rows = tuple(rows)
-        with self._transaction() as db:
-            chain = self._append(db, rows)
-            for digest in {row.digest for row in rows}:
-                db.execute(
-                    "UPDATE enrolment SET state = 'left' WHERE digest = ? AND state = 'active'", (digest,)
-                )
-            for refusal in refusals:
-                write_refusal(db, refusal)
-        self._chain = chain
-
     def take_list(
         self, seen: StoredList, *, cancelled: Iterable[bytes] = (), given_back: Iterable[TranscriptEntry] = ()
     ) -> None:

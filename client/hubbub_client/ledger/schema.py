@@ -1,4 +1,4 @@
-"""The ledger's tables, the triggers that keep its rules whatever the code above them does, and migrations.
+"""The ledger's tables, the triggers that keep its rules whatever the code above them does.
 
 The budget is fixed, the account of what was closed never falls, the transcript only grows (except that
 closing it puts one sum in its place), a high-water mark and the count of changes never fall, a report is not
@@ -170,51 +170,6 @@ CREATE TRIGGER report_is_not_rewritten BEFORE UPDATE ON outbox
     BEGIN SELECT RAISE(ABORT, 'a report is sent as it was written'); END;
 """
 
-# Version 1 had digests in every row, no identity, and no way to pause, forget or leave. All of its rounds
-# below the high-water mark that were not answered were given up for good: that stays so, hence floor =
-# high_water.
-_FROM_1: Final = """
-INSERT INTO device (one, budget, identity, chain, failures, not_before_s, single)
-    SELECT 1, budget, :identity, chain, failures, not_before_s, single FROM old_device;
-INSERT INTO attribute SELECT id, spec, generation, pinned FROM old_attribute;
-INSERT INTO enrolment (seq, digest, canonical, floor, high_water)
-    SELECT seq, digest, canonical, high_water, high_water FROM old_enrolment;
-INSERT INTO transcript (seq, kind, ticket, enrolment, slot, generation, symbol)
-    SELECT t.seq, t.kind = 'record', t.ticket, e.seq, t.slot, t.generation, t.symbol
-    FROM old_transcript t JOIN old_enrolment e USING (digest) ORDER BY t.seq;
-INSERT INTO answer (enrolment, round, generation, id, outcome)
-    SELECT e.seq, a.round, 0, a.id, a.outcome FROM old_answer a JOIN old_enrolment e USING (digest);
-INSERT INTO outbox (seq, id, report) SELECT seq, id, report FROM old_outbox ORDER BY seq;
-"""
-_TABLES_1: Final = ("device", "attribute", "enrolment", "transcript", "answer", "outbox")
-
-# Version 2 knew no counter, lists or cancellations, and did not keep refusals. Where numbering stood is
-# carried over as well: after a `forget` the transcript is empty, and must go on above what was closed.
-_TABLES_2: Final = (*_TABLES_1, "reading", "consent")
-_FROM_2: Final = """
-INSERT INTO device SELECT *, NULL FROM old_device;
-INSERT INTO attribute SELECT * FROM old_attribute;
-INSERT INTO reading SELECT * FROM old_reading;
-INSERT INTO consent SELECT * FROM old_consent;
-INSERT INTO enrolment SELECT * FROM old_enrolment;
-INSERT INTO transcript SELECT *, NULL, NULL FROM old_transcript ORDER BY seq;
-INSERT INTO answer SELECT * FROM old_answer;
-INSERT INTO outbox SELECT * FROM old_outbox ORDER BY seq;
-DELETE FROM sqlite_sequence WHERE name IN ('transcript', 'outbox');
-UPDATE sqlite_sequence SET name = substr(name, 5) WHERE name IN ('old_transcript', 'old_outbox');
-"""
-
-# Version 3 had no proofs beside the rows of scores.
-_TABLES_3: Final = (*_TABLES_2, "survey_list", "refusal", "cancelled")
-_MORE_3: Final = """
-INSERT INTO survey_list SELECT * FROM old_survey_list;
-INSERT INTO refusal SELECT * FROM old_refusal;
-INSERT INTO cancelled SELECT * FROM old_cancelled;
-"""
-_FROM_3: Final = _FROM_2.replace("SELECT *, NULL FROM old_device", "SELECT * FROM old_device") + _MORE_3
-
-_STEPS: Final = {1: (_TABLES_1, _FROM_1), 2: (_TABLES_2, _FROM_2), 3: (_TABLES_3, _FROM_3)}
-
 
 def make(db: sqlite3.Connection, *, budget: float, chain: bytes) -> None:
     """Make the tables of a new ledger, within the caller's transaction."""
@@ -225,30 +180,6 @@ def make(db: sqlite3.Connection, *, budget: float, chain: bytes) -> None:
         (budget, os.urandom(IDENTITY_BYTES), chain),
     )
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def migrate(db: sqlite3.Connection, version: int) -> None:
-    """Bring an older ledger to this schema, within the caller's transaction; foreign keys must be off.
-
-    Args:
-        db: An open ledger.
-        version: Its schema, below SCHEMA_VERSION.
-    """
-    if version not in _STEPS:  # there is no other older one
-        return
-    tables, script = _STEPS[version]
-    for (trigger,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
-        db.execute(f'DROP TRIGGER "{trigger}"')
-    for table in tables:
-        db.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
-    for statement in _statements(_SCRIPT):
-        db.execute(statement)
-    identity = os.urandom(IDENTITY_BYTES)
-    for statement in _statements(script):
-        db.execute(statement, {"identity": identity} if ":identity" in statement else ())
-    for table in reversed(tables):
-        db.execute(f"DROP TABLE old_{table}")
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 

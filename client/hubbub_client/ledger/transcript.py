@@ -27,8 +27,7 @@ class TranscriptEntry:
 
     Attributes:
         kind: "reserve" sets budget aside at its worst case, "record" replaces that by what was realised,
-            "cancel" gives it back: before it was answered, a signed list cancelled the survey for good, or
-            it was found not to fit the budget.
+            "cancel" gives it back: before it was answered, a signed list cancelled the survey for good.
         ticket: The filter's number of the reservation.
         digest: Survey.
         slot: Which of its answers.
@@ -36,7 +35,7 @@ class TranscriptEntry:
         symbol: What was answered; None where nothing was. For a static attribute this is the memoised
             answer too.
         bound: What was proved of the numbers that a score reads, (loss, worst) in units, with this step and
-            all others of its transaction; None for other surveys, and in a row of an earlier version.
+            all others of its transaction; None for other surveys.
     """
 
     kind: Kind

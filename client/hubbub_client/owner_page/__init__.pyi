@@ -12,7 +12,6 @@ from hubbub_client.owner_page.descriptions import (
     learned as learned,
     mechanism as mechanism,
     moment as moment,
-    overspent as overspent,
     progress as progress,
     refused as refused,
     schedule as schedule,

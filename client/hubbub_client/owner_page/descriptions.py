@@ -14,14 +14,11 @@ import numpy as np
 
 from hubbub.channels import Symbol
 from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Survey
-from hubbub_client.owner_page.account import Account, Asked, Refused
+from hubbub_client.owner_page.account import Asked, Refused
 from hubbub_client.surveys.schedule import Refusal, is_static
 
 _NAMED: Final = 4
 """Values that a sentence lists before it counts the others."""
-
-_ROUNDING: Final = 1e-9
-"""Nats by which sums of floats may lie above what they stand for."""
 
 _REFUSALS: Final[dict[Refusal, str]] = {
     "unknown_attribute": "it asks for what this device does not hold",
@@ -106,18 +103,6 @@ def learned(loss: float, where: str) -> str:
     if loss <= 0:
         return f"{where}, nobody has learned anything."
     return f"{where}, the odds between any two things about you change by a factor of at most {factor(loss)}."
-
-
-def overspent(account: Account) -> str:
-    """Return how far a ledger is above its budget, and why; an empty text where it is not."""
-    over = account.loss + account.reserved - account.budget
-    if over <= _ROUNDING:
-        return ""
-    return (
-        f"That is {math.ceil(over * 1000) / 1000:.3f} more than the budget: an earlier version granted it, "
-        "because it took two scores that count a missing value differently for one. What was answered cannot "
-        "be taken back; nothing more is granted."
-    )
 
 
 def example(loss: float) -> str:

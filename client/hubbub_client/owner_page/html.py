@@ -85,16 +85,11 @@ def _learned(account: Account) -> str:
 <p class="main">{escape(learned)}</p>
 <p>{escape(example)} This holds for everybody who sees all answers together, for good.</p>
 {_bar(account)}
-{_overspent(account)}<dl><div><dt class="spent">spent</dt><dd id="spent">{_up(account.loss)}</dd></div>
+<dl><div><dt class="spent">spent</dt><dd id="spent">{_up(account.loss)}</dd></div>
 <div><dt class="reserved">reserved for what you joined</dt><dd id="reserved">{account.reserved:.3f}</dd></div>
 <div><dt class="left">left</dt><dd id="left">{_down(account.left)}</dd></div>
 <div><dt>budget for life</dt><dd>{account.budget:g}</dd></div></dl>
 {table}{unit}{waiting}</section>"""
-
-
-def _overspent(account: Account) -> str:
-    said = descriptions.overspent(account)
-    return f'<p id="overspent">{escape(said)}</p>' if said else ""
 
 
 def _bar(account: Account) -> str:

@@ -36,13 +36,8 @@ from hubbub.wire.report import (
 )
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-# In test_ledger.py, test_overspent_ledger.py and test_survey_list.py.
+# In test_survey_list.py and tests/compat.
 ELSEWHERE = (
-    "ledger-1.db",
-    "ledger-2.db",
-    "ledger-2-forgotten.db",
-    "ledger-3-overspent.db",
-    "ledger-3-overreserved.db",
     "survey-list.bin",
     "formats",
 )

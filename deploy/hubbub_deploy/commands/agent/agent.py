@@ -63,8 +63,6 @@ def _status(options: argparse.Namespace) -> int:
         f"Budget {account.budget:g} for life: {account.loss:.3f} spent, "
         f"{account.reserved:.3f} reserved, {account.left:.3f} left."
     )
-    if said := owner_page.overspent(account):
-        print(said)
     if account.forgotten:
         print(f"{account.forgotten:.3f} of it was spent before you had it forgotten.")
     if account.paused:
