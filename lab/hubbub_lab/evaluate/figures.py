@@ -32,6 +32,8 @@ class QuantityFigures:
         cells: Values or categories, missing left out; 1 for the mean.
         error: Root mean square of estimate less truth, over cells and repeats.
         error_se: The standard error of that, from how repeats differ; None of one repeat.
+        consistent: The root mean square of the consistent view less truth, beside those of others who clip;
+            None for the mean.
         exact: The same by exact variance, for this population and as many reports as were accepted.
         bias: Root mean square over cells of the mean error, in its own exact standard errors: about 1 where
             nothing biases.
@@ -46,6 +48,7 @@ class QuantityFigures:
     cells: int
     error: float
     error_se: float | None
+    consistent: float | None
     exact: float
     bias: float
     shift: float
@@ -83,6 +86,7 @@ class QuantityFigures:
             "cells": self.cells,
             "error": self.error,
             "error_se": self.error_se,
+            "consistent": self.consistent,
             "exact": self.exact,
             "ratio": self.ratio,
             "bias": self.bias,
@@ -104,11 +108,12 @@ class _Sums:
     off: Floats
     squares: Floats
     hits: NDArray[np.int64]
+    consistent: Floats
     rounds: list[float] = field(default_factory=list)
 
     @classmethod
     def of(cls, cells: int) -> _Sums:
-        return cls(np.zeros(cells), np.zeros(cells), np.zeros(cells, dtype=np.int64))
+        return cls(np.zeros(cells), np.zeros(cells), np.zeros(cells, dtype=np.int64), np.zeros(cells))
 
     def error_se(self, error: float) -> float | None:
         """Return the standard error of an error, from the repeats: cells of one are not independent."""
@@ -143,7 +148,7 @@ class RepeatedErrors:
 
     def add(self, estimate: Estimate) -> None:
         """Take in the estimate of one repeat."""
-        spans = estimate.intervals(LEVEL)
+        spans, view = estimate.intervals(LEVEL), estimate.consistent()
         found: dict[Quantity, tuple[Any, Any, Any, Any]] = {
             "value": (estimate.values, self.truth.values, spans.values_low, spans.values_high),
             "category": (
@@ -159,7 +164,10 @@ class RepeatedErrors:
             off = np.atleast_1d(np.asarray(estimates - truths, dtype=np.float64))
             covers = np.atleast_1d((lows <= truths) & (truths <= highs))
             counted = slice(None, -1 if quantity != "mean" and self.survey.form.alone else None)
-            self._sums.setdefault(quantity, _Sums.of(len(off))).add(off, covers, counted)
+            sums = self._sums.setdefault(quantity, _Sums.of(len(off)))
+            sums.add(off, covers, counted)
+            if quantity != "mean":
+                sums.consistent += ((view.values if quantity == "value" else view.categories) - truths) ** 2
         self._accepted.append(estimate.n)
 
     def figures(self, estimator: AnyEstimator) -> dict[Quantity, QuantityFigures]:
@@ -187,6 +195,7 @@ class RepeatedErrors:
                 cells=len(cells),
                 error=error,
                 error_se=sums.error_se(error),
+                consistent=None if quantity == "mean" else _root_mean(sums.consistent[cells], repeats),
                 exact=math.sqrt(float((errors[cells] ** 2).mean())),
                 bias=math.sqrt(float((scaled**2).mean())),
                 shift=float(sums.off[cells[farthest]]) / repeats,
@@ -209,6 +218,12 @@ class RepeatedErrors:
         if 2 < len(survey.category_names) < len(survey.input_labels):
             return QUANTITIES
         return ("value", "mean")
+
+
+def _root_mean(squares: Floats, repeats: int) -> float | None:
+    """Return the root of the mean over cells and repeats; None where a cell is hidden."""
+    mean = float(squares.mean()) / repeats
+    return math.sqrt(mean) if math.isfinite(mean) else None
 
 
 @cache

@@ -214,6 +214,7 @@ def _table(results: EvaluationResults) -> str:
             (
                 *(key.data, f"{key.devices:,}", case.label, f"{key.epsilon:g}", key.faults.label, quantity),
                 *(shown(quantity, found.error), shown(quantity, found.exact), found.ratio_text(3)),
+                "-" if found.consistent is None else shown(quantity, found.consistent),
                 "-" if found.floor is None else shown(quantity, found.floor),
                 beyond(found),
                 f"{100 * found.coverage:.1f} %",
@@ -228,6 +229,7 @@ def _table(results: EvaluationResults) -> str:
             "Measured",
             "Exact",
             "Ratio",
+            "Consistent",
             "Floor",
             "Variance above floor",
             "Covered",

@@ -89,7 +89,8 @@ def test_a_report_and_its_json_hold_every_figure(tmp_path: Path, capsys: pytest.
             f"{100 * figure['exact']:.3g} pt",
             f"{figure['ratio']:.3f} ± {figure['error_se'] / figure['exact']:.3f}",
         ]
-        assert row[12] == f"{figure['hits']} of {figure['intervals']}"
+        assert row[9] == f"{100 * figure['consistent']:.3g} pt"
+        assert row[13] == f"{figure['hits']} of {figure['intervals']}"
         assert cost[13] == f"{case['verdicts']['accepted']:,}"
     assert "&lt;b&gt;&amp;" in text
 

@@ -61,7 +61,7 @@ def test_figures_are_those_of_the_closed_form_and_of_counts_inverted_by_hand() -
     errors, estimator = RepeatedErrors(survey, truth, truth), survey.estimator()
     inputs = VALUES + 1
     p, q = (weight / (math.exp(3.0) + inputs - 1) for weight in (math.exp(3.0), 1.0))
-    off, hits = [], 0
+    off, hits, projected = [], 0, []
     for _ in range(3):
         counted = count_round(survey, population, FaultMix(), source=source, chance=chance)
         tally = counted.release.tally
@@ -70,12 +70,21 @@ def test_figures_are_those_of_the_closed_form_and_of_counts_inverted_by_hand() -
         errors.add(estimate)
         by_hand = (tally.counts / DEVICES - q) / (p - q)
         off.append((by_hand - truth.values)[:VALUES])
+        whole = (tally.counts / DEVICES - q) / (p - q)
+        # The nearest distribution: one shift for all, found by halving.
+        low, high = -1.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if np.maximum(whole - middle, 0).sum() > 1 else (low, middle)
+        projected.append((np.maximum(whole - low, 0) - truth.values)[:VALUES])
         spans = counted.release.document()["values"][:VALUES]  # as a server releases them
         hits += sum(
             span["low"] <= share <= span["high"] for span, share in zip(spans, truth.values[:-1], strict=True)
         )
     found = errors.figures(estimator)["value"]
     assert found.error == pytest.approx(math.sqrt(np.mean(np.square(off))), rel=1e-5)
+    assert found.consistent == pytest.approx(math.sqrt(np.mean(np.square(projected))), rel=1e-5)
+    assert found.as_json()["consistent"] == found.consistent
     rounds = np.mean(np.square(off), axis=1)  # d sqrt(x) = dx / (2 sqrt(x))
     assert found.error_se == pytest.approx(
         np.std(rounds, ddof=1) / math.sqrt(3) / (2 * found.error), rel=1e-5
