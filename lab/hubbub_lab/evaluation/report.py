@@ -119,6 +119,8 @@ def show(evaluations: Sequence[Evaluation], *, rows: Rows, console: Console) -> 
     """Print one table per release, then how many intervals hold the truth."""
     for evaluation in evaluations:
         console.print(_table(evaluation, rows))
+    if any(row.kind in ("category", "value") for evaluation in evaluations for row in evaluation.rows):
+        console.print("Intervals of shares are cut at 0 and 100 %, estimates are not.", highlight=False)
     hits = sum(row.covers_truth for evaluation in evaluations for row in evaluation.rows)
     total = sum(len(evaluation.rows) for evaluation in evaluations)
     if total:

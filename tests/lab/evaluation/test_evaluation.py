@@ -193,6 +193,16 @@ def test_the_truth_of_all_people_stands_beside_that_of_those_who_were_counted() 
     assert any(line.startswith("Compared is the truth of the devices that were counted") for line in both)
 
 
+def test_a_table_of_shares_says_that_intervals_are_cut_and_estimates_are_not() -> None:
+    printed = "\n".join(shown(HEALTH, [0.99, -0.02, 0.01, 0.01, 0.01], "all"))
+    assert printed.count("cut at 0 and 100 %, estimates are not") == 1
+    release = {"values": [], "categories": [], "mean": None, "suppressed": True, "devices": 3, "round": 0}
+    out = io.StringIO()
+    suppressed = Evaluation(HEALTH, release, Truth(np.zeros(5), np.empty(0), None))
+    show([suppressed], rows="all", console=Console(file=out, width=120))
+    assert "cut at" not in out.getvalue()  # nothing of that kind stands above
+
+
 def test_missing_is_shown_however_rare_and_a_label_is_no_markup() -> None:
     survey = Survey.parse(
         LABELS.replace(
