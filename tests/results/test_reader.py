@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import matplotlib as mpl
@@ -18,7 +19,7 @@ from shown_view import ShownView, round_of, snapshot_of, survey_of
 
 import hubbub_results
 from hubbub_aggregator.web import create_app
-from hubbub_results import connect
+from hubbub_results import Table, connect
 
 TOKEN = "a-token-of-readers"  # noqa: S105 - of this test
 
@@ -280,7 +281,8 @@ def test_plots_show_points_bands_and_changes() -> None:
         points = survey.release().plot()
         assert [text.get_text() for text in points.get_xticklabels()] == ["0", "1", "2"]
         bands = survey.history().plot()
-        assert [text.get_text() for text in bands.get_legend().get_texts()] == ["0", "1", "2"]
+        assert bands.get_legend() is None
+        assert {text.get_text() for text in bands.texts} == {"0", "1", "2"}  # beside their lines
         assert len(bands.collections) == 3
         assert bands.lines[0].get_xdata().tolist() == [1, 2, 3]  # people count rounds from 1
         mean = survey.history(kind="mean").plot()
@@ -289,6 +291,48 @@ def test_plots_show_points_bands_and_changes() -> None:
         assert changes.get_title() == "Visits to a doctor: round 1 to 2"
     from matplotlib import pyplot
 
+    pyplot.close("all")
+
+
+def cell(label: str, round_: int, estimate: float) -> dict[str, object]:
+    return {
+        "view": "raw",
+        "kind": "value",
+        "label": label,
+        "round": round_,
+        "estimate": estimate,
+        "low": estimate - 0.01,
+        "high": estimate + 0.01,
+    }
+
+
+def test_plots_of_many_long_labels_are_read_whole_and_rounds_are_whole() -> None:
+    mpl.use("Agg")
+    from matplotlib import pyplot
+    from matplotlib.text import Text
+
+    labels = [f"a label of thirty letters, no. {i:02}" for i in range(34)]
+    points = Table([cell(label, 0, 0.03) for label in labels], "many").plot()
+    box = points.figure.bbox
+    points.figure.canvas.draw()
+    spans = [text.get_window_extent() for text in points.get_yticklabels()]
+    assert all(box.x0 <= span.x0 and span.x1 <= box.x1 for span in spans)
+    assert all(box.y0 <= span.y0 and span.y1 <= box.y1 for span in spans)
+    assert {text.get_text() for text in points.get_yticklabels()} == set(labels)
+    # Every name has a line of its own: none stands over its neighbour.
+    heights = sorted((span.y0, span.y1) for span in spans)
+    assert all(above[0] >= below[1] - 1.0 for below, above in pairwise(heights))
+
+    two = [cell(label, round_, 0.03 + 1e-4 * i) for i, label in enumerate(labels) for round_ in (0, 1)]
+    bands = Table(two, "many").plot()
+    bands.figure.canvas.draw()
+    assert bands.get_legend() is None
+    assert all(tick == int(tick) for tick in bands.get_xticks())
+    assert {text.get_text() for text in bands.texts} == set(labels)
+    named = [Text.get_window_extent(text) for text in bands.texts]  # without the lines that lead to them
+    assert all(span.x1 <= bands.figure.bbox.x1 for span in named)
+    placed = sorted((span.y0, span.y1) for span in named)
+    assert all(above[0] >= below[1] - 1.0 for below, above in pairwise(placed))
     pyplot.close("all")
 
 
