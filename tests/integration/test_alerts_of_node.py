@@ -58,7 +58,8 @@ def answered(world: World, time: Time, traffic: Traffic, seed: int) -> None:
 def test_one_liar_in_twenty_raises_an_alert_everywhere_and_honest_rounds_none(tmp_path: Path) -> None:
     """False alarms of the honest rounds: 1e-3 each as stated, and the devices are seeded.
 
-    Liars have honest devices: they move the first share by 5 points, at a threshold below 3.5.
+    Liars have honest devices: they move the first share by 5 points, at a threshold below 4: the noise of
+    both rounds, and of who is counted in each.
     """
     with World(tmp_path, (HEALTH,)) as world, world.living():
         time = Time(world)
@@ -76,7 +77,7 @@ def test_one_liar_in_twenty_raises_an_alert_everywhere_and_honest_rounds_none(tm
         ]
         assert kinds[:2] == [[], []] and ("jump", LABEL) in kinds[2]
         up = next(alert for alert in found["rounds"][2]["alerts"] if alert["label"] == LABEL)
-        assert 0.0 < up["threshold"] < 0.035 < up["statistic"] < 0.07
+        assert 0.0 < up["threshold"] < 0.04 < up["statistic"] < 0.07
         (live,) = json.loads(world.get("/api/live"))["surveys"]
         assert up in live["alerts"]["rounds"][-1]["alerts"]
         metrics = world.get("/metrics").decode()
