@@ -1,4 +1,4 @@
-"""How deep a file may nest is a rule of the reader, and not of the process that runs it."""
+"""The depth of a file is bounded by the reader, and not by the process that runs it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ RUSTC = _compiler()
 
 @cache
 def narrow_at_hand() -> bool:
-    """Whether the compiler has the 32-bit target's library and linker, and the system runs what it builds."""
+    """True if the compiler has a 32-bit target's library and linker, and the system runs its programs."""
     if RUSTC is None:
         return False
     with tempfile.TemporaryDirectory() as folder:

@@ -11,15 +11,17 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from command import hubbub, one_line, running
+from command import environment, hubbub, one_line, running
 
 from hubbub_deploy import cli
+from hubbub_deploy.commands.demo.demonstration import typed_name
 from hubbub_deploy.node import LOG_FILE
 
 pytestmark = pytest.mark.integration
@@ -120,6 +122,31 @@ def test_demo_prints_its_tables_on_stdout_and_its_talk_on_stderr() -> None:
     assert where == f"The page is at {page[1]}. Try next:"
     for line in (first, second, third):  # commands as they are typed: the command line takes each
         assert cli._parser().parse_args(shlex.split(line)[1:])
+
+
+def test_demo_ends_with_commands_that_can_be_copied_whatever_the_terminals_width() -> None:
+    """A command is one line of a narrow terminal's copy, and begins with the word that began this one."""
+    words = [sys.executable, "-m", "hubbub_deploy.cli", "demo", "--people", "40", "--page", "close"]
+    narrow = {**environment(), "COLUMNS": "60"}
+    found = subprocess.run(words, capture_output=True, text=True, check=True, env=narrow, timeout=LIMIT_S)
+    lines = found.stdout.splitlines()[-3:]
+    assert [line.split()[:2] for line in lines] == [
+        ["hubbub", each] for each in ("survey", "node", "simulate")
+    ]
+    for line in lines:
+        assert cli._parser().parse_args(shlex.split(line)[1:])
+
+
+@pytest.mark.parametrize(
+    ("ran", "typed"),
+    [
+        (".venv/bin/hubbub", ".venv/bin/hubbub"),
+        ("/somewhere/else/hubbub", "hubbub"),
+        ("deploy/hubbub_deploy/cli.py", "hubbub"),
+    ],
+)
+def test_demo_names_the_command_as_it_was_typed(ran: str, typed: str) -> None:
+    assert typed_name(ran) == typed
 
 
 def test_demo_below_the_cohort_releases_nothing_and_is_sound() -> None:

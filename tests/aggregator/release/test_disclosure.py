@@ -110,7 +110,7 @@ def least_support(documents: Collection[Document]) -> int:
 
 
 def labels(documents: dict[str, Document], intervals: Sequence[Document]) -> int:
-    """How many numbers intervals and groups have, if each is free: nodes less parts of the graph."""
+    """The free numbers of intervals and groups: nodes less parts of the graph."""
     parent: dict[object, object] = {}
 
     def root(node: object) -> object:
@@ -182,7 +182,7 @@ class Round:
         return least_support(self.documents.values())
 
     def is_free(self) -> bool:
-        """Whether the documents give every group a number of its own."""
+        """True if the documents give every group a number of its own."""
         reports = sorted(frozenset().union(*self.documents.values()))
         columns = [[int(report in each) for report in reports] for each in self.documents.values()]
         return len(independent(columns)) == labels(self.documents, self.intervals)

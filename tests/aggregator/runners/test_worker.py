@@ -241,7 +241,7 @@ def test_a_store_that_is_lost_shows_nothing_near_to_what_was_shown(setting: Sett
 def test_an_archive_that_is_lost_is_followed_by_the_release_and_nothing_else(
     setting: Setting, tmp_path: Path
 ) -> None:
-    """What was shown is not known any more: no step comes after it, and no issuer is compared."""
+    """The record of what was shown is lost: no step comes after it, and no issuer is compared."""
 
     def write(start: int, n: int) -> None:
         for issuer in "ab":

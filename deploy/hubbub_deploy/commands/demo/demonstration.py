@@ -138,7 +138,8 @@ def run(settings: DemoSettings) -> int:
             out = texts.results()
             show(evaluations, rows=settings.rows, console=out)
             _print_account(out, live, reports, sent, fleet, seconds=seconds, sound=sound)
-            out.print(TRY_NEXT.format(url=node.url))
+            # Unwrapped: a command is copied as one line.
+            out.print(TRY_NEXT.format(url=node.url, hubbub=typed_name(sys.argv[0])), soft_wrap=True)
         if settings.page == "hold" or (settings.page == "auto" and sys.stdout.isatty()):
             with contextlib.suppress(KeyboardInterrupt):
                 talk.print(f"The page stays at {node.url} until Ctrl-C.", style="bold")
@@ -149,9 +150,15 @@ def run(settings: DemoSettings) -> int:
 # The README goes the same way, with a file of invented people.
 TRY_NEXT = """
 The page is at {url}. Try next:
-  hubbub survey new --id visits --epsilon 3 --integer 0 77 --start now --round 10m --out visits.toml
-  hubbub node visits.toml --data data --port 8780
-  hubbub simulate docs/examples/people.csv --collector http://127.0.0.1:8780"""
+  {hubbub} survey new --id visits --epsilon 3 --integer 0 77 --start now --round 10m --out visits.toml
+  {hubbub} node visits.toml --data data --port 8780
+  {hubbub} simulate docs/examples/people.csv --collector http://127.0.0.1:8780"""
+
+
+def typed_name(ran: str) -> str:
+    """Return the command as a reader types it: with its folder where it was run from a checkout."""
+    path = Path(ran)
+    return ran if path.name == "hubbub" and not path.is_absolute() else "hubbub"
 
 
 def _surveys(start_s: int) -> tuple[Survey, ...]:

@@ -23,7 +23,7 @@ def texts(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[s
 
 
 def surest(text: str, answers: int) -> Fraction:
-    """What even odds can become after so many answers, by the rows of randomised response: Bayes, exactly."""
+    """The most that even odds become after so many answers: Bayes on the channel's rows, exactly."""
     channel = Survey.parse(text).channel
     rows = [[int(cell) for cell in channel.row(value)] for value in range(channel.inputs)]
     ratio = max(Fraction(a, b) for column in zip(*rows, strict=True) for a in column for b in column)
