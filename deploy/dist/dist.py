@@ -25,6 +25,7 @@ from typing import Final
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from hubbub.errors import ParameterError
 from hubbub.survey import public_key, public_text
 from hubbub_deploy.files import load_signing_key
 
@@ -87,10 +88,13 @@ def verify(folder: Path, public: str) -> None:
     Raises:
         SystemExit: One does not, or is missing; it says which.
     """
-    said = (folder / "SHA256SUMS").read_bytes()
     try:
-        signature = base64.b64decode((folder / "SHA256SUMS.sig").read_bytes().strip(), validate=True)
-        Ed25519PublicKey.from_public_bytes(public_key(public)).verify(signature, SIGNED + said)
+        key = Ed25519PublicKey.from_public_bytes(public_key(public))
+    except ParameterError as error:
+        sys.exit(f"--public must be a key as keygen prints it: {error}")
+    said, signed = _read(folder, "SHA256SUMS"), _read(folder, "SHA256SUMS.sig")
+    try:
+        key.verify(base64.b64decode(signed.strip(), validate=True), SIGNED + said)
     except (InvalidSignature, ValueError):
         sys.exit("SHA256SUMS.sig must be a signature of SHA256SUMS by this key, and is not")
     for line in said.decode().splitlines():
@@ -99,6 +103,13 @@ def verify(folder: Path, public: str) -> None:
             sys.exit(f"{name} must be beside SHA256SUMS, and is missing")
         if sums([folder / name]).decode().strip() != line:
             sys.exit(f"{name} must have the sum that SHA256SUMS states, and has another")
+
+
+def _read(folder: Path, name: str) -> bytes:
+    try:
+        return (folder / name).read_bytes()
+    except OSError as error:
+        sys.exit(f"{name} must be in {folder}, and cannot be read: {error.strerror}")
 
 
 def main() -> None:

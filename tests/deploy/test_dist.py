@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -72,6 +73,21 @@ def test_a_release_that_was_touched_is_refused(release: tuple[Path, str], touch,
     touch(release[0])
     with pytest.raises(SystemExit, match=said):
         dist.verify(*release)
+
+
+@pytest.mark.parametrize("name", ["SHA256SUMS", "SHA256SUMS.sig"])
+def test_a_folder_without_sums_or_signature_is_refused_in_a_sentence(
+    release: tuple[Path, str], name: str
+) -> None:
+    (release[0] / name).unlink()
+    with pytest.raises(SystemExit, match=rf"{re.escape(name)} must be in .*, and cannot be read"):
+        dist.verify(*release)
+
+
+@pytest.mark.parametrize("key", ["zz", "ab" * 31, "00" * 32])
+def test_a_text_that_is_no_key_is_refused_as_that(release: tuple[Path, str], key: str) -> None:
+    with pytest.raises(SystemExit, match="--public must be"):
+        dist.verify(release[0], key)
 
 
 def test_a_release_by_another_key_is_refused(release: tuple[Path, str]) -> None:

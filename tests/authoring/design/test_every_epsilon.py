@@ -70,7 +70,7 @@ def test_every_mechanism_is_built_at_every_epsilon_or_refused_by_a_rule(name: st
 
 @pytest.mark.parametrize("quantity", ["value", "category", "mean", "cdf", "quantiles"])
 def test_auto_takes_a_mechanism_at_every_epsilon(quantity: str) -> None:
-    """A trial that cannot be built is left out; costs fall with epsilon, and are above floors that are positive."""
+    """A trial that cannot be built is left out; costs fall with epsilon, above floors that are positive."""
     last = math.inf
     for epsilon in EPSILONS:
         of_numbers = quantity in ("mean", "cdf", "quantiles")
