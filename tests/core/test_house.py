@@ -28,7 +28,7 @@ MOST_LINES = {
     "topic": 2_400,
     "aggregator": 14_700,
     "results": 850,
-    "deploy": 9_500,
+    "deploy": 9_510,
     "bench": 16_200,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
