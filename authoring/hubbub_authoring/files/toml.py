@@ -60,6 +60,7 @@ MAX_TABLES: Final = 2**15 + 256
 _TABLE: Final = re.compile(r"^[ \t]*\[", re.MULTILINE)
 MAX_DEPTH: Final = 100
 """Tables and arrays within each other: more than twice what a key of 32 parts in a table of 32 comes to."""
+TOO_DEEP: Final = f"more than {MAX_DEPTH} levels"
 # Every value as a label and again in a category, each on a line of its own; the parser takes 2 us for each.
 MAX_SIGNS: Final = 4 * MAX_SIZE + 2**16
 # Strings and comments whole, closed or not, so that no text is looked at twice. Nothing below a possessive
@@ -137,7 +138,7 @@ def decode(text: str, file: str) -> dict[str, object]:
     try:
         document = tomllib.loads(text)
     except RecursionError:
-        raise SurveyError(file, "", "must be TOML of modest depth", "deeper nesting") from None
+        raise SurveyError(file, "", "must be TOML of modest depth", TOO_DEEP) from None
     except ValueError as error:  # TOMLDecodeError is one; a number of too many digits raises another
         raise SurveyError(file, "", "must be TOML", str(error)) from None
     # A process whose own limit of recursion is higher parses what another one does not: the rule is here.
@@ -145,7 +146,7 @@ def decode(text: str, file: str) -> dict[str, object]:
     for _ in range(MAX_DEPTH):
         level = [each for outer in level for each in _inside(outer)]
     if level:
-        raise SurveyError(file, "", "must be TOML of modest depth", f"more than {MAX_DEPTH} levels")
+        raise SurveyError(file, "", "must be TOML of modest depth", TOO_DEEP)
     return document
 
 
