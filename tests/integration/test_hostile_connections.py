@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import http.client
+import io
 import json
 import logging
 import secrets
@@ -148,11 +149,21 @@ def posted(body: bytes, path: bytes = b"/v1/reports") -> bytes:
     return POST % path + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
+class _Unbuffered:
+    """A socket of which no byte behind the answer is read: the next answer stays in it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+    def makefile(self, mode: str) -> io.RawIOBase:
+        return self._sock.makefile(mode, buffering=0)  # type: ignore[call-overload, no-any-return]
+
+
 def answer(sock: socket.socket, method: str = "POST") -> http.client.HTTPResponse:
     """The next answer, its body read."""
-    got = http.client.HTTPResponse(sock, method=method)
+    got = http.client.HTTPResponse(_Unbuffered(sock), method=method)  # type: ignore[arg-type]
     got.begin()
-    got.body = got.read()  # type: ignore[attr-defined]  # for who looks at it later
+    got.body = b"".join(iter(lambda: got.read(2**16), b""))  # type: ignore[attr-defined]  # to look at later
     return got
 
 
