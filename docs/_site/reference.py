@@ -1,11 +1,13 @@
-"""The generated pages of the site: commands, settings, HTTP, Python and evidence, from the code itself."""
+"""The generated pages of the site: commands, settings, mechanisms, HTTP, Python, evidence, from the code."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import re
 import sys
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ def write(folder: Path) -> None:
     pages = {
         "commands": commands(),
         "settings": settings(),
+        "mechanisms": mechanisms(),
         "http": http(),
         "python": python(),
         "evidence": evidence(),
@@ -57,8 +60,9 @@ def commands() -> str:
 
 
 def settings() -> str:
-    """Return the settings of a node and of a collector as tables."""
+    """Return the settings of a node, of a collector and of a cluster as tables."""
     from hubbub_deploy import settings as face  # noqa: PLC0415
+    from hubbub_deploy.cluster_settings import ClusterSettings  # noqa: PLC0415
 
     parts = ["# Settings", "", "Of a node: in its file, the environment, or on the command line.", ""]
     parts += [
@@ -66,12 +70,45 @@ def settings() -> str:
         "Of its gateway, and of a collector:",
         "",
         face.markdown(face.GATEWAY),
+        "Of a cluster, in the file that all of its processes read:",
+        "",
+        "| key | default | what it is |",
+        "|---|---|---|",
     ]
+    told = attributes(inspect.getdoc(ClusterSettings) or "")
+    for each in fields(ClusterSettings):
+        if each.default is not MISSING or each.default_factory is MISSING:
+            default = "" if each.default in (MISSING, None) else f"`{each.default}`"
+            parts.append(f"| `{each.name}` | {default} | {told[each.name]} |")
     return "\n".join(parts) + "\n"
 
 
+def attributes(docstring: str) -> dict[str, str]:
+    """Return what a class's docstring says of each of its attributes, by name."""
+    section = docstring.partition("Attributes:\n")[2]
+    found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section, re.M)
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+def mechanisms() -> str:
+    """Return every mechanism of survey files with its purpose and the sentences of its keys."""
+    from hubbub.survey.forms import forms_by_mechanism  # noqa: PLC0415
+    from hubbub_authoring.mechanisms import registry  # noqa: PLC0415
+
+    lines = ["# Mechanisms and their keys", "", "| name | for | asks about | keys |", "|---|---|---|---|"]
+    for name, entry in registry.mechanisms().items():
+        keys = "; ".join(key.sentence for key in entry.keys)
+        lines.append(f"| `{name}` | {entry.purpose} | {', '.join(sorted(entry.takes))} | {keys} |")
+    lines += ["", "A mechanism that makes a survey one of another form:", ""]
+    for name, form in forms_by_mechanism().items():
+        keys, terms = (", ".join(f"`{key}`" for key in found) for found in (form.keys, form.terms))
+        lines.append(f"- `{name}`: {keys}; in every `[[attribute]]` {terms or 'nothing'}")
+    return "\n".join(lines) + "\n"
+
+
 def http() -> str:
-    """Return the read API, path by path, from its OpenAPI document."""
+    """Return the read API, path by path, from its OpenAPI document, and the columns of its tables."""
+    from hubbub_aggregator.export import COLUMNS  # noqa: PLC0415
     from hubbub_aggregator.web.openapi import openapi_document  # noqa: PLC0415
 
     document: dict[str, Any] = openapi_document()
@@ -100,7 +137,9 @@ def http() -> str:
                     answer = document["components"]["responses"][answer["$ref"].rsplit("/", 1)[1]]
                 lines.append(f"| {status} | {' '.join(answer['description'].split())} |")
             lines.append("")
-    return "\n".join(lines)
+    lines += ["## Columns of the tables", "", "| column | type | meaning |", "|---|---|---|"]
+    lines += [f"| `{each.name}` | {each.sql} | {each.meaning} |" for each in COLUMNS]
+    return "\n".join(lines) + "\n"
 
 
 def python() -> str:

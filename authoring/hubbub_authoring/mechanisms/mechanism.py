@@ -33,7 +33,7 @@ class Key:
 
     Attributes:
         name: Under [mechanism].
-        sentence: The explanation that docs/survey-mechanisms.md prints.
+        sentence: The explanation that the site's reference prints.
         required: The rule that an error names where the key is absent; "" where it may be.
     """
 
@@ -200,7 +200,7 @@ class Mechanism:
 
     Attributes:
         name: In a survey file.
-        purpose: The data that it is for, as docs/survey-mechanisms.md prints it.
+        purpose: The data that it is for, as the site's reference prints it.
         keys: Its keys in a survey file.
         takes: The subjects that it can be asked about.
         build: Compiles a request; raises SurveyError for a key that breaks its rule, ParameterError where no

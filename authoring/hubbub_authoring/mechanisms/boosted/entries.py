@@ -43,11 +43,16 @@ _WHOLE: Final = 1e-9
 
 _KERNEL: Final = ChoiceKey(
     "kernel",
-    'optional `kernel` ("uniform", "laplace", "gaussian", "staircase", or "r2dp" with its `law` as below)',
+    'optional `kernel` ("uniform", "laplace", "gaussian", "staircase", or "r2dp" with its `law`)',
     choices=("laplace", "uniform", "gaussian", "staircase", "r2dp"),
     default="uniform",
 )
-_LAW: Final = Key("law", "`law` of a random scale")
+_LAW: Final = Key(
+    "law",
+    '`law` of a random scale: `{ name = "two_point", slow = 1, fast = 3, share = 0.2 }`, `{ name = "gamma", '
+    'shape = 3 }`, `{ name = "uniform", slow = 1, fast = 3 }` or `{ name = "truncated_gaussian", mean = 2, '
+    "sigma = 1, slow = 0, fast = 9 }`; only ratios of these inverse scales count, epsilon sets the rest",
+)
 _REGION: Final = ChoiceKey(
     "region",
     '`region` ("absolute" with `half_width`; "relative" with `share` and `half_width`, so that the width is '
