@@ -1,4 +1,4 @@
-"""docs/extending.md is followed as it stands: its blocks make a mechanism and a form that pass."""
+"""docs/extending.md is followed as it stands: its lines and files make a mechanism and a form that pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```(python|text|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+FILES = ROOT / "docs" / "examples" / "extending"
+LINE = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Tests that find what is added by themselves, so that following the page does not touch them.
 FOLLOWING = ("tests/core/wire/test_golden.py", "tests/core/survey/test_forms.py")
 HOUSES = ("core", "authoring")
@@ -72,17 +74,15 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("extended")
     for house in HOUSES:
         shutil.copytree(ROOT / house, folder / house, ignore=shutil.ignore_patterns("__pycache__"))
-    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    blocks = [block for _, block in BLOCK.findall(page)]
-    module, line, survey, pair, case, form_module, form_line, form_survey = blocks
+    line, form_line = LINE.findall(PAGE)
     mechanisms = folder / "authoring" / "hubbub_authoring" / "mechanisms"
-    (mechanisms / "nearness.py").write_text(module, encoding="utf-8")
+    shutil.copy(FILES / "nearness.py", mechanisms)
     registry = (mechanisms / "registry.py").read_text(encoding="utf-8")
     before = '    Registration("boosted",'
     assert registry.count(before) == 1
     (mechanisms / "registry.py").write_text(registry.replace(before, line + before), encoding="utf-8")
     surveys = folder / "core" / "hubbub" / "survey"
-    (surveys / "total.py").write_text(form_module, encoding="utf-8")
+    shutil.copy(FILES / "total.py", surveys)
     forms = (surveys / "forms.py").read_text(encoding="utf-8")
     after = '    FormRegistration("score", "hubbub.survey.score"),\n'
     assert forms.count(after) == 1
@@ -92,10 +92,10 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, folder / name)
     golden = folder / "tests" / "golden"
     shutil.copytree(ROOT / "tests" / "golden", golden)
-    (golden / "survey-nearness.toml").write_text(survey, encoding="utf-8")
-    (golden / "survey-total.toml").write_text(form_survey, encoding="utf-8")
-    (folder / "test_nearness.py").write_text(case, encoding="utf-8")
-    made = run(folder, pair)
+    for survey in FILES.glob("survey-*.toml"):
+        shutil.copy(survey, golden)
+    shutil.copy(FILES / "test_nearness.py", folder)
+    made = run(folder, (FILES / "golden_bytes.py").read_text(encoding="utf-8"))
     assert made.returncode == 0, made.stderr
     return folder
 
@@ -124,6 +124,12 @@ def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_the_page_shows_every_file_and_no_other() -> None:
+    shown = re.findall(r"^```{literalinclude} examples/extending/(\S+)$", PAGE, re.MULTILINE)
+    linked = re.findall(r"\]\(examples/extending/(\S+?)\)", PAGE)
+    assert {*shown, *linked} == {path.name for path in FILES.iterdir()}
+
+
 def test_the_page_makes_a_mechanism_that_survey_files_and_the_designer_know(copy: Path) -> None:
     done = run(copy, FOLLOWED, str(copy / "tests" / "golden" / "survey-nearness.toml"))
     assert done.returncode == 0, done.stderr
@@ -148,12 +154,11 @@ def test_the_page_s_mechanism_keeps_the_contract_of_all(copy: Path) -> None:
 def test_the_page_s_golden_pairs_are_built_and_held(copy: Path) -> None:
     """Both pairs are read back and compiled to the same bytes; the digests are those that the page states."""
     names = passed_in(copy, FOLLOWING[0])
-    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     for name in ("nearness", "total"):
         assert f"test_stored_survey_file_compiles_to_the_stored_bytes[{name}]" in names
         assert f"test_stored_survey_is_read_and_written_the_same[{name}]" in names
         stored = (copy / "tests" / "golden" / f"survey-{name}.bin").read_bytes()
-        assert f"`{hashlib.sha256(stored).digest()[:16].hex()}`" in page
+        assert f"`{hashlib.sha256(stored).digest()[:16].hex()}`" in PAGE
         assert not (ROOT / "tests" / "golden" / f"survey-{name}.bin").exists()
 
 
@@ -173,29 +178,9 @@ def test_the_page_s_form_is_asked_of_a_device_and_estimated(copy: Path) -> None:
     assert float(mean) == pytest.approx((0.5 * 3 + 0.125 * -1) / 0.75, abs=1e-6)
 
 
-def test_the_table_of_surveys_lists_every_mechanism_and_key() -> None:
-    from hubbub.survey.forms import forms_by_mechanism
-    from hubbub_authoring.mechanisms.registry import mechanisms
-
-    page = (ROOT / "docs" / "survey-mechanisms.md").read_text(encoding="utf-8")
-    table = page.split("## Mechanisms", 1)[1].split("\n## ", 1)[0]
-    for name, entry in mechanisms().items():
-        rows = [
-            line for line in table.splitlines() if line.startswith("|") and f"`{name}`" in line.split("|")[1]
-        ]
-        assert rows, f"docs/survey-mechanisms.md must have a row for {name}"
-        for key in entry.keys:
-            said = any(re.search(rf"\b{key.name}\b", row) for row in rows)
-            assert said, f"docs/survey-mechanisms.md must explain {key.name} of {name}"
-    for name, form in forms_by_mechanism().items():
-        (row,) = [line for line in table.splitlines() if line.startswith(f"| `{name}` |")]
-        assert all(f"`{key}`" in row for key in form.keys), f"the page must list the keys of {name}"
-
-
 def test_the_page_s_fact_touches_six_files_and_passes_its_test(tmp_path: Path) -> None:
     """The page's patch is applied to a copy; its own test runs there, on the copy's packages."""
-    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    (patch,) = re.findall(r"^```diff\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    patch = (FILES / "widest.diff").read_text(encoding="utf-8")
     touched = re.findall(r"^\+\+\+ b/(\S+)$", patch, re.MULTILINE)
     assert len({*touched, "CHANGELOG.md"}) == len(touched) + 1 <= 6
     for folder in ("core", "aggregator"):
