@@ -39,7 +39,7 @@ def test_the_page_names_every_dependency_and_no_other() -> None:
     assert sorted(wanted - there.keys()) == []
     assert sorted(there.keys() - wanted) == []
     assert len(wanted) > 40
-    assert [name for name, cells in there.items() if len(cells) < 5 or not all(cells)] == []
+    assert [name for name, cells in there.items() if len(cells) < 2 or not all(cells)] == []
 
 
 def test_a_dependency_that_the_page_lacks_would_be_noticed() -> None:
