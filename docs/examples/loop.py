@@ -2,13 +2,14 @@
 
 import asyncio
 
-from hubbub_client import AsyncAgent, TransportError
 from hubbub.survey import Attribute
+from hubbub_client import AsyncAgent, TransportError
 
 COMMUTE = Attribute.labels("commute", ["car", "bike", "train", "on foot"], kind="static")
 
 
 async def main() -> None:
+    """Join, answer and upload, as app.py does."""
     async with AsyncAgent("loop.db", "http://127.0.0.1:8780", budget=4.0) as agent:
         await agent.register(COMMUTE)
         await agent.set("commute", "train")

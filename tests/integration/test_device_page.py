@@ -70,7 +70,7 @@ def test_the_apps_of_the_page_go_on_without_a_network(tmp_path: Path, app: str) 
 def test_the_page_names_every_call_that_raises_offline() -> None:
     """The calls whose `Raises:` has TransportError, but opening, which the address alone can fail."""
     offline = [name for name, found in vars(Agent).items() if "TransportError: " in (found.__doc__ or "")]
-    said = " and ".join(f"`{name}`" for name in sorted(offline, reverse=True))
+    said = " and ".join(f"`{name}`" for name in sorted(offline))
     assert f"raises `TransportError` in {said} alone" in " ".join(PAGE.split())
 
 
