@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hubbub.survey import Survey, survey_state
+from hubbub.survey import Survey, index_of_round, survey_state
 from hubbub_client import owner_page
 
 
@@ -22,7 +22,9 @@ def announcement(url: str, surveys: Iterable[Survey], snapshot: Mapping[str, Any
     lines = [f"Hubbub node: {url}"]
     for survey in surveys:
         digest = survey.digest.hex()
-        accepted = {each["round"]: each["accounting"]["accepted"] for each in counted.get(digest, ())}
+        accepted = {
+            index_of_round(each["round"]): each["accounting"]["accepted"] for each in counted.get(digest, ())
+        }
         state = survey_state(survey, now_s, accepted=accepted)
         lines += [
             f"  {survey.id} version {survey.version}: {state.words}",

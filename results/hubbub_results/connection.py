@@ -117,7 +117,7 @@ class SurveyResults:
         return list(self._transport.pages("rounds", "surveys", self.digest, "rounds"))
 
     def release(self, round: int | Literal["latest"] = "latest") -> RoundResults:  # noqa: A002 - the API's word
-        """Return one round; by default the newest release.
+        """Return one round by its number, from 1; by default the newest release.
 
         Raises:
             NotFound: If there is none.
@@ -126,7 +126,7 @@ class SurveyResults:
         document = self._transport.get(*path, str(round))
         number = document["round"]
         rows = self._transport.rows(*path, f"{number}.ndjson")
-        return RoundResults(document, Table(rows, f"{self.title}: round {number + 1}"))
+        return RoundResults(document, Table(rows, f"{self.title}: round {number}"))
 
     def recounts(self, round: int | Literal["latest"] = "latest") -> list[dict[str, Any]]:  # noqa: A002 - see above
         """Return the recounts beside one release, whole documents; see docs/api.md.
@@ -178,8 +178,8 @@ class SurveyResults:
         """Return the change from one round to another, with intervals that hold; see `Comparison`.
 
         Args:
-            before: The earlier round.
-            after: The later one, of this survey.
+            before: The number of the earlier round, from 1.
+            after: That of the later one, of this survey.
             earlier: The survey of the earlier round, if it is another one that reads the same attributes.
 
         Raises:
@@ -189,7 +189,7 @@ class SurveyResults:
         origin = {} if earlier is None else {"from": earlier.digest}
         document = self._transport.get("surveys", self.digest, "change", before=before, after=after, **origin)
         since = "" if earlier is None else f" of {earlier.title}"
-        return comparison_of(document, f"{self.title}: round {before + 1}{since} to {after + 1}")
+        return comparison_of(document, f"{self.title}: round {before}{since} to {after}")
 
     def __repr__(self) -> str:
         return f"<Survey {self.id} version {self.version}: {self.title!r}>"

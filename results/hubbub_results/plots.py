@@ -1,4 +1,4 @@
-"""Plots of estimates with their intervals, by matplotlib; for people, so rounds count from 1."""
+"""Plots of estimates with their intervals, by matplotlib."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _bands(axes: Axes, rows: list[dict[str, Any]]) -> None:
             (row for row in rows if (row["kind"], row["label"]) == (kind, label)),
             key=lambda row: int(row["round"]),
         )
-        rounds = [row["round"] + 1 for row in line]
+        rounds = [row["round"] for row in line]
         colour = f"C{number % 10}"
         axes.plot(rounds, [row["estimate"] for row in line], "o-", color=colour)
         low, high = ([math.nan if row[end] is None else row[end] for row in line] for end in ("low", "high"))

@@ -27,7 +27,7 @@ class RoundResults:
 
     @property
     def round(self) -> int:
-        """The round, from 0."""
+        """The round's number, from 1."""
         return int(self.document["round"])
 
     @property

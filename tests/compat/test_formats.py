@@ -21,6 +21,7 @@ from redis_harness import needs_redis, running
 from surveys import START_S
 
 from hubbub.survey import SurveyList, open_signed, public_key, public_text
+from hubbub.survey.forms import FORMS
 from hubbub_aggregator.runners.embedded import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
@@ -67,10 +68,9 @@ def releases(name: str) -> dict[str, str]:
 
 
 def run(log: SqliteLog, store: Store, path: Path, now_s: float) -> dict[str, str]:
-    """Count, seal and release all that is due by the files' method; return the archive's bytes by round."""
-    (method,) = {json.loads(text)["method"] for text in releases("later").values()}
+    """Count, seal and release all that is due; return the archive's bytes by round."""
     archive = SqliteArchive(path)
-    worker = Worker(log, store, archive=archive, view=LiveView(), clock=lambda: now_s, method=method)
+    worker = Worker(log, store, archive=archive, view=LiveView(), clock=lambda: now_s)
     while worker.step() or not worker.is_caught_up:
         pass
     found = {f"{key[0].hex()}-{key[1]}": archive.get(key).decode() for key in archive.rounds()}
@@ -110,7 +110,9 @@ def test_releases_tell_of_the_devices_that_the_writer_sent():
     few = 0
     for name, text in releases("later").items():
         document, place = json.loads(text), places[name.split("-")[0]]
-        verdicts, sent = document["accounting"], write.devices(place, document["round"])
+        index = int(name.split("-")[1])
+        assert (document["method"], document["round"]) == (8, index + 1)
+        verdicts, sent = document["accounting"], write.devices(place, index)
         assert verdicts["accepted"] == document["devices"] == sent
         assert (verdicts["late"], verdicts["invalid"]) == (4, 2)
         assert verdicts["duplicate"] >= sent // 2
@@ -123,6 +125,8 @@ def test_releases_tell_of_the_devices_that_the_writer_sent():
             [write.ISSUER.issuer] if place == 2 else []
         )
     assert few == 1
+    forms = {type(write.SURVEYS[places[name.split("-")[0]]].form) for name in releases("later")}
+    assert len(forms) == len(FORMS) + 1  # and that of one attribute
 
 
 @pytest.mark.integration

@@ -27,7 +27,7 @@ def lines(now_s: float, counted: dict[int, int]) -> list[str]:
     [
         (-7200, {}, "begins in 2 h"),
         (0, {}, "waiting for the first 200 devices"),
-        (0, {0: 200}, "round 1 of"),
+        (0, {1: 200}, "round 1 of"),
         (10_000 * 86_400, {}, "over, nobody answered"),
     ],
 )

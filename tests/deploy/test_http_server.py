@@ -17,6 +17,7 @@ import pytest
 import uvicorn
 
 from hubbub_aggregator import ArchiveError, Unappliable
+from hubbub_aggregator.release import METHOD
 from hubbub_aggregator.stores import RecountFolder
 from hubbub_aggregator.web import LiveView
 from hubbub_collector import GatewaySettings
@@ -158,7 +159,8 @@ def test_what_is_put_beside_the_archive_is_shown_without_a_restart(
     digest = "0123456789abcdef" * 2
     recount = {
         "survey": {"digest": digest},
-        "round": 0,
+        "method": METHOD,
+        "round": 1,
         "sealed": True,
         "recount": {"without_issuers": ["leaky.example.org"]},
     }

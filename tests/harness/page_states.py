@@ -130,7 +130,7 @@ def state_of(
         return datetime.fromtimestamp(int(at_s), UTC).isoformat().replace("+00:00", "Z")
 
     for document in rounds:
-        begin = start_s + DAY_S * document["round"]
+        begin = start_s + DAY_S * (document["round"] - 1)
         document.update(start=stamp(begin), end=stamp(begin + DAY_S))
     """A survey as the page sees it, whose rounds begin at a time."""
     survey = survey_of(name, *rounds, title=title, digest=digest)
@@ -225,7 +225,7 @@ def year() -> list[dict[str, Any]]:
         draw.choice(4, 400, p=[0.2, good, 0.7 - good, 0.1]) for good in 0.4 + 0.15 * np.sin(np.arange(12) / 2)
     ]
     months = [real_round(survey, crowd, number=month) for month, crowd in enumerate(crowds)]
-    days = [months[day // 31] | {"round": day} for day in range(364) if day not in (40, 200)]
+    days = [months[day // 31] | {"round": day + 1} for day in range(364) if day not in (40, 200)]
     return [*days, real_round(survey, crowds[-1], number=364, sealed=False)]
 
 

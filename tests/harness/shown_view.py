@@ -8,6 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from hubbub_aggregator.release.estimates import METHOD
+
 TALLIES = ("accepted", "duplicate", "early", "late", "invalid", "over_quota")
 
 
@@ -48,15 +50,22 @@ def row(label: str, estimate: float, error: float, **more: Any) -> dict[str, Any
         "error": error,
         "low": estimate - half,
         "high": estimate + half,
+        "simultaneous_low": estimate - 1.5 * half,
+        "simultaneous_high": estimate + 1.5 * half,
+        "crowd_low": estimate - half,
+        "crowd_high": estimate + half,
+        "crowd_simultaneous_low": estimate - 1.5 * half,
+        "crowd_simultaneous_high": estimate + 1.5 * half,
     }
 
 
 def _mean(estimate: float, error: float) -> dict[str, Any]:
-    return {key: value for key, value in row("", estimate, error).items() if key != "label"}
+    names = ("estimate", "error", "low", "high", "crowd_low", "crowd_high")
+    return {name: row("", estimate, error)[name] for name in names}
 
 
 def round_of(
-    number: int = 0,
+    index: int = 0,
     *,
     shares: Sequence[tuple[str, str, float]] = (("0", "none", 0.4), ("1", "some", 0.35), ("2", "some", 0.25)),
     devices: int = 1000,
@@ -67,7 +76,10 @@ def round_of(
     seed: int = 1,
     tallies: dict[str, int] | None = None,
 ) -> dict[str, Any]:
-    """One round; `shares` are (label, category, true share), its errors fall with `devices`."""
+    """One round, the first is of index 0; `shares` are (label, category, true share).
+
+    Its errors fall with `devices`.
+    """
     draw = random.Random(seed)  # noqa: S311 - pictures, not privacy
     error = noise / max(devices, 1) ** 0.5
     values = [
@@ -79,9 +91,10 @@ def round_of(
         row(name, sum(v["estimate"] for v in values if v["category"] == name), error * 0.5) for name in names
     ]
     return {
-        "round": number,
-        "start": f"2026-01-{number + 1:02}T00:00:00Z",
-        "end": f"2026-01-{number + 2:02}T00:00:00Z",
+        "method": METHOD,
+        "round": index + 1,
+        "start": f"2026-01-{index + 1:02}T00:00:00Z",
+        "end": f"2026-01-{index + 2:02}T00:00:00Z",
         "sealed": sealed,
         "as_of": 0 if suppressed else devices,
         "cut": {"0": 12, "1": 11},

@@ -58,7 +58,7 @@ def test_a_cluster_is_deleted_when_it_is_meant_and_stopped(
         assert others
         with contextlib.closing(SqliteArchive(data / "archive.sqlite")) as archive:
             archive.put((HEALTH.digest, 0), b"{}")
-        about = {"survey": {"digest": HEALTH.digest.hex()}, "round": 0, "recount": {"without_issuers": ["x"]}}
+        about = {"survey": {"digest": HEALTH.digest.hex()}, "round": 1, "recount": {"without_issuers": ["x"]}}
         beside = RecountFolder(data).put(about)
         before = sorted(client.scan_iter())
         reader = Consumer({"bootstrap.servers": kafka, "group.id": name, "log_level": 0})

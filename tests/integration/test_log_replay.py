@@ -149,7 +149,7 @@ def test_replay_of_a_folder_notices_an_archive_that_differs(node: Path, tmp_path
     with contextlib.closing(sqlite3.connect(copy)) as db:
         rows = db.execute("SELECT digest, round, document FROM release ORDER BY round").fetchall()
         for digest, number, document in rows:
-            edited = document.replace(b'"round":1', b'"round":2')
+            edited = document.replace(b'"round":2', b'"round":3')
             checksum = hashlib.sha256(digest + number.to_bytes(8, "big") + edited).digest()
             db.execute(
                 "UPDATE release SET document = ?, checksum = ? WHERE digest = ? AND round = ?",

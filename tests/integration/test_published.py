@@ -44,7 +44,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 CHANGE = """
 [[operations]]
 include-name = "GET /surveys/{survey}/change"
-parameters = { "query.before" = 0, "query.after" = 1, "query.from" = "outpatient-visits" }
+parameters = { "query.before" = 1, "query.after" = 2, "query.from" = "outpatient-visits" }
 """
 
 
@@ -107,7 +107,7 @@ def test_sealed_releases_are_recomputed_byte_for_byte_from_the_stored_counts(
             document = replace(made, enrolment=enrolment).document()
             assert canonical_bytes(document) == archive.get((survey.digest, number))
             # The API shows these very facts: what it adds is a name for the error, the devices and views.
-            shown = json.loads(world.get(f"/api/v1/surveys/{survey.digest.hex()}/rounds/{number}"))
+            shown = json.loads(world.get(f"/api/v1/surveys/{survey.digest.hex()}/rounds/{number + 1}"))
             assert shown.pop("as_of") == document["devices"] == DEVICES
             for cell in [*shown["values"], *shown["categories"], shown["mean"] or {}]:
                 assert cell.pop("standard_error", None) == cell.get("error")
@@ -139,10 +139,10 @@ def test_one_command_and_one_url_give_the_same_tables_and_the_page_query_runs_on
             for name in ("releases.parquet", "served.parquet", "releases.csv")
         ]
     assert answers[0] == answers[1] == answers[2]
-    shown = [world.get(f"/api/v1/surveys/outpatient-visits/rounds/{n}") for n in range(2)]
+    shown = [world.get(f"/api/v1/surveys/outpatient-visits/rounds/{n}") for n in (1, 2)]
     wanted = {
         (n, cell["label"]): cell["estimate"]
-        for n, body in enumerate(shown)
+        for n, body in enumerate(shown, start=1)
         for cell in json.loads(body)["categories"]
     }
     assert {(row[0], row[2]): row[3] for row in answers[0]} == wanted
@@ -186,7 +186,7 @@ def test_the_notebook_runs_cell_by_cell(
     for number, cell in enumerate(cells):
         exec(compile(cell, f"cell {number}", "exec"), found)  # noqa: S102 - the notebook of this tree
     pyplot.close("all")
-    shown = json.loads(world.get("/api/v1/surveys/outpatient-visits/rounds/1"))
+    shown = json.loads(world.get("/api/v1/surveys/outpatient-visits/rounds/2"))
     assert found["raw"]["estimate"].tolist() == [cell["estimate"] for cell in shown["values"]]
     assert len(found["history"]) == 3 * SEALED["outpatient-visits"]
     # Devices answer a static attribute once: the very same symbols came in both rounds.
@@ -200,7 +200,7 @@ def test_the_notebook_runs_cell_by_cell(
     "settings",
     [
         '[parameters]\n"query.from" = "outpatient-visits"\n',
-        '[parameters]\n"path.survey" = "outpatient-visits"\n"path.round" = "0"\n'
+        '[parameters]\n"path.survey" = "outpatient-visits"\n"path.round" = "1"\n'
         '"query.from" = "outpatient-visits"\n',
     ],
     ids=["any survey", "a survey that is there"],

@@ -189,7 +189,7 @@ def test_the_command_sends_a_table_to_a_node_of_its_own(tmp_path: Path) -> None:
         assert found.returncode == 0, found.stderr
         result = json.loads(found.stdout)
         assert [(each["survey"], each["round"], each["sent"]) for each in result["rounds"]] == [
-            ("drink", 0, 301)
+            ("drink", 1, 301)
         ]
         assert "1 of 301 are missing (?), 10 are outside the domain (such as 'beer')" in found.stderr
         assert "301 of 301 devices take part" in found.stderr

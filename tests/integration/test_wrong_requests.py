@@ -48,7 +48,7 @@ READS: Final = [
     ),
     *(
         (f"{ONE}/rounds/{number}", 404, f"round of survey {HEALTH.digest.hex()}", "must be", number)
-        for number in ("x", "-1", "1.5", "99999", "9" * 30, "0.xls", "latest.x")
+        for number in ("x", "0", "-1", "1.5", "99999", "9" * 30, "0.xls", "latest.x")
     ),
     *(
         (f"{ONE}/rounds?sealed={text}", 400, "sealed", "must be one of true, false", text)
@@ -63,7 +63,7 @@ READS: Final = [
     (f"{ONE}/releases.csv?views=raw", 400, "query parameter", "must be one of view, stage", "views"),
     (f"{ONE}/change", 400, "before", "must be the number of a round", ""),
     (f"{ONE}/change?before=x&after=1", 400, "before", COUNT, "x"),
-    (f"{ONE}/change?before=0&after=1", 404, "before", "must be the number of a sealed round", "0"),
+    (f"{ONE}/change?before=1&after=2", 404, "before", "must be the number of a sealed round", "1"),
     (f"{ONE}/history?limit=1", 400, "query parameter", "must be one of kind, label", "limit"),
     *(
         (path, 404, "path", PATH, path)

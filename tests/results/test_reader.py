@@ -75,9 +75,9 @@ def test_all_pages_are_read_and_a_release_is_a_tidy_frame() -> None:
         assert [survey.id for survey in reader.surveys()] == [*(f"s{n}" for n in range(230)), "visits"]
         assert [path for path, _ in asked] == ["/api/v1/surveys"] * 3
         survey = reader.survey("visits")
-        assert [line["round"] for line in survey.rounds()] == [0, 1, 2]
+        assert [line["round"] for line in survey.rounds()] == [1, 2, 3]
         release = survey.release()
-        assert (release.round, release.is_sealed, release.devices) == (2, True, 1000)
+        assert (release.round, release.is_sealed, release.devices) == (3, True, 1000)
         frame = release.frame()
         assert len(frame) == 14
         view = release.table.where(view="empirical_bayes")
@@ -91,19 +91,19 @@ def test_all_pages_are_read_and_a_release_is_a_tidy_frame() -> None:
         assert raw["standard_error"].tolist() == [cell["error"] for cell in release.document["values"]]
         assert release.mean["estimate"] == frame[frame["kind"] == "mean"]["estimate"].item()
         history = survey.history(["0", "2"]).frame()
-        assert history.groupby("label")["round"].apply(list).to_dict() == {"0": [0, 1, 2], "2": [0, 1, 2]}
+        assert history.groupby("label")["round"].apply(list).to_dict() == {"0": [1, 2, 3], "2": [1, 2, 3]}
 
 
 def test_what_has_not_changed_is_fetched_once() -> None:
     view = view_of()
     with served(view) as (url, asked):
         survey = connect(url).survey("visits")
-        first = [survey.release(1).frame().to_csv() for _ in range(3)]
+        first = [survey.release(2).frame().to_csv() for _ in range(3)]
         assert len(set(first)) == 1
-        statuses = [status for path, status in asked if "rounds/1" in path]
+        statuses = [status for path, status in asked if "rounds/2" in path]
         assert statuses == [200, 200, 304, 304, 304, 304]
         view.publish(snapshot_of(survey_of("visits", released(0), released(1, devices=4000))))
-        assert survey.release(1).devices == 4000
+        assert survey.release(2).devices == 4000
 
 
 def test_alerts_are_rows_with_their_round() -> None:
@@ -133,7 +133,7 @@ def test_recounts_are_documents_beside_a_release() -> None:
     rounds["recounts"] = [rounds["rounds"][1] | {"devices": 700} | without]
     with served(ShownView(snapshot_of(rounds))) as (url, _):
         survey = connect(url).survey("visits")
-        assert survey.recounts(0) == []
+        assert survey.recounts(1) == []
         (found,) = survey.recounts()
         assert (found["devices"], found["recount"]) == (700, without["recount"])
         assert survey.release().devices == 1000
@@ -142,11 +142,11 @@ def test_recounts_are_documents_beside_a_release() -> None:
 def test_a_change_is_the_servers_with_its_intervals() -> None:
     with served(view_of()) as (url, _):
         survey = connect(url).survey("visits")
-        rows = {row["label"]: row for row in survey.compare(0, 2).rows if row["kind"] == "value"}
+        rows = {row["label"]: row for row in survey.compare(1, 3).rows if row["kind"] == "value"}
         before, after = (
-            {cell["label"]: cell for cell in survey.release(n).document["values"]} for n in (0, 2)
+            {cell["label"]: cell for cell in survey.release(n).document["values"]} for n in (1, 3)
         )
-        assert [row["kind"] for row in survey.compare(0, 2).rows] == ["value"] * 3 + ["category"] * 2 + [
+        assert [row["kind"] for row in survey.compare(1, 3).rows] == ["value"] * 3 + ["category"] * 2 + [
             "mean"
         ]
     for label, row in rows.items():
@@ -160,10 +160,10 @@ def test_a_change_may_reach_back_to_another_survey_of_the_same_attributes() -> N
     with served(ShownView(snapshot_of(old, new, other))) as (url, _):
         reader = connect(url)
         later = reader.survey("b")
-        found = later.compare(0, 0, earlier=reader.survey("a"))
-        assert found.document["before"] == {"digest": "a" * 32, "round": 0}
+        found = later.compare(1, 1, earlier=reader.survey("a"))
+        assert found.document["before"] == {"digest": "a" * 32, "round": 1}
         with pytest.raises(hubbub_results.NotComparable, match="same attributes, got c and a"):
-            later.compare(0, 0, earlier=reader.survey("c"))
+            later.compare(1, 1, earlier=reader.survey("c"))
 
 
 def test_rounds_that_cannot_be_compared_say_why() -> None:
@@ -172,7 +172,7 @@ def test_rounds_that_cannot_be_compared_say_why() -> None:
         served(ShownView(snapshot_of(hidden))) as (url, _),
         pytest.raises(hubbub_results.NotComparable, match="too few devices"),
     ):
-        connect(url).survey("visits").compare(0, 1)
+        connect(url).survey("visits").compare(1, 2)
 
 
 def test_a_token_is_sent_from_the_call_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def test_a_token_is_sent_from_the_call_or_the_environment(monkeypatch: pytest.Mo
     ("ask", "error", "said"),
     [
         (lambda reader: reader.survey("none"), "NotFound", "survey must be the digest"),
-        (lambda reader: reader.survey("visits").release(9), "NotFound", "must be one from 0 to 3"),
+        (lambda reader: reader.survey("visits").release(9), "NotFound", "must be one from 1 to 4"),
         (lambda reader: reader.survey("../../live"), "BadAnswer|NotFound", "must be"),
         (lambda reader: reader.survey("visits").history(["x"]), "NotFound", "none with label 'x'"),
     ],
@@ -287,7 +287,7 @@ def test_plots_show_points_bands_and_changes() -> None:
         assert bands.lines[0].get_xdata().tolist() == [1, 2, 3]  # people count rounds from 1
         mean = survey.history(kind="mean").plot()
         assert mean.get_ylabel() == "mean"
-        changes = survey.compare(0, 1).plot()
+        changes = survey.compare(1, 2).plot()
         assert changes.get_title() == "Visits to a doctor: round 1 to 2"
     from matplotlib import pyplot
 

@@ -40,7 +40,7 @@ COLUMNS: Final = (
     TableColumn("survey", "VARCHAR", "the survey's id"),
     TableColumn("version", "INTEGER", "the survey's version"),
     TableColumn("digest", "VARCHAR", "the survey's digest, 32 hexadecimal digits"),
-    TableColumn("round", "INTEGER", "the round as the API counts it, from 0"),
+    TableColumn("round", "INTEGER", "the round's number, from 1"),
     TableColumn("start", "TIMESTAMPTZ", "when the round begins, UTC"),
     TableColumn("end", "TIMESTAMPTZ", "when the round ends, UTC"),
     TableColumn("sealed", "BOOLEAN", "true for a release, which is final"),
@@ -61,7 +61,6 @@ COLUMNS: Final = (
     TableColumn("simultaneous_high", "DOUBLE", "the upper end of its band with all of its kind"),
     TableColumn("best_rank", "INTEGER", "the best rank that its band leaves it; 1 is the largest share"),
     TableColumn("worst_rank", "INTEGER", "the worst rank that its band leaves it"),
-    TableColumn("round_from_1", "INTEGER", "the round as page, node and agent say it, from 1"),
     TableColumn("crowd_error", "DOUBLE", "its standard error, of everybody who could have been asked"),
     TableColumn(
         "crowd_low", "DOUBLE", "the lower end of its interval, of everybody who could have been asked"
@@ -109,8 +108,6 @@ def _facts(document: Document) -> Row:
         "epsilon": (document.get("epsilon") or {}).get("certified"),
     }
     facts |= {key: document.get(key) for key in ("round", "start", "end", "devices")}
-    if facts["round"] is not None:
-        facts["round_from_1"] = facts["round"] + 1
     facts["sealed"] = bool(document.get("sealed"))
     return facts
 
@@ -170,7 +167,6 @@ def _consistent(document: Document) -> Iterator[Row]:
         return
     consistent = document.get("consistent") or {}
     for kind, key in (("value", "values"), ("category", "categories")):
-        # An older release may lack the view; a newer one has a number per cell.
         for cell, estimate in zip(document.get(key) or (), consistent.get(key) or (), strict=False):
             yield {
                 "kind": kind,

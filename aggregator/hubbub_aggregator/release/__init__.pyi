@@ -14,8 +14,6 @@ from hubbub_aggregator.release.disclosure import (
 from hubbub_aggregator.release.enrolment import FleetStatement as FleetStatement
 from hubbub_aggregator.release.estimates import (
     METHOD as METHOD,
-    METHODS as METHODS,
-    Method as Method,
     no_estimates as no_estimates,
 )
 from hubbub_aggregator.release.judgement import (
@@ -32,9 +30,10 @@ from hubbub_aggregator.release.provisional import (
 from hubbub_aggregator.release.round_release import (
     Document as Document,
     Release as Release,
+    archived_release as archived_release,
     canonical_bytes as canonical_bytes,
-    method_of as method_of,
     release as release,
+    require_method as require_method,
     same_facts as same_facts,
     sum_counts as sum_counts,
     timestamp as timestamp,

@@ -1,11 +1,10 @@
 """The change between two rounds, and a survey's history: from releases alone, as JSON types.
 
-A release holds what both need, estimates with their intervals; so old releases can be compared too, in the
-intervals that they have. Nothing here looks at counts.
+A release holds what both need, estimates with their intervals: nothing here looks at counts.
 
 Two rounds count different devices of one crowd, so their change is that of the crowd, in the intervals of
-everybody who could have been asked, where both rounds have them (since method 7). Memoised answers of devices
-that are known to be in both rounds are compared for the devices counted, whose noise is in part the same.
+everybody who could have been asked. Memoised answers of devices that are known to be in both rounds are
+compared for the devices counted, whose noise is in part the same.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def change(
     devices = before["devices"], after["devices"]
     known = asked if asked is not None and asked >= max(devices) else None
     shared = shared_devices(*devices, asked=known) if answers == "memoised" else 0
-    of: Of = "crowd" if shared == 0 and all(map(_has_crowd, (before, after))) else "devices"
+    of: Of = "crowd" if shared == 0 else "devices"
     return {
         **{
             name: {"digest": each["survey"]["digest"], "round": each["round"]}
@@ -108,7 +107,7 @@ def history(rounds: Sequence[Document], *, kind: Kind) -> dict[str, Any]:
     why = "a smoothed view: biased where a share jumps, and not for tests; low and high are of the raw rounds"
     if kind == "static":
         why = "no trend: answers are memoised, so their noise is the same in every round"
-    of: Of = "crowd" if kind == "evolving" and shown and all(map(_has_crowd, shown)) else "devices"
+    of: Of = "crowd" if kind == "evolving" else "devices"
     return {
         "rounds": [each["round"] for each in shown],
         "devices": [each["devices"] for each in shown],
@@ -169,8 +168,6 @@ def _changes(
     errors = [np.array([cell["error"] for cell in cells], np.float64) for cells in (before, after)]
     variances = device_variances(list(zip(single, errors, devices, strict=True)))
     for low, high in _BANDS:
-        if low not in before[0] or low not in after[0]:
-            continue
         ends = [_ends(cells, _PREFIX[of] + low, _PREFIX[of] + high) for cells in (before, after)]
         r = correlation(*ends, devices=devices, shared=shared, variances=variances)
         found = difference(*ends, correlation=r)
@@ -200,11 +197,6 @@ def _mean(
         **{name: _numbers(array)[0] for name, array in numbers.items()},
         "differs": bool(found.differs[0]),
     }
-
-
-def _has_crowd(release: Document) -> bool:
-    """Return whether a release with estimates has intervals of everybody who could have been asked."""
-    return "crowd_low" in (release["values"][0] if release["values"] else release["mean"] or ())
 
 
 def _ends(cells: Sequence[Document], low: str, high: str) -> Ends:

@@ -6,10 +6,7 @@ from typing import Any, Final
 
 from hubbub.estimation import Estimate, curve_cohort
 from hubbub.survey import Survey
-from hubbub_aggregator.release.estimates import Method
 
-_SKEW_SINCE: Final = 5
-"""The method since which bands follow the skewness of their errors."""
 QUARTILES: Final = (0.25, 0.5, 0.75)
 """The quantiles that a release states; others are read from the curve's band."""
 
@@ -19,21 +16,18 @@ def no_curve(survey: Survey) -> dict[str, Any]:
     return {"cumulative": None, "quantiles": []} if survey.channel.shows_curve else {}
 
 
-def curve(survey: Survey, estimate: Estimate, level: float, *, method: Method) -> dict[str, Any]:
+def curve(survey: Survey, estimate: Estimate, level: float) -> dict[str, Any]:
     """Return the cumulative shares with their simultaneous band, and the quartiles with their intervals.
 
     Args:
         survey: The survey.
         estimate: That of the round.
         level: The coverage of the band, and of all quartiles at once.
-        method: That of the release.
     """
     least = curve_cohort(len(estimate.values))
-    if not survey.channel.shows_curve or least is None:
+    if not survey.channel.shows_curve or least is None or estimate.n < least:
         return no_curve(survey)
-    if method >= _SKEW_SINCE and estimate.n < least:
-        return no_curve(survey)
-    found = estimate.cumulative(level, law="skew" if method >= _SKEW_SINCE else "normal")
+    found = estimate.cumulative(level)
     if found is None:
         return no_curve(survey)
     quantiles = [found.quantile(share) for share in QUARTILES]

@@ -3,7 +3,7 @@
 A release holds the raw unbiased estimates with errors and intervals, a consistent view, the exact epsilon,
 the cut (the seal's offset in every partition of the round), the accounting up to it, and what is lost for
 good. Below the survey's minimum cohort it holds no estimates. Its `method` says how its intervals were made
-(see `estimates`); a release without one is of method 1, and has the same bytes again if that is asked for.
+(see `estimates`); a release of another is refused.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.survey import AnyEstimator, Survey
+from hubbub.survey import AnyEstimator, Survey, number_of_round
 from hubbub_aggregator.counting.issuers import IssuerTally
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey
 from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
-from hubbub_aggregator.errors import AccountingError
+from hubbub_aggregator.errors import AccountingError, ArchiveError
 from hubbub_aggregator.release.curve import curve, no_curve
 from hubbub_aggregator.release.disclosure import AcceptedSizes, Shown, cohort_of, compared_issuers
 from hubbub_aggregator.release.enrolment import RoundEnrolment
-from hubbub_aggregator.release.estimates import METHOD, METHODS, Method, estimates, no_estimates
+from hubbub_aggregator.release.estimates import METHOD, estimates, no_estimates
 from hubbub_aggregator.release.issuers import accepted_by, issuer_lines, issuers_of
 from hubbub_aggregator.release.provisional import AcceptedCounts
 
@@ -45,7 +45,7 @@ class Release:
 
     Attributes:
         survey: The survey.
-        round: The round.
+        round: The round's index.
         stage: "sealed" for a release, which is final; "provisional" for a view of an open round.
         tally: The counts that the estimates come from, and their cut.
         verdicts: What became of every attempt that was read.
@@ -80,23 +80,22 @@ class Release:
         """True if there are too few devices to publish anything but the accounting."""
         return self.tally.n < cohort_of(self.survey)
 
-    def document(self, estimator: AnyEstimator | None = None, *, method: Method = METHOD) -> Document:
+    def document(self, estimator: AnyEstimator | None = None) -> Document:
         """Return the release as JSON types, in the shape that `view` describes (without as_of).
 
         Args:
             estimator: The survey's estimator, where it is at hand: building it may cost more than using it.
-            method: How intervals and errors are made; that of an archived release gives its bytes again.
         """
         survey = self.survey
-        document: Document = {} if method == 1 else {"method": method}
-        document |= {
+        document: Document = {
+            "method": METHOD,
             "survey": {
                 "id": survey.id,
                 "version": survey.version,
                 "digest": survey.digest.hex(),
                 "title": survey.title,
             },
-            "round": self.round,
+            "round": number_of_round(self.round),
             "start": timestamp(survey.round_start_s(self.round)),
             "end": timestamp(survey.round_end_s(self.round)),
             "sealed": self.stage == "sealed",
@@ -106,7 +105,7 @@ class Release:
             "epsilon": {"declared": survey.epsilon, "certified": survey.channel.epsilon},
             "devices": self.tally.n,
             "level": LEVEL,
-            **no_estimates(method),
+            **no_estimates(),
             **no_curve(survey),
             "suppressed": self.is_suppressed,
             "enrolment": None,
@@ -117,9 +116,9 @@ class Release:
             document["issuers"] = issuer_lines(self.issuers, tally, self.compared)
         if not self.is_suppressed:
             estimate = (estimator or survey.estimator())(self.tally.counts, self.tally.n)
-            document.update(curve(survey, estimate, LEVEL, method=method))
+            document.update(curve(survey, estimate, LEVEL))
             asked = None if self.enrolment is None else self.enrolment.asked
-            document.update(estimates(survey, estimate, level=LEVEL, method=method, asked=asked))
+            document.update(estimates(survey, estimate, level=LEVEL, asked=asked))
         if self.enrolment is not None:
             document["enrolment"] = self.enrolment.document(document["values"], document["categories"])
         return document
@@ -147,8 +146,8 @@ def gather(
             return None
         if not known.verdicts.holds or not state.counted(key):
             raise AccountingError(
-                f"survey {key[0].hex()}, round {key[1] + 1}, partition {partition}: attempts must be the sum "
-                f"of the verdicts and accepted the number counted, got {known.verdicts}"
+                f"survey {key[0].hex()}, round {number_of_round(key[1])}, partition {partition}: attempts "
+                f"must be the sum of the verdicts and accepted the number counted, got {known.verdicts}"
             )
         cut[partition] = known.sealed_at
         columns.append(known.counts)
@@ -169,26 +168,35 @@ def release(survey: Survey, number: int, states: Mapping[int, PartitionState]) -
     return Release(survey, number, "sealed", *gathered, lost_of(survey, number, states), issuers=issuers)
 
 
-def method_of(document: Document) -> Method:
-    """Return the method of a release, of whatever age.
+def require_method(document: Document) -> None:
+    """Raise where a release's method is not METHOD.
 
     Raises:
-        ParameterError: If it is one that this version does not know.
+        ParameterError: If it is another, or the release states none.
     """
-    method = document.get("method", 1)
-    if method not in METHODS:
-        raise ParameterError(
-            f"a release's method must be one of {', '.join(map(str, METHODS))}, got {method!r}"
-        )
-    known: Method = method
-    return known
+    if document.get("method") != METHOD:
+        raise ParameterError(f"a release's method must be {METHOD}, got {document.get('method')!r}")
+
+
+def archived_release(key: RoundKey, data: bytes) -> Document:
+    """Return a release as an archive keeps it.
+
+    Raises:
+        ArchiveError: If its method is not METHOD.
+    """
+    document: Document = json.loads(data)
+    try:
+        require_method(document)
+    except ParameterError as error:
+        raise ArchiveError(f"survey {key[0].hex()}, round {number_of_round(key[1])}: {error}") from error
+    return document
 
 
 def same_facts(one: Document, other: Document) -> bool:
     """Return whether two releases of a round say the same, however each is rendered.
 
-    The facts are the cut, the counts up to it, and the estimates that follow. An older release may lack
-    keys that came later, or state another fleet; the last digits of a float may be those of another build.
+    The facts are the cut, the counts up to it, and the estimates that follow. An archived release
+    may state another fleet; the last digits of a float may be those of another build.
     """
     keys = ("round", "cut", "accounting", "devices", "suppressed", "epsilon")
     return (

@@ -50,7 +50,7 @@ def empirical_bayes_values(document: Document) -> list[float | None] | None:
 def round_ranks(document: Document, kind: str) -> list[tuple[int, int] | None]:
     """Return the best and the worst rank that each cell could have, all of them at once; see `rank_sets`.
 
-    None for "missing", which has no rank, and for all cells of a release without simultaneous intervals.
+    None for "missing", which has no rank.
 
     Args:
         document: A release, or a provisional view of an open round.

@@ -21,7 +21,6 @@ from hubbub_aggregator.counting.dead_letters import DeadLetters
 from hubbub_aggregator.counting.partition import RoundKey
 from hubbub_aggregator.counting.skipping import Skips
 from hubbub_aggregator.release.enrolment import FleetStatement
-from hubbub_aggregator.release.estimates import METHOD, Method
 from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S
 from hubbub_aggregator.runners.counters import DEFAULT_READ_RECORDS, LogCounter
 from hubbub_aggregator.runners.publication import Publication
@@ -47,7 +46,6 @@ class Worker:
         read_records: The most records of a partition that one step applies and saves together.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
         fleet: What the operator states about the devices asked; None states nothing.
-        method: The method of rounds that are released from now on; see `estimates`.
         alerts: The thresholds of alerts on releases; None for the usual ones.
         skips: The records that an operator said to pass over; see `skipping`.
         retention: The bounds of the log; None where it keeps everything.
@@ -70,7 +68,6 @@ class Worker:
         read_records: int = DEFAULT_READ_RECORDS,
         dead_letters: DeadLetters | None = None,
         fleet: FleetStatement | None = None,
-        method: Method = METHOD,
         alerts: AlertRules | None = None,
         skips: Skips | None = None,
         retention: Retention | None = None,
@@ -88,7 +85,6 @@ class Worker:
             grace_s=grace_s,
             clock=clock,
             fleet=fleet,
-            method=method,
             alerts=alerts,
         )
 

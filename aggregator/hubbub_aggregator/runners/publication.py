@@ -6,14 +6,13 @@ records, the dashboard one that reads what others have saved.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from hubbub.estimation import AlertRules
-from hubbub.survey import AnyEstimator, Survey
+from hubbub.survey import AnyEstimator, Survey, number_of_round
 from hubbub_aggregator.counting.partition import RoundKey, RoundState
 from hubbub_aggregator.counting.seals import SignSeal
 from hubbub_aggregator.counting.skip_offsets import lost_of
@@ -29,13 +28,13 @@ from hubbub_aggregator.release.disclosure import (
     without_small,
 )
 from hubbub_aggregator.release.enrolment import FleetStatement
-from hubbub_aggregator.release.estimates import METHOD, Method
 from hubbub_aggregator.release.issuers import accepted_by, issuer_lines, issuers_of
 from hubbub_aggregator.release.judgement import ReleaseJudge, SurveyAlerts
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
 from hubbub_aggregator.release.round_release import (
     Document,
     Release,
+    archived_release,
     canonical_bytes,
     release,
     same_facts,
@@ -64,7 +63,6 @@ class Publication:
         clock: Seconds since 1970; it decides when rounds are sealed and nothing else. While it raises
             ClockDoubt nothing is sealed, and the view says why.
         fleet: What the operator states about the devices asked; None states nothing.
-        method: The method of rounds that are released from now on; see `estimates`.
         alerts: The thresholds of alerts.
         sign: Signs seals; without it they are not signed.
 
@@ -84,7 +82,6 @@ class Publication:
         grace_s: float = DEFAULT_GRACE_S,
         clock: Callable[[], float] = time.time,
         fleet: FleetStatement | None = None,
-        method: Method = METHOD,
         alerts: AlertRules | None = None,
         sign: SignSeal | None = None,
     ) -> None:
@@ -92,7 +89,7 @@ class Publication:
         self._archive, self._view = archive, view
         self._grace_s, self._clock = grace_s, clock
         self._sealer = Sealer(log, self._target_partitions, sign=sign)
-        self._fleet, self._method = fleet or FleetStatement(), method
+        self._fleet = fleet or FleetStatement()
         self._estimators: dict[bytes, AnyEstimator] = {}
         self._gates: dict[RoundKey, PublicationGate] = gates.load_gates()
         # The cuts shown of open rounds, as far as they were looked at.
@@ -130,13 +127,14 @@ class Publication:
         """Take over what the archive has of sealed rounds.
 
         Raises:
-            ArchiveError: If it lacks the release of a round whose counts the store let go of.
+            ArchiveError: If it lacks the release of a round whose counts the store let go of, or has one
+                of another method.
         """
         surveys = self._surveys()
         for key in sorted(self._sealing):
             data = self._archive.get(key)
             if data is not None:
-                self._released[key] = self._final(json.loads(data), surveys.get(key[0]))
+                self._released[key] = self._final(archived_release(key, data), surveys.get(key[0]))
                 accepted = self._released[key]["accounting"]["accepted"]
                 self._most[key[0]] = max(self._most.get(key[0], 0), accepted)
         self._judge_releases(self._released)
@@ -146,9 +144,9 @@ class Publication:
             for (digest, number), known in state.rounds.items():
                 if known.is_archived and (digest, number) not in self._released:
                     raise ArchiveError(
-                        f"survey {digest.hex()}, round {number + 1}, partition {partition}: its counts were "
-                        "let go of because an archive has its release; this one must be it, and has none: "
-                        "start with the folder that has it, or with its backup"
+                        f"survey {digest.hex()}, round {number_of_round(number)}, partition {partition}: its "
+                        "counts were let go of because an archive has its release; this one must be it, and "
+                        "has none: start with the folder that has it, or with its backup"
                     )
         self._free_archived(self._released)
         self._forget_gates(self._gates.keys() & self._released.keys())
@@ -266,6 +264,7 @@ class Publication:
 
         Raises:
             Diverged: If the archive has another.
+            ArchiveError: If that is of another method.
         """
         digest, number = key
         states = {partition: self._counter.states[partition] for partition in self._target_partitions(key)}
@@ -277,11 +276,7 @@ class Publication:
         shown = self._shown_of(key)
         if (gate := self._gates.get(key)) is not None:
             shown = shown.until(0 if gate.published is None else gate.published.n)
-        document = (
-            replace(finished, enrolment=enrolment)
-            .beside(shown)
-            .document(self._estimator(survey), method=self._method)
-        )
+        document = replace(finished, enrolment=enrolment).beside(shown).document(self._estimator(survey))
         archived = self._archive.get(key)
         if archived is None:
             self._archive.keep_shown(key, shown.encode())
@@ -289,11 +284,13 @@ class Publication:
         else:
             # Counted anew, from a log whose store was lost: what was released stands as it was rendered, and
             # where records were lost since, it is of more.
-            if not finished.lost and not same_facts(document, json.loads(archived)):
+            kept = archived_release(key, archived)
+            if not finished.lost and not same_facts(document, kept):
                 raise Diverged(
-                    f"survey {digest.hex()}, round {number + 1}: another release is archived already"
+                    f"survey {digest.hex()}, round {number_of_round(number)}: another release is archived "
+                    "already"
                 )
-            document = json.loads(archived)
+            document = kept
         self._most[digest] = max(self._most.get(digest, 0), document["accounting"]["accepted"])
         return document
 
@@ -395,7 +392,7 @@ class Publication:
         shown = gate.published if gate is not None else None
         tally = shown or AcceptedCounts({}, sum_counts(()), 0)
         provisional = Release(survey, number, "provisional", tally, NOTHING)
-        document = provisional.document(self._estimator(survey), method=self._method)
+        document = provisional.document(self._estimator(survey))
         return _shown(document) | {"after_shuffling": None}
 
     def _final(self, document: Document, survey: Survey | None) -> Document:

@@ -12,7 +12,6 @@ from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.seals import SignSeal
 from hubbub_aggregator.errors import PartitionMapGrown
 from hubbub_aggregator.release.enrolment import FleetStatement
-from hubbub_aggregator.release.estimates import METHOD, Method
 from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S
 from hubbub_aggregator.runners.counters import SharedCounter
 from hubbub_aggregator.runners.publication import Publication
@@ -42,7 +41,6 @@ class Publisher:
         grace_s: How long after a round's lateness its seal waits, seconds.
         clock: Seconds since 1970, for seals; see `Publication`.
         fleet: What the operator states about the devices asked; None states nothing.
-        method: The method of rounds that are released from now on; see `estimates`.
         alerts: The thresholds of alerts on releases; None for the usual ones.
         sign: Signs seals; without it they are not signed.
 
@@ -62,7 +60,6 @@ class Publisher:
         grace_s: float = DEFAULT_GRACE_S,
         clock: Callable[[], float] = time.time,
         fleet: FleetStatement | None = None,
-        method: Method = METHOD,
         alerts: AlertRules | None = None,
         sign: SignSeal | None = None,
     ) -> None:
@@ -78,7 +75,6 @@ class Publisher:
             grace_s=grace_s,
             clock=clock,
             fleet=fleet,
-            method=method,
             alerts=alerts,
             sign=sign,
         )

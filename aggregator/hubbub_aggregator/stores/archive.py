@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Protocol
 
+from hubbub.survey import number_of_round
 from hubbub_aggregator.counting.partition import RoundKey
 from hubbub_aggregator.errors import ArchiveError, ArchiveFull, Diverged
 from hubbub_aggregator.stores.disk import has_no_room
@@ -124,7 +125,9 @@ class SqliteArchive:
             )
         if self.get(key) != data:
             digest, number = key
-            raise Diverged(f"survey {digest.hex()}, round {number + 1}: another release is archived already")
+            raise Diverged(
+                f"survey {digest.hex()}, round {number_of_round(number)}: another release is archived already"
+            )
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -198,8 +201,8 @@ class SqliteArchive:
         if type(data) is not bytes or checksum != _checksum(key, data):
             digest, number = key
             raise ArchiveError(
-                f"archive {self._path}: survey {digest.hex()}, round {number + 1} must be the bytes that "
-                "were put, got others: the file is damaged or was edited"
+                f"archive {self._path}: survey {digest.hex()}, round {number_of_round(number)} must be the "
+                "bytes that were put, got others: the file is damaged or was edited"
             )
         return data
 

@@ -16,9 +16,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from hubbub.survey import number_of_round
 from hubbub_aggregator.counting.partition import RoundKey
 from hubbub_aggregator.errors import ArchiveError, Diverged
-from hubbub_aggregator.release.round_release import Document, canonical_bytes
+from hubbub_aggregator.release.round_release import Document, canonical_bytes, require_method
 
 RECOUNTS_FOLDER: Final = "recounts"
 """The folder of recounts in that of a node or a dashboard."""
@@ -88,7 +89,11 @@ class RecountFolder:
 
     def of_round(self, key: RoundKey) -> list[Document]:
         """Return the recounts of one round."""
-        return [each for each in self.by_survey().get(key[0].hex(), []) if each["round"] == key[1]]
+        return [
+            each
+            for each in self.by_survey().get(key[0].hex(), [])
+            if each["round"] == number_of_round(key[1])
+        ]
 
     def count(self, digest: bytes) -> int:
         """Return how many files there are of one survey."""
@@ -124,6 +129,7 @@ class RecountFolder:
             data = (self.path / name).read_bytes()
             document: Document = json.loads(data)
             if document["sealed"] and _name_of(document) == name and canonical_bytes(document) == data:
+                require_method(document)
                 return document
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             pass

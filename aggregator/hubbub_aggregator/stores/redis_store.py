@@ -41,7 +41,7 @@ import numpy as np
 import redis
 
 from hubbub.errors import HubbubError
-from hubbub.survey import Survey
+from hubbub.survey import Survey, number_of_round
 from hubbub.wire import PartitionMap
 from hubbub_aggregator.counting.dedup import IdTable, KeySet
 from hubbub_aggregator.counting.lost_offsets import LostRange
@@ -258,7 +258,9 @@ class RedisStore:
                 state.rounds[key] = known
                 continue
             if data is None:
-                raise ValueError(f"round {key[1] + 1} of {key[0].hex()} must have its integers, got none")
+                raise ValueError(
+                    f"round {number_of_round(key[1])} of {key[0].hex()} must have its integers, got none"
+                )
             known = redis_values.round_state(data, outputs)
             known.sealed_at = int(seals[field]) if field in seals else None
             if with_ids:
@@ -338,7 +340,8 @@ class RedisStore:
             done = self._forget(keys=keys, args=[redis_values.field_of(key), redis_values.TALLIES])
         if done < 0:
             raise CorruptStore(
-                f"partition {partition}: round {key[1] + 1} of {key[0].hex()} must have integers to let go of"
+                f"partition {partition}: round {number_of_round(key[1])} of {key[0].hex()} must have "
+                "integers to let go of"
             )
 
     def clocks(self) -> list[float]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from hubbub.survey import number_of_round
 from hubbub.wire import NO_ROUND
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey
 from hubbub_aggregator.errors import CorruptStore
@@ -92,7 +93,7 @@ def check(partition: int, state: PartitionState) -> PartitionState:
             its attempts are not the sum of its verdicts.
     """
     for (digest, number), known in state.rounds.items():
-        where = "outside its schedule" if number == NO_ROUND else f"round {number + 1}"
+        where = "outside its schedule" if number == NO_ROUND else f"round {number_of_round(number)}"
         name = f"partition {partition}, survey {digest.hex()}, {where}"
         if not (known.verdicts.holds and known.after_seal.holds):
             raise CorruptStore(f"{name}: attempts must be the sum of the verdicts, got {known.verdicts}")

@@ -106,14 +106,14 @@ class ComparisonApi:
 
 def _compared(request: Request, edition: RenderedSnapshot, name: str, digest: str, stage: str) -> Found:
     """Return one of the two rounds of a comparison."""
-    number = read_number(request, name, default=-1)
+    number = read_number(request, name, default=0)
     if name not in request.query_params:
         raise ProblemError(problem(400, name, "must be the number of a round", ""))
     found = edition.rounds.get((digest, number))
     if found is None or not (found["sealed"] or stage == "all"):
         what = "a round" if stage == "all" else "a sealed round"
         raise ProblemError(
-            problem(404, name, f"must be the number of {what} of survey {digest}, counted from 0", number)
+            problem(404, name, f"must be the number of {what} of survey {digest}, counted from 1", number)
         )
     return found
 

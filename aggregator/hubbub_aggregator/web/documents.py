@@ -138,18 +138,18 @@ def file_name(round_document: Document) -> str:
 
 
 def csv_name(round_document: Document) -> str:
-    """Return the file name of a round's CSV below `/api/surveys`, whose rounds count from 0."""
+    """Return the file name of a round's CSV below `/api/surveys`."""
     return f"{file_name(round_document)}-round-{int(round_document.get('round', 0))}.csv"
 
 
 def table_name(round_document: Document, rounds: int) -> str:
-    """Return the file name of a round's table, without its ending: `visits-v1-round-2-of-5`, for people.
+    """Return the file name of a round's table, without its ending: `visits-v1-round-2-of-5`.
 
     Args:
         round_document: The round.
         rounds: How many its survey has.
     """
-    return f"{file_name(round_document)}-round-{int(round_document['round']) + 1}-of-{rounds}"
+    return f"{file_name(round_document)}-round-{int(round_document['round'])}-of-{rounds}"
 
 
 @dataclass(frozen=True)

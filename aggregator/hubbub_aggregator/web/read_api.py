@@ -1,7 +1,7 @@
 """The read API, version 1: surveys, rounds and tables for programs, which `openapi` describes.
 
 A survey is named by its digest, or by its id, which means its newest version. Lists come in pages: `limit`
-entries and `next`, a reference relative to the list's own address, null at the end. Round numbers begin at 0.
+entries and `next`, a reference relative to the list's own address, null at the end. Rounds count from 1.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class ReadApi:
         refuse_others(request, "limit", "after", "sealed")
         edition = await self._cache.current()
         digest = digest_of(request, edition)
-        after = read_number(request, "after", default=-1)
+        after = read_number(request, "after", default=0)
         sealed = read_choice(request, "sealed", ("true", "false"))
         lines = [
             {key: value for key, value in line.items() if key not in ("json", "csv")}

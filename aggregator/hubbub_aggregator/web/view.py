@@ -46,7 +46,7 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
 
     {
       "survey": {"id", "version", "digest", "title"},
-      "round": 0, "start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z",
+      "round": 1, "start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z",
       "sealed": false,                           true: the archived release, final
       "as_of": 400,                              accepted reports behind the estimates; 0 while suppressed
       "cut": {"0": 12, "1": 11},                 partition -> offset up to which the estimates read;
@@ -57,8 +57,7 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  round may have lain; empty: nothing is missing
       "epsilon": {"declared": 2.0, "certified": 1.9999999999},
       "devices": 400,                            n of the estimates (equal to as_of)
-      "method": 7,                               how intervals are made (see `release/estimates.py`); releases
-                                                 without it are of method 1: intervals not cut, no bands
+      "method": 8,                               how intervals are made (see `release/estimates.py`)
       "level": 0.95,
       "values":     [{"label": "0", "category": "none" or null,
                       "estimate": 0.31, "error": 0.01, "low": 0.29, "high": 0.33,
@@ -67,7 +66,7 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  simultaneous: of all values at once; of the devices counted.
                                                  The same with crowd_ before it, and crowd_error: of everybody
                                                  who could have been asked, if those who answered are like a
-                                                 random part of them; since method 7
+                                                 random part of them
       "categories": [{"label": "none", ...}, ...],   the same keys but category; all categories at once
       "mean": {"estimate": 2.8, "error": 0.1, "low": 2.6, "high": 3.0} or null,
       "cumulative": {                            only of a survey asked for its curve: the shares, of

@@ -6,6 +6,7 @@ import math
 from html import escape
 from typing import Final
 
+from hubbub.survey import number_of_round
 from hubbub_client.owner_page import descriptions
 from hubbub_client.owner_page.account import Account, Asked, Refused
 from hubbub_client.upload.outcomes import SentReport
@@ -138,11 +139,11 @@ def _report(asked: Asked, report: SentReport) -> str:
     facts = (
         ("survey", f"<code>{report.digest.hex()}</code>"),
         ("report", f"<code>{report.id.hex()}</code>"),
-        ("round", str(report.round + 1)),
+        ("round", str(number_of_round(report.round))),
         ("says", escape(said)),
     )
     listed = "".join(f"<div><dt>{name}</dt><dd>{text}</dd></div>" for name, text in facts)
-    number, fate = report.round + 1, escape(descriptions.fate(report.outcome))
+    number, fate = number_of_round(report.round), escape(descriptions.fate(report.outcome))
     return f"""<div class="report"><p>Round {number}: {fate}</p>
 <pre>{report.data.hex(" ", -2)}</pre><dl class="facts">{listed}</dl></div>"""
 

@@ -54,6 +54,8 @@ from hubbub.survey.state import (
     StateName as StateName,
     SurveyState as SurveyState,
     duration_words as duration_words,
+    index_of_round as index_of_round,
+    number_of_round as number_of_round,
     round_words as round_words,
     survey_state as survey_state,
 )

@@ -1,4 +1,8 @@
-"""The state of a survey at a moment, in the words that node, agent and page share."""
+"""The state of a survey at a moment, in the words that node, agent and page share, and the count of rounds.
+
+People and programs say a round's number, from 1: pages, tables, commands, the API, a release. Whatever is a
+key has its index, from 0: reports, seals, ledgers, stores, archives.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:
     from hubbub.survey.survey import Survey
@@ -25,7 +31,7 @@ class SurveyState:
             yet; "open", a round is open; "late", its last round has ended and late reports are still taken;
             "over".
         words: The same for people, such as "begins in 3 h".
-        round: The open round, counted from 0 as in the API; None while none is open.
+        round: The open round, its index; None while none is open.
         until_s: When the state ends by the clock alone, seconds since 1970; None for "over".
     """
 
@@ -41,7 +47,7 @@ def survey_state(survey: Survey, now_s: float, *, accepted: Mapping[int, int] | 
     Args:
         survey: The survey.
         now_s: The moment, seconds since 1970.
-        accepted: Accepted reports by round, counted from 0; a round that is not in it has none. None where
+        accepted: Accepted reports by a round's index; a round that is not in it has none. None where
             nobody has counted, as on a device.
     """
     if now_s < survey.start_s:
@@ -57,14 +63,30 @@ def survey_state(survey: Survey, now_s: float, *, accepted: Mapping[int, int] | 
     return SurveyState("over", _over(survey, accepted))
 
 
-def round_words(survey: Survey, number: int) -> str:
-    """Return the name of a round for people, who count rounds from 1: "round 2 of 5".
+def number_of_round(index: int) -> int:
+    """Return the number of a round, from 1, of its index."""
+    return index + 1
+
+
+def index_of_round(number: int) -> int:
+    """Return the index of a round, from 0, of its number.
+
+    Raises:
+        ParameterError: The number is below 1.
+    """
+    if number < 1:
+        raise ParameterError(f"a round's number must be at least 1, got {number}")
+    return number - 1
+
+
+def round_words(survey: Survey, index: int) -> str:
+    """Return the name of a round: "round 2 of 5".
 
     Args:
         survey: The survey.
-        number: The round, counted from 0 as in the API.
+        index: The round's index.
     """
-    return f"round {number + 1:,} of {survey.rounds:,}"
+    return f"round {number_of_round(index):,} of {survey.rounds:,}"
 
 
 def duration_words(seconds: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,9 +82,10 @@ def _documents(folder: Path, survey: str | None, seen: list[int]) -> Iterator[It
     """Give the releases of a folder's archive, one after another, and note which are suppressed.
 
     Raises:
-        DeployError: If there is no archive, it is damaged, or it has no release of the survey.
+        DeployError: If there is no archive, it is damaged or has no release of this method of the survey.
     """
     from hubbub_aggregator import AggregatorError  # noqa: PLC0415 - others need no server library
+    from hubbub_aggregator.release import archived_release  # noqa: PLC0415
     from hubbub_aggregator.stores import SqliteArchive  # noqa: PLC0415
 
     path = folder / ARCHIVE_FILE
@@ -99,8 +99,7 @@ def _documents(folder: Path, survey: str | None, seen: list[int]) -> Iterator[It
 
     def read() -> Iterator[dict[str, Any]]:
         for key in archive.rounds():
-            data = archive.get(key)
-            document: dict[str, Any] = json.loads(data or b"{}")
+            document = archived_release(key, archive.get(key) or b"{}")
             if survey in (None, document["survey"]["id"], document["survey"]["digest"]):
                 seen.append(bool(document["suppressed"]))
                 yield document

@@ -297,6 +297,7 @@ def _show(
     counts: list[UploadCounts],
     evaluations: list[Evaluation],
 ) -> None:
+    from hubbub.survey import number_of_round  # noqa: PLC0415 - see above
     from hubbub_lab import texts  # noqa: PLC0415 - see above
     from hubbub_lab.evaluation import print_json, show  # noqa: PLC0415 - see above
 
@@ -307,7 +308,7 @@ def _show(
                     {
                         "survey": each.survey.id,
                         "digest": each.survey.digest.hex(),
-                        "round": each.round,
+                        "round": number_of_round(each.round),
                         "devices": each.devices,
                         "sent": each.honest,
                         "lost": each.lost,

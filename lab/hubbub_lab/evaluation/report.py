@@ -16,7 +16,7 @@ from rich.text import Text
 
 from hubbub import Survey
 from hubbub.estimation import Smoothed
-from hubbub.survey import LabelDomain, round_words
+from hubbub.survey import LabelDomain, index_of_round, round_words
 from hubbub_lab.evaluation.evaluation import EvaluationRow, Truth, rows_of
 
 Rows = Literal["most frequent", "all"]
@@ -144,7 +144,7 @@ def print_json(document: object) -> None:
 
 def _table(evaluation: Evaluation, rows: Rows) -> Table:
     release, survey = evaluation.release, evaluation.survey
-    which = f", {round_words(survey, release['round'])}" if survey.rounds > 1 else ""
+    which = f", {round_words(survey, index_of_round(release['round']))}" if survey.rounds > 1 else ""
     facts = f"epsilon {survey.epsilon:g}, {release['devices']:,} devices"
     table = Table(
         title=Text.assemble(f"{survey.title}{which}   ", (facts, "dim")),

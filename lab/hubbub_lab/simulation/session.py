@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hubbub import Survey
 from hubbub.numeric import SYSTEM
+from hubbub.survey import number_of_round
 from hubbub.testing import seeded
 from hubbub.wire import ID_BYTES
 from hubbub_client import TransportError
@@ -67,7 +68,7 @@ class SentRound:
 
     Attributes:
         survey: The survey.
-        round: Which round, counted from 0.
+        round: Which round, its index.
         honest: Devices whose report was taken.
         lost: Reports that were lost on the way.
         refused: Honest reports that the collector answered, and did not take: late ones, say.
@@ -345,7 +346,7 @@ def released(
     """
     survey = sent.survey
     due_s = survey.round_end_s(sent.round) + survey.lateness_s
-    path = f"/api/surveys/{survey.digest.hex()}/rounds/{sent.round}"
+    path = f"/api/surveys/{survey.digest.hex()}/rounds/{number_of_round(sent.round)}"
     if (left := due_s - clock()) > 0:
         wait(left)
     while True:
@@ -353,7 +354,9 @@ def released(
         if release is not None and release["sealed"]:
             return Evaluation(survey, release, sent.truth, everyone=sent.everyone if sent.absent else None)
         if clock() > due_s + _GRACE_S + RELEASE_PATIENCE_S:
-            raise LabError(f"survey {survey.id!r}: round {sent.round + 1} must be sealed by now, got none")
+            raise LabError(
+                f"survey {survey.id!r}: round {number_of_round(sent.round)} must be sealed by now, got none"
+            )
         wait(POLL_S)
 
 

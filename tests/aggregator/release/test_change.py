@@ -30,7 +30,7 @@ def test_change_is_the_difference_with_both_bands() -> None:
     found = change(before, after, kind="evolving")
     assert found["of"] == "crowd"
     assert (found["answers"], found["shared"], found["devices"]) == ("fresh", 0, [400, 400])
-    assert found["before"] == {"digest": HEALTH.digest.hex(), "round": 0}
+    assert found["before"] == {"digest": HEALTH.digest.hex(), "round": 1}
     for old, new, cell in zip(before["values"], after["values"], found["values"], strict=True):
         assert cell["label"] == old["label"]
         assert cell["estimate"] == new["estimate"] - old["estimate"]
@@ -55,25 +55,10 @@ def test_memoised_answers_are_narrower_where_the_fleet_is_known() -> None:
     assert change(before, document(LATER, 0, 1), kind="static", asked=400)["answers"] == "fresh"
 
 
-def without_crowd(release: dict) -> dict:
-    """Return a release as method 6 made it: without intervals of everybody who could have been asked."""
-    cells = {
-        name: [{key: cell[key] for key in cell if not key.startswith("crowd_")} for cell in release[name]]
-        for name in ("values", "categories")
-    }
-    return {**release, **cells, "method": 6}
-
-
-def test_rounds_without_a_crowd_are_compared_for_the_devices_counted() -> None:
-    before, after = document(HEALTH, 0, 1), document(HEALTH, 1, 2)
-    crowd = change(before, after, kind="evolving")
-    for pair in ((without_crowd(before), after), (before, without_crowd(after))):
-        found = change(*pair, kind="evolving")
-        assert found["of"] == history(pair, kind="evolving")["of"] == "devices"
-        for narrow, wide in zip(found["values"], crowd["values"], strict=True):
-            assert narrow["high"] - narrow["low"] < wide["high"] - wide["low"]
-    assert history([before, after], kind="evolving")["of"] == "crowd"
-    assert history([before, after], kind="static")["of"] == "devices"
+def test_fresh_rounds_are_compared_for_the_crowd_and_memoised_ones_for_the_devices_counted() -> None:
+    pair = document(HEALTH, 0, 1), document(HEALTH, 1, 2)
+    assert change(*pair, kind="evolving")["of"] == history(pair, kind="evolving")["of"] == "crowd"
+    assert history(pair, kind="static")["of"] == "devices"
 
 
 def test_rounds_that_cannot_be_compared_are_refused_with_the_reason() -> None:
@@ -92,7 +77,7 @@ def test_history_has_every_round_and_a_trend_of_fresh_answers_alone() -> None:
     rounds = [document(HEALTH, number, number) for number in (2, 0, 1)]
     rounds.append(document(HEALTH, 3, 3, devices=20))
     found = history(rounds, kind="evolving")
-    assert found["rounds"] == [0, 1, 2]
+    assert found["rounds"] == [1, 2, 3]
     line = found["values"][0]
     assert line["estimate"] == [rounds[place]["values"][0]["estimate"] for place in (1, 2, 0)]
     assert len(line["trend"]) == 3
@@ -115,7 +100,7 @@ def test_two_surveys_are_compared_where_they_ask_for_the_same_attributes() -> No
     scores = [{**each, "values": [], "categories": [], "mean": each["values"][0]} for each in (before, after)]
     with pytest.raises(IncomparableError, match="one formula"):
         change(*scores, kind="evolving")
-    own = {**scores[0], "round": 1}
+    own = {**scores[0], "round": 2}
     assert change(scores[0], own, kind="evolving")["mean"]["estimate"] == 0.0
 
 

@@ -65,8 +65,8 @@ def judged(
 
 def test_forged_reports_raise_a_jump_there_and_back_and_honest_rounds_raise_none() -> None:
     found = judged(document(0), document(1), document(2, fakes=2000), document(3))
-    assert [line["round"] for line in found["rounds"]] == [0, 1, 2, 3]
-    assert [line["since"] for line in found["rounds"]] == [None, 0, 1, 2]
+    assert [line["round"] for line in found["rounds"]] == [1, 2, 3, 4]
+    assert [line["since"] for line in found["rounds"]] == [None, 1, 2, 3]
     assert [{alert["kind"] for alert in line["alerts"]} for line in found["rounds"]] == [
         set(), set(), {"impossible", "jump", "joint"}, {"jump", "joint"},
     ]  # fmt: skip
@@ -94,7 +94,7 @@ def test_rounds_without_estimates_are_passed_over() -> None:
     small = document(1, devices=20)
     assert small["suppressed"]
     found = judged(document(0), small, document(2))
-    assert [(line["round"], line["since"]) for line in found["rounds"]] == [(0, None), (2, 0)]
+    assert [(line["round"], line["since"]) for line in found["rounds"]] == [(1, None), (3, 1)]
 
 
 def test_the_newest_releases_are_kept_and_judged() -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from surveys import DISEASES, LABELS, VISITS
 
 from hubbub.errors import ParameterError
 from hubbub.survey.survey import Survey
-from hubbub.testing import seeded
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
@@ -30,11 +28,11 @@ from hubbub_aggregator.release.estimates import METHOD
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
 from hubbub_aggregator.release.round_release import (
     Release,
+    archived_release,
     canonical_bytes,
     gather,
-    method_of,
     release,
-    same_facts,
+    require_method,
 )
 from hubbub_aggregator.stores.archive import SqliteArchive
 
@@ -118,69 +116,20 @@ def test_release_gives_the_estimators_own_numbers(text: str) -> None:
         assert found["mean"]["error"] == estimate.mean_error
 
 
-def test_release_of_method_1_has_the_numbers_of_old_releases() -> None:
-    """Old releases have no method, no bands, and intervals of the normal law; see also tests/compat."""
-    survey = Survey.parse(VISITS)
-    made = release(survey, 0, states(survey, 400))
-    assert made is not None
-    old, new = made.document(method=1), made.document()
-    assert "method" not in old
-    assert method_of(old) == 1
-    assert method_of(new) == METHOD == 7
-    assert set(old["values"][0]) == {"label", "estimate", "error", "low", "high", "category"}
-    for cell in old["values"]:
-        assert cell["high"] - cell["estimate"] == pytest.approx(1.959963984540054 * cell["error"])
-    assert [cell["estimate"] for cell in old["values"]] == [cell["estimate"] for cell in new["values"]]
-    assert same_facts(old, new)
-
-
-def test_release_of_method_2_about_orbits_has_the_intervals_of_the_normal_law() -> None:
-    """So it was before orbits had laws; releases of other mechanisms differ by the number alone."""
-    text = LABELS.replace('"grr"', '"orbits"')
-    survey = Survey.parse(text)
-    assert survey.channel.kind == "orbits"
-    source = np.random.default_rng(2)
-    drawn = survey.channel.perturb(source.integers(0, survey.channel.inputs, 300), source=seeded(4))
-    tally = AcceptedCounts({0: 1}, survey.channel.tally(drawn), 300)
-    made = Release(survey, 0, "sealed", tally, VerdictCounts(attempts=300, accepted=300))
-    old, new = made.document(method=2), made.document()
-    estimate = survey.estimator()(tally.counts, 300)
-    assert [cell["error"] for cell in old["values"]] == estimate.value_errors.tolist()
-    for cells, kind in ((old["values"], "value"), (old["categories"], "category")):
-        errors = getattr(estimate, f"{kind}_errors")
-        together = NormalDist().inv_cdf(1.0 - 0.05 / (2 * len(cells)))
-        for cell, error in zip(cells, errors, strict=True):
-            for ends, z in (("", 1.959963984540054), ("simultaneous_", together)):
-                assert cell[f"{ends}high"] - cell["estimate"] == pytest.approx(z * error)
-                assert cell["estimate"] - cell[f"{ends}low"] == pytest.approx(z * error)
-    assert min(cell["low"] for cell in new["values"]) >= 0.0 > min(cell["low"] for cell in old["values"])
-    assert same_facts(old, new)
-    other = release(HEALTH, 0, states(HEALTH, 400))
-    assert other is not None
-    assert other.document(method=2) | {"method": 3} == other.document(method=3)
-
-
-def test_release_of_method_5_keeps_its_intervals() -> None:
-    """One gamma law of every sum, as then: ends are elsewhere today, estimates and errors are not."""
-    survey = Survey.parse(LABELS)
-    made = release(survey, 0, states(survey, 400))
-    assert made is not None
-    old, new = made.document(method=5), made.document()
-    counts = made.tally.counts
-    former = survey.estimator()(counts, made.tally.n).with_former_laws(5)
-    assert [cell["low"] for cell in old["values"]] == former.intervals(0.95).values_low.tolist()
-    band = former.simultaneous(0.95)
-    assert [cell["simultaneous_high"] for cell in old["categories"]] == band.categories_high.tolist()
-    for cells in ("values", "categories"):
-        assert [cell["low"] for cell in old[cells]] != [cell["low"] for cell in new[cells]]
-        for name in ("estimate", "error"):
-            assert [cell[name] for cell in old[cells]] == [cell[name] for cell in new[cells]]
-    assert same_facts(old, new)
-
-
-def test_release_of_a_later_version_is_refused() -> None:
-    with pytest.raises(ParameterError, match="method must be one of 1, 2, 3, 4, 5, 6, 7, got 8"):
-        method_of({"method": 8})
+@pytest.mark.parametrize("method", [*range(1, 8), 9, "8", None])
+def test_release_of_another_method_is_refused_in_one_sentence(method: object) -> None:
+    found = document(Survey.parse(LABELS), 400)
+    assert found["method"] == METHOD == 8
+    key = bytes.fromhex(found["survey"]["digest"]), 0
+    assert archived_release(key, canonical_bytes(found)) == found
+    other = {name: value for name, value in found.items() if name != "method"}
+    if method is not None:
+        other["method"] = method
+    said = f"a release's method must be 8, got {method!r}"
+    with pytest.raises(ParameterError, match=f"^{said}$"):
+        require_method(other)
+    with pytest.raises(ArchiveError, match=f"^survey {key[0].hex()}, round 1: {said}$"):
+        archived_release(key, canonical_bytes(other))
 
 
 def test_small_round_has_no_cell_without_error_or_width() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from surveys import LABELS, VISITS
 from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
-from hubbub_aggregator.release.estimates import Method
 from hubbub_aggregator.release.provisional import AcceptedCounts
 from hubbub_aggregator.release.round_release import Release, canonical_bytes
 from hubbub_aggregator.web.documents import without_suppressed
@@ -67,32 +65,20 @@ def test_release_of_a_tree_has_the_curve_its_band_and_the_quartiles(mechanism: s
 LONG = HEAD.replace("high = 20", "high = 600").replace("minimum_cohort = 100", "minimum_cohort = 50")
 
 
-def made_of(devices: int, method: Method) -> dict[str, Any]:
+def made_of(devices: int) -> dict[str, Any]:
     """A release of so many devices of a tree of 602 inputs."""
     survey = Survey.parse(f'{LONG}[mechanism]\nname = "tree"\n')
     drawn = survey.channel.perturb(np.arange(devices) * 7 % survey.channel.inputs, source=seeded(9))
     tally = AcceptedCounts({0: 1}, survey.channel.tally(drawn), devices)
     verdicts = VerdictCounts(attempts=devices, accepted=devices)
-    return Release(survey, 0, "sealed", tally, verdicts).document(method=method)
+    return Release(survey, 0, "sealed", tally, verdicts).document()
 
 
 def test_a_round_of_fewer_devices_than_half_the_inputs_states_no_curve() -> None:
-    for method in (4, 5):
-        assert len(made_of(300, method)["values"]) == 602
-    assert made_of(300, 5)["cumulative"] is None and made_of(300, 5)["quantiles"] == []
-    assert made_of(301, 5)["cumulative"] is not None and len(made_of(301, 5)["quantiles"]) == 3
-
-
-def test_a_release_of_method_4_has_the_band_of_the_normal_law() -> None:
-    assert made_of(300, 4)["cumulative"] is not None
-    old, new = made_of(400, 4)["cumulative"], made_of(400, 5)["cumulative"]
-    z = NormalDist().inv_cdf(1 - 0.05 / (2 * 600))
-    half = z * np.array(old["errors"])
-    low = np.maximum.accumulate(np.clip(np.array(old["shares"]) - half, 0.0, 1.0))
-    np.testing.assert_allclose(old["low"], low, atol=1e-12)
-    assert (old["shares"], old["errors"]) == (new["shares"], new["errors"])
-    assert (np.array(new["low"]) <= old["low"]).all() and (np.array(new["high"]) >= old["high"]).all()
-    assert old["low"] != new["low"] and old["high"] != new["high"]
+    few, enough = made_of(300), made_of(301)
+    assert len(few["values"]) == 602
+    assert few["cumulative"] is None and few["quantiles"] == []
+    assert enough["cumulative"] is not None and len(enough["quantiles"]) == 3
 
 
 def test_suppressed_release_of_a_tree_has_neither() -> None:

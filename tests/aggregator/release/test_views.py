@@ -13,16 +13,16 @@ from hubbub.survey import Survey
 from hubbub.testing import seeded
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.export import tidy_rows
-from hubbub_aggregator.release import AcceptedCounts, Method, Release, canonical_bytes, round_views
+from hubbub_aggregator.release import AcceptedCounts, Release, canonical_bytes, round_views
 
 
-def released(text: str, devices: int, method: Method = 3) -> tuple[Survey, np.ndarray, dict[str, Any]]:
+def released(text: str, devices: int) -> tuple[Survey, np.ndarray, dict[str, Any]]:
     survey = Survey.parse(text)
     inputs = np.random.default_rng(3).integers(0, survey.channel.inputs, devices) // 2
     counts = survey.channel.tally(survey.channel.perturb(inputs, source=seeded(6)))
     verdicts = VerdictCounts(attempts=devices, accepted=devices)
     made = Release(survey, 0, "sealed", AcceptedCounts({0: 1}, counts, devices), verdicts)
-    return survey, counts, json.loads(canonical_bytes(made.document(method=method)))
+    return survey, counts, json.loads(canonical_bytes(made.document()))
 
 
 @pytest.mark.parametrize("text", [LABELS, VISITS])
@@ -66,13 +66,11 @@ def test_rows_of_a_table_have_the_view_and_the_ranks() -> None:
     assert all(row["best_rank"] is None for row in rows if row["view"] != "raw")
 
 
-def test_suppressed_and_older_rounds_have_no_views() -> None:
+def test_suppressed_rounds_and_those_with_an_error_of_0_have_no_views() -> None:
     _, _, few = released(LABELS, 20)
     assert few["suppressed"]
     nothing = {"empirical_bayes": {"values": []}, "ranks": {"values": [], "categories": []}}
     assert round_views(few) == {**nothing, "effective_sample_size": None}
-    _, _, old = released(LABELS, 3000, method=1)
-    assert set(round_views(old)["ranks"]["values"]) == {None}
-    assert round_views(old)["effective_sample_size"] > 10
+    _, _, old = released(LABELS, 3000)
     old["values"][0]["error"] = 0.0
     assert round_views(old)["empirical_bayes"]["values"] == []

@@ -13,9 +13,11 @@ from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, Voucher, encode_record
-from hubbub_aggregator.errors import Ahead, Diverged, StoreConflict
+from hubbub_aggregator.errors import Ahead, ArchiveError, Diverged, StoreConflict
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 from hubbub_aggregator.release.disclosure import Shown
+from hubbub_aggregator.release.estimates import METHOD
+from hubbub_aggregator.release.round_release import canonical_bytes
 from hubbub_aggregator.runners.embedded import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.web.view import LiveView
@@ -339,12 +341,31 @@ def test_round_sealed_but_not_released_before_a_crash_is_released_at_the_next_st
 
 
 def test_release_that_differs_from_the_archived_one_stops_the_worker(setting: Setting) -> None:
-    setting.archive.put((HEALTH.digest, 0), b"{}")
+    setting.archive.put((HEALTH.digest, 0), canonical_bytes({"method": METHOD}))
     worker = setting.worker()
     drain(worker)
     worker.seal([(HEALTH.digest, 0)])
     with pytest.raises(Diverged):
         drain(worker)
+
+
+def test_an_archived_release_of_another_method_stops_the_worker_and_its_next_start(
+    setting: Setting, tmp_path: Path
+) -> None:
+    setting.write(0, 200)
+    whole = setting.worker()
+    drain(whole)
+    whole.seal([(HEALTH.digest, 0)])
+    drain(whole)
+    made = json.loads(setting.archive.get((HEALTH.digest, 0)))
+    setting.archive = SqliteArchive(tmp_path / "older.sqlite")
+    setting.archive.put((HEALTH.digest, 0), canonical_bytes(made | {"method": 5}))
+    said = "round 1: a release's method must be 8, got 5"
+    with pytest.raises(ArchiveError, match=said):
+        setting.worker()
+    setting.store = MemoryStore()
+    with pytest.raises(ArchiveError, match=said):
+        drain(setting.worker())
 
 
 def test_store_rebuilt_from_the_log_releases_the_same_bytes(setting: Setting) -> None:

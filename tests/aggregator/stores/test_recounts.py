@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from hubbub_aggregator.errors import ArchiveError, Diverged
+from hubbub_aggregator.release import METHOD
 from hubbub_aggregator.stores import RecountFolder
 
 DIGEST = "0123456789abcdef" * 2
 
 
-def recount(*without: str, number: int = 0, devices: int = 300, digest: str = DIGEST) -> dict[str, Any]:
+def recount(*without: str, number: int = 1, devices: int = 300, digest: str = DIGEST) -> dict[str, Any]:
     return {
         "survey": {"id": "visits", "version": 1, "digest": digest, "title": "Visits"},
+        "method": METHOD,
         "round": number,
         "sealed": True,
         "devices": devices,
@@ -29,7 +31,7 @@ def test_a_recount_is_kept_once_and_other_bytes_of_its_name_are_refused(tmp_path
     folder = RecountFolder(tmp_path)
     path = folder.put(recount("leaky.example.org"))
     assert path == folder.put(recount("leaky.example.org"))
-    assert path.name.startswith(f"{DIGEST}-round-0-without-leaky.example.org-")
+    assert path.name.startswith(f"{DIGEST}-round-1-without-leaky.example.org-")
     before = path.read_bytes()
     with pytest.raises(Diverged, match="must be this recount, got other bytes; they stay"):
         folder.put(recount("leaky.example.org", devices=301))
@@ -52,7 +54,7 @@ def test_recounts_come_by_survey_in_order_and_names_that_read_alike_are_kept_apa
     for document in reversed(made):
         folder.put(document)
     assert folder.by_survey() == {DIGEST: made[:4], other: made[4:]}
-    assert folder.of_round((bytes.fromhex(DIGEST), 2)) == [made[3]]
+    assert folder.of_round((bytes.fromhex(DIGEST), 1)) == [made[3]]
     assert RecountFolder(tmp_path).by_survey() == folder.by_survey()
     assert folder.count(bytes.fromhex(DIGEST)) == 4
     folder.erase(bytes.fromhex(DIGEST))
@@ -65,8 +67,9 @@ def test_a_file_that_is_no_recount_is_not_shown_and_said_once(
     folder = RecountFolder(tmp_path)
     good = folder.put(recount("leaky"))
     data = good.read_bytes()
-    renamed = good.with_name(good.name.replace("round-0", "round-1"))
+    renamed = good.with_name(good.name.replace("round-1", "round-2"))
     renamed.write_bytes(data)
+    older = folder.put(recount("leaky", number=3) | {"method": 7})
     released = {key: value for key, value in recount("x").items() if key != "recount"}
     bad: dict[str, bytes] = {
         "cut.json": data[:-3],
@@ -82,7 +85,7 @@ def test_a_file_that_is_no_recount_is_not_shown_and_said_once(
         for _ in range(2):
             assert folder.by_survey() == {DIGEST: [recount("leaky")]}
     said = [record.getMessage().split(" ")[0] for record in caplog.records]
-    assert sorted(said) == sorted([*bad, renamed.name])
+    assert sorted(said) == sorted([*bad, renamed.name, older.name])
     good.write_bytes(data.replace(b"300", b"3e2"))  # the same number in other bytes
     assert folder.by_survey() == {}
 

@@ -87,16 +87,16 @@ def test_surveys_are_listed_with_a_line_and_links_per_round() -> None:
 def test_a_round_is_served_as_the_view_holds_it() -> None:
     view = ShownView(one_survey(mean=1.5))
     app = create_app(view)
-    assert get(app, f"/api/surveys/{DIGEST}/rounds/1").json == view.snapshot()["surveys"][0]["rounds"][1]
+    assert get(app, f"/api/surveys/{DIGEST}/rounds/2").json == view.snapshot()["surveys"][0]["rounds"][1]
 
 
 def test_csv_holds_every_number_unrounded_and_unclamped() -> None:
     snapshot = one_survey(mean=1.5)
     document = snapshot["surveys"][0]["rounds"][0]
     document["values"][0] |= {"estimate": -0.0123456789012345, "low": -0.05, "high": 0.025}
-    answer = get(create_app(ShownView(snapshot)), f"/api/surveys/{DIGEST}/rounds/0.csv")
+    answer = get(create_app(ShownView(snapshot)), f"/api/surveys/{DIGEST}/rounds/1.csv")
     assert answer.headers["content-type"].startswith("text/csv")
-    assert answer.headers["content-disposition"] == 'attachment; filename="visits-v1-round-0.csv"'
+    assert answer.headers["content-disposition"] == 'attachment; filename="visits-v1-round-1.csv"'
     rows = list(csv.DictReader(io.StringIO(answer.body.decode())))
     assert [r["kind"] for r in rows] == ["value"] * 3 + ["category"] * 2 + ["mean"]
     wanted = [*document["values"], *document["categories"], document["mean"]]
@@ -129,7 +129,7 @@ def test_csv_labels_never_run_as_formulas_and_numbers_stay_numbers(label: str, c
 
 def test_csv_file_name_is_safe_whatever_the_survey_is_called() -> None:
     document = {**round_of(3), "survey": {"id": '../a"\r\nb', "version": 2}}
-    assert documents.csv_name(document) == "a-b-v2-round-3.csv"
+    assert documents.csv_name(document) == "a-b-v2-round-4.csv"
 
 
 def test_a_suppressed_round_leaves_without_estimates_even_if_the_view_holds_them() -> None:
@@ -137,10 +137,10 @@ def test_a_suppressed_round_leaves_without_estimates_even_if_the_view_holds_them
     for document in snapshot["surveys"][0]["rounds"]:
         document["suppressed"] = True
     app = create_app(ShownView(snapshot))
-    shown = get(app, f"/api/surveys/{DIGEST}/rounds/0").json
+    shown = get(app, f"/api/surveys/{DIGEST}/rounds/1").json
     assert (shown["values"], shown["categories"], shown["mean"]) == ([], [], None)
     assert shown["accounting"]["accepted"] == 1000
-    assert get(app, f"/api/surveys/{DIGEST}/rounds/0.csv").body.count(b"\r\n") == 1
+    assert get(app, f"/api/surveys/{DIGEST}/rounds/1.csv").body.count(b"\r\n") == 1
     assert get(app, "/api/live").json["surveys"][0]["shown"]["values"] == []
     assert b'"estimate"' not in get(app, "/api/live").body
 
@@ -149,8 +149,8 @@ def test_a_suppressed_round_leaves_without_estimates_even_if_the_view_holds_them
     ("path", "subject", "value"),
     [
         ("/api/surveys/ffff", "survey", "ffff"),
-        ("/api/surveys/ffff/rounds/0", "survey", "ffff"),
-        (f"/api/surveys/{DIGEST}/rounds/7", f"round of survey {DIGEST}", "7"),
+        ("/api/surveys/ffff/rounds/1", "survey", "ffff"),
+        (f"/api/surveys/{DIGEST}/rounds/8", f"round of survey {DIGEST}", "8"),
         (f"/api/surveys/{DIGEST}/rounds/-1", f"round of survey {DIGEST}", "-1"),
         (f"/api/surveys/{DIGEST}/rounds/²", f"round of survey {DIGEST}", "²"),
         (f"/api/surveys/{DIGEST}/rounds/{'9' * 400}.csv", f"round of survey {DIGEST}", "9" * 200),
@@ -220,7 +220,7 @@ def test_a_failing_view_is_a_500_that_does_not_tell_why() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/page/style.css", "/api/live", "/api/surveys", f"/api/surveys/{DIGEST}/rounds/0.csv"]
+    "path", ["/", "/page/style.css", "/api/live", "/api/surveys", f"/api/surveys/{DIGEST}/rounds/1.csv"]
 )
 def test_unchanged_documents_are_answered_304_and_changed_ones_in_full(path: str) -> None:
     view = ShownView(one_survey())
@@ -264,8 +264,8 @@ def test_the_page_names_no_other_origin_and_never_parses_text_as_html() -> None:
 def test_live_shows_the_newest_round_that_has_estimates() -> None:
     rounds = [round_of(0, sealed=True), round_of(1, sealed=True), round_of(2, suppressed=True)]
     live = get(create_app(ShownView(snapshot_of(survey_of("visits", *rounds)))), "/api/live").json
-    assert live["surveys"][0]["shown"]["round"] == 1
-    assert [line["round"] for line in live["surveys"][0]["rounds"]] == [0, 1, 2]
+    assert live["surveys"][0]["shown"]["round"] == 2
+    assert [line["round"] for line in live["surveys"][0]["rounds"]] == [1, 2, 3]
     assert live["accounting"]["attempts"] == 3000
 
 
@@ -285,7 +285,7 @@ def test_live_leaves_out_what_is_too_large_and_the_round_has_it(monkeypatch: pyt
     app = create_app(ShownView(one_survey()))
     shown = get(app, "/api/live").json["surveys"][0]["shown"]
     assert (shown["values"], shown["values_omitted"]) == (None, 3)
-    assert len(get(app, f"/api/surveys/{DIGEST}/rounds/1").json["values"]) == 3
+    assert len(get(app, f"/api/surveys/{DIGEST}/rounds/2").json["values"]) == 3
 
 
 def test_a_version_is_rendered_once_however_many_ask() -> None:
@@ -501,9 +501,9 @@ def test_the_live_document_lists_the_newest_rounds_and_says_how_many_it_leaves_o
     few = [round_of(number, suppressed=number > 1) for number in range(8)]
     app = create_app(ShownView(snapshot_of(survey_of("visits", *few))))
     (shown,) = get(app, "/api/live").json["surveys"]
-    # Round 1 is the newest with estimates: the page shows it, so its line is there.
-    assert [line["round"] for line in shown["rounds"]] == [1, 5, 6, 7]
-    assert (shown["shown"]["round"], shown["rounds_omitted"]) == (1, 4)
+    # Round 2 is the newest with estimates: the page shows it, so its line is there.
+    assert [line["round"] for line in shown["rounds"]] == [2, 6, 7, 8]
+    assert (shown["shown"]["round"], shown["rounds_omitted"]) == (2, 4)
     (listed,) = get(app, "/api/surveys").json["surveys"]
     assert len(listed["rounds"]) == 8
     (all_of_few,) = get(create_app(ShownView(one_survey())), "/api/live").json["surveys"]
@@ -522,7 +522,7 @@ def test_a_round_is_rendered_once_for_all_who_ask_until_it_changes(monkeypatch) 
         monkeypatch.setattr(f"hubbub_aggregator.web.api.{name}", counted)
     view = ShownView(one_survey())
     app = create_app(view)
-    paths = ["/api/surveys", f"/api/surveys/{DIGEST}", f"/api/surveys/{DIGEST}/rounds/0"]
+    paths = ["/api/surveys", f"/api/surveys/{DIGEST}", f"/api/surveys/{DIGEST}/rounds/1"]
     first = [get(app, path).body for path in (*paths, paths[-1] + ".csv")]
     for _ in range(3):
         assert [get(app, path).body for path in (*paths, paths[-1] + ".csv")] == first

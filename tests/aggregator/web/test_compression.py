@@ -11,9 +11,9 @@ from shown_view import ShownView, round_of, snapshot_of, survey_of
 from hubbub_aggregator.web.api import create_app
 
 SHARES = [(str(number), "all", 0.01) for number in range(100)]
-PATHS = ["/", "/page/page.js", "/api/live", "/api/surveys", f"/api/surveys/{DIGEST}/rounds/0"]
+PATHS = ["/", "/page/page.js", "/api/live", "/api/surveys", f"/api/surveys/{DIGEST}/rounds/1"]
 PATHS += ["/api/v1/openapi.json"]
-PATHS += [f"/api/v1/surveys/visits/{rest}" for rest in ("rounds/0", "rounds/0.csv", "history", "rounds")]
+PATHS += [f"/api/v1/surveys/visits/{rest}" for rest in ("rounds/1", "rounds/1.csv", "history", "rounds")]
 
 
 def large() -> ShownView:

@@ -50,9 +50,9 @@ def test_pages_give_every_survey_and_every_round_once() -> None:
         page = get(app, path).json
         numbers += [line["round"] for line in page["rounds"]]
         path = page["next"] and urljoin(path, page["next"])
-    assert numbers == list(range(9))
-    assert [line["round"] for line in get(app, f"{BASE}/visits/rounds?sealed=false").json["rounds"]] == [9]
-    assert [line["round"] for line in get(app, f"{BASE}/visits/rounds?after=7").json["rounds"]] == [8, 9]
+    assert numbers == list(range(1, 10))
+    assert [line["round"] for line in get(app, f"{BASE}/visits/rounds?sealed=false").json["rounds"]] == [10]
+    assert [line["round"] for line in get(app, f"{BASE}/visits/rounds?after=8").json["rounds"]] == [9, 10]
 
 
 def test_a_survey_is_named_by_its_digest_or_by_its_id_for_the_newest_version() -> None:
@@ -61,12 +61,12 @@ def test_a_survey_is_named_by_its_digest_or_by_its_id_for_the_newest_version() -
     app = create_app(ShownView(snapshot_of(old, new)))
     assert get(app, f"{BASE}/visits").json["digest"] == "2" * 32
     assert get(app, f"{BASE}/{'1' * 32}").json["version"] == 1
-    assert get(app, f"{BASE}/visits").json["rounds"] == {"answered": 1, "sealed": 0, "newest": 0}
+    assert get(app, f"{BASE}/visits").json["rounds"] == {"answered": 1, "sealed": 0, "newest": 1}
 
 
 def test_latest_is_the_newest_release_and_before_one_the_newest_round() -> None:
-    assert get(create_app(view_of(3)), f"{BASE}/visits/rounds/latest").json["round"] == 2
-    assert get(create_app(view_of(0)), f"{BASE}/visits/rounds/latest").json["round"] == 0
+    assert get(create_app(view_of(3)), f"{BASE}/visits/rounds/latest").json["round"] == 3
+    assert get(create_app(view_of(0)), f"{BASE}/visits/rounds/latest").json["round"] == 1
     none = get(create_app(ShownView(snapshot_of(survey_of("visits")))), f"{BASE}/visits/rounds/latest")
     assert none.status == 404
     assert none.json["rule"] == "must be one that has reports; none has"
@@ -74,7 +74,7 @@ def test_latest_is_the_newest_release_and_before_one_the_newest_round() -> None:
 
 def test_a_round_says_standard_error_and_the_older_error_with_the_same_number() -> None:
     view = view_of()
-    found = get(create_app(view), f"{BASE}/visits/rounds/1").json
+    found = get(create_app(view), f"{BASE}/visits/rounds/2").json
     kept = view.snapshot()["surveys"][0]["rounds"][1]
     cells = [*found["values"], *found["categories"], found["mean"]]
     wanted = [*kept["values"], *kept["categories"], kept["mean"]]
@@ -88,17 +88,17 @@ def test_a_round_as_a_table_has_the_export_columns_and_the_views_asked_for() -> 
     every = {"raw", "consistent", "empirical_bayes"}
     wanted = {"": every, "?view=all": every} | {f"?view={view}": {view} for view in every}
     for query, views in wanted.items():
-        answer = get(app, f"{BASE}/visits/rounds/1.csv{query}")
+        answer = get(app, f"{BASE}/visits/rounds/2.csv{query}")
         rows = list(csv.DictReader(io.StringIO(answer.body.decode(), newline="")))
         assert {row["view"] for row in rows} == views
         assert list(rows[0]) == [column.name for column in COLUMNS]
         assert {(row["start"], row["end"]) for row in rows} == {
             ("2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z")
         }
-        assert {(row["round"], row["round_from_1"]) for row in rows} == {("1", "2")}
+        assert {row["round"] for row in rows} == {"2"}
         # A file is for people: they see "round 2 of 4" on the page.
         assert answer.headers["content-disposition"].endswith('"visits-v1-round-2-of-4.csv"')
-    lines = get(app, f"{BASE}/visits/rounds/1.ndjson")
+    lines = get(app, f"{BASE}/visits/rounds/2.ndjson")
     assert lines.headers["content-disposition"].endswith('"visits-v1-round-2-of-4.ndjson"')
 
 
@@ -107,36 +107,36 @@ def test_all_releases_come_as_one_csv_plain_or_compressed_and_open_rounds_where_
     plain = get(app, f"{BASE}/visits/releases.csv")
     assert plain.headers["content-disposition"] == 'attachment; filename="visits-v1.csv"'
     rows = list(csv.DictReader(io.StringIO(plain.body.decode(), newline="")))
-    assert [row["round"] for row in rows] == [str(n) for n in range(4) for _ in range(14)]
+    assert [row["round"] for row in rows] == [str(n) for n in range(1, 5) for _ in range(14)]
     small = get(app, f"{BASE}/visits/releases.csv", accept_encoding="gzip")
     assert small.headers["content-encoding"] == "gzip"
     assert gzip.decompress(small.body) == plain.body
     assert small.headers["etag"] != plain.headers["etag"]
     everything = get(app, f"{BASE}/visits/releases.csv?stage=all").body.decode()
-    assert {row["round"] for row in csv.DictReader(io.StringIO(everything, newline=""))} == set("01234")
+    assert {row["round"] for row in csv.DictReader(io.StringIO(everything, newline=""))} == set("12345")
 
 
 def test_a_change_is_served_and_refused_with_its_reason() -> None:
     rounds = [released(0), released(1), released(2, suppressed=True), round_of(3)]
     app = create_app(ShownView(snapshot_of(survey_of("visits", *rounds))))
-    found = get(app, f"{BASE}/visits/change?before=0&after=1").json
+    found = get(app, f"{BASE}/visits/change?before=1&after=2").json
     for cell, before, after in zip(found["values"], rounds[0]["values"], rounds[1]["values"], strict=True):
         assert cell["estimate"] == after["estimate"] - before["estimate"]
         assert cell["low"] < cell["estimate"] < cell["high"]
     for query, status, subject in (
-        ("before=0&after=2", 409, "rounds"),
-        ("before=0&after=3", 404, "after"),
-        ("before=9&after=0", 404, "before"),
-        ("after=1", 400, "before"),
-        ("before=x&after=1", 400, "before"),
+        ("before=1&after=3", 409, "rounds"),
+        ("before=1&after=4", 404, "after"),
+        ("before=10&after=1", 404, "before"),
+        ("after=2", 400, "before"),
+        ("before=x&after=2", 400, "before"),
     ):
         answer = get(app, f"{BASE}/visits/change?{query}")
         assert (answer.status, answer.json["subject"]) == (status, subject), query
-    refused = get(app, f"{BASE}/visits/change?before=0&after=2").json
+    refused = get(app, f"{BASE}/visits/change?before=1&after=3").json
     assert refused["rule"] == "must be released with estimates to be compared"
-    assert refused["value"] == "round 2 of 'visits' with too few devices"
-    twice = get(app, f"{BASE}/visits/change?before=0&after=0").json
-    assert twice["detail"] == "rounds must be two, got round 0 twice"
+    assert refused["value"] == "round 3 of 'visits' with too few devices"
+    twice = get(app, f"{BASE}/visits/change?before=1&after=1").json
+    assert twice["detail"] == "rounds must be two, got round 1 twice"
 
 
 def test_a_change_reaches_over_two_surveys_of_the_same_attributes_and_no_others() -> None:
@@ -144,29 +144,29 @@ def test_a_change_reaches_over_two_surveys_of_the_same_attributes_and_no_others(
     old, new, other = (survey_of(name, released(0), digest=f"{k}" * 32) for k, name in enumerate(names, 1))
     new["attributes"] = old["attributes"]
     app = create_app(ShownView(snapshot_of(old, new, other)))
-    found = get(app, f"{BASE}/later/change?before=0&after=0&from=visits").json
+    found = get(app, f"{BASE}/later/change?before=1&after=1&from=visits").json
     assert [found[name]["digest"] for name in ("before", "after")] == ["1" * 32, "2" * 32]
     assert found["answers"] == "fresh"
-    refused = get(app, f"{BASE}/later/change?before=0&after=0&from=smoking")
+    refused = get(app, f"{BASE}/later/change?before=1&after=1&from=smoking")
     assert (refused.status, refused.json["value"]) == (409, "smoking and visits")
     assert refused.json["rule"] == "must ask for the same attributes"
-    assert get(app, f"{BASE}/later/change?before=0&after=0&from=none").status == 409
-    assert get(app, f"{BASE}/later/change?before=0&after=0").status == 409  # one round, named twice
+    assert get(app, f"{BASE}/later/change?before=1&after=1&from=none").status == 409
+    assert get(app, f"{BASE}/later/change?before=1&after=1").status == 409  # one round, named twice
 
 
 def test_a_change_reads_open_rounds_where_asked() -> None:
     app = create_app(view_of(2))
-    assert get(app, f"{BASE}/visits/change?before=1&after=2").status == 404
-    found = get(app, f"{BASE}/visits/change?before=1&after=2&stage=all")
-    assert (found.status, found.json["after"]["round"]) == (200, 2)
-    assert get(app, f"{BASE}/visits/change?before=1&after=7&stage=all").status == 404
+    assert get(app, f"{BASE}/visits/change?before=2&after=3").status == 404
+    found = get(app, f"{BASE}/visits/change?before=2&after=3&stage=all")
+    assert (found.status, found.json["after"]["round"]) == (200, 3)
+    assert get(app, f"{BASE}/visits/change?before=2&after=8&stage=all").status == 404
 
 
 def test_a_history_has_every_release_with_estimates() -> None:
     rounds = [released(0), released(1), released(2, suppressed=True), round_of(3)]
     app = create_app(ShownView(snapshot_of(survey_of("visits", *rounds))))
     found = get(app, f"{BASE}/visits/history").json
-    assert found["rounds"] == [0, 1]
+    assert found["rounds"] == [1, 2]
     assert found["values"][0]["estimate"] == [each["values"][0]["estimate"] for each in rounds[:2]]
     assert found["mean"]["low"] == [each["mean"]["low"] for each in rounds[:2]]
 
@@ -194,7 +194,7 @@ def test_a_history_of_one_cell_is_the_same_line_alone() -> None:
 
 def test_json_lines_hold_the_same_rows_typed() -> None:
     app = create_app(view_of(3))
-    for path in ("rounds/1", "releases"):
+    for path in ("rounds/2", "releases"):
         lines = [json.loads(line) for line in get(app, f"{BASE}/visits/{path}.ndjson").body.splitlines()]
         table = get(app, f"{BASE}/visits/{path}.csv").body.decode()
         rows = list(csv.DictReader(io.StringIO(table, newline="")))
@@ -279,8 +279,8 @@ def test_without_duckdb_parquet_is_501_and_says_what_to_do(monkeypatch: pytest.M
         ("/visits?view=raw", 400, "query parameter", "view"),
         ("/visits/rounds?sealed=1", 400, "sealed", "1"),
         ("/visits/rounds?after=x", 400, "after", "x"),
-        ("/visits/rounds/9", 404, f"round of survey {DIGEST}", "9"),
-        ("/visits/rounds/1.csv?view=smooth", 400, "view", "smooth"),
+        ("/visits/rounds/10", 404, f"round of survey {DIGEST}", "10"),
+        ("/visits/rounds/2.csv?view=smooth", 400, "view", "smooth"),
         ("/visits/releases.csv?stage=open", 400, "stage", "open"),
         ("/visits/releases.xlsx", 404, "path", "/api/v1/surveys/visits/releases.xlsx"),
         ("/nobody/releases.parquet", 404, "survey", "nobody"),
@@ -293,12 +293,12 @@ def test_what_is_wrong_is_a_problem_with_its_rule(path: str, status: int, subjec
 
 
 def test_a_sealed_round_keeps_its_tag_over_processes_and_a_suppressed_one_gives_nothing() -> None:
-    path = f"{BASE}/visits/rounds/1"
+    path = f"{BASE}/visits/rounds/2"
     tags = {get(create_app(view_of()), path).headers["etag"] for _ in range(2)}
     assert len(tags) == 1
     hidden = snapshot_of(survey_of("visits", released(0) | {"suppressed": True}))
     app = create_app(ShownView(hidden))
-    shown = get(app, f"{BASE}/visits/rounds/0").json
+    shown = get(app, f"{BASE}/visits/rounds/1").json
     assert (shown["values"], shown["mean"], shown["consistent"]["values"]) == ([], None, [])
     assert get(app, f"{BASE}/visits/releases.csv").body.count(b"\r\n") == 1
 
@@ -312,12 +312,12 @@ def recount(number: int, *without: str, **more: Any) -> dict[str, Any]:
 
 def test_recounts_stand_beside_their_release_and_change_nothing_in_it() -> None:
     view = view_of()
-    paths = [f"{BASE}/visits/{end}" for end in ("rounds/1.csv", "releases.csv", "history", "rounds/latest")]
+    paths = [f"{BASE}/visits/{end}" for end in ("rounds/2.csv", "releases.csv", "history", "rounds/latest")]
     app = create_app(view)
-    before = {path: get(app, path).body for path in [*paths, f"{BASE}/visits/rounds/1"]}
-    assert get(app, f"{BASE}/visits/rounds/1/recounts").json == {
-        "survey": json.loads(before[f"{BASE}/visits/rounds/1"])["survey"],
-        "round": 1,
+    before = {path: get(app, path).body for path in [*paths, f"{BASE}/visits/rounds/2"]}
+    assert get(app, f"{BASE}/visits/rounds/2/recounts").json == {
+        "survey": json.loads(before[f"{BASE}/visits/rounds/2"])["survey"],
+        "round": 2,
         "recounts": [],
     }
     snapshot = view.snapshot()
@@ -333,18 +333,18 @@ def test_recounts_stand_beside_their_release_and_change_nothing_in_it() -> None:
         {"without_issuers": ["a.example"], "devices": 700, "suppressed": False},
         {"without_issuers": ["a.example", "b.example"], "devices": 0, "suppressed": True},
     ]
-    shown = get(app, f"{BASE}/visits/rounds/1").json
-    assert shown == json.loads(before[f"{BASE}/visits/rounds/1"]) | {"recounts": lines}
+    shown = get(app, f"{BASE}/visits/rounds/2").json
+    assert shown == json.loads(before[f"{BASE}/visits/rounds/2"]) | {"recounts": lines}
     assert [line.get("recounts") for line in get(app, f"{BASE}/visits/rounds").json["rounds"]] == [
         None, lines, None, None,
     ]  # fmt: skip
-    found = get(app, f"{BASE}/visits/rounds/1/recounts").json["recounts"]
+    found = get(app, f"{BASE}/visits/rounds/2/recounts").json["recounts"]
     assert [each["recount"]["without_issuers"] for each in found] == [
         line["without_issuers"] for line in lines
     ]
     assert found[0]["values"][0]["standard_error"] == found[0]["values"][0]["error"]
     assert (found[0]["as_of"], found[1]["as_of"], found[1]["values"]) == (700, 0, [])
-    for number in (3, 0):
+    for number in (4, 1):
         assert get(app, f"{BASE}/visits/rounds/{number}/recounts").json["recounts"] == []
-    assert get(app, f"{BASE}/visits/rounds/9/recounts").status == 404
+    assert get(app, f"{BASE}/visits/rounds/10/recounts").status == 404
     assert "recounts" not in get(app, "/api/surveys").json["surveys"][0]

@@ -12,7 +12,7 @@ from hubbub_aggregator.web.api import create_app
 
 TOKEN = "a-token-of-readers"  # noqa: S105 - of this test
 PATHS = ["/", "/page/page.js", "/api/live", "/api/events", "/api/v1/surveys", "/api/v1/openapi.json"]
-PATHS += [f"/api/surveys/{DIGEST}/rounds/0.csv", "/api/v1/surveys/visits/releases.parquet", "/nowhere"]
+PATHS += [f"/api/surveys/{DIGEST}/rounds/1.csv", "/api/v1/surveys/visits/releases.parquet", "/nowhere"]
 
 
 def basic(text: str) -> str:

@@ -120,7 +120,7 @@ def test_no_value_is_printed(hubbub, collector) -> None:
     symbol = wire.decode_report(bytes.fromhex(row["bytes"])).symbol
     assert row["says"] == descriptions.symbol(HEALTH, symbol)
     assert "".join(hubbub("sent")[1].split()) == "".join(
-        f"{HEALTH.id} round {row['round'] + 1}: accepted bytes {row['bytes']} survey {HEALTH.digest.hex()} "
+        f"{HEALTH.id} round {row['round']}: accepted bytes {row['bytes']} survey {HEALTH.digest.hex()} "
         f"report {row['report']} says {row['says']}".split()
     )
     code, _, err = hubbub("answer", "--collector", "http://c.invalid", "--set", "secret77")
@@ -218,12 +218,12 @@ def test_an_answer_says_when_the_first_round_is_and_counts_rounds_from_one(hubbu
     assert "answered" not in out
     collector.surveys = Response(200, wire.encode_surveys([VISITS_SURVEY.canonical]))
     _, out, _ = hubbub("answer", *ANSWER[:4], "--set", "visits=3", "--join", VISITS_SURVEY.id)
-    said = rf"enrolled; round (\d+) of 3,000 ends in .*\nanswered {VISITS_SURVEY.id}, round \1\n"
+    said = rf"enrolled; round ([\d,]+) of 3,000 ends in .*\nanswered {VISITS_SURVEY.id}, round \1\n"
     (number,) = re.findall(said, out)
     _, out, _ = hubbub("sent")
     assert f"{VISITS_SURVEY.id} round {number}: accepted" in out
     _, out, _ = hubbub("sent", "--json")
-    assert json.loads(out)["sent"][0]["round"] == int(number) - 1  # JSON counts from 0, as the API does
+    assert json.loads(out)["sent"][0]["round"] == int(number.replace(",", ""))
 
 
 @pytest.mark.parametrize(

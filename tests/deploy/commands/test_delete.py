@@ -13,6 +13,7 @@ from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
 from hubbub_aggregator.counting.dedup import keys_of
+from hubbub_aggregator.release import METHOD
 from hubbub_aggregator.stores import RecountFolder, SqliteArchive
 from hubbub_deploy import node
 from hubbub_deploy.cli import main
@@ -105,7 +106,7 @@ def test_recounts_beside_the_archive_go_with_their_survey(
     recounts = RecountFolder(folder)
     for survey in (VISIT, HEALTH):
         about = {"survey": {"digest": survey.digest.hex()}, "recount": {"without_issuers": ["leaky"]}}
-        recounts.put(about | {"round": 0, "sealed": True})
+        recounts.put(about | {"method": METHOD, "round": 1, "sealed": True})
     assert main(["delete", str(folder), "--survey", VISIT.id]) == 0
     assert "1 release, 1 recount beside it" in capsys.readouterr().out
     assert main(["delete", str(folder), "--survey", VISIT.id, "--yes"]) == 0

@@ -1,8 +1,9 @@
 """Write the files of this folder into another one: every stored format, by the code that this runs with.
 
-    PYTHONPATH=tests/harness .venv/bin/python tests/golden/formats/write.py FOLDER
+    PYTHONPATH=tests/harness .venv/bin/python tests/golden/formats/write.py FOLDER [releases]
 
-No test writes here. It needs a Redis server on the path, as the tests do.
+With `releases` only those, and their archive, of the log that lies there. No test writes here. All of it
+needs a Redis server on the path, as the tests do.
 """
 
 from __future__ import annotations
@@ -153,20 +154,24 @@ def write_log(out: Path) -> None:
         log.append({p: [announcement(survey)] for p in range(2)})
     send(log, 0, source)
     log.append({1: [b"no record"]})
-    then = run(out, log, MIDWAY_S)
+    run(out, log, MIDWAY_S)
     send(log, 1, source)
     run(out, log, MIDWAY_S)
     write_redis(out, log)
+    log.close()
+    write_releases(out)
+
+
+def write_releases(out: Path) -> None:
+    """Write the archive and the releases of the log there, counted anew: halfway and at the end."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for file in ("store.db", "archive.db"):
-            shutil.copy(out / file, folder)
-        with tempfile.TemporaryDirectory() as other:
-            log.close()
-            shutil.copy(out / "log.db", other)
-            log = SqliteLog(Path(other) / "log.db", None)
-            later = run(folder, log, END_S)
-            log.close()
+        shutil.copy(out / "log.db", folder)
+        log = SqliteLog(folder / "log.db", None)
+        then = run(folder, log, MIDWAY_S)
+        shutil.copy(folder / "archive.db", out)
+        later = run(folder, log, END_S)
+        log.close()
     text = json.dumps({"then": then, "later": later}, indent=1, sort_keys=True)
     (out / "releases.json").write_text(text + "\n")
 
@@ -251,12 +256,14 @@ def command(db: Any, name: bytes) -> list[bytes]:
 
 
 def main() -> None:
-    """Write every file."""
+    """Write every file, or the releases alone."""
     out = Path(sys.argv[1])
+    if sys.argv[2:] == ["releases"]:
+        return write_releases(out)
     for number, data in enumerate(lists(), start=1):
         (out / f"list-{number}.bin").write_bytes(data)
     write_ledger(out)
-    write_log(out)
+    return write_log(out)
 
 
 if __name__ == "__main__":

@@ -17,13 +17,14 @@ def alert(kind: str, statistic: float, threshold: float, **more: Any) -> dict[st
 
 
 def judged(number: int, *alerts: dict[str, Any], **more: Any) -> dict[str, Any]:
-    line = {"round": number, "devices": 1000, "since": number - 1 if number else None, "judged": True}
+    line = {"round": number, "devices": 1000, "since": number - 1 if number > 1 else None, "judged": True}
     return line | {"margin": 0.01, "alerts": list(alerts), "omitted": {"impossible": 0, "jump": 0}} | more
 
 
 def site_of(*lines: dict[str, Any]) -> dict[str, Any]:
     rounds = [
-        exactly(("1", "some", 0.5), ("2", "some", 0.5), number=line["round"], sealed=True) for line in lines
+        exactly(("1", "some", 0.5), ("2", "some", 0.5), index=line["round"] - 1, sealed=True)
+        for line in lines
     ]
     alerts = {"rate": 0.001, "margin_share": 0.001, "rounds": list(lines)}
     return snapshot_of(survey_of("x", *rounds, digest=A) | {"alerts": alerts})
@@ -38,7 +39,7 @@ def test_alerts_are_told_in_words_and_quiet_rounds_say_so(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site]
 ) -> None:
     raised = judged(
-        1,
+        2,
         alert("impossible", 1.112, 1.04),
         alert("impossible", -0.3, -0.21, label="2"),
         alert("impossible", 1.4, 1.2, family="total", label=None),
@@ -48,7 +49,7 @@ def test_alerts_are_told_in_words_and_quiet_rounds_say_so(
         alert("issuer", 3.21e-12, 0.0002, family="issuers", label="tokens.example"),
         omitted={"impossible": 3, "jump": 4},
     )
-    site = open_site(site_of(judged(0), raised))
+    site = open_site(site_of(judged(1), raised))
     opened(browser, site, on(A))
     until(
         browser,
@@ -71,13 +72,13 @@ def test_alerts_are_told_in_words_and_quiet_rounds_say_so(
         ],
         lambda: said(browser),
     )
-    site.view.publish(site_of(judged(0)))
+    site.view.publish(site_of(judged(1)))
     quiet = (
         "No more than about one honest round in 1,000 raises an alert; there is no earlier round to compare "
         "it with."
     )
     until(browser, ["No alerts", quiet], lambda: said(browser))
-    site.view.publish(site_of(judged(0, judged=False)))
+    site.view.publish(site_of(judged(1, judged=False)))
     unbounded = "Surveys of so many values that are asked by levels are not judged."
     until(browser, ["No alerts", unbounded], lambda: said(browser))
     site.view.publish(snapshot_of(survey_of("x", exactly(("1", "some", 1.0), sealed=True), digest=A)))

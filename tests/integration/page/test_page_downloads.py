@@ -18,7 +18,7 @@ from shown_view import snapshot_of, survey_of
 
 
 def rounds() -> dict[str, Any]:
-    many = [health(0.3 + 0.1 * k, sealed=k < 2) | {"round": k} for k in range(3)]
+    many = [health(0.3 + 0.1 * k, sealed=k < 2) | {"round": k + 1} for k in range(3)]
     for each in many:
         each["consistent"] = {"values": [0.5, 0.5], "categories": [0.5, 0.5]}
     return snapshot_of(survey_of("health", *many, digest=A))
@@ -35,16 +35,16 @@ def test_downloads_are_the_tables_of_the_api_with_times_and_views(
     opened(browser, open_site(rounds()), on(A, round=1))
     until(browser, True, lambda: visible(browser, ".all-releases"))
     one = list(csv.DictReader(io.StringIO(fetched(browser, "this-round", "CSV").decode())))
-    assert {row["round"] for row in one} == {"0"}
+    assert {row["round"] for row in one} == {"1"}
     assert {row["view"] for row in one} >= {"raw", "consistent"}
     assert (one[0]["start"], one[0]["end"]) == ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")
     every = list(csv.DictReader(io.StringIO(fetched(browser, "all-releases", "CSV").decode())))
-    assert {row["round"] for row in every} == {"0", "1"}
+    assert {row["round"] for row in every} == {"1", "2"}
     file = tmp_path / "releases.parquet"
     file.write_bytes(fetched(browser, "all-releases", "Parquet"))
     found = duckdb.sql(f"SELECT DISTINCT round, view FROM '{file}'").fetchall()  # noqa: S608 - this test's
-    assert set(found) >= {(k, view) for k in (0, 1) for view in ("raw", "consistent")}
-    assert {number for number, _ in found} == {0, 1}
+    assert set(found) >= {(k, view) for k in (1, 2) for view in ("raw", "consistent")}
+    assert {number for number, _ in found} == {1, 2}
     assert b'"standard_error"' in fetched(browser, "this-round", "JSON")
 
 

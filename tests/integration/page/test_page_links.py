@@ -21,7 +21,7 @@ GROUPED = (("0", "none", 0.4), ("1", "some", 0.2), ("2", "some", 0.3), ("missing
 def rounds(kind: str = "evolving") -> dict[str, Any]:
     """Two surveys: three rounds of health, one of grouped counts."""
     many = [
-        health(good, sealed=number < 2, devices=900 + number) | {"round": number}
+        health(good, sealed=number < 2, devices=900 + number) | {"round": number + 1}
         for number, good in enumerate((0.31, 0.42, 0.35))
     ]
     first = survey_of("health", *many, digest=A, title="Health")
@@ -55,7 +55,7 @@ def test_links_lead_to_survey_round_and_view_and_back_and_forward_return(
     follow(browser, "Health")
     until(browser, "Health · round 3 · Hubbub", lambda: browser.title)
     assert browser.execute_script("return document.activeElement.textContent") == "Health"
-    Select(browser.find_element(By.CSS_SELECTOR, "select")).select_by_value("0")
+    Select(browser.find_element(By.CSS_SELECTOR, "select")).select_by_value("1")
     until(browser, [["good", "31.00 ± 0.98 %"], ["poor", "69.00 ± 0.98 %"]], lambda: rows(browser, ".values"))
     assert where(browser) == f"?survey={A}&round=1"
     follow(browser, "Over rounds")
@@ -83,7 +83,7 @@ def test_an_address_shows_the_same_when_it_is_opened_anew(
     opened(browser, site, on(A, round=2))
     until(browser, "Health · round 2 · Hubbub", lambda: browser.title)
     until(browser, ["good", "42.00 ± 0.98 %"], lambda: rows(browser, ".values")[0])
-    assert browser.find_element(By.LINK_TEXT, "CSV").get_attribute("href").endswith(f"{A}/rounds/1.csv")
+    assert browser.find_element(By.LINK_TEXT, "CSV").get_attribute("href").endswith(f"{A}/rounds/2.csv")
     opened(browser, site, f"#survey-{B}")
     until(browser, "Counts · round 1 · Hubbub", lambda: browser.title)
     assert where(browser) == f"?survey={B}"
@@ -151,7 +151,7 @@ def test_two_rounds_are_compared_with_an_interval_of_the_change(
     until(browser, ["good", "4.0 ± 1.4 points"], lambda: rows(browser, ".change-of-values")[0])
     assert where(browser) == f"?survey={A}&view=comparison&round=3&against=1"
     said = text(browser, ".comparison")
-    assert "2 of 2 cells changed by more than noise, each taken by itself" in said
+    assert "2 of 2 cells changed by more than noise, taken together" in said
     assert "the errors of the two are independent" in said
     Select(browser.find_element(By.ID, "compare-first")).select_by_visible_text("3")
     until(
@@ -287,8 +287,8 @@ def test_a_smoothed_trend_stands_beside_the_raw_rounds_and_says_its_bandwidth(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site]
 ) -> None:
     """Three releases with equal errors and no drift in sight: every level is their mean, of three rounds."""
-    many = [health(good, sealed=True) | {"round": k} for k, good in enumerate((0.410, 0.411, 0.409))]
-    survey = survey_of("health", *many, health(0.6) | {"round": 3}, digest=A, title="Health")
+    many = [health(good, sealed=True) | {"round": k + 1} for k, good in enumerate((0.410, 0.411, 0.409))]
+    survey = survey_of("health", *many, health(0.6) | {"round": 4}, digest=A, title="Health")
     survey["attributes"][0]["kind"] = "evolving"
     site = open_site(snapshot_of(survey))
     opened(browser, site, on(A, view="history"))
@@ -311,7 +311,7 @@ def test_a_smoothed_trend_stands_beside_the_raw_rounds_and_says_its_bandwidth(
 def test_a_history_of_many_rounds_is_one_request_and_a_line(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site]
 ) -> None:
-    many = [health(0.4 + 0.001 * k, sealed=True) | {"round": k} for k in range(40)]
+    many = [health(0.4 + 0.001 * k, sealed=True) | {"round": k + 1} for k in range(40)]
     survey = survey_of("health", *many, digest=A)
     survey["attributes"][0]["kind"] = "evolving"
     opened(browser, open_site(snapshot_of(survey)), on(A, view="history"))

@@ -34,11 +34,11 @@ def test_a_history_is_asked_for_anew_when_the_list_of_rounds_is_full(blank: Brow
         """const { History } = await page("history");
         const cell = { label: "a", estimate: 0.5, low: 0.4, high: 0.6 };
         const history = new History(() => {}), keys = [];
-        for (const first of [0, 1]) {
+        for (const first of [1, 2]) {
           const rounds = [...Array(100).keys()]
             .map((i) => ({ round: first + i, sealed: true, suppressed: false }));
           history.update({
-            survey: { digest: "d", rounds, rounds_omitted: first }, round: { round: 0, values: [cell] },
+            survey: { digest: "d", rounds, rounds_omitted: first - 1 }, round: { round: 1, values: [cell] },
             route: {}, rounds: { get: () => null },
             answers: { get: (_, key) => { keys.push(key); return null; } },
           });

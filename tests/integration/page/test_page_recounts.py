@@ -13,14 +13,14 @@ from shown_view import snapshot_of, survey_of
 
 def site_of(*recounts: dict[str, Any]) -> dict[str, Any]:
     rounds = [
-        exactly(("1", "some", 0.5), ("2", "some", 0.5), number=number, sealed=True) for number in range(2)
+        exactly(("1", "some", 0.5), ("2", "some", 0.5), index=number, sealed=True) for number in range(2)
     ]
     survey = survey_of("x", *rounds, digest=A)
     return snapshot_of(survey | ({"recounts": list(recounts)} if recounts else {}))
 
 
 def recount(*without: str, **more: Any) -> dict[str, Any]:
-    document = exactly(("1", "some", 0.4), ("2", "some", 0.6), number=1, sealed=True, **more)
+    document = exactly(("1", "some", 0.4), ("2", "some", 0.6), index=1, sealed=True, **more)
     return document | {"recount": {"without_issuers": list(without)}}
 
 
@@ -45,7 +45,7 @@ def test_recounts_are_told_beside_the_numbers_of_the_release(
     )
     assert text(browser, ".values") == before
     link = browser.find_element(By.CSS_SELECTOR, ".recounts a")
-    assert str(link.get_attribute("href")).endswith(f"/api/v1/surveys/{A}/rounds/1/recounts")
+    assert str(link.get_attribute("href")).endswith(f"/api/v1/surveys/{A}/rounds/2/recounts")
     opened(browser, site, on(A, round=1))
     until(browser, False, lambda: visible(browser, ".recounts"))
     assert complaints(browser) == []

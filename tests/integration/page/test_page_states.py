@@ -98,7 +98,7 @@ def test_who_is_missing_of_those_asked_is_said_with_its_bound(
     monkeypatch.setattr(documents, "LIVE_ROUNDS", 2)
     enrolment = {"enrolled": 900, "asked": 1000, "absent": 0.1, "budget": 2.0}
     enrolment["bias"] = {"values": [0.0123, 0.05], "categories": [0.004]}
-    rounds = [health(0.31, sealed=True, devices=900) | {"round": number} for number in range(4)]
+    rounds = [health(0.31, sealed=True, devices=900) | {"round": number + 1} for number in range(4)]
     shown = snapshot_of(survey_of("health", *[r | {"enrolment": enrolment} for r in rounds], digest=A))
     site = open_site(shown)
     opened(browser, site, on(A))
@@ -162,7 +162,7 @@ def test_the_page_and_the_command_line_say_a_surveys_state_in_the_same_words(
         },
     }
     surveys = [
-        {**facts, "rounds": [{"round": r, "accepted": n} for r, n in count.items()]} for count in counts
+        {**facts, "rounds": [{"round": r + 1, "accepted": n} for r, n in count.items()]} for count in counts
     ]
     said = browser.execute_async_script(
         """const [surveys, moments, done] = arguments;

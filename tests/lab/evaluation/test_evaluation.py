@@ -167,7 +167,7 @@ def shown(survey: Survey, shares: list[float], rows: str, everyone: list[float] 
     truth = Truth(np.array(shares), np.empty(0), None)
     out = io.StringIO()
     all_ = None if everyone is None else Truth(np.array(everyone), np.empty(0), None)
-    evaluation = Evaluation(survey, release | {"devices": 1000, "round": 1}, truth, everyone=all_)
+    evaluation = Evaluation(survey, release | {"devices": 1000, "round": 2}, truth, everyone=all_)
     show([evaluation], rows=rows, console=Console(file=out, width=120))
     return out.getvalue().splitlines()
 
@@ -196,7 +196,7 @@ def test_the_truth_of_all_people_stands_beside_that_of_those_who_were_counted() 
 def test_a_table_of_shares_says_that_intervals_are_cut_and_estimates_are_not() -> None:
     printed = "\n".join(shown(HEALTH, [0.99, -0.02, 0.01, 0.01, 0.01], "all"))
     assert printed.count("cut at 0 and 100 %, estimates are not") == 1
-    release = {"values": [], "categories": [], "mean": None, "suppressed": True, "devices": 3, "round": 0}
+    release = {"values": [], "categories": [], "mean": None, "suppressed": True, "devices": 3, "round": 1}
     out = io.StringIO()
     suppressed = Evaluation(HEALTH, release, Truth(np.zeros(5), np.empty(0), None))
     show([suppressed], rows="all", console=Console(file=out, width=120))

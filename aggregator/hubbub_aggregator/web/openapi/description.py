@@ -57,7 +57,7 @@ def _paths() -> Schema:
     after_round = {
         "name": "after",
         "in": "query",
-        "description": "Begin after this round.",
+        "description": "Begin after this round; 0 is before the first.",
         "schema": {"type": "integer", "minimum": 0, "maximum": 10**18 - 1},
     }
     sealed = {
@@ -81,7 +81,7 @@ def _paths() -> Schema:
                 "in": "query",
                 "required": True,
                 "description": text,
-                "schema": after_round["schema"],
+                "schema": {"type": "integer", "minimum": 1, "maximum": 10**18 - 1},
             }
             for name, text in (("before", "The earlier round."), ("after", "The later round."))
         ]
@@ -199,8 +199,8 @@ def _parameters() -> Schema:
             "name": "round",
             "in": "path",
             "required": True,
-            "description": "A round's number, from 0; `latest` for the newest release.",
-            "schema": {"type": "string", "pattern": "^([0-9]{1,18}|latest)$"},
+            "description": "A round's number, from 1; `latest` for the newest release.",
+            "schema": {"type": "string", "pattern": "^([1-9][0-9]{0,17}|latest)$"},
         },
         "limit": {
             "name": "limit",

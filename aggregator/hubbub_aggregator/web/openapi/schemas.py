@@ -27,6 +27,7 @@ def _or_null(schema: Schema) -> Schema:
 
 _TEXT: Final[Schema] = {"type": "string"}
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+_ROUND: Final[Schema] = {"type": "integer", "minimum": 1}
 _NUMBER: Final[Schema] = {"type": "number"}
 _NUMBER_OR_NULL: Final[Schema] = {"type": ["number", "null"]}
 _TRUTH: Final[Schema] = {"type": "boolean"}
@@ -59,7 +60,7 @@ def schemas() -> Schema:
     """Return every schema by its name."""
     epsilon = _object({"declared": _NUMBER, "certified": _NUMBER})
     name = {"id": _TEXT, "version": _COUNT, "digest": _DIGEST, "title": _TEXT}
-    period = {"round": _COUNT, "start": _TIME, "end": _TIME, "sealed": _TRUTH, "suppressed": _TRUTH}
+    period = {"round": _ROUND, "start": _TIME, "end": _TIME, "sealed": _TRUTH, "suppressed": _TRUTH}
     numbers = _list(_NUMBER_OR_NULL)
     both = _object({"values": numbers, "categories": numbers})
     ranked = _list(_or_null({**_list(_COUNT), "minItems": 2, "maxItems": 2}))
@@ -79,7 +80,7 @@ def schemas() -> Schema:
                 "minimum_cohort": _COUNT,
                 "planned_devices": {"type": ["integer", "null"]},
                 "schedule": _object(schedule),
-                "rounds": _object({"answered": _COUNT, "sealed": _COUNT, "newest": _or_null(_COUNT)}),
+                "rounds": _object({"answered": _COUNT, "sealed": _COUNT, "newest": _or_null(_ROUND)}),
             },
             {"quota": {"type": ["integer", "null"]}, "step": _COUNT},
         ),
@@ -99,8 +100,8 @@ def schemas() -> Schema:
         ),
         "Change": _object(
             {
-                "before": _object({"digest": _DIGEST, "round": _COUNT}),
-                "after": _object({"digest": _DIGEST, "round": _COUNT}),
+                "before": _object({"digest": _DIGEST, "round": _ROUND}),
+                "after": _object({"digest": _DIGEST, "round": _ROUND}),
                 "devices": _list(_COUNT),
                 "answers": {"type": "string", "enum": ["fresh", "memoised"]},
                 "of": _OF,
@@ -117,7 +118,7 @@ def schemas() -> Schema:
         ),
         "History": _object(
             {
-                "rounds": _list(_COUNT),
+                "rounds": _list(_ROUND),
                 "devices": _list(_COUNT),
                 "of": _OF,
                 "smoothed": _TEXT,
@@ -138,9 +139,9 @@ def schemas() -> Schema:
         ),
         "Judged": _object(
             {
-                "round": _COUNT,
+                "round": _ROUND,
                 "devices": _COUNT,
-                "since": _or_null(_COUNT),
+                "since": _or_null(_ROUND),
                 "judged": _TRUTH,
                 "margin": _NUMBER_OR_NULL,
                 "alerts": _list(reference("schemas", "Alert")),
@@ -217,7 +218,7 @@ def schemas() -> Schema:
         "Recounts": _object(
             {
                 "survey": _object(name),
-                "round": _COUNT,
+                "round": _ROUND,
                 "recounts": _list(
                     {"allOf": [reference("schemas", "Round"), _object({"recount": _object(without)})]}
                 ),

@@ -41,11 +41,11 @@ function words({ kind, family, label, statistic, threshold }, { since }) {
     return `The reports that “${label || "others"}” vouched for are distributed otherwise than all others' (chance: at most ${statistic.toExponential(1)}). Its devices are other people, or reports were forged.`;
   }
   if (kind === "joint") {
-    return `All values together changed since round ${since + 1} by more than noise, though perhaps no single one did: a squared distance of ${fixed(statistic, 1)}, where noise alone stays within ${fixed(threshold, 1)}. People changed, or reports were forged.`;
+    return `All values together changed since round ${since} by more than noise, though perhaps no single one did: a squared distance of ${fixed(statistic, 1)}, where noise alone stays within ${fixed(threshold, 1)}. People changed, or reports were forged.`;
   }
   if (kind === "jump") {
     const moved = statistic > 0 ? "rose" : "fell";
-    return `${cell} ${moved} by ${percent(Math.abs(statistic))} points since round ${since + 1}; noise alone stays within ${percent(Math.abs(threshold))}. People changed, or reports were forged.`;
+    return `${cell} ${moved} by ${percent(Math.abs(statistic))} points since round ${since}; noise alone stays within ${percent(Math.abs(threshold))}. People changed, or reports were forged.`;
   }
   const bound = statistic > threshold ? "at most" : "at least";
   if (family === "mean") {
@@ -56,6 +56,6 @@ function words({ kind, family, label, statistic, threshold }, { since }) {
 
 function foot(rate, { judged, since }) {
   if (!judged) return "Surveys of so many values that are asked by levels are not judged.";
-  const beside = since === null ? "there is no earlier round to compare it with" : `compared with round ${since + 1}`;
+  const beside = since === null ? "there is no earlier round to compare it with" : `compared with round ${since}`;
   return `No more than about one honest round in ${count(Math.floor(1 / rate))} raises an alert; ${beside}.`;
 }

@@ -71,7 +71,7 @@ export class Comparison {
 }
 
 function numbered(rounds) {
-  return rounds.map((number) => [String(number), String(number + 1)]);
+  return rounds.map((number) => [String(number), String(number)]);
 }
 
 function offer(select, options, chosen) {
@@ -99,7 +99,7 @@ function refusal(origin, earlier, survey, line) {
   if (!earlier) return "This survey has one round: choose a round of another survey.";
   if (origin === survey && earlier.round === line.round) return "A round is compared with another one: choose two.";
   for (const each of [earlier, line]) {
-    if (each.suppressed) return `Round ${each.round + 1} has too few devices for estimates, so nothing can be compared with it.`;
+    if (each.suppressed) return `Round ${each.round} has too few devices for estimates, so nothing can be compared with it.`;
   }
   return "";
 }
@@ -114,12 +114,9 @@ function verdict({ mean, values, categories }, grouped) {
   if (mean && isKnown(mean)) parts.push(`The mean changed by ${quantity(mean).text}, ${mean.differs ? "more than" : "within"} its noise.`);
   const rows = [...(grouped ? categories : []), ...values].filter(isKnown);
   const moved = rows.filter((row) => row.differs);
-  const together = rows.every((row) => Number.isFinite(row.simultaneous_low));
   const largest = [...moved].sort((a, b) => Math.abs(b.estimate) - Math.abs(a.estimate))[0];
-  const how = together ? "taken together" : "each taken by itself";
-  if (moved.length) parts.push(`${moved.length} of ${rows.length} cells changed by more than noise, ${how}; the largest change is ${largest.label}, ${spelled(largest, POINTS).text}.`);
-  else if (rows.length) parts.push(`None of ${rows.length} cells changed by more than noise, ${how}.`);
-  if (moved.length && !together) parts.push("By chance alone about one in twenty would.");
+  if (moved.length) parts.push(`${moved.length} of ${rows.length} cells changed by more than noise, taken together; the largest change is ${largest.label}, ${spelled(largest, POINTS).text}.`);
+  else if (rows.length) parts.push(`None of ${rows.length} cells changed by more than noise, taken together.`);
   return parts.join(" ");
 }
 

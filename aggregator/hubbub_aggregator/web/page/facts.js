@@ -91,7 +91,6 @@ export class Facts {
     if (round) {
       setText(this.window.title, "Round");
       setText(this.window.main, roundName(survey, round.round).replace("round ", ""));
-      this.window.box.title = `round ${round.round} in the API, in JSON and in the column "round" of tables, which count from 0`;
       setText(this.window.more, `${when(round.start)} – ${when(round.end)} UTC`);
     } else if (schedule) {
       setText(this.window.title, "Schedule");

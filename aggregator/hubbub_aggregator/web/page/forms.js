@@ -18,8 +18,7 @@ export function formsOf(round) {
   const values = round.values ?? [];
   if (!values.length) return [];
   const first = round.cumulative ? ["curve"] : tellsMeanAlone(round) ? ["mean"] : [];
-  const atOnce = values.some((row) => Number.isFinite(row.simultaneous_low)) ? ["simultaneous"] : [];
-  return [...first, "raw", ...atOnce, "consistent"];
+  return [...first, "raw", "simultaneous", "consistent"];
 }
 
 // Whether a number's mean is told and its single values are not: they are known worse than by one device for each.
@@ -36,7 +35,7 @@ export function curve({ points, shares, low, high }) {
 
 // Rows with the intervals that hold at once.
 export function atOnce(rows) {
-  return rows.map((row) => ({ ...row, low: row.simultaneous_low ?? null, high: row.simultaneous_high ?? null }));
+  return rows.map((row) => ({ ...row, low: row.simultaneous_low, high: row.simultaneous_high }));
 }
 
 // The consistent view of rows: their labels, the view's numbers; null where the document has none.

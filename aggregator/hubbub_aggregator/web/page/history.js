@@ -89,8 +89,8 @@ function itemsOf(survey, round, key, past, rounds) {
 
 // Where a round stands: its number for people, when it began, its stage.
 function placeOf({ schedule }, number, stage) {
-  const label = String(number + 1);
-  const begins = schedule ? Date.parse(schedule.start) / 1000 + number * schedule.round_s : number;
+  const label = String(number);
+  const begins = schedule ? Date.parse(schedule.start) / 1000 + (number - 1) * schedule.round_s : number;
   const tick = schedule ? began(begins, schedule.round_s) : label;
   const said = ["", `Round ${label}`, tick, ...(stage === "provisional" ? [stage] : [])].filter(Boolean).join(", ");
   return { label, begins, tick, said, category: null, open: stage === "provisional", stage: WHY[stage] ? stage.replace("nobody", "unanswered") : stage };

@@ -63,11 +63,11 @@ export class OperationsPage {
       const { attempts, accepted } = survey.shown.accounting;
       const { quota } = survey;
       const href = address({ survey: survey.digest });
-      return [{ text: survey.title || survey.id, href }, String(survey.shown.round + 1), count(attempts), count(accepted), count(attempts - accepted),
+      return [{ text: survey.title || survey.id, href }, String(survey.shown.round), count(attempts), count(accepted), count(attempts - accepted),
         quota ? count(quota) : "none", quota ? of(accepted, quota) : "–"];
     }));
     const issuers = live.surveys.flatMap(({ id, title, shown }) => (shown?.issuers ?? []).map((line) => [line.issuer || "others", title || id,
-      String(shown.round + 1), count(line.accepted), of(line.accepted, shown.accounting.accepted), count(line.duplicate), count(line.over_quota)]));
+      String(shown.round), count(line.accepted), of(line.accepted, shown.accounting.accepted), count(line.duplicate), count(line.over_quota)]));
     this.issuers.update(issuers);
     this.#drawMetrics();
   }

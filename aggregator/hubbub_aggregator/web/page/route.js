@@ -2,11 +2,11 @@
 //
 //   ./                                          all surveys
 //   ?survey=DIGEST                              one survey, its newest round with estimates
-//   ?survey=DIGEST&round=2&view=history         rounds count from 1 here, as everywhere that people read
+//   ?survey=DIGEST&round=2&view=history      
 //   ?survey=DIGEST&view=comparison&round=3&against=2, &from=DIGEST where round 2 is another survey's
 //   ?page=operations, ?page=person
 //
-// A route is {page, survey, round, view, show, category, cell, against, from}; rounds in it count from 0, as in the API.
+// A route is {page, survey, round, view, show, category, cell, against, from}; rounds in it count from 1.
 
 export const VIEWS = ["distribution", "history", "comparison"];
 const PAGES = ["surveys", "operations", "person"];
@@ -20,7 +20,7 @@ export function read(search, hash = "") {
   if (survey) route.survey = survey.toLowerCase();
   if (VIEWS.includes(asked.get("view"))) route.view = asked.get("view");
   for (const name of ["round", "against"]) {
-    if (/^[1-9]\d{0,14}$/.test(asked.get(name) ?? "")) route[name] = Number(asked.get(name)) - 1;
+    if (/^[1-9]\d{0,14}$/.test(asked.get(name) ?? "")) route[name] = Number(asked.get(name));
   }
   for (const name of TEXTS) if (asked.get(name)) route[name] = asked.get(name);
   return route;
@@ -31,7 +31,7 @@ export function address(route) {
   if (route.survey) parts.set("survey", route.survey);
   else if (route.page && route.page !== "surveys") parts.set("page", route.page);
   if (route.view && route.view !== VIEWS[0]) parts.set("view", route.view);
-  for (const name of ["round", "against"]) if (Number.isInteger(route[name])) parts.set(name, route[name] + 1);
+  for (const name of ["round", "against"]) if (Number.isInteger(route[name])) parts.set(name, route[name]);
   for (const name of TEXTS) if (route[name]) parts.set(name, route[name]);
   const text = parts.toString();
   return text ? `?${text}` : "./";

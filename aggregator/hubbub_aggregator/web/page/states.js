@@ -20,9 +20,9 @@ function halfEven(value) {
   return below % 2 ? below + 1 : below;
 }
 
-// The name of a round for people, who count from 1; `number` counts from 0, as in the API.
+// The name of a round by its number, from 1.
 export function roundName({ schedule }, number) {
-  return schedule ? `round ${count(number + 1)} of ${count(schedule.rounds)}` : `round ${count(number + 1)}`;
+  return schedule ? `round ${count(number)} of ${count(schedule.rounds)}` : `round ${count(number)}`;
 }
 
 // The accepted reports by which an open round's estimates move.
@@ -50,8 +50,8 @@ export function surveyState(survey, now) {
 
 function open(survey, start, now) {
   const { round_s: length } = survey.schedule;
-  const current = Math.floor((now - start) / length);
-  const ends = `${roundName(survey, current)} ends in ${span(start + (current + 1) * length - now)}`;
+  const current = Math.floor((now - start) / length) + 1;
+  const ends = `${roundName(survey, current)} ends in ${span(start + current * length - now)}`;
   const line = survey.rounds.find((each) => each.round === current);
   if ((line?.accepted ?? 0) >= firstEstimate(survey)) return { name: "open", words: ends };
   return { name: "waiting", words: `waiting for the first ${count(firstEstimate(survey))} devices; ${ends}` };
@@ -72,7 +72,7 @@ export function unanswered({ schedule, rounds, rounds_omitted: omitted }, now) {
   const ended = Math.min(schedule.rounds, Math.floor(since / schedule.round_s));
   const listed = new Set(rounds.map((line) => line.round));
   const found = [];
-  for (let number = Math.max(omitted ? rounds[0].round : 0, ended - MOST_LISTED); number < ended; number += 1) {
+  for (let number = Math.max(omitted ? rounds[0].round : 1, ended + 1 - MOST_LISTED); number <= ended; number += 1) {
     if (!listed.has(number)) found.push(number);
   }
   return found;
@@ -98,7 +98,7 @@ export const BADGES = {
 // What a round's numbers are, in a sentence.
 export function roundWords(survey, round) {
   const stage = stageOf(round);
-  const final = `Round ${count(round.round + 1)} is final`; // the survey may have another that is open
+  const final = `Round ${count(round.round)} is final`; // the survey may have another that is open
   if (stage === "sealed") return `${final}: ${plural(round.devices, "device was", "devices were")} counted, and these numbers will not change.`;
   if (stage === "withheld") return `${final}: too few devices answered, so it has no estimates.`;
   const least = count(step(survey));

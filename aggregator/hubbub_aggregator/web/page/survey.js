@@ -58,7 +58,7 @@ export class SurveyPage {
   get title() {
     const { survey, line } = this;
     if (!survey) return "Survey";
-    return [survey.title || survey.id, ...(line ? [`round ${line.round + 1}`] : [])].join(" · ");
+    return [survey.title || survey.id, ...(line ? [`round ${line.round}`] : [])].join(" · ");
   }
 
   update(live, route) {
@@ -122,8 +122,8 @@ export class SurveyPage {
   #offerRounds() {
     const { rounds, shown } = this.survey;
     const lines = [...rounds.map((line) => [line.round, stateOf(line)]), ...unanswered(this.survey, now()).map((number) => [number, NOBODY])];
-    const texts = lines.sort(([a], [b]) => b - a).map(([number, state]) => [String(number), `Round ${number + 1} · ${state}`]);
-    if (shown) texts.unshift([NEWEST, `Newest: round ${shown.round + 1}`]);
+    const texts = lines.sort(([a], [b]) => b - a).map(([number, state]) => [String(number), `Round ${number} · ${state}`]);
+    if (shown) texts.unshift([NEWEST, `Newest: round ${shown.round}`]);
     const options = [...this.choice.options];
     if (this.survey.rounds_omitted) texts.push([OLDER, `${count(this.survey.rounds_omitted)} older: /api/v1/surveys`]);
     texts.forEach(([value, text], i) => {
@@ -149,7 +149,7 @@ export class SurveyPage {
     this.element.dataset.stage = stage;
     setText(this.badge, BADGES[stage]);
     setText(this.moment, sentence(words));
-    setText(this.state, round ? roundWords(survey, round) + lostIn(round) : line ? `Fetching round ${line.round + 1}.` : "");
+    setText(this.state, round ? roundWords(survey, round) + lostIn(round) : line ? `Fetching round ${line.round}.` : "");
   }
 
   // The views that this survey has: a history of several rounds, a comparison with them or with a survey of the same attributes.
@@ -190,7 +190,7 @@ export class SurveyPage {
     this.downloads.update(this.survey, round);
     // A line on the round after the one shown, so that following the newest estimates hides nothing.
     const later = this.survey.rounds.filter((each) => each.round > round.round).pop();
-    setText(this.news, later ? `Round ${later.round + 1}: ${stateOf(later)}.` : "");
+    setText(this.news, later ? `Round ${later.round}: ${stateOf(later)}.` : "");
     show(this.news, Boolean(later));
   }
 }

@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from hubbub.survey import Survey
+from hubbub.survey import Survey, number_of_round
 from hubbub_client import Account, Agent, ClientError, LedgerLocked, OwnerPage, TransportError, owner_page
 from hubbub_client.upload import Response
 from hubbub_deploy.commands.agent.answer import add_answer_options, answer
@@ -135,7 +135,7 @@ def _sent(options: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = [
         {
             "survey": report.survey_id,
-            "round": report.round,
+            "round": number_of_round(report.round),
             "report": report.id.hex(),
             "bytes": report.data.hex(),
             "digest": report.digest.hex(),
@@ -150,7 +150,7 @@ def _sent(options: argparse.Namespace) -> int:
         print(json.dumps({"sent": rows, "waiting": account.waiting}, ensure_ascii=False))
         return 0
     for row in rows:
-        print(f"{row['survey']} round {row['round'] + 1}: {owner_page.fate(row['outcome'])}")
+        print(f"{row['survey']} round {row['round']}: {owner_page.fate(row['outcome'])}")
         print(f"  bytes   {row['bytes']}")
         print(f"  survey  {row['digest']}")
         print(f"  report  {row['report']}")

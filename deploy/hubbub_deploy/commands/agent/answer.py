@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.small_file import read_small, unreadable
-from hubbub.survey import Attribute, IntegerDomain, NumberDomain, survey_state
+from hubbub.survey import Attribute, IntegerDomain, NumberDomain, number_of_round, survey_state
 from hubbub_client import Agent, TokenIssuer, Tokens
 from hubbub_deploy.commands.arguments import add_plain_http, positive
 from hubbub_deploy.errors import DeployError
@@ -110,7 +110,9 @@ def answer(options: argparse.Namespace) -> int:
             {"id": e.survey_id, "version": e.version, "status": e.status, "reason": e.reason}
             for e in enrolments
         ],
-        "answered": [{"survey": a.survey_id, "round": a.round, "report": a.id.hex()} for a in made],
+        "answered": [
+            {"survey": a.survey_id, "round": number_of_round(a.round), "report": a.id.hex()} for a in made
+        ],
         "settled": {report.hex(): said for report, said in outcome.settled.items()},
         "waiting": outcome.waiting,
         "failure": outcome.failure,
@@ -124,7 +126,7 @@ def answer(options: argparse.Namespace) -> int:
         state = "" if enrolment.reason else f"; {survey_state(by_digest[enrolment.digest], now_s).words}"
         print(f"{enrolment.survey_id} version {enrolment.version}: {said}{state}")
     for one in made:
-        print(f"answered {one.survey_id}, round {one.round + 1}")
+        print(f"answered {one.survey_id}, round {number_of_round(one.round)}")
     if paused:
         print("paused: nothing is answered or sent until `hubbub agent resume`")
     print(f"{len(outcome.settled)} sent, {outcome.waiting} waiting" + _because(outcome.failure))

@@ -217,7 +217,7 @@ class _NodeClient:
 
     def release(self, survey: Survey) -> dict[str, Any]:
         """Return a survey's first round."""
-        found: dict[str, Any] = json.loads(self._get(f"/api/surveys/{survey.digest.hex()}/rounds/0"))
+        found: dict[str, Any] = json.loads(self._get(f"/api/surveys/{survey.digest.hex()}/rounds/1"))
         return found
 
     def turn_clock(self, survey: Survey) -> None:

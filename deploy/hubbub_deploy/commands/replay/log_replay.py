@@ -20,18 +20,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hubbub import ParameterError, Survey
+from hubbub import Survey
+from hubbub.survey import number_of_round
 from hubbub.wire import PartitionMap
 from hubbub_aggregator import AggregatorError, ArchiveError
 from hubbub_aggregator.counting import OTHERS, RoundKey, SealRules
 from hubbub_aggregator.release import (
-    METHOD,
     UNKNOWN,
     FleetStatement,
-    Method,
     Shown,
+    archived_release,
     canonical_bytes,
-    method_of,
     release,
 )
 from hubbub_aggregator.stores import SqliteArchive
@@ -87,7 +86,8 @@ def run(settings: LogReplaySettings) -> int:
 
     Raises:
         SurveyError: If a survey cannot be compiled.
-        DeployError: If the log or the archive cannot be read, or the log has no such survey.
+        DeployError: If the log or the archive cannot be read, a release is of another method, or
+            the log has no such survey.
     """
     if settings.out is not None:
         refuse_unwritable(settings.out, kind="folder")
@@ -103,12 +103,11 @@ def run(settings: LogReplaySettings) -> int:
     surveys = _chosen(states, settings)
     kept, shown, damage = _archived(settings, _keys(states, surveys))
     released = {key: data for key, data in kept.items() if data}
-    methods = {key: _method(data) for key, data in released.items()}
-    asked = {key: _asked(data) for key, data in released.items()}
+    asked = {key: _asked(key, data) for key, data in released.items()}
     gone = gone_rounds(settings.source)
-    # Releases from before there was a rule compare every issuer; the others those that their archive allows.
+    # Releases of which a damaged archive does not say what was shown compare every issuer.
     compared = None if settings.without else {key: shown.get(key) for key in released}
-    whole = releases(states, surveys, partition_map, methods, shown=compared, asked=asked)
+    whole = releases(states, surveys, partition_map, shown=compared, asked=asked)
     found = {key: data for key, data in whole.items() if key not in gone}
     if settings.without:
         found = {key: _labelled(data, settings.without) for key, data in found.items()}
@@ -120,9 +119,8 @@ def run(settings: LogReplaySettings) -> int:
     talk.print(f"{records:,} records, {rounds} in {seconds:.2f} s")
     for digest, number in sorted(gone):
         name = repr(surveys[digest].id) if digest in surveys else digest.hex()
-        talk.print(
-            f"survey {name}, round {number + 1}: its records are gone by retention, it is not compared"
-        )
+        name = f"survey {name}, round {number_of_round(number)}"
+        talk.print(f"{name}: its records are gone by retention, it is not compared")
     if settings.out is not None:
         _write(found, surveys, settings, talk)
     if settings.publish:
@@ -135,7 +133,8 @@ def run(settings: LogReplaySettings) -> int:
     differing = [key for key, kept in archived.items() if kept is not None and not _same(kept, found[key])]
     for digest, number in differing:
         holds = "a damaged release" if archived[digest, number] == DAMAGED else "another release"
-        talk.print(f"survey {surveys[digest].id!r}, round {number + 1}: the archive holds {holds}")
+        name = f"survey {surveys[digest].id!r}, round {number_of_round(number)}"
+        talk.print(f"{name}: the archive holds {holds}")
     if damage:
         talk.print(damage, markup=False)
     return 1 if differing or damage else 0
@@ -154,17 +153,12 @@ def _progress(talk: Console) -> Callable[[int, int], None]:
     return tell
 
 
-def _method(data: bytes) -> Method:
-    """Return the method of an archived release; of one that a later version made, the latest known."""
-    try:
-        return method_of(json.loads(data))
-    except ParameterError:
-        return METHOD
-
-
-def _asked(data: bytes) -> int | None:
+def _asked(key: RoundKey, data: bytes) -> int | None:
     """Return the devices asked that an archived release states, or None."""
-    stated = (json.loads(data).get("enrolment") or {}).get("asked")
+    try:
+        stated = (archived_release(key, data)["enrolment"] or {}).get("asked")
+    except ArchiveError as error:
+        raise DeployError(str(error)) from error
     return stated if type(stated) is int and stated >= 1 else None
 
 
@@ -185,7 +179,6 @@ def releases(
     states: States,
     surveys: Mapping[bytes, Survey],
     partition_map: PartitionMap,
-    methods: Mapping[RoundKey, Method] | None = None,
     *,
     shown: Mapping[RoundKey, Shown | None] | None = None,
     asked: Mapping[RoundKey, int | None] | None = None,
@@ -196,7 +189,6 @@ def releases(
         states: Every partition of the log.
         surveys: The surveys to release, by digest.
         partition_map: Which partitions a round's reports lie in.
-        methods: The method of rounds that were released already; the others are of the present one.
         shown: What was shown of rounds before their release, which says which issuers it compares: all of
             them where it is None, none of a round that is not here.
         asked: How many devices were asked, as archived releases state; intervals of the crowd depend on it.
@@ -218,7 +210,7 @@ def releases(
             before = (shown or {}).get((digest, number), UNKNOWN)
             made = replace(finished, enrolment=enrolment)
             made = replace(made, compared=frozenset(made.issuers)) if before is None else made.beside(before)
-            document = made.document(estimators[digest], method=(methods or {}).get((digest, number), METHOD))
+            document = made.document(estimators[digest])
             found[digest, number] = canonical_bytes(document)
     return found
 
@@ -310,7 +302,11 @@ def _table(
             said = Text("the same bytes") if _same(kept, data) else Text("differs", "bold red")
         devices, attempts = document["devices"], document["accounting"]["attempts"]
         table.add_row(
-            f"{survey.id} v{survey.version}", str(number + 1), f"{devices:,}", f"{attempts:,}", said
+            f"{survey.id} v{survey.version}",
+            str(document["round"]),
+            f"{devices:,}",
+            f"{attempts:,}",
+            said,
         )
     return table
 
@@ -336,4 +332,4 @@ def _write(
 def _named(found: Mapping[RoundKey, bytes], surveys: Mapping[bytes, Survey]) -> Iterator[tuple[str, bytes]]:
     for (digest, number), data in found.items():
         survey = surveys[digest]
-        yield f"{survey.id}-v{survey.version}-round-{number + 1}-of-{survey.rounds}", data
+        yield f"{survey.id}-v{survey.version}-round-{number_of_round(number)}-of-{survey.rounds}", data

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hubbub import Survey
+from hubbub.survey import number_of_round
 from hubbub_aggregator import AggregatorError
 from hubbub_aggregator.counting import OTHERS, RoundKey
 from hubbub_aggregator.release import (
@@ -55,7 +56,7 @@ def publish(
         asked = _recount(recount)
         if not vouched.keys() & (asked.without | {OTHERS}):
             continue
-        name = f"survey {surveys[key[0]].id!r}, round {key[1] + 1}"
+        name = f"survey {surveys[key[0]].id!r}, round {number_of_round(key[1])}"
         others = [each for each in map(_recount, kept.of_round(key)) if each.without != asked.without]
         why = why_no_recount(
             shown.get(key, UNKNOWN),

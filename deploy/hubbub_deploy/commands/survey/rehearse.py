@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from hubbub.survey import number_of_round
 from hubbub_deploy.commands.arguments import positive
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import load_survey
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     reason = "" if shown.enrolment.reason is None else f": {shown.enrolment.reason}"
     print(f"a device with a budget of {options.budget:g}: {shown.enrolment.status}{reason}")
     for report in shown.sent:
-        print(f"round {report.round + 1}: sends {report.data.hex()}, costs {report.loss:.3f}")
+        print(f"round {number_of_round(report.round)}: sends {report.data.hex()}, costs {report.loss:.3f}")
     account = shown.account
     print(f"spent {account.loss:.3f}, reserved {account.reserved:.3f}, left {account.left:.3f}")
     if options.page is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 from pathlib import Path
 
@@ -57,3 +58,32 @@ def test_a_bit_of_a_key_in_an_archive_is_told(tmp_path: Path, capsys: pytest.Cap
             (tmp_path / ARCHIVE_FILE).write_bytes(damaged)
             assert main(["replay", str(tmp_path)]) == 1, (place, byte)
             assert capsys.readouterr().err.strip()
+
+
+@pytest.mark.parametrize("method", [None, 5, 7, 9])
+def test_a_release_of_another_method_is_refused_by_every_command_that_reads_it(
+    method: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A log of one round that is sealed; its archive has a release that says another method, or none."""
+    with SqliteLog(tmp_path / LOG_FILE, 1) as log:
+        pairs = [(report_id(i), i % 5) for i in range(150)]
+        records = [
+            announcement(HEALTH),
+            batch(segment(HEALTH, 0, pairs)),
+            encode_record(SealRecord(HEALTH.digest, 0)),
+        ]
+        log.append({0: records})
+    out = tmp_path / "out"
+    assert main(["replay", str(tmp_path), "--out", str(out)]) == 0
+    (made,) = out.iterdir()
+    other = json.loads(made.read_text()) | {"method": method}
+    if method is None:
+        del other["method"]
+    with contextlib.closing(SqliteArchive(tmp_path / ARCHIVE_FILE)) as archive:
+        archive.put((HEALTH.digest, 0), json.dumps(other).encode())
+    capsys.readouterr()
+    said = f"hubbub: survey {HEALTH.digest.hex()}, round 1: a release's method must be 8, got {method}\n"
+    for command in (["replay", str(tmp_path)], ["export", str(tmp_path), "--out", str(tmp_path / "all.csv")]):
+        assert main(command) == 1
+        assert capsys.readouterr().err == said
+    assert not (tmp_path / "all.csv").exists()

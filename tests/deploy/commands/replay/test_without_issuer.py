@@ -53,7 +53,7 @@ def test_a_recount_leaves_an_issuer_out_and_says_so(folder: Path, capsys: pytest
     before = (folder / LOG_FILE).read_bytes()
     name, whole = released(folder)
     assert "recount" not in whole
-    assert (name, whole["round"]) == (f"{HEALTH.id}-v1-round-1-of-{HEALTH.rounds}.json", 0)
+    assert (name, whole["round"]) == (f"{HEALTH.id}-v1-round-1-of-{HEALTH.rounds}.json", 1)
     assert whole["accounting"]["over_quota"] == 100  # type: ignore[index]
     label, without = released(folder, "--without-issuer", "leaky.example.org")
     assert label == name.replace(".json", "-without-leaky.example.org.json")
