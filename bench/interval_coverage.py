@@ -9,8 +9,8 @@
 Every case fixes the devices' inputs, perturbs them again and again through the channel itself, and asks how
 often the intervals hold the truth of these devices: each value and category, all at once, the mean of the
 numbers, and their change to a later round (of fresh answers, or with half of the devices repeating theirs).
-The intervals of a history are those of its rounds. Beside them stand the control, normal intervals of
-releases of method 1, and the mean width over that of an oracle who knows every cell's variance, cut to 0
+The intervals of a history are those of its rounds. Beside them stand the control, intervals by the
+normal law, and the mean width over that of an oracle who knows every cell's variance, cut to 0
 and 1 likewise.
 
 One-sided upper bounds of coverage (Clopper and Pearson) have a false alarm probability of 1e-6 for all of

@@ -129,7 +129,7 @@ def stacked(laws: Sequence[CellLaw]) -> tuple[CellLaw, NDArray[np.intp] | None]:
             )
         )
     step = np.concatenate([law.step for law in laws])
-    return LevelsLaw(first.n, parts, step, first.drawn), None
+    return LevelsLaw(first.n, parts, step), None
 
 
 def shape_of(law: CellLaw) -> tuple[object, ...]:
@@ -202,7 +202,7 @@ def _z(cells: int) -> float:
 
 
 def normal(estimates: Sequence[Estimate]) -> Rounds:
-    """Return the intervals of releases of method 1, together by Bonferroni."""
+    """Return intervals by the normal law, too narrow in small rounds, together by Bonferroni."""
     found = Rounds({}, {}, {})
     for kind, error in (
         ("values", "value_errors"),

@@ -57,7 +57,7 @@ def test_intervals_hold_at_a_hundred_devices(mechanism: str, population: str) ->
 
 
 def test_the_normal_intervals_are_found_to_cover_too_little() -> None:
-    """Control: the plug-in intervals of releases of method 1 hold .55 in the worst cell and no family."""
+    """Control: plug-in intervals hold .55 in the worst cell and no family."""
     hits = found("pbgrr", "zipf")["normal values"]
     assert max(bound(int(hits.cells.min())), bound(hits.together)) < coverage.LEAST
     assert hits.cells.mean() / RUNS < 0.75

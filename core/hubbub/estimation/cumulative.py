@@ -36,7 +36,6 @@ from hubbub.estimation.questions import Rounding
 Floats = NDArray[np.float64]
 
 Ratio = Literal["delta", "fieller"]
-Law = Literal["skew", "normal"]
 
 MAX_CURVE: Final = 2048
 """Largest K for which a band is computed: it takes K functionals of K inputs."""
@@ -171,12 +170,11 @@ class Functionals:
         variance = float(self.variances(inside.astype(np.float64)[:, None]).max())
         return float(self.values[inside].sum()), float(np.sqrt(max(variance, 0.0)))
 
-    def cumulative(self, level: float, *, law: Law = "skew") -> Cumulative | None:
+    def cumulative(self, level: float) -> Cumulative | None:
         """Return the cumulative shares and their band; None where nobody seems to have a value.
 
         Args:
             level: The coverage of the whole band, strictly between 0 and 1.
-            law: "normal" for the band of releases of method 4 and before, too narrow in small rounds.
 
         Raises:
             ParameterError: If the level is not in (0, 1), or K exceeds MAX_CURVE.
@@ -197,7 +195,7 @@ class Functionals:
         z = -NormalDist().inv_cdf((1.0 - level) / (2.0 * max(len(order) - 1, 1)))
         if self.ratio == "delta":
             below, above = shares - z * errors, shares + z * errors
-            if law == "skew" and self.thirds is not None:
+            if self.thirds is not None:
                 thirds = self._curve_moments(order, shares, self.thirds)
                 with np.errstate(divide="ignore", invalid="ignore"):
                     tails = np.where(spreads > 0.0, thirds / spreads, 0.0)  # the skewness times the error

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 from hubbub.estimation.consistency import Consistent, consistent_view
-from hubbub.estimation.cumulative import Cumulative, Functionals, Law
+from hubbub.estimation.cumulative import Cumulative, Functionals
 from hubbub.estimation.em import Smoothed
 from hubbub.estimation.intervals.crowd import crowd_laws
 from hubbub.estimation.intervals.laws import ScoreLaws
-from hubbub.estimation.intervals.skew_score import Tails, score_interval
+from hubbub.estimation.intervals.skew_score import score_interval
 from hubbub.estimation.poison import PoisonMargin, Reach, forged_reports
 from hubbub.estimation.ranks import rank_sets
 from hubbub.estimation.shrinkage import bayes_view
@@ -88,16 +88,13 @@ class Estimate:
     _smoothed: Callable[[], Smoothed] | None = field(default=None, repr=False)
     _laws: Callable[[], ScoreLaws] | None = field(default=None, repr=False)
     _functionals: Functionals | None = field(default=None, repr=False)
-    _former_laws: Callable[[], ScoreLaws | None] | None = field(default=None, repr=False)
-    _third_laws: Callable[[], ScoreLaws | None] | None = field(default=None, repr=False)
-    _tails: Tails = field(default="own", repr=False)
 
     def intervals(self, level: float = 0.95) -> Intervals:
         """Return an interval per cell that covers the truth with the stated probability, cell by cell.
 
         The intervals lie within what is possible, 0 to 1 and the survey's numbers, have a width in the
         smallest round too, and are not symmetric about the estimates (`hubbub.estimation.intervals`). An
-        estimator without laws of its scores gives `normal_intervals`.
+        estimator without laws of its scores gives estimates and errors by the normal law, uncut.
 
         Args:
             level: The coverage, strictly between 0 and 1.
@@ -107,33 +104,10 @@ class Estimate:
         """
         return self._by_score(level, 1, 1)
 
-    def normal_intervals(self, level: float = 0.95) -> Intervals:
-        """Return the intervals of releases of method 1: estimates and their errors by the normal law, uncut.
-
-        In small rounds they cover much less than they say, since a rare cell's own error is read off the few
-        reports that show it. They are here to recompute old releases, and as the control of coverage tests.
-
-        Args:
-            level: The coverage, strictly between 0 and 1.
-
-        Raises:
-            ParameterError: The level is not in (0, 1).
-        """
-        z = _quantile(level, 1)
-        return self._at(level, z, z, z)
-
     @property
     def has_laws(self) -> bool:
         """True if the estimator gives the laws of its scores."""
         return self._laws is not None
-
-    def with_former_laws(self, method: int) -> Estimate:
-        """Return the estimate with the laws, or none, that releases of a method had, 1 to 5."""
-        former = {2: self._former_laws, 3: self._third_laws}.get(method)
-        if former is None:
-            return replace(self, _tails="gamma")
-        laws = former()
-        return replace(self, _laws=None if laws is None else lambda: laws, _tails="gamma")
 
     def of_crowd(self, *, asked: int | None = None) -> Estimate:
         """Return the estimate with errors and intervals *of everybody who could have been asked*.
@@ -226,19 +200,18 @@ class Estimate:
         spans = self.simultaneous(level)
         return rank_sets(spans.values_low, spans.values_high)
 
-    def cumulative(self, level: float = 0.95, *, law: Law = "skew") -> Cumulative | None:
+    def cumulative(self, level: float = 0.95) -> Cumulative | None:
         """Return the cumulative shares of a number, and a band that covers all of them at once.
 
         Its quantiles have intervals. None where nobody seems to have a value.
 
         Args:
             level: The coverage of the band, strictly between 0 and 1.
-            law: "normal" to recompute releases of method 4 and before.
 
         Raises:
             ParameterError: The level is not in (0, 1), or reports are no sets, levels or curve.
         """
-        return self._of_numbers().cumulative(level, law=law)
+        return self._of_numbers().cumulative(level)
 
     def share_between(self, low: float, high: float) -> tuple[float, float]:
         """Return the share of all devices with a number from low to high, and its standard error.
@@ -266,19 +239,8 @@ class Estimate:
         Raises:
             ParameterError: The level is not in (0, 1), or the estimator does not know what one report can do.
         """
-        return self._poison_margin(level, *self.printed_errors)
-
-    def normal_poison_margin(self, level: float = 0.95) -> PoisonMargin:
-        """Return the poison margin of releases of method 1, out of `normal_intervals`.
-
-        Raises:
-            ParameterError: As `poison_margin`.
-        """
-        return self._poison_margin(level, self.value_errors, self.category_errors)
-
-    def _poison_margin(self, level: float, values: Floats, categories: Floats) -> PoisonMargin:
-        z = _quantile(level, 1)
-        reach = self.reach()
+        z, reach = _quantile(level, 1), self.reach()
+        values, categories = self.printed_errors
         return PoisonMargin(
             level,
             forged_reports(self.values, z * values, reach.values_low, reach.values_high, self.n),
@@ -317,8 +279,8 @@ class Estimate:
             mean = (math.nan, math.nan) if laws.mean is None else laws.mean.interval(z)
         return Intervals(
             level,
-            *score_interval(self.values, laws.values, n=self.n, z=z_values, tails=self._tails),
-            *score_interval(self.categories, laws.categories, n=self.n, z=z_categories, tails=self._tails),
+            *score_interval(self.values, laws.values, n=self.n, z=z_values),
+            *score_interval(self.categories, laws.categories, n=self.n, z=z_categories),
             *mean,
         )
 

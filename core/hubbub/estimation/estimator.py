@@ -16,7 +16,7 @@ from hubbub.estimation.cumulative import Functionals
 from hubbub.estimation.em import MAX_CELLS, Smoothed, maximise, neighbours
 from hubbub.estimation.estimate import Estimate, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
-from hubbub.estimation.intervals.laws import MixedLaw, ScoreLaws
+from hubbub.estimation.intervals.laws import ScoreLaws
 from hubbub.estimation.inverses.inverse import Inverse, Solution
 from hubbub.estimation.inverses.inversion import invert, own_categories
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, expected_counts
@@ -116,7 +116,6 @@ class Estimator:
             _reach=self.inverse.reach,
             _smoothed=lambda: self._smoothed(reports),
             _laws=lambda: self._laws(reports, solution),
-            _former_laws=lambda: self._former_laws(reports, solution),
             _functionals=self._functionals(solution.values / n, n),
         )
 
@@ -138,18 +137,9 @@ class Estimator:
 
         return Functionals(values, self._points, self._rounding, variances)
 
-    def _laws(self, reports: Floats, solution: Solution, *, spread: float = 0.0) -> ScoreLaws:
+    def _laws(self, reports: Floats, solution: Solution) -> ScoreLaws:
         laws = self.inverse.laws(reports, solution)
-        return laws if self._mean is None else replace(laws, mean=self._mean.law(reports, spread))
-
-    def _former_laws(self, reports: Floats, solution: Solution) -> ScoreLaws:
-        """Return the laws of releases of method 2: every skewness a gamma law's, and see `_Mean.law`."""
-        laws = self._laws(reports, solution, spread=1.0 - LEAST)
-        values, categories = (
-            replace(law, most_skew=math.inf) if isinstance(law, MixedLaw) else law
-            for law in (laws.values, laws.categories)
-        )
-        return replace(laws, values=values, categories=categories)
+        return laws if self._mean is None else replace(laws, mean=self._mean.law(reports))
 
     def _smoothed(self, reports: Floats) -> Smoothed:
         order, cells = neighbours(self._points, self._missing), self.channel.inputs * self.channel.outputs
@@ -180,22 +170,21 @@ class _Mean:
         self._first = inverse.pull_back(numbers.unit)
         self._second = inverse.pull_back(numbers.unit * numbers.unit)
 
-    def law(self, reports: Floats, spread: float) -> RatioMean | None:
+    def law(self, reports: Floats) -> RatioMean | None:
         """Return the law of the mean; None where it is hidden.
 
         With S the sum of squared scores, S less the sum of squared numbers is the variance over the
-        randomisation; at least LEAST of S is left, as the second sum is itself estimated.
+        randomisation; at least LEAST of S is left, as the second sum is itself estimated. Where the channel
+        hides the second sum, nothing is taken off: that makes no interval too narrow.
 
         Args:
             reports: Counts of shape (M,), float64.
-            spread: The second sum, as a share of S, where the channel hides it. 0 makes no interval too
-                narrow; method 2 of releases took all but LEAST of S, and held .75.
         """
         if self._answered is None or self._first is None:
             return None
         total, answered = _dot(self._first, reports), _dot(self._answered, reports)
         square = _dot(self._first * self._first, reports)
-        second = square * spread if self._second is None else _dot(self._second, reports)
+        second = 0.0 if self._second is None else _dot(self._second, reports)
         both, counted = _dot(self._first * self._answered, reports), _dot(self._answered**2, reports)
         everyone = bool((self._numbers.answered == 1.0).all())
         return RatioMean(

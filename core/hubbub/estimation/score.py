@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from hubbub.estimation.intervals.skew_score import score_interval
 from hubbub.estimation.questions import checked_frequencies
 
 _NONE = np.empty(0)
+_STEPS: Final = 46
+"""Halvings of the place's interval: there is one, so all digits of the mean's ends cost nothing."""
 
 
 class TwoAnswers(Protocol):
@@ -150,7 +152,6 @@ class _PlaceMean:
 
     def interval(self, z: float) -> tuple[float, float]:
         """Return the ends of the mean's interval, between the two ends of the output."""
-        # One kind of devices: the gamma law has nothing to cancel.
-        ends = score_interval(np.array([self.place]), self.law, n=self.law.n, z=z, tails="gamma")
+        ends = score_interval(np.array([self.place]), self.law, n=self.law.n, z=z, steps=_STEPS)
         low, high = (self.low + (self.high - self.low) * float(end[0]) for end in ends)
         return low, high

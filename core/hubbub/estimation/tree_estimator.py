@@ -16,7 +16,7 @@ from hubbub.estimation.cumulative import Functionals, Ratio
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
 from hubbub.estimation.intervals.laws import ReorderedLaw, ScoreLaws
-from hubbub.estimation.intervals.tree_law import Drawn, Single, node_law
+from hubbub.estimation.intervals.tree_law import node_law
 from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, expected_counts
 from hubbub.estimation.trees.tree import Tree, added_up
@@ -177,27 +177,14 @@ class TreeEstimator:
             _functionals=self._functionals(tree, shares, sizes, n),
             _reach=lambda: self._reach(tree, shares, direct, sizes, n),
             _laws=lambda: self._laws(tree, shares, sizes, n),
-            _former_laws=lambda: self._laws(
-                tree, shares, sizes, n, drawn="with replacement", single="means 1 and 0"
-            ),
-            _third_laws=lambda: self._laws(tree, shares, sizes, n, single="means 1 and 0"),
         )
 
-    def _laws(
-        self,
-        tree: Tree,
-        shares: Sequence[Floats],
-        sizes: Sequence[float],
-        n: int,
-        *,
-        drawn: Drawn = "without replacement",
-        single: Single = "own means",
-    ) -> ScoreLaws:
+    def _laws(self, tree: Tree, shares: Sequence[Floats], sizes: Sequence[float], n: int) -> ScoreLaws:
         """Return the laws of the scores; with categories added up they are nodes without reports."""
         values, last = shares[-1][self._inputs], len(tree.levels) - 1
-        finest = categories = node_law(tree, last, values, sizes, n, drawn=drawn, single=single)
+        finest = categories = node_law(tree, last, values, sizes, n)
         if self._categories != last:
-            categories = node_law(tree, self._categories, values, sizes, n, drawn=drawn, single=single)
+            categories = node_law(tree, self._categories, values, sizes, n)
         mean = self._mean_law(tree, shares, sizes, n)
         return ScoreLaws(ReorderedLaw(finest, self._inputs), categories, mean)
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from statistics import NormalDist
 
 import numpy as np
 import pytest
+from former_intervals import one_gamma_interval
 from scipy.stats import binom
 
 from hubbub.estimation import estimator_for
 from hubbub.estimation.intervals import MixedLaw, score_interval
-from hubbub.estimation.intervals.skew_score import Tails
 from hubbub.estimation.intervals.two_binomials import log_tail
 from hubbub.mechanisms import grr
+
+Interval = Callable[..., tuple[np.ndarray, np.ndarray]]
 
 LEVEL = 0.95
 ROUNDED = 1.0 + 1e-9
@@ -43,20 +46,20 @@ def test_tails_are_those_of_all_pairs_of_counts(n: int) -> None:
 
 
 @cache
-def spans(n: int, inputs: int, epsilon: float, tails: Tails) -> tuple[np.ndarray, np.ndarray]:
+def spans(n: int, inputs: int, epsilon: float, interval: Interval) -> tuple[np.ndarray, np.ndarray]:
     """Return the simultaneous interval of a cell of randomised response for each of its counts."""
     q = 1.0 / (np.exp(epsilon) + inputs - 1)
     gap = q * np.expm1(epsilon)
     every = np.ones(n + 1)
     law = MixedLaw.of_two_values(n, every * (1 - q) / gap, every * -q / gap)
     z = -NormalDist().inv_cdf((1.0 - LEVEL) / (2 * inputs))
-    return score_interval((np.arange(n + 1) / n - q) / gap, law, n=n, z=z, tails=tails)
+    return interval((np.arange(n + 1) / n - q) / gap, law, n=n, z=z)
 
 
-def missed(n: int, inputs: int, epsilon: float, held: int, tails: Tails) -> float:
+def missed(n: int, inputs: int, epsilon: float, held: int, interval: Interval = score_interval) -> float:
     """Return how often the simultaneous interval of a cell misses it: exact, over all of its counts."""
     q = 1.0 / (np.exp(epsilon) + inputs - 1)
-    low, high = spans(n, inputs, epsilon, tails)
+    low, high = spans(n, inputs, epsilon, interval)
     truth = held / n
     out = (truth < low - 1e-12) | (truth > high + 1e-12)
     return float(law_of_count(held, n - held, np.exp(epsilon) * q, q)[out].sum())
@@ -69,14 +72,14 @@ def test_no_cell_misses_more_than_its_part_at_any_epsilon(n: int, inputs: int) -
     part = (1.0 - LEVEL) / inputs
     for epsilon in (1.0, 4.0, 8.0, 12.0, 40.0):
         for held in (0, 1, 2, 3, 5, 10, n // 10, int(0.97 * n), n):
-            assert missed(n, inputs, epsilon, held, "own") <= part * ROUNDED, (epsilon, held)
+            assert missed(n, inputs, epsilon, held) <= part * ROUNDED, (epsilon, held)
 
 
 def test_one_gamma_law_of_both_kinds_misses_much_more() -> None:
-    """Control: releases of method 5. Own devices that lie and others that land here cancel as skewness."""
+    """Control: own devices that lie and others that land here cancel as skewness."""
     part = (1.0 - LEVEL) / 91
-    assert missed(200, 91, 8.0, 1, "gamma") > 20 * part
-    assert missed(200, 91, 8.0, 5, "gamma") > 3 * part
+    assert missed(200, 91, 8.0, 1, one_gamma_interval) > 20 * part
+    assert missed(200, 91, 8.0, 5, one_gamma_interval) > 3 * part
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])

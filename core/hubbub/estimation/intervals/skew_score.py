@@ -17,7 +17,7 @@ computed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,10 @@ from hubbub.estimation.intervals.laws import CellLaw
 from hubbub.estimation.intervals.two_binomials import two_binomials_interval
 
 Floats = NDArray[np.float64]
-Tails: TypeAlias = Literal["own", "gamma"]
 Accepts: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
 
-STEPS: Final[dict[Tails, int]] = {"own": 26, "gamma": 46}
-"""Halvings of an interval of length one at most: ends are exact to 2^-26, and to 2^-46."""
+STEPS: Final = 26
+"""Halvings of an interval of length one at most: ends are exact to 2^-26."""
 
 _SYMMETRIC: Final = 1e-6
 """A skewness below which the quantile is z itself, to 1e-5 at any z in use."""
@@ -56,7 +55,7 @@ def skew_quantile(z: Floats | float, skewness: Floats | float) -> Floats:
 
 
 def score_interval(
-    estimates: Floats, law: CellLaw, *, n: int, z: float, tails: Tails = "own"
+    estimates: Floats, law: CellLaw, *, n: int, z: float, steps: int = STEPS
 ) -> tuple[Floats, Floats]:
     """Return the ends of every cell's interval, within 0 to 1.
 
@@ -68,44 +67,41 @@ def score_interval(
         law: The law of the cells' scores.
         n: Reports, >= 1.
         z: The normal quantile of the coverage, > 0.
-        tails: "gamma" for one gamma law of every sum, as in releases of method 5 and before.
+        steps: Halvings by which an end is found that is not exact: it is so to 2^-steps.
 
     Returns:
         Lower and upper ends, shape (c,) each; nan where the estimate is.
     """
-    odds = law.odds if tails == "own" else None
+    odds = law.odds
     exact = np.zeros(len(estimates), np.bool_)
     if odds is not None:
         with np.errstate(invalid="ignore"):
             exact = ((odds > 0.0) & (odds < 1.0)).all(axis=0) & ~np.isnan(estimates)
     low, high = np.full((2, len(estimates)), np.nan)
     if not exact.all():
-        low, high = _by_moments(estimates, law, n=n, z=z, tails=tails)
+        low, high = _by_moments(estimates, law, n=n, z=z, steps=steps)
     if odds is not None:
         low[exact], high[exact] = two_binomials_interval(estimates[exact], odds[:, exact], n=n, z=z)
     return low, high
 
 
-def _by_moments(estimates: Floats, law: CellLaw, *, n: int, z: float, tails: Tails) -> tuple[Floats, Floats]:
+def _by_moments(estimates: Floats, law: CellLaw, *, n: int, z: float, steps: int) -> tuple[Floats, Floats]:
     """Return `score_interval` of laws by their moments alone."""
     within = np.clip(estimates, 0.0, 1.0)
     half = law.step / 2.0
     most_skew = getattr(law, "most_skew", np.inf)
 
     def accepts(shares: Floats, side: float) -> NDArray[np.bool_]:
-        if tails == "gamma":
-            reach = _reach(*law.moments(shares), side * z, most_skew)
-        else:
-            variances, thirds = law.kinds(shares)
-            reach = _reach_of_kinds(variances, thirds, side * z, most_skew) + side * _half_jump(
-                variances, thirds, law.step
-            )
+        variances, thirds = law.kinds(shares)
+        reach = _reach_of_kinds(variances, thirds, side * z, most_skew) + side * _half_jump(
+            variances, thirds, law.step
+        )
         off = n * (within - shares)
         return np.asarray(off <= reach + half if side > 0 else off >= reach - half)
 
     with np.errstate(invalid="ignore"):
-        low = _boundary(within, 0.0, lambda shares: accepts(shares, 1.0), STEPS[tails])
-        high = _boundary(within, 1.0, lambda shares: accepts(shares, -1.0), STEPS[tails])
+        low = _boundary(within, 0.0, lambda shares: accepts(shares, 1.0), steps)
+        high = _boundary(within, 1.0, lambda shares: accepts(shares, -1.0), steps)
     hidden = np.isnan(estimates)
     return np.where(hidden, np.nan, low), np.where(hidden, np.nan, high)
 

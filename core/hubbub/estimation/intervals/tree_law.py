@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,6 @@ from hubbub.estimation.intervals.population import plausible_populations
 from hubbub.estimation.trees.tree import Tree
 
 Floats = NDArray[np.float64]
-Drawn: TypeAlias = Literal["without replacement", "with replacement"]
-Single: TypeAlias = Literal["own means", "means 1 and 0"]
 
 _EVERYONE: Final = 1e-9
 """A node that all devices but so few are in has no others."""
@@ -47,14 +45,11 @@ class LevelsLaw:
         n: All reports.
         parts: The levels that reports are about.
         step: Lattice step of the sum, shape (c,).
-        drawn: How the devices of a level are drawn from all, in the third moment; they are so without
-            replacement. Releases of method 2 took it as with.
     """
 
     n: float
     parts: Sequence[LevelLaw]
     step: Floats
-    drawn: Drawn = "without replacement"
 
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return variance and third central moment of n times the estimate, shape (c,) each.
@@ -119,9 +114,7 @@ class LevelsLaw:
             scale = self.n / part.size
             variance = variance + scale * self.n * (square - first**2)
             third = third + scale**2 * self.n * (cube - 3.0 * first * square + 2.0 * first**3)
-        if self.drawn == "without replacement":
-            third = third - self._drawn_again(shares, which)
-        return variance, third
+        return variance, third - self._drawn_again(shares, which)
 
     def _drawn_again(self, shares: Floats, which: int) -> Floats:
         """Return the part of the third moment that is only there if a device could be drawn for two levels.
@@ -148,7 +141,6 @@ def single_level_law(
     rest: Floats,
     step: Floats,
     *,
-    single: Single = "own means",
     odds: Floats | None = None,
 ) -> CellLaw:
     """Return the law where all reports are about one level: two kinds of devices, exact.
@@ -161,14 +153,9 @@ def single_level_law(
         own: Means of the score, its square and cube for a device in the cell, shape (3, c).
         rest: The same elsewhere.
         step: Lattice step, shape (c,).
-        single: Releases of methods 2 and 3 took the means as 1 and 0.
         odds: See `CellLaw`.
     """
-    if single == "own means":
-        return MixedLaw(n, _central(own), _central(rest), step, odds=odds)
-    variance = np.maximum(own[1] - 1.0, 0.0)
-    inside = np.stack([variance, own[2] - 3.0 * own[1] + 2.0])
-    return MixedLaw(n, inside, np.stack([np.maximum(rest[1], 0.0), rest[2]]), step)
+    return MixedLaw(n, _central(own), _central(rest), step, odds=odds)
 
 
 def _central(raw: Floats) -> Floats:
@@ -183,9 +170,6 @@ def node_law(
     estimates: Floats,
     sizes: Sequence[float],
     n: float,
-    *,
-    drawn: Drawn = "without replacement",
-    single: Single = "own means",
 ) -> CellLaw:
     """Return the law of the estimates of one level's nodes.
 
@@ -195,8 +179,6 @@ def node_law(
         estimates: Estimated shares of the finest level's cells, shape (K,).
         sizes: Reports about each level.
         n: All reports.
-        drawn: See `LevelsLaw`.
-        single: See `single_level_law`.
     """
     populations = plausible_populations(estimates)
     shares = [_grouped(tree, population) for population in populations]
@@ -220,10 +202,8 @@ def node_law(
     step = np.min(np.where(np.stack(steps) > _NOTHING, np.stack(steps), np.inf), axis=0)
     step = np.where(np.isfinite(step), step, 0.0)
     if len(parts) == 1:
-        return single_level_law(
-            n, parts[0].own, parts[0].rest[0], step, single=single, odds=_odds(tree, level)
-        )
-    return LevelsLaw(n, parts, step, drawn)
+        return single_level_law(n, parts[0].own, parts[0].rest[0], step, odds=_odds(tree, level))
+    return LevelsLaw(n, parts, step)
 
 
 def _odds(tree: Tree, level: int) -> Floats | None:

@@ -193,7 +193,6 @@ class OrbitEstimator:
             _covariance=lambda: self._covariance(values, n),
             _reach=self.reach,
             _laws=lambda: orbit_laws(self, values, n),
-            _former_laws=lambda: None,
         )
 
     def _errors(self, values: Floats, categories: Floats, n: int) -> tuple[Floats, Floats]:
