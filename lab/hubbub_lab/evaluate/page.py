@@ -32,15 +32,18 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 _READ: Final = (
     "<strong>Measured</strong> is the root mean square of estimate less truth, over all values (or "
-    "categories) and all repeats; <strong>exact</strong> is what it must be, by the variance of this very "
-    "population: nothing is simulated for it. Beside their ratio is its standard error, from how repeats "
-    "differ; where the ratio is several of them from 1, something biases.",
-    "The <strong>floor</strong> is the least error that any mechanism of this epsilon could have where all "
-    "values are equally common; beside it is this mechanism's exact error there. Elsewhere errors may be "
-    "a little smaller, at a large epsilon more so.",
-    f"<strong>Covered</strong> is the share of {100 * LEVEL:g} % intervals that hold the truth. "
-    "<strong>Bias</strong> is the mean error of a cell over the repeats, in its own standard errors, root "
-    "mean square over cells: about 1 where nothing biases.",
+    "categories) and all repeats; <strong>Exact</strong> is what it must be, by the variance of this very "
+    "population: nothing is simulated for it. Beside their <strong>Ratio</strong> is its standard error, "
+    "from how repeats differ; where the ratio is several of them from 1, something biases.",
+    "<strong>Consistent</strong> is measured as well, of the consistent view: no share below 0, all of sum "
+    "one. It is biased, and has no intervals; hold it beside the figures of others who clip.",
+    "The <strong>Floor</strong> is the least error that any mechanism of this epsilon could have where all "
+    "values are equally common; <strong>Variance above floor</strong> is how far this mechanism's exact one "
+    "is above it there. Elsewhere errors may be a little smaller, at a large epsilon more so.",
+    f"<strong>Covered</strong> is the share of {100 * LEVEL:g} % <strong>Intervals</strong> that hold the "
+    "truth. <strong>Bias</strong> is the mean error of a cell over the repeats, in its own standard errors, "
+    "root mean square over cells: about 1 where nothing biases. <strong>Moved farthest</strong> is the cell "
+    "whose mean error is the largest in these, and that error.",
     "The truth is that of all devices that were asked, at the end of the round. Errors of a release "
     "describe the randomisation alone: lost reports and drifted values are no part of them.",
     "<strong>Spent</strong> is what the privacy filter takes off a device's budget for one answer: at most "

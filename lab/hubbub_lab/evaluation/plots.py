@@ -6,11 +6,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from hubbub_lab.evaluation.evaluation import EvaluationRow
 from hubbub_lab.evaluation.report import Evaluation, smoothed_by_label
@@ -31,6 +33,16 @@ def as_typed() -> Iterator[None]:
     with mpl.rc_context({"text.parse_math": False}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
         yield
+
+
+def log_axes(axes: Axes, *which: Literal["x", "y"]) -> None:
+    """Make axes logarithmic, with numbers as people write them at 1, 2 and 5 of every power of ten."""
+    for name in which:
+        axis = axes.xaxis if name == "x" else axes.yaxis
+        (axes.set_xscale if name == "x" else axes.set_yscale)("log")
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_locator(NullLocator())
 
 
 @as_typed()

@@ -93,6 +93,8 @@ def test_a_report_and_its_json_hold_every_figure(tmp_path: Path, capsys: pytest.
         assert row[13] == f"{figure['hits']} of {figure['intervals']}"
         assert cost[13] == f"{case['verdicts']['accepted']:,}"
     assert "&lt;b&gt;&amp;" in text
+    read = text[text.index("How to read this") :]
+    assert [head for head in errors[0][6:] if f"<strong>{head}</strong>" not in read] == []
 
 
 def test_a_survey_file_is_asked_as_it_is_and_with_other_mechanisms(

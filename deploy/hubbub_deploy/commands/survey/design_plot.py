@@ -9,19 +9,18 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
 from hubbub_authoring.design import Candidate, boost_curve, compare, frontier
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95
 from hubbub_deploy.errors import DeployError
-from hubbub_lab.evaluation import as_typed
+from hubbub_lab.evaluation import as_typed, log_axes
 
 if TYPE_CHECKING:
     from hubbub_deploy.commands.survey.design import SurveyDesign
@@ -72,16 +71,6 @@ def _figure(design: SurveyDesign, say: Callable[[str], None]) -> Figure:
     return figure
 
 
-def _log(axes: Axes, *which: Literal["x", "y"]) -> None:
-    """Make axes logarithmic, with numbers as people write them at 1, 2 and 5 of every power of ten."""
-    for name in which:
-        axis = axes.xaxis if name == "x" else axes.yaxis
-        (axes.set_xscale if name == "x" else axes.set_yscale)("log")
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axis.set_minor_locator(NullLocator())
-
-
 def _over_epsilon(axes: Axes, design: SurveyDesign, say: Callable[[str], None]) -> None:
     lines: dict[str, list[tuple[float, float]]] = {}
     epsilons, told_s = sorted({*EPSILONS, design.survey.epsilon}), time.monotonic()
@@ -110,7 +99,7 @@ def _over_epsilon(axes: Axes, design: SurveyDesign, say: Callable[[str], None]) 
         if within is None
         else f"share of reports farther than {within:g} from their value"
     )
-    _log(axes, "y")
+    log_axes(axes, "y")
     axes.set_title("error over epsilon, each mechanism at its best", fontsize=10)
     axes.legend(frameon=False)
 
@@ -150,7 +139,7 @@ def _frontier(axes: Axes, design: SurveyDesign, curve: list[tuple[float, Candida
         axes.plot(*own, "k*", markersize=12, label="this survey")
     reach = np.array([*boosted, *(row[1:] for row in found), *([own] if math.isfinite(sum(own)) else [])])
     _least(axes, design, reach)
-    _log(axes, "x", "y")
+    log_axes(axes, "x", "y")
     axes.set_xlabel("a value's share, ± percentage points")
     axes.set_ylabel("a category's share, ± percentage points")
     axes.set_title(f"both errors at epsilon {design.survey.epsilon:g}", fontsize=10)
@@ -230,7 +219,7 @@ def _over_boost(axes: Axes, design: SurveyDesign, curve: list[tuple[float, Candi
         axes.plot(*best, "o", color=line.get_color())
     axes.set_xlabel("boost_epsilon of pbgrr")
     axes.set_ylabel("±, percentage points")
-    _log(axes, "y")
+    log_axes(axes, "y")
     axes.set_title(f"error over boost_epsilon at epsilon {epsilon:g}; dots: least", fontsize=10)
     axes.legend(frameon=False)
 

@@ -195,7 +195,7 @@ class PlanTable:
         import matplotlib as mpl  # noqa: PLC0415 - the table needs no drawing library
         from matplotlib.figure import Figure  # noqa: PLC0415
 
-        from hubbub_lab.evaluation import as_typed  # noqa: PLC0415 - as above
+        from hubbub_lab.evaluation import as_typed, log_axes  # noqa: PLC0415 - as above
 
         mpl.use("Agg")
         figure = Figure(figsize=(7, 5), layout="constrained")
@@ -205,8 +205,7 @@ class PlanTable:
             axes.plot(self.epsilons, errors, marker="o", label=f"{n:,} devices")
         if self.want is not None:
             axes.axhline(self.want, color="black", linestyle="--", label="wanted")
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        log_axes(axes, "x", "y")
         axes.set_xlabel("epsilon of one report")
         axes.set_ylabel("±, percentage points" if self.points else "±, unit of the mean")
         with as_typed():

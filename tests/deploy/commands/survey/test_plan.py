@@ -6,8 +6,10 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 from surveys import small
 
 from hubbub_deploy.cli import main
@@ -43,6 +45,31 @@ def test_the_table_has_a_row_an_epsilon_and_a_column_a_number_of_devices(
     assert re.search(r"For ±1 points with 50,000 devices: epsilon \d", out)
     assert re.search(r"For ±1 points at epsilon 2: [\d,]+ devices", out)
     assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("words", [["--epsilon", "0.5,2,4", "--devices", "5e3,50000", "--want", "3pt"], []])
+def test_pictures_have_ticks_as_people_write_numbers(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every tick of every panel, the small ones too: 0.5, 1, 2 and no powers of ten."""
+    drawn: list[Figure] = []
+    write = Figure.savefig
+
+    def kept(figure: Figure, *given: Any, **named: Any) -> None:
+        drawn.append(figure)
+        write(figure, *given, **named)
+
+    monkeypatch.setattr(Figure, "savefig", kept)
+    assert main(["survey", "design", written(tmp_path), *words, "--plot", str(tmp_path / "plan.png")]) == 0
+    axes = [axis for panel in drawn[0].axes for axis in (panel.xaxis, panel.yaxis)]
+    for axis in axes:
+        low, high = axis.get_view_interval()
+        shown = [tick for tick in axis.get_ticklabels(which="both") if tick.get_text()]
+        places = [place for place in axis.get_ticklocs() if low <= place <= high]
+        assert len(places) >= 2
+        for tick in shown:
+            assert re.fullmatch(r"[-\u2212]?\d{1,6}(\.\d{1,3})?", tick.get_text()), tick
+    assert {axis.get_scale() for axis in axes} & {"log"}
 
 
 def test_json_says_the_same_in_shares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
