@@ -62,9 +62,9 @@ class RoundResults:
         return found
 
     @property
-    def effective_sample_size(self) -> float | None:
-        """The devices that would know the values as well without any noise; None if unknown."""
-        found: float | None = self.document.get("effective_sample_size")
+    def effective_sample_size(self) -> Mapping[str, float | None]:
+        """The devices that would know values, categories, cumulative as well without noise; None: unknown."""
+        found: Mapping[str, float | None] = self.document.get("effective_sample_size", {})
         return found
 
     @property

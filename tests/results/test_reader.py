@@ -82,7 +82,9 @@ def test_all_pages_are_read_and_a_release_is_a_tidy_frame() -> None:
         assert len(frame) == 14
         view = release.table.where(view="empirical_bayes")
         assert [row["estimate"] for row in view] == release.document["empirical_bayes"]["values"]
-        assert release.effective_sample_size == release.document["effective_sample_size"] > 100
+        sizes = release.effective_sample_size
+        assert sizes == release.document["effective_sample_size"] and sizes["values"] > 100
+        assert sizes["cumulative"] is None and set(sizes) == {"values", "categories", "cumulative"}
         assert release.absent is None
         assert release.after_shuffling == {"reports": 1000, "epsilon": 0.2, "assumption": "a statement"}
         assert str(frame["start"].dtype).startswith("datetime64") and str(frame["start"].dt.tz) == "UTC"

@@ -70,28 +70,30 @@ def round_ranks(document: Document, kind: str) -> list[tuple[int, int] | None]:
     return found
 
 
-def effective_size(document: Document) -> float | None:
-    """Return how many devices without noise would know the values as well; None where that is unknown.
+def effective_sizes(document: Document) -> dict[str, float | None]:
+    """Return by panel how many devices without noise would know its shares as well; None where unknown.
 
-    Their sampling variance is the variance that the noise has here, all values together.
+    Their sampling variance is the variance that the noise has here, all shares of a panel together. Those of
+    the curve are devices with a value.
     """
-    cells = [
-        cell for cell in _cells(document, "values") if cell["estimate"] is not None and cell.get("error")
-    ]
-    if len(cells) < 2:
-        return None
-    estimates, errors = _column(cells, "estimate"), _column(cells, "error")
-    # Squares of noisy shares are too large by the noise's own.
-    squares = float((estimates**2 - errors**2).sum())
-    return effective_sample_size(estimates, errors, squares=squares)
+    groups = (document.get("consistent") or {}).get("categories") or []
+    margins = max(round(sum(share for share in groups if share is not None)), 1)  # each adds up to one
+    found = {}
+    for kind, total in (("values", 1), ("categories", margins)):
+        cells = _cells(document, kind)
+        found[kind] = effective_sample_size(_column(cells, "estimate"), _column(cells, "error"), total=total)
+    curve = document.get("cumulative") or {"shares": [], "errors": []}
+    shares = curve["shares"][:-1]  # the last is 1 whatever comes
+    found["cumulative"] = effective_sample_size(shares, curve["errors"][:-1], total=sum(shares))
+    return found
 
 
 def round_views(document: Document) -> dict[str, Any]:
-    """Return what a round's document has beside its release: views, ranks, its effective size."""
+    """Return what a round's document has beside its release: views, ranks, its effective sizes."""
     return {
         "empirical_bayes": {"values": empirical_bayes_values(document) or []},
         "ranks": {kind: round_ranks(document, kind) for kind in ("values", "categories")},
-        "effective_sample_size": effective_size(document),
+        "effective_sample_size": effective_sizes(document),
     }
 
 

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 from hubbub.estimation.questions import Rounding
+from hubbub.estimation.rounds.change import effective_sample_size
 
 Floats = NDArray[np.float64]
 
@@ -105,6 +106,11 @@ class Cumulative:
         up = np.maximum.accumulate(self.shares)
         down = np.minimum.accumulate(self.shares[::-1])[::-1]
         return np.asarray(np.clip((up + down) / 2.0, 0.0, 1.0))
+
+    @property
+    def effective_size(self) -> float | None:
+        """The devices with a value that would know all points as well without noise; None for one point."""
+        return effective_sample_size(self.shares[:-1], self.errors[:-1], total=float(self.shares[:-1].sum()))
 
     def quantile(self, share: float) -> Quantile:
         """Return the estimated number that a share of the devices has at most, and its interval.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from hubbub.estimation.intervals.laws import ScoreLaws
 from hubbub.estimation.intervals.skew_score import score_interval
 from hubbub.estimation.poison import PoisonMargin, Reach, forged_reports
 from hubbub.estimation.ranks import rank_sets
+from hubbub.estimation.rounds.change import effective_sample_size
 from hubbub.estimation.shrinkage import bayes_view
 
 Floats = NDArray[np.float64]
@@ -199,6 +200,18 @@ class Estimate:
         """
         spans = self.simultaneous(level)
         return rank_sets(spans.values_low, spans.values_high)
+
+    def effective_size(self, of: Literal["values", "categories"] = "values") -> float | None:
+        """Return how many devices without any noise would know the shares as well; None where none is known.
+
+        Those of a curve are `Cumulative.effective_size`.
+
+        Args:
+            of: The shares; of a cross table the categories are all margins together.
+        """
+        margins = self._category_of.shape[0] if of == "categories" and self._category_of.ndim > 1 else 1
+        errors = self.printed_errors[0 if of == "values" else 1]
+        return effective_sample_size(getattr(self, of), errors, total=margins)
 
     def cumulative(self, level: float = 0.95) -> Cumulative | None:
         """Return the cumulative shares of a number, and a band that covers all of them at once.

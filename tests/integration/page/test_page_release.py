@@ -46,6 +46,8 @@ def test_the_curve_of_a_release_comes_first_with_its_band_and_the_quartiles(
     browser.find_element(By.CSS_SELECTOR, ".values .toggle").click()
     rows = [plain(row.text) for row in browser.find_elements(By.CSS_SELECTOR, ".values tbody tr")]
     assert rows[1] == "1 40.0 % 5.0 % 35.0 to 45.0 %"
+    # .2 (.8) + .4 (.6) + .6 (.4) + .8 (.2) over four times .01 squared: 2,000, and 1 for noise in squares.
+    assert "a plain sample of 2,001 devices with a value" in text(browser, ".values .worth")
     assert complaints(browser) == []
 
 

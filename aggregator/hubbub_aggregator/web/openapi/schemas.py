@@ -50,6 +50,7 @@ _SHUFFLED: Final[Schema] = {
     **dict.fromkeys(("reports", "watched_reports"), _COUNT),
     **dict.fromkeys(("epsilon", "watched_epsilon", "delta"), _NUMBER), "assumption": _TEXT,
 }  # fmt: skip
+_SIZED: Final = ("values", "categories", "cumulative")
 _NEXT: Final[Schema] = {
     "type": ["string", "null"],
     "description": "The next page, relative to this one's address; null at the end.",
@@ -210,7 +211,7 @@ def schemas() -> Schema:
                 "quantiles": _list(reference("schemas", "Quantile")),
                 "empirical_bayes": _object({"values": numbers}),
                 "ranks": _object({"values": ranked, "categories": ranked}),
-                "effective_sample_size": _NUMBER_OR_NULL,
+                "effective_sample_size": _object(dict.fromkeys(_SIZED, _NUMBER_OR_NULL)),
                 "after_shuffling": _or_null(_object(_SHUFFLED)),
                 "recounts": beside,
             },

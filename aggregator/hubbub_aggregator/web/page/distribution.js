@@ -114,7 +114,10 @@ export class Distribution {
 
 function ofCurve(round, words) {
   const mean = round.mean && isKnown(round.mean) ? round.mean : null;
-  return [curve(round.cumulative), { mean, words, form: "curve", unit: VALUED, title: "At or below each value" }];
+  const rows = curve(round.cumulative);
+  const shares = rows.slice(0, -1); // the last is 1 whatever comes
+  const worth = worthOf(shares, { total: shares.reduce((sum, { estimate }) => sum + estimate, 0), who: " with a value" });
+  return [rows, { mean, words, worth, form: "curve", unit: VALUED, title: "At or below each value" }];
 }
 
 // The mean by itself, on the whole range of the answers.

@@ -116,20 +116,21 @@ function tidy(value) {
 }
 
 // The devices whose plain answers, without noise, would be as uncertain by chance as these shares are by noise; null where
-// too few rows have an error. The shares' squares are taken without the bias that their own errors give them.
-export function effectiveSize(rows) {
+// too few rows have an error. The shares' squares are taken without the bias that their own errors give them; `total` is
+// what the shares add up to.
+export function effectiveSize(rows, total = 1) {
   const known = (rows ?? []).filter((row) => row.estimate !== null && Number.isFinite(row.error) && row.error > 0);
   if (known.length < 2) return null;
   const noise = known.reduce((sum, { error }) => sum + error ** 2, 0);
   const squares = known.reduce((sum, { estimate, error }) => sum + estimate ** 2 - error ** 2, 0);
-  return (1 - Math.min(Math.max(squares, 0), 1)) / noise;
+  return (total - Math.min(Math.max(squares, 0), total)) / noise;
 }
 
 // What the shares of one panel are worth, in words; "" where nothing can be said.
-export function worthOf(rows) {
-  const size = effectiveSize(rows);
+export function worthOf(rows, { total = 1, who = "" } = {}) {
+  const size = effectiveSize(rows, total);
   if (size === null || size < 1) return "";
-  return `As uncertain, by the devices' noise, as a plain sample of ${plural(Math.round(size), "device", "devices")} is by chance (effective sample size).`;
+  return `As uncertain, by the devices' noise, as a plain sample of ${plural(Math.round(size), "device", "devices")}${who} is by chance (effective sample size).`;
 }
 
 // The fewest forged reports that move any share by its margin of error; null where the release does not say.

@@ -29,8 +29,8 @@ export function tellsMeanAlone({ mean, values }) {
 }
 
 // The curve of a release, as rows with its band.
-export function curve({ points, shares, low, high }) {
-  return points.map((point, i) => ({ label: String(point), category: null, estimate: shares[i], low: low[i], high: high[i] }));
+export function curve({ points, shares, errors, low, high }) {
+  return points.map((point, i) => ({ label: String(point), category: null, estimate: shares[i], error: errors[i], low: low[i], high: high[i] }));
 }
 
 // Rows with the intervals that hold at once.

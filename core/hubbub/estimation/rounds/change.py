@@ -194,22 +194,24 @@ def difference(before: Ends, after: Ends, *, correlation: float | Floats = 0.0) 
     )
 
 
-def effective_sample_size(shares: ArrayLike, errors: ArrayLike, *, squares: float | None = None) -> float:
+def effective_sample_size(shares: ArrayLike, errors: ArrayLike, *, total: float = 1.0) -> float | None:
     """Return how many devices without any noise would know the shares as well, all cells together.
 
-    A sample of n has a total squared error of (1 - sum of squared shares)/n.
+    A share f of a sample of n has a variance of f (1 - f)/n, so n = (T - sum of f^2)/(sum of sigma^2) with T
+    the sum of all f. Squares of noisy shares are too large by sigma^2, which is taken off.
 
     Args:
-        shares: A distribution, such as the consistent view, shape (K,).
-        errors: Standard errors of the estimates, shape (K,), > 0.
-        squares: The sum of the squared shares, where they are noisy and an unbiased one is at hand; read as 0
-            or 1 beyond.
+        shares: Estimates, shape (c,), unbiased; nan where hidden.
+        errors: Their standard errors, shape (c,); cells without one above 0 are left out.
+        total: T, what the shares add up to.
 
-    Raises:
-        ParameterError: If an error is not above 0.
+    Returns:
+        None where fewer than two cells are known.
     """
     f, sigma = np.asarray(shares, np.float64), np.asarray(errors, np.float64)
-    if not (sigma > 0.0).all():
-        raise ParameterError(f"errors must be above 0, got {sigma.min()}")
-    known = float((f * f).sum()) if squares is None else min(max(squares, 0.0), 1.0)
-    return (1.0 - known) / float((sigma * sigma).sum())
+    known = np.isfinite(f) & np.isfinite(sigma) & (sigma > 0.0)
+    if known.sum() < 2:
+        return None
+    noise = float(np.square(sigma[known]).sum())
+    squares = float(np.square(f[known]).sum()) - noise
+    return (total - min(max(squares, 0.0), total)) / noise

@@ -173,12 +173,28 @@ def test_shared_devices_are_those_that_cannot_be_in_one_round_only() -> None:
         correlation(ONE, ONE, devices=(10, 10), shared=11, variances=None)
 
 
-def test_effective_sample_size_of_a_noiseless_sample_is_its_size() -> None:
-    shares = np.array([0.5, 0.3, 0.2])
-    errors = np.sqrt(shares * (1 - shares) / 250)
-    assert effective_sample_size(shares, errors) == pytest.approx(250)
-    with pytest.raises(ParameterError, match="errors must be above 0"):
-        effective_sample_size(shares, np.zeros(3))
+def test_effective_sample_size_is_what_a_plain_sample_of_that_size_would_scatter_by() -> None:
+    """Against draws: samples of 250 scatter as the errors say, by what the panel's shares add up to.
+
+    Of estimates with noise the squares are too large by that of the errors, which makes 1 of the size.
+    """
+    shares, draws = np.array([0.5, 0.3, 0.2]), np.random.default_rng(8)
+    sampled = draws.multinomial(250, shares, size=40_000) / 250
+    assert effective_sample_size(shares, sampled.std(axis=0)) == pytest.approx(251, rel=0.02)
+    margins = np.tile(shares, 2)
+    spread = np.hstack([sampled, draws.multinomial(250, shares, size=40_000) / 250]).std(axis=0)
+    assert effective_sample_size(margins, spread, total=2.0) == pytest.approx(251, rel=0.02)
+    curve = sampled.cumsum(axis=1)[:, :2]
+    size = effective_sample_size(shares.cumsum()[:2], curve.std(axis=0), total=1.3)
+    assert size == pytest.approx(251, rel=0.02)
+
+
+def test_effective_sample_size_leaves_hidden_cells_out_and_needs_two() -> None:
+    shares, errors = np.array([0.5, 0.5, np.nan]), np.array([0.01, 0.01, np.inf])
+    assert effective_sample_size(shares, errors) == effective_sample_size(shares[:2], errors[:2])
+    assert effective_sample_size(shares[1:], errors[1:]) is None
+    assert effective_sample_size(shares, np.zeros(3)) is None
+    assert effective_sample_size([1.5, -0.5], [0.01, 0.01]) == 0.0
 
 
 def test_trend_is_the_solution_of_the_least_squares_that_it_states() -> None:
