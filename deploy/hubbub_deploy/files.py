@@ -47,9 +47,18 @@ def load_survey(path: Path) -> Survey:
         SurveyError: If it cannot be read, or is no valid survey.
         DeployError: If stdin holds no text.
     """
-    from hubbub import Survey  # noqa: PLC0415 - commands that load none start without it
+    return load_survey_and_text(path)[0]
 
-    return Survey.load(path) if str(path) != "-" else Survey.parse(survey_text(path), file="stdin")
+
+def load_survey_and_text(path: Path) -> tuple[Survey, str | None]:
+    """Return the survey in a file and its TOML, None of a compiled one; see `load_survey`."""
+    from hubbub import Survey  # noqa: PLC0415 - commands that load none start without it
+    from hubbub.survey import read_compiled  # noqa: PLC0415
+
+    if str(path) != "-" and read_compiled(path) is not None:
+        return Survey.load(path), None
+    text = survey_text(path)
+    return Survey.parse(text, file="stdin" if str(path) == "-" else str(path)), text
 
 
 def words(path: Path) -> list[str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hubbub.mechanisms.tree.shares import middle
 from hubbub_authoring.floor import Weights, cumulative_floor, mean_floor, pattern_floor, shares_floor
 from hubbub_authoring.floor.linear import linear_floor
-from hubbub_authoring.floor.trace import cumulative_questions
+from hubbub_authoring.floor.spectral import cumulative_questions
 
 Floats = NDArray[np.float64]
 

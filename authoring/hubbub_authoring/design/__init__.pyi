@@ -14,6 +14,12 @@ from hubbub_authoring.design.comparison import (
     measured_by_category as measured_by_category,
     within_gain as within_gain,
 )
+from hubbub_authoring.design.distance import (
+    Distance as Distance,
+    WORDS as WORDS,
+    distances as distances,
+    survey_distances as survey_distances,
+)
 from hubbub_authoring.design.expected_error import (
     Accuracy as Accuracy,
     Errors as Errors,

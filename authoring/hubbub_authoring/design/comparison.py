@@ -110,18 +110,22 @@ def measured_by_category(
     mechanism: str, parameters: Parameters, workload: Workload, channel: Channel
 ) -> Candidate:
     """Return a channel whose inputs are the workload's categories as a candidate; it hides all values."""
+    known = accuracy(channel, by_category_alone(workload))
+    hidden = None if workload.points is None else math.inf
+    errors = Errors(math.inf, known.errors.category, hidden, hidden)
+    return Candidate(mechanism, parameters, channel, replace(known, errors=errors), errors.cost(workload))
+
+
+def by_category_alone(workload: Workload) -> Workload:
+    """Return the workload whose inputs are the categories of another one, each alone in its own."""
     population = np.asarray(np.bincount(workload.category_of, weights=workload.prior), dtype=np.float64)
-    asked = replace(
+    return replace(
         workload,
         category_of=np.arange(len(population)),
         prior=population,
         points=None,
         objective=Objective("category"),
     )
-    known = accuracy(channel, asked)
-    hidden = None if workload.points is None else math.inf
-    errors = Errors(math.inf, known.errors.category, hidden, hidden)
-    return Candidate(mechanism, parameters, channel, replace(known, errors=errors), errors.cost(workload))
 
 
 def boost_curve(workload: Workload, boosts: list[float]) -> list[Candidate]:

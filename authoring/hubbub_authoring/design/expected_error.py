@@ -136,7 +136,7 @@ def expected_error(channel: Channel, workload: Workload) -> Errors:
     Raises:
         ParameterError: If the channel does not fit the workload.
     """
-    return _errors(channel, _estimator(channel, workload), workload)
+    return _errors(channel, workload_estimator(channel, workload), workload)
 
 
 def accuracy(channel: Channel, workload: Workload) -> Accuracy:
@@ -145,7 +145,7 @@ def accuracy(channel: Channel, workload: Workload) -> Accuracy:
     Raises:
         ParameterError: If the channel does not fit the workload.
     """
-    estimator = _estimator(channel, workload)
+    estimator = workload_estimator(channel, workload)
     return Accuracy(
         errors=_errors(channel, estimator, workload),
         leverage=_of_set(estimator, workload)
@@ -168,7 +168,12 @@ def report_bytes(channel: Channel) -> int:
     return len(encode_report(Report(bytes(DIGEST_BYTES), 0, bytes(ID_BYTES), channel.widest_symbol)))
 
 
-def _estimator(channel: Channel, workload: Workload) -> AnyEstimator:
+def workload_estimator(channel: Channel, workload: Workload) -> AnyEstimator:
+    """Return the unbiased estimator of a channel of K inputs.
+
+    Raises:
+        ParameterError: If the channel does not fit the workload.
+    """
     return estimator_for(
         channel,
         category_of=workload.category_of,

@@ -1,7 +1,7 @@
 """The best channel of many questions at once, over columns that a search finds: a design, and no proof.
 
 Of K inputs there are 2^K columns, and for several questions no formula prices them all. But the least error
-under a bound of the trace (`trace`) tells what the information should look like: a multiple of the square
+under a bound of the trace (`spectral`) tells what the information should look like: a multiple of the square
 root of the questions' matrix. Sets that the largest of K normal numbers with that covariance make have it
 nearly; the programme over some hundred of these is then improved by sets that grow out of the best ones, one
 input at a time, while their height rises. Drawn numbers come from a fixed seed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,9 +15,14 @@ from hubbub_authoring.floor.linear import MOST_READ, linear_floor, reading_floor
 from hubbub_authoring.floor.orbits import MAX_ORBITS, Classes, Weights, orbit_floor
 from hubbub_authoring.floor.patterns import MAX_PATTERN_INPUTS, pattern_floor
 from hubbub_authoring.floor.programme import MARGIN, Floats
-from hubbub_authoring.floor.trace import cumulative_questions, trace_floor
+from hubbub_authoring.floor.spectral import (
+    cumulative_questions,
+    spectral_floor,
+    spectral_shares,
+    spectral_tables,
+)
 
-Proof = Literal["orbits", "patterns", "pricing", "interpolated", "trace", "pooled", "split"]
+Proof = Literal["orbits", "patterns", "pricing", "interpolated", "spectral", "pooled", "split"]
 
 
 @dataclass(frozen=True)
@@ -32,11 +38,22 @@ class Floor:
         proof: "orbits": all sets up to symmetry; "patterns": all sets; "pricing": the worst set found
             exactly. These three have the optimum as their limit, and are below it by as much as the search
             for it left when it ended. "interpolated": by pricing, at the dual point of fewer points;
-            "trace", "pooled", "split": lower bounds that may be far below the optimum.
+            "spectral", "pooled", "split": lower bounds that may be far below the optimum.
     """
 
     error: float
     proof: Proof
+
+    def behind_coin(self, share: float, *, sampling: float, rest: float = 0.0) -> Floor | None:
+        """Return the floor of channels behind a coin that lets a share of the devices answer; None at 0.
+
+        Args:
+            share: Above 0, at most 1.
+            sampling: What was taken off the error: n times the summed variance over crowds.
+            rest: An error that every mechanism has on top.
+        """
+        least = ((self.error + sampling) / share - sampling + rest) * (1.0 - MARGIN)
+        return Floor(least, self.proof) if least > 0.0 else None
 
     @property
     def reaches(self) -> bool:
@@ -58,8 +75,7 @@ def shares_floor(sizes: Sequence[int], *, epsilon: float, weights: Weights, miss
         missing: Whether there is an input for "no value".
 
     Raises:
-        ParameterError: If an argument breaks its rule, or only categories are asked of many sizes that
-            differ.
+        ParameterError: If an argument breaks its rule.
 
     >>> floor = shares_floor([10] * 9, epsilon=1.0, weights=Weights(0.5, 0.5))
     >>> round(floor.error, 3), floor.proof
@@ -77,7 +93,19 @@ def shares_floor(sizes: Sequence[int], *, epsilon: float, weights: Weights, miss
             [sum(sizes)], epsilon=epsilon, weights=Weights(weights.value, 0.0), missing=missing
         )
         values = alone.floor
-    return Floor(values + weights.category * category_floor(sizes, epsilon=epsilon, missing=missing), "split")
+    spectral = spectral_shares(sizes, epsilon=epsilon, weights=weights)
+    try:
+        split = values + weights.category * category_floor(sizes, epsilon=epsilon, missing=missing)
+    except ParameterError:
+        return Floor(spectral, "spectral")
+    return sharper(Floor(split, "split"), spectral)
+
+
+def sharper(known: Floor | None, spectral: float) -> Floor:
+    """Return the greater of a floor, where there is one, and the spectral floor; of a tie the former."""
+    if known is not None and known.error >= spectral * (1.0 - _TIE):
+        return known
+    return Floor(spectral, "spectral")
 
 
 def category_floor(sizes: Sequence[int], *, epsilon: float, missing: bool) -> float:
@@ -115,10 +143,21 @@ def mean_floor(points: Floats | Sequence[float], *, epsilon: float, missing: boo
     functional, prior = numbers - numbers.mean(), np.full(len(numbers), 1.0 / len(numbers))
     if missing:
         functional, prior = np.append(functional, 0.0), np.append(prior, 0.0)
+    return functional_floor(functional, prior, epsilon=epsilon)
+
+
+def functional_floor(functional: Floats, prior: Floats, *, epsilon: float) -> Floor:
+    """Return the floor of the error of one linear functional.
+
+    Args:
+        functional: Its coefficient per input, shape (K,).
+        prior: Shares of the inputs, shape (K,), >= 0, summing to one.
+        epsilon: Of the channels.
+    """
     if len(prior) <= MAX_LISTED:
         return Floor(pattern_floor(functional[None, :], prior, epsilon=epsilon).floor, "patterns")
     try:
-        proof: Proof = "pricing" if len(numbers) <= MOST_READ else "interpolated"
+        proof: Proof = "pricing" if np.count_nonzero(prior) <= MOST_READ else "interpolated"
         return Floor(reading_floor(functional, prior, epsilon=epsilon), proof)
     except ModuleNotFoundError:  # without scipy: the same bound, from a slower search that ends farther away
         return Floor(linear_floor(functional, prior, epsilon=epsilon).floor, "pricing")
@@ -127,8 +166,8 @@ def mean_floor(points: Floats | Sequence[float], *, epsilon: float, missing: boo
 def cumulative_floor(points: int, *, epsilon: float, missing: bool = True, middle: bool = False) -> Floor:
     """Return a floor of the mean error of the cumulative shares of K points, a uniform prior.
 
-    It is the optimum for few points; for more the greater of a bound from the trace of the information and
-    one from points pooled to cells.
+    It is the optimum for few points; for more the greater of the spectral floor and a bound from points
+    pooled to cells.
 
     Args:
         points: K, at least 2.
@@ -149,9 +188,32 @@ def cumulative_floor(points: int, *, epsilon: float, missing: bool = True, middl
             questions = np.pad(questions, ((0, 0), (0, 1)))
             prior = np.append(prior, 0.0)
         return Floor(pattern_floor(questions, prior, epsilon=epsilon).floor, "patterns")
-    trace = trace_floor(questions, epsilon=epsilon)
-    pooled = _pooled(points, range(low, high + 1), epsilon=epsilon, missing=missing)
-    return Floor(trace, "trace") if trace >= pooled else Floor(pooled, "pooled")
+    spectral = spectral_floor(questions, np.full(points, 1.0 / points), epsilon=epsilon)
+    return sharper(
+        Floor(_pooled(points, range(low, high + 1), epsilon=epsilon, missing=missing), "pooled"), spectral
+    )
+
+
+def table_floor(readings: Sequence[int], tables: Sequence[Sequence[int]], *, epsilon: float) -> Floor:
+    """Return the floor of the summed error of all cells of some tables, all combinations equally common.
+
+    Args:
+        readings: r_j per attribute, at least 2, missing included.
+        tables: The attributes of every table that is asked.
+        epsilon: Of the channels.
+    """
+    inputs = math.prod(readings)
+    known: Floor | None = None
+    if inputs <= MAX_LISTED:
+        at = np.unravel_index(np.arange(inputs), tuple(readings))
+        cells = [np.ravel_multi_index([at[j] for j in t], [readings[j] for j in t]) for t in tables]
+        rows = np.concatenate([np.arange(cell.max() + 1)[:, None] == cell for cell in cells]).astype(float)
+        prior = np.full(inputs, 1.0 / inputs)
+        known = Floor(pattern_floor(rows, prior, epsilon=epsilon).floor, "patterns")
+    elif len(tables) == 1:
+        values = Weights(float(inputs), 0.0)
+        known = shares_floor([inputs], epsilon=epsilon, weights=values, missing=False)
+    return sharper(known, spectral_tables(readings, tables, epsilon=epsilon))
 
 
 def _pooled(points: int, cuts: range, *, epsilon: float, missing: bool) -> float:
@@ -172,6 +234,8 @@ def _pooled(points: int, cuts: range, *, epsilon: float, missing: bool) -> float
         total += pattern_floor(questions, prior, epsilon=epsilon).floor
     return total / len(cuts) * (1.0 - MARGIN)
 
+
+_TIE = 1e-6
 
 MAX_LISTED = 9
 """Inputs up to which all sets are tried for numbers: half a second; more would take minutes."""

@@ -21,7 +21,7 @@ from hubbub_authoring.floor.column_search import best_columns
 from hubbub_authoring.floor.columns import exp_above
 from hubbub_authoring.floor.programme import Floats
 from hubbub_authoring.floor.readings import best_readings
-from hubbub_authoring.floor.trace import cumulative_questions
+from hubbub_authoring.floor.spectral import cumulative_questions
 from hubbub_authoring.mechanisms.mechanism import (
     POINTS,
     READING,

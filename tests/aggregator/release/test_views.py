@@ -61,7 +61,7 @@ def test_every_panel_has_the_effective_size_that_its_estimate_has() -> None:
 
 def test_a_curve_has_an_effective_size_of_its_own() -> None:
     """Of devices with a value: a plain answer of one knows a point by F (1 - F). The last is always 1."""
-    survey, counts, document = released(TREE, 3000, method=7)
+    survey, counts, document = released(TREE, 3000)
     curve = document["cumulative"]
     rows = list(zip(curve["shares"], curve["errors"], strict=True))[:-1]
     wanted = 1 + sum(f * (1 - f) for f, _ in rows) / sum(error**2 for _, error in rows)
@@ -73,7 +73,7 @@ def test_a_curve_has_an_effective_size_of_its_own() -> None:
 
 def test_the_margins_of_a_cross_table_are_as_many_panels_in_one() -> None:
     """Each adds up to one: their squares are taken off two."""
-    _, _, document = released(AGE_BY_SEX, 3000, method=7)
+    _, _, document = released(AGE_BY_SEX, 3000)
     cells = document["categories"]
     noise = sum(cell["error"] ** 2 for cell in cells)
     squares = sum(cell["estimate"] ** 2 - cell["error"] ** 2 for cell in cells)

@@ -103,8 +103,42 @@ def test_quantities_without_a_floor_have_none():
     question = asked([3, 3])
     assert Floors(question).of("mean") is None
     assert Floors(question).of("hit") is None
-    skewed = np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1, 0.0])
-    assert Floors(replace(question, prior=skewed)).objective is None
+    assert Floors(replace(question, epsilon=17.0)).objective is None
+
+
+def test_a_crowd_that_is_not_uniform_has_a_floor_and_no_distance_from_it():
+    """Of few inputs the optimum over all sets, of more below it; nothing is claimed to be near it."""
+    question = asked([2, 2], epsilon=1.0)
+    rows = np.concatenate(
+        [np.eye(4, 5) / math.sqrt(8.0), np.array([[1, 1, 0, 0, 0], [0, 0, 1, 1, 0]]) / math.sqrt(4.0)]
+    )
+    for shares in ([0.5, 0.2, 0.1, 0.2, 0.0], [0.2, 0.2, 0.2, 0.2, 0.2]):
+        floors = Floors(replace(question, prior=np.array(shares)))
+        optimum = pattern_floor(rows, shares, epsilon=1.0).floor
+        assert floors.objective.error == pytest.approx(optimum, rel=1e-9)
+        assert floors.above(1.0) is None
+    assert floors.crowd == "devices of which 20 % have no value, the others spread evenly over 4"
+    more = asked([5, 6], epsilon=1.0)
+    for absent in (0.1, 0.4):
+        prior = np.append(np.full(11, (1.0 - absent) / 11), absent)
+        rows = np.concatenate([np.eye(11, 12) / math.sqrt(22.0), np.zeros((2, 12))])
+        rows[11, :5] = rows[12, 5:11] = 0.5
+        found = Floors(replace(more, prior=prior)).objective
+        optimum = pattern_floor(rows, prior, epsilon=1.0).floor
+        assert found.proof == "spectral" and 0.6 * optimum < found.error <= optimum
+
+
+def test_the_mean_of_those_who_have_a_number_has_the_floor_of_its_gradient():
+    points = np.append(np.linspace(-1.0, 1.0, 7), np.nan)
+    question = asked([7], epsilon=2.0, objective="mean", points=points)
+    prior = np.append(np.full(7, 0.1), 0.3)
+    gradient = np.append(points[:-1] / 0.7, 0.0)
+    floors = Floors(replace(question, prior=prior, kind="labels"))
+    assert floors.of("mean").error == pytest.approx(
+        pattern_floor(gradient[None], prior, epsilon=2.0).floor, rel=1e-9
+    )
+    for candidate in compare(replace(question, prior=prior)):
+        assert not candidate.cost * 1000 < floors.of("mean").error
 
 
 @pytest.mark.parametrize("points", [np.linspace(-1.0, 1.0, 13), np.append(np.arange(9.0), 12.0)], ids=len)

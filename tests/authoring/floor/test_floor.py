@@ -21,7 +21,7 @@ from hubbub_authoring.floor import (
     shares_floor,
 )
 from hubbub_authoring.floor.linear import greatest_height, linear_floor
-from hubbub_authoring.floor.trace import cumulative_questions, trace_floor
+from hubbub_authoring.floor.spectral import cumulative_questions, spectral_floor
 
 # Mean of the errors of values and categories with the missing input, K by m by epsilon, to the digits known.
 TABLE = {
@@ -205,7 +205,7 @@ def test_no_random_channel_is_below_the_floors_of_numbers(middle):
             assert error_of(matrix, curve, prior) >= known.error > 0.0
             tried += 1
     assert tried == 200
-    assert proofs in ({"patterns", "pooled"}, {"patterns", "pooled", "trace"})
+    assert proofs in ({"patterns", "pooled"}, {"patterns", "pooled", "spectral"})
 
 
 def test_pooled_points_give_a_floor_where_the_trace_gives_none():
@@ -213,7 +213,7 @@ def test_pooled_points_give_a_floor_where_the_trace_gives_none():
     for missing in (False, True):
         found = cumulative_floor(11, epsilon=4.0, missing=missing)
         assert found.proof == "pooled"
-        assert trace_floor(cumulative_questions(11), epsilon=4.0) < 0.5 * found.error
+        assert spectral_floor(cumulative_questions(11), np.full(11, 1 / 11), epsilon=4.0) < 0.5 * found.error
     prior, questions = np.full(9, 1 / 9), cumulative_questions(9)
     optimum = pattern_floor(questions, prior, epsilon=4.0).floor
     assert 0.4 * optimum < cumulative_floor(9, epsilon=4.0).error  # with the missing input: ten, so pooled
@@ -282,31 +282,32 @@ def test_floor_of_the_mean_is_the_optimum_over_all_sets():
         assert mean_floor(points, epsilon=epsilon, missing=False).error <= by_sets * (1 + 1e-9)
 
 
-def test_trace_bound_is_below_the_optimum_of_cumulative_shares_and_near_it():
+def test_spectral_bound_is_below_the_optimum_of_cumulative_shares_and_near_it():
     for k, epsilon in ((5, 1.0), (7, 2.0)):
         questions = cumulative_questions(k)
         optimum = pattern_floor(questions, np.full(k, 1 / k), epsilon=epsilon).floor
-        bound = trace_floor(questions, epsilon=epsilon)
+        bound = spectral_floor(questions, np.full(k, 1 / k), epsilon=epsilon)
         assert 0.73 * optimum < bound <= optimum
-    assert cumulative_floor(64, epsilon=1.0).proof == "trace"
+    assert cumulative_floor(64, epsilon=1.0).proof == "spectral"
     assert cumulative_floor(5, epsilon=1.0).proof == "patterns"
 
 
-def test_trace_bound_is_the_optimum_for_values():
+def test_spectral_bound_is_the_optimum_for_values():
     for k, epsilon in ((8, 1.0), (90, 2.0)):
-        bound = trace_floor(np.eye(k) / math.sqrt(k), epsilon=epsilon)
+        bound = spectral_floor(np.eye(k) / math.sqrt(k), np.full(k, 1 / k), epsilon=epsilon)
         assert bound == pytest.approx(
             shares_floor([k], epsilon=epsilon, weights=Weights(1.0, 0.0), missing=False).error, rel=1e-7
         )
 
 
 def test_many_different_sizes_get_a_lower_bound():
-    """Eight sizes up to 80 have 10^9 orbits; the split's bound is below the error of a known channel."""
+    """Eight sizes up to 80 have 10^9 orbits; both bounds are below the error of a known channel."""
     sizes = [80, 60, 30, 15, 8, 4, 2, 1]
     found = shares_floor(sizes, epsilon=3.0, weights=BOTH)
-    assert found.proof == "split"
+    assert found.proof == "spectral"
     assert not found.reaches
     assert 0.1 < found.error <= 0.291079
+    assert shares_floor(sizes, epsilon=8.0, weights=BOTH).proof == "split"
 
 
 @pytest.mark.parametrize(("sizes", "epsilon"), [([12, 5], 1.0), ([7, 6, 6], 0.5)], ids=str)

@@ -6,12 +6,12 @@ import argparse
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hubbub_deploy.commands.arguments import positive
 from hubbub_deploy.commands.survey import compatibility, plan
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import load_survey
+from hubbub_deploy.files import load_survey, load_survey_and_text
 
 if TYPE_CHECKING:
     from hubbub import Channel, Survey
@@ -91,8 +91,8 @@ def _check(options: argparse.Namespace) -> int:
 
     if options.new is not None:
         return compatibility.run(options)
-    survey = load_survey(options.file)
-    facts = {
+    survey, text = load_survey_and_text(options.file)
+    facts: dict[str, Any] = {
         "id": survey.id,
         "version": survey.version,
         "title": survey.title,
@@ -107,14 +107,21 @@ def _check(options: argparse.Namespace) -> int:
         "epsilon": survey.channel.epsilon,
         "rounds": survey.rounds,
         **_cohort(survey),
+        **_floors(survey, text),
         **_quota(survey),
         "digest": survey.digest.hex(),
     }
     if options.json:
         print(json.dumps(facts, ensure_ascii=False))
     else:
+        from hubbub_deploy.commands.survey import floors  # noqa: PLC0415
+
+        told = {
+            "workload": f"variance x devices: {floors.line(facts['workload'])}",
+            "questions": "; ".join(map(floors.line, facts["questions"][1:])) or "no others",
+        }
         for key, value in facts.items():
-            print(f"{key:18} {_read(value)}")
+            print(f"{key:18} {told.get(key) or _read(value)}")
     return 0
 
 
@@ -142,6 +149,20 @@ def _cohort(survey: Survey) -> dict[str, object]:
         if devices < least:
             facts[key] = f"95 % intervals are known to hold from {least:,} devices on, and {devices:,} {said}"
     return facts
+
+
+def _floors(survey: Survey, text: str | None) -> dict[str, object]:
+    """Return how far its questions are from the least error that any mechanism can have.
+
+    A compiled survey does not tell what it was chosen for, nor its coin: its floor is that of answers by all.
+    """
+    from hubbub_authoring.design import survey_distances  # noqa: PLC0415
+    from hubbub_deploy.commands.survey import floors  # noqa: PLC0415
+
+    objective, participation = (None, 1.0) if text is None else floors.asked(survey, text)
+    found = survey_distances(survey, objective=objective, participation=participation)
+    said = floors.sentence(found, survey.epsilon)
+    return {**floors.facts(found), **({"least": said} if said else {})}
 
 
 def _curve(survey: Survey) -> dict[str, object]:

@@ -7,7 +7,6 @@ import math
 import re
 import sys
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,20 +19,23 @@ from hubbub.estimation import curve_cohort
 from hubbub.survey import read_compiled
 from hubbub_authoring.design import (
     ASKED,
+    WORDS,
     Accuracy,
     Candidate,
+    Distance,
     Errors,
     Floors,
     Objective,
     Quantity,
     Workload,
     compare,
+    distances,
     measured,
     measured_by_category,
     within_gain,
 )
 from hubbub_authoring.files import survey_text
-from hubbub_deploy.commands.survey import risks
+from hubbub_deploy.commands.survey import floors, risks
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.commands.survey.given_up import given_up, warnings
 from hubbub_deploy.commands.survey.plan import PlanTable
@@ -122,14 +124,15 @@ class SurveyDesign:
             ParameterError: If the objective cannot be asked of it.
         """
         keys = tomllib.loads(text)["mechanism"]
-        name, parameters = keys["name"], {key: value for key, value in keys.items() if key != "name"}
+        name = keys["name"]
+        parameters = {key: value for key, value in keys.items() if key not in ("name", "participation")}
         if objective is None and within is not None:
             raise DeployError(f"--within must come with --objective hit, got {within:g} without it")
         asked = None if objective is None else Objective(objective, within=within)
-        coin = float(parameters.pop("participation", 1.0))
+        own_objective, coin = floors.asked(survey, text)
         if survey.choice is not None:
             # The survey's own mechanism, seen through the objective asked for now.
-            asked = asked or _objective(parameters)
+            asked = asked or own_objective
             max_gain = parameters.get("max_gain") if max_gain is None else max_gain
             name, parameters = survey.choice.mechanism, dict(survey.choice.parameters)
         workload = Workload.of_survey(survey, objective=asked, participation=coin, max_gain=max_gain)
@@ -147,6 +150,11 @@ class SurveyDesign:
         """The errors that no mechanism can be below."""
         return Floors(self.workload)
 
+    @cached_property
+    def distances(self) -> list[Distance]:
+        """The distances of this survey from the floors of all questions that it answers."""
+        return distances(self.workload, self.survey.channel)
+
     def least(self) -> str:
         """Return the floor of the objective in one sentence, rounded down, or "" where none is known."""
         cost = self.floors.cost(self.workload.objective.quantity)
@@ -159,12 +167,12 @@ class SurveyDesign:
         shown = math.floor(half * 10.0**digits) / 10.0**digits
         said = (
             f"No mechanism at epsilon {self.survey.epsilon:g} can have less than ±{shown:.3g}{unit} "
-            f"for the objective ({self.objective})"
+            f"for the objective ({self.objective}), on average over crowds drawn from {self.floors.crowd}"
         )
         above = self.floors.above(self.own.cost)
         if above is None:
             return said + "."
-        far = f"is {_above(above)} " + ("that" if above >= 10.0 else "above that")
+        far = f"is {floors.above(above)} " + ("that" if above >= 10.0 else "above that")
         return f"{said}: the variance of this survey {far}."
 
     def sentence(self) -> str:
@@ -268,13 +276,9 @@ class SurveyDesign:
     def objective(self) -> str:
         """The objective in words."""
         objective = self.workload.objective
-        return {
-            "both": "values and categories",
-            "cdf": "cumulative shares",
-            "quantiles": "cumulative shares near the quartiles",
-            "shape": "the shape of a smooth population",
-            "hit": f"reports within {objective.within:g}" if objective.within is not None else "",
-        }.get(objective.quantity, objective.quantity)
+        if objective.within is not None:
+            return f"reports within {objective.within:g}"
+        return WORDS[objective.quantity]
 
     def as_json(self) -> dict[str, Any]:
         """Return the design as JSON types; what is hidden or does not apply is null."""
@@ -296,6 +300,7 @@ class SurveyDesign:
             "max_gain": self.workload.max_gain,
             "after_shuffling": "" if self.shuffled is None else self.shuffled.sentence(survey.channel),
             "floor": {quantity: self.floors.cost(quantity) for quantity in ASKED},
+            **floors.facts(self.distances),
             "floor_proof": None if self.floors.objective is None else self.floors.objective.proof,
             "median_width": self.median_width(),
             "alternatives": [_facts(other, self) for other in self.others],
@@ -322,7 +327,7 @@ class SurveyDesign:
                     _share(known.value),
                     _share(known.category) if self._categories else "-",
                     "-" if known.mean is None else _number(INTERVAL_95 * known.mean),
-                    _above(self.floors.above(candidate.cost)),
+                    floors.above(self.floors.above(candidate.cost)),
                     _number(weighed.leverage),
                     risks.moved(weighed),
                     risks.guessed(weighed),
@@ -387,8 +392,7 @@ def run(settings: DesignSettings) -> int:
                 value = getattr(settings, name)
                 option = name.replace("_", "-")
                 raise DeployError(f"--{option} must be absent for a table or a score, got {_said(value)}")
-        mechanism = tomllib.loads(text)["mechanism"]
-        show(survey, float(mechanism.get("participation", 1.0)), settings.output)
+        show(survey, floors.asked(survey, text)[1], settings.output)
         return 0
     design = replace(
         SurveyDesign.of(
@@ -429,8 +433,9 @@ def run(settings: DesignSettings) -> int:
     print("1 % of forged reports can move a share; guess is how often the best guess from a report is right.")
     print()
     print(design.sentence())
-    if design.least():
-        print(design.least())
+    for said in (design.least(), floors.sentence(design.distances, survey.epsilon)):
+        if said:
+            print(said)
     print(design.advice())
     print(design.risks())
     print(given_up(survey))
@@ -457,15 +462,6 @@ def _run_plan(design: SurveyDesign, settings: DesignSettings) -> int:
     if settings.plot is not None:
         table.draw(title, settings.plot)
     return 0
-
-
-def _objective(keys: Mapping[str, Any]) -> Objective | None:
-    """Return the objective that an "auto" mechanism was told; the keys have been checked."""
-    if "objective" not in keys:
-        return None
-    return Objective(
-        keys["objective"], keys.get("category_weight", 0.5), keys.get("of", "means"), keys.get("within")
-    )
 
 
 def _same(one: Candidate, other: Candidate) -> bool:
@@ -521,16 +517,6 @@ def _points(error: float) -> str:
 
 def _share(error: float) -> str:
     return f"{100 * INTERVAL_95 * error:.3g}" if math.isfinite(error) else "hidden"
-
-
-def _above(share: float | None) -> str:
-    """Return a share above the floor as a percentage, rounded up; far above, as a multiple of the floor."""
-    if share is None:
-        return "-"
-    percent = 100.0 * max(share, 0.0)
-    if percent >= 1000.0:
-        return f"{math.ceil(1.0 + share):,} times"
-    return f"{math.ceil(percent * 10.0) / 10.0:g} %" if percent < 10.0 else f"{math.ceil(percent)} %"
 
 
 def _number(number: float) -> str:

@@ -9,8 +9,9 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from hubbub import Survey
-from hubbub_authoring.design import Workload, accuracy, compare, report_bytes
+from hubbub_authoring.design import Workload, accuracy, compare, report_bytes, survey_distances
 from hubbub_authoring.files import TABLE_MECHANISMS
+from hubbub_deploy.commands.survey import floors
 
 INTERVAL_95: Final = 1.959963984540054
 """Half the width of a 95 % interval, in standard errors."""
@@ -30,7 +31,10 @@ def facts(survey: Survey, participation: float) -> dict[str, Any]:
     inputs, devices = survey.channel.inputs, survey.planned_devices
     estimate = survey.estimator().expected_estimate(np.full(inputs, 1.0 / inputs), devices)
     half = estimate.intervals(0.95)
+    known = survey_distances(survey, participation=participation)
     found: dict[str, Any] = {
+        **floors.facts(known),
+        "least": floors.sentence(known, survey.epsilon),
         "survey": survey.id,
         "devices": devices,
         "declared_epsilon": survey.epsilon,
@@ -104,4 +108,6 @@ def show(survey: Survey, participation: float, output: Literal["table", "json"])
         error = 100 * INTERVAL_95 * other["standard_error"]["value"]
         variant = "".join(f" {value}" for value in other["parameters"].values())
         print(f"  instead by {other['mechanism']}{variant}: a combination's share to ±{error:.2g} points")
+    if found["least"]:
+        print(found["least"])
     print(found["sentence"])

@@ -1,0 +1,123 @@
+"""What `survey design` and `survey check` say of the least error: every form, every question, the crowd."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from general_solver import error_of
+from surveys import ACTIVITY, AGE_BY_SEX, LABELS, VISITS
+
+from hubbub import Survey
+from hubbub_deploy.cli import main
+
+HEAD = VISITS.partition("[mechanism]")[0]
+FORMS = {
+    "labels": LABELS,
+    "visits": VISITS,
+    "tree": HEAD + '[mechanism]\nname = "tree"\n',
+    "cdf": HEAD + '[mechanism]\nname = "auto"\nobjective = "cdf"\n',
+    "coin": HEAD + '[mechanism]\nname = "subset"\nparticipation = 0.5\n',
+    "table": AGE_BY_SEX,
+    "score": ACTIVITY,
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    for name, text in FORMS.items():
+        (tmp_path / f"{name}.toml").write_text(text, encoding="utf-8")
+    return {name: str(tmp_path / f"{name}.toml") for name in FORMS}
+
+
+def told(capsys: pytest.CaptureFixture[str], verb: str, *options: str) -> dict:
+    assert main(["survey", verb, *options, "--json"]) == 0
+    found: dict = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_says_its_total_its_floor_and_how_far_above_it(name, files, capsys) -> None:
+    found = told(capsys, "design", files[name])
+    for each in found["questions"]:
+        assert 0.0 < each["floor"] <= each["total"] * (1 + 1e-9)
+        assert each["above_floor"] == pytest.approx(max(0.0, each["total"] / each["floor"] - 1.0))
+        assert "spread evenly" in each["crowd"] or "either end" in each["crowd"]
+    assert found["workload"] == found["questions"][0]
+    checked = told(capsys, "check", files[name])
+    assert (checked["workload"], checked["questions"]) == (found["workload"], found["questions"])
+
+
+def test_totals_are_those_of_the_channel_s_matrix(files, capsys) -> None:
+    """From the definition: the best linear unbiased estimates, which randomised response has."""
+    survey = Survey.load(files["labels"])
+    rows = survey.channel.probabilities()
+    even = np.append(np.full(4, 0.25), 0.0)
+    found = told(capsys, "design", files["labels"])["workload"]
+    covariance = np.linalg.inv(rows.T) @ np.diag(even @ rows) @ np.linalg.inv(rows) - np.diag(even)
+    assert found["total"] == pytest.approx(np.trace(covariance[:4, :4]), rel=1e-9)
+    table = Survey.load(files["table"])
+    rows = table.channel.probabilities()
+    at, asked = np.arange(9), told(capsys, "design", files["table"])["questions"]
+    margins = np.concatenate([at // 3 == at[:3, None], at % 3 == at[:3, None]]).astype(float)
+    for each, questions in zip(asked, (np.eye(9), margins), strict=True):
+        assert each["total"] == pytest.approx(error_of(rows, questions, np.full(9, 1 / 9)), rel=1e-9)
+
+
+def test_a_score_is_the_best_there_is(files, capsys) -> None:
+    """Randomised response of two ends: (high - low)^2 a/(a - 1)^2."""
+    found = told(capsys, "design", files["score"])["workload"]
+    low, high = Survey.load(files["score"]).points
+    a = math.exp(1.0)
+    assert found["total"] == pytest.approx((high - low) ** 2 * a / (a - 1) ** 2, rel=1e-4)
+    assert found["above_floor"] < 1e-3
+
+
+def test_curves_and_ranges_are_told_of_trees_and_where_they_are_asked_for(files, capsys) -> None:
+    facts = {name: told(capsys, "check", file) for name, file in files.items()}
+    asked = {name: [each["asked"] for each in found["questions"]] for name, found in facts.items()}
+    assert asked["tree"] == ["values", "the mean", "cumulative shares", "ranges"]
+    assert asked["cdf"][0] == "cumulative shares" and "ranges" in asked["cdf"]
+    assert asked["visits"] == ["values and categories", "values", "categories", "the mean"]
+    assert asked["table"] == ["combinations", "shares of each attribute"]
+
+
+def test_people_read_it_in_a_sentence_with_the_crowd(files, capsys) -> None:
+    assert main(["survey", "check", files["tree"]]) == 0
+    said = capsys.readouterr().out
+    crowd = "devices spread evenly over 21 values"
+    found = re.search(rf"least  .*epsilon 3 can have, at most, with {crowd}: (.*)\.", said)
+    assert found is not None
+    percents = dict(re.findall(r"([a-z ]+) (\d+) %", found[1]))
+    facts = {each["asked"]: each["above_floor"] for each in told(capsys, "check", files["tree"])["questions"]}
+    assert {name.strip(): math.ceil(100 * facts[name.strip()]) for name in percents} == {
+        name.strip(): int(percent) for name, percent in percents.items()
+    }
+
+
+def test_with_some_missing_there_is_a_bound_and_no_distance(files, capsys) -> None:
+    found = told(capsys, "design", files["visits"], "--missing", "0.1")
+    assert found["workload"]["floor"] > 0.0 and found["workload"]["above_floor"] is None
+    assert "10 % have no value" in found["workload"]["crowd"]
+    assert "10 % have no value" in found["least"] and "above that" not in found["least"]
+    assert main(["survey", "design", files["visits"], "--missing", "0.1"]) == 0
+    assert "More variance than the least" not in capsys.readouterr().out
+
+
+def test_what_has_no_such_error_is_null(files, capsys) -> None:
+    found = told(capsys, "design", files["visits"], "--objective", "hit", "--within", "2")
+    assert (found["workload"]["total"], found["workload"]["floor"]) == (None, None)
+    assert found["questions"][1]["asked"] == "values" and found["questions"][1]["floor"] > 0.0
+
+
+def test_a_compiled_survey_is_checked_beside_the_floor_of_answers_by_all(files, tmp_path, capsys) -> None:
+    compiled = str(tmp_path / "coin.bin")
+    assert main(["survey", "compile", files["coin"], "--out", compiled]) == 0
+    capsys.readouterr()
+    text, own = told(capsys, "check", files["coin"]), told(capsys, "check", compiled)
+    assert own["workload"]["total"] == text["workload"]["total"]
+    assert own["workload"]["floor"] < text["workload"]["floor"]
