@@ -21,6 +21,7 @@ from hubbub.survey import (
     MAX_LATENESS_S,
     MAX_NAME_CHARACTERS,
     MAX_QUOTA,
+    MAX_ROTATION,
     MAX_ROUND_S,
     MAX_ROUNDS,
     MAX_SIZE,
@@ -173,11 +174,12 @@ def parse(text: str, file: str) -> Declared:
         name, {key: mechanism_table.get(key) for key in mechanism_table if key not in ("name", COVER_KEY)}
     )
 
-    schedule = top.table("schedule", ("start", "round", "rounds", "lateness", "skew"))
+    schedule = top.table("schedule", ("start", "round", "rounds", "lateness", "skew", "rotation"))
     forms = forms_by_mechanism()
     asked = _asked(rules, top, forms[name].terms if name in forms else ())
     epsilon = rules.epsilon(top.get("epsilon"))
     quota, cohort = top.get("quota", None), top.get("minimum_cohort", None)
+    rotation = schedule.get("rotation", None)
     # Cheap checks come before the costly compiling.
     terms = {
         "id": rules.identifier("id", top.get("id")),
@@ -186,6 +188,7 @@ def parse(text: str, file: str) -> Declared:
         "start_s": _start(rules, schedule.get("start")),
         "round_s": _duration(rules, "schedule.round", schedule.get("round"), 1, MAX_ROUND_S),
         "rounds": rules.integer("schedule.rounds", schedule.get("rounds"), 1, MAX_ROUNDS),
+        "rotation": 1 if rotation is None else rules.integer("schedule.rotation", rotation, 2, MAX_ROTATION),
         "lateness_s": _duration(rules, "schedule.lateness", schedule.get("lateness"), 0, MAX_LATENESS_S),
         "skew_s": _duration(rules, "schedule.skew", schedule.get("skew"), 0, MAX_SKEW_S),
         "minimum_cohort": None if cohort is None else rules.integer("minimum_cohort", cohort, 1, MAX_DEVICES),
@@ -197,7 +200,7 @@ def parse(text: str, file: str) -> Declared:
         asked,
         mechanism,
         epsilon=epsilon,
-        devices=cast(int, terms["planned_devices"]),
+        devices=max(1, cast(int, terms["planned_devices"]) // cast(int, terms["rotation"])),
         participation=mechanism_table.get(COVER_KEY, 1),
     )
     channel = with_participation(rules, channel, mechanism_table.get(COVER_KEY, 1))

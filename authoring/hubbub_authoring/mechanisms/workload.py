@@ -162,7 +162,7 @@ class Workload:
             kind="labels" if survey.grid_points is None else "grid",
             epsilon=survey.epsilon,
             category_of=category_of,
-            devices=survey.planned_devices,
+            devices=survey.planned_per_round,
             points=points if points is None or len(points) == len(category_of) else None,
             objective=objective,
             participation=participation,

@@ -41,6 +41,8 @@ _SMALL: Final = 2**16
 
 _FIELDS: Final = {SINGLE_LAYOUT: 16, FORM_LAYOUT: 15}
 _LARGEST: Final = 2**63 - 1
+_EVERY_ROUND: Final = 3
+"""Elements of a schedule without a rotation; with one there is one more, which older devices do not read."""
 
 
 class Parts(TypedDict):
@@ -55,6 +57,7 @@ class Parts(TypedDict):
     start_s: int
     round_s: int
     rounds: int
+    rotation: int
     lateness_s: int
     skew_s: int
     minimum_cohort: int
@@ -71,6 +74,7 @@ def encode(survey: Survey) -> bytes:
     if form.alone:
         # The older layout: the attribute by itself, and mapping and categories as fields of their own.
         layout, attributes, asked = SINGLE_LAYOUT, form.attributes[0].to_spec(), form.to_spec()
+    schedule = [survey.start_s, survey.round_s, survey.rounds, survey.rotation]
     return packing.pack(
         [
             MAGIC,
@@ -82,7 +86,7 @@ def encode(survey: Survey) -> bytes:
             float(survey.epsilon),
             dict(sorted(survey.channel.to_spec().items())),
             *asked,
-            [survey.start_s, survey.round_s, survey.rounds],
+            schedule if survey.rotation > 1 else schedule[:_EVERY_ROUND],
             survey.lateness_s,
             survey.skew_s,
             survey.minimum_cohort,
@@ -123,7 +127,7 @@ def decode(data: bytes) -> Parts:
             attributes, packing.array(fields[8], "form"), packing.real(fields[6], "epsilon")
         )
     schedule, *terms = fields[-6:]
-    start_s, round_s, rounds = _numbers(packing.array(schedule, "schedule", 3), "schedule")
+    start_s, round_s, rounds, rotation = _schedule(schedule)
     lateness_s, skew_s, cohort, devices = _numbers(terms[:4], "survey terms")
     return Parts(
         id=packing.text(fields[2], "survey id", MAX_NAME_CHARACTERS),
@@ -135,6 +139,7 @@ def decode(data: bytes) -> Parts:
         start_s=start_s,
         round_s=round_s,
         rounds=rounds,
+        rotation=rotation,
         lateness_s=lateness_s,
         skew_s=skew_s,
         minimum_cohort=cohort,
@@ -158,6 +163,14 @@ def require_same(data: bytes, canonical: bytes) -> None:
 
 def _numbers(values: list[object], subject: str) -> list[int]:
     return [packing.integer(value, subject, 0, _LARGEST) for value in values]
+
+
+def _schedule(value: object) -> list[int]:
+    """Return start, seconds of a round, rounds and rotation, which is left out where every round is asked."""
+    found = packing.array(value, "schedule")
+    if len(found) == _EVERY_ROUND:
+        found = [*found, 1]
+    return _numbers(packing.array(found, "schedule", _EVERY_ROUND + 1), "schedule")
 
 
 def _categories(value: object, inputs: int) -> tuple[tuple[str, ...], list[int]]:

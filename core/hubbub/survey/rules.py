@@ -21,6 +21,8 @@ MAX_START_S: Final = 2**32 - 1
 MAX_ROUND_S: Final = 366 * DAY_S
 # Every round's reservation is held by the device from enrolment on; three a day for a century.
 MAX_ROUNDS: Final = 100_000
+# A cycle of which nobody would see more than one round.
+MAX_ROTATION: Final = 100_000
 MAX_LATENESS_S: Final = 90 * DAY_S
 MAX_SKEW_S: Final = DAY_S
 MAX_DEVICES: Final = 10**11
@@ -119,6 +121,7 @@ class Rules:
         minimum_cohort: object,
         planned_devices: object,
         quota: object,
+        rotation: object,
     ) -> None:
         """Refuse terms beyond their limits; errors name them by their keys in a survey file."""
         self.identifier("id", survey_id)
@@ -133,6 +136,8 @@ class Rules:
         self.integer("planned_devices", planned_devices, 1, MAX_DEVICES)
         if quota is not None:
             self.integer("quota", quota, 1, MAX_QUOTA)
+        if rotation != 1:
+            self.integer("schedule.rotation", rotation, 2, MAX_ROTATION)
 
 
 def check_names(rules: Rules, key: str, names: Sequence[str]) -> None:

@@ -53,6 +53,7 @@ class Survey:
         minimum_cohort: Fewer accepted reports than this release nothing.
         planned_devices: How many devices the design counts on.
         quota: The most reports that one round takes, or None.
+        rotation: Rounds of a cycle, in which a device answers one; 1 where it answers every round.
         choice: What "auto" chose for a file that left the choice to it, among what, and why; None where the
             file names its mechanism, and for a survey read from canonical bytes, which hold the result alone.
         canonical: The bytes that `from_canonical` reads.
@@ -78,6 +79,7 @@ class Survey:
     minimum_cohort: int
     planned_devices: int
     quota: int | None = None
+    rotation: int = 1
     choice: Choice | None = None
     file: InitVar[str] = "<survey>"
     canonical: bytes = field(init=False)
@@ -97,7 +99,14 @@ class Survey:
             minimum_cohort=self.minimum_cohort,
             planned_devices=self.planned_devices,
             quota=self.quota,
+            rotation=self.rotation,
         )
+        if self.rotation > 1 and all(each.kind == "static" for each in self.attributes):
+            rules.refuse(
+                "schedule.rotation",
+                "must be left out where every attribute is static: its one answer serves all rounds",
+                self.rotation,
+            )
         rules.epsilon(self.epsilon)
         self.form.check(rules, self.channel)
         if self.channel.epsilon > self.epsilon:
@@ -247,6 +256,11 @@ class Survey:
             source: Where the rounding's bytes come from; leave it alone outside simulations and tests.
         """
         return self.form.input_of(values, source)
+
+    @property
+    def planned_per_round(self) -> int:
+        """The devices that the design counts on in one round: of a rotating survey, one in `rotation`."""
+        return max(1, self.planned_devices // self.rotation)
 
     def round_at(self, now_s: float) -> int | None:
         """Return the round that a moment lies in, or None outside the schedule."""

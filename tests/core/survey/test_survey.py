@@ -78,10 +78,36 @@ def test_certified_epsilon_is_at_most_the_declared_one_and_near(name):
         ('kind = "evolving"', 'kind = "static"'),
         ('title = "', 'title = "My '),
         ("epsilon = 1.0", "epsilon = 1.0\nquota = 7"),
+        ("rounds = 3", "rounds = 3\nrotation = 2"),
     ],
 )
 def test_every_parameter_changes_the_digest(change):
     assert parse("labels", change).digest != parse("labels").digest
+
+
+def test_a_rotation_is_the_fourth_element_of_the_schedule_and_left_out_where_there_is_none():
+    plain, rotating = parse("labels"), parse("labels", ("rounds = 3", "rounds = 3\nrotation = 100000"))
+    fields = [msgpack.unpackb(survey.canonical) for survey in (plain, rotating)]
+    assert fields[0][10] == [surveys.START_S, 86400, 3]
+    assert fields[1][10] == [surveys.START_S, 86400, 3, 100_000]
+    assert [plain.rotation, rotating.rotation] == [1, 100_000]
+    assert Survey.from_canonical(rotating.canonical) == rotating
+
+
+@pytest.mark.parametrize("value", ["1", "0", "-2", "100001", "2.0", "true", '"2"'])
+def test_a_rotation_out_of_range_is_refused(value):
+    with pytest.raises(SurveyError, match=r"rotation: must be an integer from 2 to 100000, got "):
+        parse("labels", ("rounds = 3", f"rounds = 3\nrotation = {value}"))
+
+
+def test_a_survey_that_is_answered_once_has_no_rotation():
+    with pytest.raises(SurveyError, match=r"rotation: must be left out where every attribute is static"):
+        parse("visits", ("rounds = 2", "rounds = 2\nrotation = 2"))
+
+
+def test_the_devices_of_a_round_are_those_of_a_cycle_over_its_rounds():
+    rotating = parse("labels", ("rounds = 3", "rounds = 3\nrotation = 12"))
+    assert (parse("labels").planned_per_round, rotating.planned_per_round) == (5000, 416)
 
 
 def test_equal_texts_differing_in_layout_only_have_one_digest():
@@ -262,6 +288,14 @@ def test_canonical_survey_whose_integers_were_sharpened_is_refused():
         ("labels", 10, [surveys.START_S, 0, 1]),
         ("labels", 10, [surveys.START_S, 86400, 10**9]),
         ("labels", 10, [2**40, 86400, 1]),
+        ("labels", 10, [surveys.START_S, 86400]),
+        ("labels", 10, [surveys.START_S, 86400, 3, 1]),
+        ("labels", 10, [surveys.START_S, 86400, 3, 0]),
+        ("labels", 10, [surveys.START_S, 86400, 3, None]),
+        ("labels", 10, [surveys.START_S, 86400, 3, True]),
+        ("labels", 10, [surveys.START_S, 86400, 3, 100_001]),
+        ("labels", 10, [surveys.START_S, 86400, 3, 2, 2]),
+        ("visits", 10, [surveys.START_S, 86400, 2, 2]),
         ("labels", 11, -1),
         ("labels", 12, 2**60),
         ("labels", 13, 0),
