@@ -7,6 +7,7 @@ about one pinned value add where they agree.
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
@@ -39,6 +40,20 @@ class Joined:
     high: int
     state: str = "active"
     answered: set[int] = field(default_factory=set)
+    seed: bytes | None = None
+    """The secret of its slots, which a device keeps for good; None where it answers every round."""
+
+    def turn(self, number: int) -> bool:
+        """Whether a round is the one of its cycle that this device answers."""
+        if self.seed is None:
+            return True
+        rotation = self.survey.rotation
+        word, i = 2**64, 0
+        while word >= 2**64 - 2**64 % rotation:
+            data = bytes(3) + bytes([number // rotation]) + bytes(3) + bytes([i])
+            word = int(hashlib.blake2b(data, key=self.seed, digest_size=8).hexdigest(), 16)
+            i += 1
+        return word % rotation == number % rotation
 
 
 @dataclass
@@ -119,14 +134,31 @@ class DeviceModel:
         wanted = [(survey.digest, slot) for slot in ([MEMO] if static and rest else rest)]
         tried = self.copy()
         joined = Joined(survey, floor, max(floor, -1 if known is None else known.high))
+        joined.seed = None if known is None else known.seed
         joined.answered = set() if known is None else known.answered
         tried.joined[survey.digest] = joined
+        worst = 0.0
+        if survey.rotation > 1:
+            # Which rounds they are is not known before: one of every cycle must fit, wherever it lies.
+            if not any(digest == survey.digest for digest, _ in self.slots):
+                worst = len({number // survey.rotation for number in rest}) * survey.channel.epsilon
+            wanted = []
         for slot in wanted:
             tried.slots.setdefault(slot, None)
-        if len(tried.slots) > len(self.slots) and tried.committed() > self.budget:
+        asks = worst > 0 or len(tried.slots) > len(self.slots)
+        if asks and tried.committed() + worst > self.budget:
             return "refused", "over_budget"
         self.joined, self.slots = tried.joined, tried.slots
         return "enrolled", None
+
+    def drawn(self, digest: bytes, seed: bytes) -> None:
+        """Take the secret that the device drew, at its first enrolment, and reserve its rounds."""
+        each = self.joined[digest]
+        assert each.seed in (None, seed), "a seed is drawn once"
+        each.seed = seed
+        for number in range(each.floor + 1, each.survey.rounds):
+            if each.turn(number):
+                self.slots.setdefault((digest, number), None)
 
     def leave(self, digest: bytes) -> None:
         if digest in self.joined and self.joined[digest].state == "active":
@@ -155,7 +187,7 @@ class DeviceModel:
             if now_s is None or each.state != "active" or now_s < survey.start_s:
                 continue
             number = int((now_s - survey.start_s) // survey.round_s)
-            if each.floor < number < survey.rounds and number not in each.answered:
+            if each.floor < number < survey.rounds and number not in each.answered and each.turn(number):
                 found.append((digest, number))
         return found
 

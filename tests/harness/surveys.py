@@ -197,6 +197,7 @@ def small(
     cohort: int = 2,
     devices: int = 100,
     rounds: int = 3,
+    rotation: int = 1,
 ) -> str:
     """Return the text of a survey about one attribute, of days, by randomised response.
 
@@ -210,7 +211,9 @@ def small(
         cohort: The minimum cohort.
         devices: Planned devices.
         rounds: How many rounds.
+        rotation: Rounds of a cycle, of which a device answers one.
     """
+    rotates = f"\nrotation = {rotation}" if rotation > 1 else ""
     return f"""\
 id = "{survey_id}"
 version = 1
@@ -221,7 +224,7 @@ planned_devices = {devices}
 [schedule]
 start = 2026-01-01T00:00:00Z
 round = "1d"
-rounds = {rounds}
+rounds = {rounds}{rotates}
 lateness = "1h"
 skew = "5m"
 [attribute]

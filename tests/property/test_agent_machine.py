@@ -48,6 +48,8 @@ SURVEYS = tuple(
             small("dear", ON_HEALTH, attribute="health", epsilon=1.1, rounds=3),
             small("sex", ON_SEX, kind="static", epsilon=0.7, rounds=3),
             small("sex-again", ON_SEX, attribute="sex", kind="static", epsilon=0.9, rounds=4),
+            small("panel", ON_HEALTH, attribute="health", epsilon=0.6, rounds=5, rotation=2),
+            small("wide", ON_HEALTH, attribute="health", epsilon=1.3, rounds=4, rotation=3),
         ),
     )
 )
@@ -250,6 +252,10 @@ class AgentMachine(RuleBasedStateMachine):
         def act() -> None:
             found = self.agent.enrol(survey)
             assert (found.status, found.reason) == expected
+            if survey.rotation > 1 and expected[0] == "enrolled":
+                seed = self.agent._state.enrolments[survey.digest].slot_seed
+                assert seed is not None
+                after.drawn(survey.digest, seed)
             SEEN[f"enrol: {found.reason or found.status}"] += 1
 
         self.do(act, lambda: [after], killed_at)

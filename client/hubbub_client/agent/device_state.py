@@ -20,6 +20,7 @@ from hubbub_client.ledger.transcript import TranscriptEntry
 from hubbub_client.surveys.schedule import (
     asks_for,
     due,
+    is_drawn,
     joined_pin_versions,
     last_closed_round,
     scheduled_query,
@@ -107,7 +108,7 @@ class DeviceState:
         for digest, stored in self.enrolments.items():
             survey = self.surveys[digest]
             if stored.state == "active" and (attribute_id is None or asks_for(survey, attribute_id)):
-                number = due(survey, stored.last_closed, self.answered[digest], now_s)
+                number = due(survey, stored.last_closed, self.answered[digest], now_s, stored.slot_seed)
                 if number is not None:
                     found.append((survey, number))
         return found
@@ -124,7 +125,7 @@ class DeviceState:
                 begins_s = survey.round_start_s(number)
                 if begins_s > now_s + ahead_s:
                     break
-                if number not in self.answered[digest]:
+                if number not in self.answered[digest] and is_drawn(survey, number, stored.slot_seed):
                     found.append((begins_s, digest, number))
         return [(digest, number) for _, digest, number in sorted(found)]
 
@@ -199,4 +200,6 @@ def _survey(stored: StoredEnrolment) -> Survey:
         raise LedgerCorrupt("a survey in the ledger cannot be read") from None
     if survey.digest != stored.digest:
         raise LedgerCorrupt("a survey in the ledger does not have the digest it is stored under")
+    if (stored.slot_seed is None) != (survey.rotation == 1):
+        raise LedgerCorrupt("a survey in the ledger must have a seed if it rotates, and only then")
     return survey

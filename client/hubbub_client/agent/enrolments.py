@@ -1,18 +1,20 @@
 """The surveys that a device takes part in: joined, refused, left, given up.
 
-The decision to join a survey reads public facts, the owner's words and past outputs, never a value. The whole
-schedule of a survey that is joined is reserved in one transaction.
+The decision to join a survey reads public facts, the owner's words and past outputs, never a value, and never
+the slots that a rotating survey draws. The whole schedule of a survey that is joined is reserved in one
+transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
 
 from hubbub.survey import Survey
 from hubbub_client.agent.device_state import DeviceState, decode_attribute
 from hubbub_client.agent.policy import Policy, consent, subject_of
 from hubbub_client.agent.rounds import rounds_fit
 from hubbub_client.ledger.stored import StoredEnrolment, StoredRefusal
+from hubbub_client.surveys.rotation import SEED_BYTES
 from hubbub_client.surveys.schedule import (
     Enrolment,
     Refusal,
@@ -20,6 +22,7 @@ from hubbub_client.surveys.schedule import (
     check_eligibility,
     is_static,
     last_closed_round,
+    most_answers,
     scheduled_answers,
     scheduled_query,
 )
@@ -57,8 +60,13 @@ class Enrolments:
             for (digest, slot), pinned in filter_state.pin_versions.items()
             if digest == survey.digest and (pinned == pin_version or not is_static(survey))
         }
-        wanted = [slot for slot in scheduled_answers(survey, last_closed) if slot not in served]
-        refusal = self._unfit(survey, wanted, pin_version, before=len(served))
+        seed = None if known is None else known.slot_seed
+        if known is None and survey.rotation > 1:
+            seed = os.urandom(SEED_BYTES)
+        wanted = [slot for slot in scheduled_answers(survey, last_closed, seed) if slot not in served]
+        # A schedule that is reserved already needs no decision; any other is decided on for every seed alike.
+        most = len(wanted) if served else most_answers(survey, last_closed)
+        refusal = self._unfit(survey, most, last_closed, before=len(served))
         if refusal is not None:
             return self._refused(survey, refusal, now_s)
         given_up = any((survey.digest, slot, pin_version) in filter_state.void for slot in wanted)
@@ -66,7 +74,7 @@ class Enrolments:
         if rows is None:
             return self._refused(survey, "over_budget", now_s)
         high_water = last_closed if known is None else max(last_closed, known.high_water)
-        stored = StoredEnrolment(survey.digest, survey.canonical, last_closed, high_water)
+        stored = StoredEnrolment(survey.digest, survey.canonical, last_closed, high_water, slot_seed=seed)
         state.ledger.add_enrolment(stored, rows)
         state.surveys[survey.digest], state.enrolments[survey.digest] = survey, stored
         state.answered.setdefault(survey.digest, set())
@@ -74,31 +82,30 @@ class Enrolments:
         state.refusals.pop(survey.digest, None)
         return Enrolment(survey.id, survey.version, survey.digest, "enrolled")
 
-    def _unfit(
-        self, survey: Survey, wanted: Sequence[int], pin_version: int, *, before: int
-    ) -> Refusal | None:
+    def _unfit(self, survey: Survey, most: int, last_closed: int, *, before: int) -> Refusal | None:
         """Return why a schedule is refused before its queries are built, None if the filter decides.
 
         Args:
             survey: The survey.
-            wanted: Slots that would be reserved.
-            pin_version: Pin version of its attributes.
+            most: How many slots would be reserved, whatever the seed of a rotating survey.
+            last_closed: The highest round that is over.
             before: How many slots of it were reserved before.
         """
         state = self._state
         canonicals = {digest: len(each.canonical) for digest, each in state.surveys.items()}
         canonicals[survey.digest] = len(survey.canonical)
         if not self._policy.holds(
-            before + len(wanted),
-            ledger_slots=state.filter_state.slots + len(wanted),
+            before + most,
+            ledger_slots=state.filter_state.slots + most,
             ledger_bytes=sum(canonicals.values()),
-            ledger_load=state.filter_state.load_with(survey, len(wanted)),
+            ledger_load=state.filter_state.load_with(survey, most),
         ):
             return "too_large"
-        if not wanted or is_static(survey):
+        if not most or is_static(survey):
             return None
-        one = scheduled_query(survey, wanted[0], pin_version=pin_version)
-        return None if rounds_fit(one, len(wanted), state.filter_state.filter.headroom) else "over_budget"
+        one = scheduled_query(survey, last_closed + 1, pin_version=state.pin_version(survey))
+        headroom = state.filter_state.filter.headroom
+        return None if rounds_fit(one, most, headroom, rotation=survey.rotation) else "over_budget"
 
     def _refusal(self, survey: Survey, now_s: float | None) -> Refusal | None:
         """Return why a survey is refused before the budget is asked, None if it is not."""

@@ -42,8 +42,8 @@ class Policy:
         attributes: Ids of attributes that surveys may ask for; None for every registered one.
         require_opt_in: "yes": the owner must have said yes to the survey or to every attribute that it asks
             for. "no": the host vouches that the owner agreed in another way; a no is heeded all the same.
-        max_slots: Most answers that cost budget of one survey: its rounds, or one if all its attributes are
-            static.
+        max_slots: Most answers that cost budget of one survey: its rounds, its cycles if it rotates, or one
+            if all its attributes are static.
         max_ledger_slots: Most answers that cost budget of all surveys that were joined since the last
             `forget`.
         max_ledger_bytes: Most canonical bytes of all surveys ever joined.

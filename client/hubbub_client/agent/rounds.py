@@ -11,20 +11,26 @@ from hubbub.channels import UNITS_PER_NAT
 from hubbub.filter import MAX_BUDGET, BayesianFilter, Query, Regression
 
 
-def rounds_fit(query: Query, count: int, headroom: float) -> bool:
+def rounds_fit(query: Query, count: int, headroom: float, *, rotation: int = 1) -> bool:
     """Return whether the filter would reserve `count` queries like `query`, each on a fresh coordinate.
 
-    A score's rounds are left to the filter: it may prove that some answer costs less than its epsilon.
+    A score's rounds are left to the filter: it may prove that some answer costs less than its epsilon. Not
+    those of a rotating survey, of which the filter is asked for the drawn ones alone.
 
     Args:
         query: One of them.
         count: How many.
         headroom: What the filter has left, nats.
+        rotation: The survey's.
     """
     if isinstance(query.channel, Regression):
-        return True
-    alone = BayesianFilter(MAX_BUDGET)
-    if alone.reserve_all([query]) is None:
-        return False
+        if rotation == 1:
+            return True
+        each = query.channel.worst + 1
+    else:
+        alone = BayesianFilter(MAX_BUDGET)
+        if alone.reserve_all([query]) is None:
+            return False
+        each = int(alone.committed * UNITS_PER_NAT)
     # Both are whole units below 2^52, which floats hold exactly.
-    return count * int(alone.committed * UNITS_PER_NAT) <= int(headroom * UNITS_PER_NAT)
+    return count * each <= int(headroom * UNITS_PER_NAT)

@@ -52,7 +52,9 @@ class Ledger(Database):
 
     def enrolments(self) -> list[StoredEnrolment]:
         """Return every survey that the device takes or took part in, in the order of enrolment."""
-        rows = self._read("SELECT digest, canonical, floor, high_water, state FROM enrolment ORDER BY seq")
+        rows = self._read(
+            "SELECT digest, canonical, floor, high_water, state, slot_seed FROM enrolment ORDER BY seq"
+        )
         return [StoredEnrolment(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
 
     def refusals(self) -> list[StoredRefusal]:
@@ -158,13 +160,19 @@ class Ledger(Database):
             db.execute("UPDATE device SET paused = ?", (int(state == "paused"),))
 
     def add_enrolment(self, enrolment: StoredEnrolment, reservations: Iterable[TranscriptEntry]) -> None:
-        """Write an enrolment with its whole reserved schedule; one that was left before begins again."""
+        """Write an enrolment with its whole reserved schedule; one that was left before begins again.
+
+        Its seed is written once: one that begins again keeps its own.
+        """
         with self._transaction() as db:
             db.execute(
-                "INSERT INTO enrolment (digest, canonical, floor, high_water) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (digest) DO UPDATE SET state = 'active', floor = excluded.floor, "
-                "high_water = max(high_water, excluded.high_water)",
-                (enrolment.digest, enrolment.canonical, enrolment.last_closed, enrolment.high_water),
+                "INSERT INTO enrolment (digest, canonical, floor, high_water, slot_seed) "
+                "VALUES (?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET "
+                "state = 'active', floor = excluded.floor, high_water = max(high_water, excluded.high_water)",
+                (
+                    *(enrolment.digest, enrolment.canonical, enrolment.last_closed, enrolment.high_water),
+                    enrolment.slot_seed,
+                ),
             )
             db.execute("DELETE FROM refusal WHERE digest = ?", (enrolment.digest,))
             chain = self._append(db, reservations)

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Final
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 APPLICATION_ID: Final = 0x48756242
 """Marks the file as a Hubbub ledger, "HubB" in SQLite's header: no other database is taken for one."""
 
@@ -62,7 +62,8 @@ CREATE TABLE enrolment (
     canonical BLOB NOT NULL,
     floor INTEGER NOT NULL,
     high_water INTEGER NOT NULL,
-    state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'left', 'cancelled'))
+    state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'left', 'cancelled')),
+    slot_seed BLOB CHECK (slot_seed IS NULL OR length(slot_seed) = 32)
 ) STRICT;
 CREATE TABLE transcript (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -131,7 +132,7 @@ CREATE TRIGGER pin_holds BEFORE UPDATE OF pinned, generation ON attribute
     BEGIN SELECT RAISE(ABORT, 'a pinned value stays for its generation'); END;
 CREATE TRIGGER enrolment_stays BEFORE DELETE ON enrolment
     BEGIN SELECT RAISE(ABORT, 'an enrolment stays'); END;
-CREATE TRIGGER survey_is_fixed BEFORE UPDATE OF digest, canonical ON enrolment
+CREATE TRIGGER survey_is_fixed BEFORE UPDATE OF digest, canonical, slot_seed ON enrolment
     BEGIN SELECT RAISE(ABORT, 'an enrolment stays'); END;
 CREATE TRIGGER answer_stays BEFORE DELETE ON answer WHEN EXISTS (SELECT 1 FROM transcript)
     BEGIN SELECT RAISE(ABORT, 'an answer stays while its account does'); END;

@@ -56,6 +56,7 @@ class StoredEnrolment:
         last_closed: The highest round that was over when the device joined: never answered.
         high_water: The highest round answered, at least `last_closed`.
         state: As `EnrolmentStatus.state`.
+        slot_seed: The secret that its slots are drawn from, 32 bytes; None unless the survey rotates.
     """
 
     digest: bytes
@@ -63,6 +64,7 @@ class StoredEnrolment:
     last_closed: int
     high_water: int
     state: Literal["active", "left", "cancelled"] = "active"
+    slot_seed: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,18 @@ def schedule(survey: Survey) -> str:
     """Return when a survey asks, in coordinated universal time."""
     first, last = survey.start_s, survey.round_end_s(survey.rounds - 1)
     rounds = "1 round" if survey.rounds == 1 else f"{survey.rounds} rounds"
-    return f"{rounds} of {duration(survey.round_s)}, {moment(first)} to {moment(last)}"
+    return f"{_turn(survey)}{rounds} of {duration(survey.round_s)}, {moment(first)} to {moment(last)}"
+
+
+def _turn(survey: Survey) -> str:
+    """Return which of a rotating survey's rounds this device answers; nothing where it answers all."""
+    if survey.rotation == 1:
+        return ""
+    unit = {86_400: "days", 3_600: "hours"}.get(survey.round_s, "rounds")
+    if survey.rotation < survey.rounds:
+        return f"one of every {survey.rotation} {unit}, drawn on this device: "
+    most = "" if survey.rotation == survey.rounds else "at most "
+    return f"{most}one of these {survey.rounds} {unit}, drawn on this device: "
 
 
 def duration(seconds: int) -> str:

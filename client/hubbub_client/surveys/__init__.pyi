@@ -3,6 +3,7 @@ from hubbub_client.surveys.load import (
     answer_work as answer_work,
     survey_load as survey_load,
 )
+from hubbub_client.surveys.rotation import SEED_BYTES as SEED_BYTES, slot_in_cycle as slot_in_cycle
 from hubbub_client.surveys.schedule import (
     Enrolment as Enrolment,
     MEMOISED as MEMOISED,
@@ -12,11 +13,13 @@ from hubbub_client.surveys.schedule import (
     decode_listed_surveys as decode_listed_surveys,
     due as due,
     first_round as first_round,
+    is_drawn as is_drawn,
     is_static as is_static,
     joined_pin_versions as joined_pin_versions,
     last_closed_round as last_closed_round,
     memoised_by as memoised_by,
     memoised_coordinate as memoised_coordinate,
+    most_answers as most_answers,
     scheduled_answer_of as scheduled_answer_of,
     scheduled_answers as scheduled_answers,
     scheduled_query as scheduled_query,

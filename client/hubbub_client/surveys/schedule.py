@@ -2,7 +2,8 @@
 
 A survey's schedule is a list of slots, one for every answer that costs budget. A survey of static attributes
 has one slot in all, because its one report is memoised and sent again under fresh ids. One that asks for an
-evolving attribute has one slot per round, each a coordinate of its own: fresh noise, and losses add.
+evolving attribute has one slot per round, each a coordinate of its own: fresh noise, and losses add. Of a
+rotating survey a device has only the rounds that its own secret draws, one in a cycle (`rotation`).
 
 Every decision here reads public facts and the device's clock, never a value and never an output.
 """
@@ -17,6 +18,7 @@ from hubbub.errors import HubbubError
 from hubbub.filter import Joint, Query
 from hubbub.survey import Attribute, Survey
 from hubbub_client.errors import LedgerError
+from hubbub_client.surveys.rotation import cycles_of, drawn_rounds, slot_in_cycle
 
 _PIN_VERSION_BITS: Final = 62
 
@@ -145,7 +147,7 @@ def check_eligibility(
     return None
 
 
-def scheduled_answers(survey: Survey, last_closed: int) -> tuple[int, ...]:
+def scheduled_answers(survey: Survey, last_closed: int, seed: bytes | None = None) -> tuple[int, ...]:
     """Return the slots of every answer of the schedule after `last_closed`, () if none is left.
 
     Rounds that ended before enrolment are left out: they are never answered, so nothing is set aside for
@@ -154,11 +156,46 @@ def scheduled_answers(survey: Survey, last_closed: int) -> tuple[int, ...]:
     Args:
         survey: The survey.
         last_closed: As `last_closed_round` gives it, or higher.
+        seed: The secret of the device's enrolment; None unless the survey rotates.
     """
     first = last_closed + 1
     if first >= survey.rounds:
         return ()
-    return (MEMOISED,) if is_static(survey) else tuple(range(first, survey.rounds))
+    if is_static(survey):
+        return (MEMOISED,)
+    if seed is None:
+        return tuple(range(first, survey.rounds))
+    return drawn_rounds(seed, first, survey.rounds, survey.rotation)
+
+
+def most_answers(survey: Survey, last_closed: int) -> int:
+    """Return how many answers `scheduled_answers` may come to, whatever the seed.
+
+    A rotating survey is decided on with this number before a slot is drawn: were the drawn answers counted,
+    devices with little left would be accepted for their slots, and the other rounds would lose them.
+
+    Args:
+        survey: The survey.
+        last_closed: As `last_closed_round` gives it, or higher.
+    """
+    first = last_closed + 1
+    if survey.rotation == 1 or first >= survey.rounds:
+        return len(scheduled_answers(survey, last_closed))
+    return cycles_of(survey.rounds, survey.rotation) - first // survey.rotation
+
+
+def is_drawn(survey: Survey, round_number: int, seed: bytes | None) -> bool:
+    """Return whether a device answers in this round of the survey, if it takes part in it then.
+
+    Args:
+        survey: The survey.
+        round_number: The round.
+        seed: The secret of the device's enrolment; None unless the survey rotates.
+    """
+    if seed is None:
+        return True
+    cycle, slot = divmod(round_number, survey.rotation)
+    return slot == slot_in_cycle(seed, cycle, survey.rotation)
 
 
 def asks_for(survey: Survey, attribute_id: str) -> bool:
@@ -252,18 +289,24 @@ def memoised_by(survey: Survey, slot: int, pin_version: int) -> list[tuple[str, 
     return [(attribute.id, each) for attribute, each in zip(survey.attributes, pin_versions, strict=True)]
 
 
-def due(survey: Survey, last_closed: int, answered: Container[int], now_s: float) -> int | None:
+def due(
+    survey: Survey, last_closed: int, answered: Container[int], now_s: float, seed: bytes | None = None
+) -> int | None:
     """Return the round to answer now, None if there is none.
 
     Only the round whose window is open is answered, and once. A round that went by stays reserved at its
     worst case; should the clock have been ahead and be set back, the round comes again and is answered then,
-    from the same reservation.
+    from the same reservation. So does a slot that went by, which no other round of its cycle takes over:
+    the devices that were off would then weigh on the rounds after.
 
     Args:
         survey: An enrolled survey.
         last_closed: The highest round that was over at enrolment, -1 for none.
         answered: Rounds answered.
         now_s: Clock time, epoch seconds.
+        seed: The secret of the device's enrolment; None unless the survey rotates.
     """
     current = survey.round_at(now_s)
-    return current if current is not None and current > last_closed and current not in answered else None
+    if current is None or current <= last_closed or current in answered:
+        return None
+    return current if is_drawn(survey, current, seed) else None

@@ -166,7 +166,7 @@ def test_a_damaged_page_is_refused(path: Path) -> None:
         Ledger(path, budget=1.0)
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 3])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
 def test_an_older_schema_is_refused_in_one_sentence_and_left_as_it_is(path: Path, version: int) -> None:
     """Without asking the tables for anything: of an old ledger none needs to be there."""
     filled(path)
@@ -175,14 +175,14 @@ def test_an_older_schema_is_refused_in_one_sentence_and_left_as_it_is(path: Path
     for budget in (1.0, None):
         with pytest.raises(LedgerError) as refused:
             Ledger(path, budget=budget)
-        assert str(refused.value) == f"ledger {path} must have schema 4, got {version}"
+        assert str(refused.value) == f"ledger {path} must have schema 5, got {version}"
         assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
 
 
 def test_a_newer_schema_is_refused(path: Path) -> None:
     filled(path)
-    tamper(path, "PRAGMA user_version = 5")
-    with pytest.raises(LedgerTooNew, match="got 5"):
+    tamper(path, "PRAGMA user_version = 6")
+    with pytest.raises(LedgerTooNew, match="got 6"):
         Ledger(path, budget=1.0)
 
 

@@ -245,6 +245,21 @@ def test_times_are_said_in_whole_units() -> None:
     assert descriptions.moment(1e18) == "1e+18 s after 1970"
 
 
+@pytest.mark.parametrize(
+    ("rounds", "rotation", "unit", "said"),
+    [
+        (52, 12, "1d", "one of every 12 days, drawn on this device: 52 rounds of 1 day, "),
+        (12, 12, "1d", "one of these 12 days, drawn on this device: 12 rounds of 1 day, "),
+        (12, 24, "1h", "at most one of these 12 hours, drawn on this device: 12 rounds of 1 hour, "),
+        (52, 12, "7d", "one of every 12 rounds, drawn on this device: 52 rounds of 7 days, "),
+    ],
+)
+def test_a_rotation_is_said_without_the_round_that_was_drawn(rounds, rotation, unit, said) -> None:
+    text = LABELS.replace("rounds = 3", f"rounds = {rounds}\nrotation = {rotation}")
+    survey = Survey.parse(text.replace('round = "1d"', f'round = "{unit}"'))
+    assert descriptions.schedule(survey).startswith(said)
+
+
 def test_the_bytes_decode_to_what_is_said_of_them(open_agent, collector) -> None:
     agent = open_agent()
     agent.enrol(HEALTH_SURVEY)

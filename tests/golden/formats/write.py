@@ -22,7 +22,7 @@ from counting_logs import announcement, batch, report_id
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from devices import AGREED, DAY_S, FAST, HEALTH, HEALTH_SURVEY, VISIT_COUNT, VISITS_SURVEY, Clock, Collector
 from redis_harness import running
-from surveys import ACTIVITY, AGE_BY_SEX, START_S
+from surveys import ACTIVITY, AGE_BY_SEX, LABELS, START_S
 
 from hubbub import Survey
 from hubbub.survey import Attribute, SurveyList, public_text
@@ -42,6 +42,8 @@ GOLDEN = Path(__file__).parents[1]
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 ON_DEVICE = (HEALTH_SURVEY, VISITS_SURVEY, Survey.parse(AGE_BY_SEX), Survey.parse(ACTIVITY))
 """Labels, an integer, a table, a score: a device answers them, and so do the devices of the log."""
+ROTATING = Survey.parse(LABELS.replace("rounds = 3", "rounds = 30\nrotation = 5").replace("self-", "often-"))
+"""A device alone answers it, in the rounds that the ledger's own seed draws."""
 OTHERS = ("curve", "diseases", "hashing", "levels", "number-tree", "subset", "tree", "unary")
 """Golden surveys that only the log knows: dense channels, sets, trees, hashes, a mean of its own."""
 SURVEYS = (*ON_DEVICE, *(Survey.load(GOLDEN / f"survey-{name}.bin") for name in OTHERS))
@@ -94,6 +96,7 @@ def write_ledger(out: Path) -> None:
         collector.surveys = Response(200, first)
         for survey in device.fetch_surveys():
             device.enrol(survey)
+        device.enrol(ROTATING)
         for name, value in {"health": "good", "visits": 3, "age": 12, "sex": "f", "weight": 61.5}.items():
             device.set(name, value)
         device.answer()
@@ -120,6 +123,7 @@ def said_of(folder: Path) -> dict[str, Any]:
             "committed": status.committed,
             "states": {each.survey_id: each.state for each in status.enrolments},
             "transcript": transcript(device),
+            "coming": [number for digest, number in coming(device) if digest == ROTATING.digest],
         }
         device.upload()
         said["sent_after"] = [body.hex() for body in sender.bodies]
@@ -127,6 +131,11 @@ def said_of(folder: Path) -> dict[str, Any]:
         device.answer()
         said["drawn_after"] = sum("'record'" in row for row in transcript(device))
     return said
+
+
+def coming(device: Agent) -> list[tuple[bytes, int]]:
+    """Return the rounds that a device may still answer."""
+    return device._state.coming_rounds(START_S + DAY_S + 20, 30 * DAY_S)
 
 
 def transcript(device: Agent) -> list[str]:
