@@ -49,6 +49,12 @@ def lines(numbers: Iterable[int]) -> Iterator[str]:
         yield f"{found.line}\t{result(found.kind, found.parts)}"
 
 
+def read_cases(path: Path) -> list[tuple[Case, str]]:
+    """The cases of a file of lines, with their words."""
+    rows = [line.split("\t") for line in path.read_text(encoding="ascii").splitlines()]
+    return [(Case(kind, tuple(map(bytes.fromhex, parts))), words) for kind, *parts, words in rows]
+
+
 # Surveys.
 
 

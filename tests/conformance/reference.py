@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from hubbub import Survey, wire
 from hubbub.errors import HubbubError, WireError
 from hubbub.filter import BayesianFilter, Joint, Query
-from hubbub.survey import signed_list
+from hubbub.survey import MAX_ROTATION, signed_list
 from hubbub.survey.score import Score
 from hubbub.testing import RecordedSource
 from hubbub.wire import packing
+from hubbub_client.surveys import SEED_BYTES, slot_in_cycle
 from hubbub_lab.filters import SimplifiedFilter
 
 REFUSED = "refused"
@@ -84,6 +85,15 @@ def _weights(canonical: bytes, symbol: bytes) -> str:
     survey = Survey.from_canonical(canonical)
     column = _column(survey, _symbol(packing.unpack(symbol, "symbol")))
     return " ".join(["weights", *map(str, column)])
+
+
+def _slots(seed: bytes, drawn: bytes) -> str:
+    asked = packing.array(packing.unpack(drawn, "slots"), "slots", 3)
+    if len(seed) != SEED_BYTES:
+        raise WireError("a seed must have 32 bytes")
+    rotation = packing.integer(asked[0], "rotation", 2, MAX_ROTATION)
+    first, many = packing.integer(asked[1], "cycle", 0, 2**32 - 100), packing.integer(asked[2], "many", 0, 99)
+    return " ".join(["slots", *(str(slot_in_cycle(seed, first + i, rotation)) for i in range(many))])
 
 
 def _upload(data: bytes) -> str:
@@ -200,6 +210,7 @@ _KINDS: dict[str, Callable[..., str]] = {
     "survey": _certified,
     "answer": _answer,
     "weights": _weights,
+    "slots": _slots,
     "upload": _upload,
     "list": _plain,
     "payload": _payload,

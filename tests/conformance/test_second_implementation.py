@@ -14,12 +14,14 @@ from pathlib import Path
 import conformance_pack
 import msgpack
 import pytest
+import rotation_cases
 import second_implementation
 from case_changes import CAST, Case, beyond_words, mutated, reencoded
-from conformance_pack import CASES, DIGEST_FILE, SAMPLE, SAMPLE_FILE, VERSION, sample_numbers
+from conformance_pack import CASES, DIGEST_FILE, SAMPLE, SAMPLE_FILE, VERSION, read_cases, sample_numbers
 from orbit_law import law_holds
 from random_channels import Chance
 from reference import REFUSED, result
+from rotation_cases import ROTATION_FILE
 
 MUTATIONS = 400
 needs_rustc = pytest.mark.skipif(second_implementation.RUSTC is None, reason="rustc is not at hand")
@@ -27,8 +29,7 @@ needs_rustc = pytest.mark.skipif(second_implementation.RUSTC is None, reason="ru
 
 @pytest.fixture(scope="module")
 def sample() -> list[tuple[Case, str]]:
-    rows = [line.split("\t") for line in SAMPLE_FILE.read_text(encoding="ascii").splitlines()]
-    return [(Case(kind, tuple(map(bytes.fromhex, parts))), words) for kind, *parts, words in rows]
+    return read_cases(SAMPLE_FILE)
 
 
 @pytest.fixture(scope="module", params=[64, 32])
@@ -57,6 +58,21 @@ def test_the_sample_and_its_numbers_follow_from_the_version(sample: list[tuple[C
 def test_a_second_implementation_gives_every_result(sample: list[tuple[Case, str]], program: Path) -> None:
     found = second_implementation.results(program, [case.line for case, _ in sample])
     assert found == [words for _, words in sample]
+
+
+def test_the_series_of_rotations_is_what_this_repository_makes_of_it() -> None:
+    stored = read_cases(ROTATION_FILE)
+    assert stored == [(case, result(*case)) for case in rotation_cases.cases()]
+    assert stored[22][1] == "slots 0 5 7 11 0 4 3 6 1 2"  # the row of docs/wire-survey.md
+    said = Counter(words.split()[0] for _, words in stored)
+    assert said == {"certified": 5, "refused": 17 + 4, "slots": 56}
+
+
+@needs_rustc
+def test_a_second_implementation_reads_rotations_and_draws_their_slots(program: Path) -> None:
+    stored = read_cases(ROTATION_FILE)
+    found = second_implementation.results(program, [case.line for case, _ in stored])
+    assert found == [words for _, words in stored]
 
 
 @needs_rustc

@@ -17,10 +17,11 @@ import pytest
 import web_device
 from browser import CHROMEDRIVER, CHROMIUM, running_browser
 from case_changes import CAST, Case, altered, beyond_words, mutated
-from conformance_pack import SAMPLE, SAMPLE_FILE
+from conformance_pack import SAMPLE, SAMPLE_FILE, read_cases
 from orbit_law import law_holds
 from random_channels import Chance
 from reference import REFUSED, result
+from rotation_cases import ROTATION_FILE
 from web_device import FOLDER, SKIPPED
 
 CHANGES = 400
@@ -32,8 +33,7 @@ needs_browser = pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="chro
 
 @pytest.fixture(scope="module")
 def sample() -> list[tuple[Case, str]]:
-    rows = [line.split("\t") for line in SAMPLE_FILE.read_text(encoding="ascii").splitlines()]
-    return [(Case(kind, tuple(map(bytes.fromhex, parts))), words) for kind, *parts, words in rows]
+    return read_cases(SAMPLE_FILE)
 
 
 def different(cases: list[Case], wanted: list[str], found: list[str]) -> list[tuple[str, str, str]]:
@@ -51,6 +51,12 @@ def test_in_node_every_case_of_a_device_has_its_result(sample: list[tuple[Case, 
     cases, words = in_devices(sample)
     assert len(cases) > SAMPLE * 9 // 10
     assert web_device.in_node([case.line for case in cases]) == words
+
+
+@needs_node
+def test_in_node_rotations_are_read_and_their_slots_drawn() -> None:
+    stored = read_cases(ROTATION_FILE)
+    assert web_device.in_node([case.line for case, _ in stored]) == [words for _, words in stored]
 
 
 @pytest.mark.integration

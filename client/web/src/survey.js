@@ -25,6 +25,7 @@ const MAX_CELLS = 2 ** 18;
 const EXACT = 2 ** 53 - 1;
 const DAY_S = 86_400;
 const MAX_DEVICES = 10 ** 11;
+export const MAX_ROTATION = 100_000;
 const MAX_TERM = 1e150;
 const SCORE_TOTAL = 2n ** 62n;
 
@@ -394,10 +395,13 @@ export class Survey {
     must(this.epsilon >= 1e-6 && this.epsilon <= 40, 'epsilon out of range');
     this.channel = readChannel(fields[7]);
     const [schedule, lateness, skew, cohort, devices, quota] = fields.slice(-6);
-    const [start, round, rounds] = arrayOf(schedule, 3);
+    const [start, round, rounds, ...rotation] = array(schedule);
+    must(round !== undefined && rounds !== undefined && rotation.length <= 1, 'a schedule of three or four');
     this.start_s = whole(start, 0, 2 ** 32 - 1);
     this.round_s = whole(round, 1, 366 * DAY_S);
     this.rounds = whole(rounds, 1, 100_000);
+    /** Rounds of a cycle, in which a device answers one; 1 where it answers every round. */
+    this.rotation = rotation.length ? whole(rotation[0], 2, MAX_ROTATION) : 1;
     this.lateness_s = whole(lateness, 0, 90 * DAY_S);
     this.skew_s = whole(skew, 0, DAY_S);
     this.minimumCohort = whole(cohort, 1, MAX_DEVICES);
@@ -405,6 +409,8 @@ export class Survey {
     this.quota = quota === null ? null : whole(quota, 1, EXACT);
     this.attributes = (alone ? [fields[5]] : array(fields[5])).map((each) => new Attribute(each));
     must(allDiffer(this.attributes.map((each) => each.id)), 'attributes must differ');
+    const evolves = this.attributes.some((each) => each.kind === 'evolving');
+    must(evolves || this.rotation === 1, 'a rotation of one answer');
     this.form = this.#form(alone, fields);
     const [n, d] = this.channel.ratio();
     /** The least float that is not below the largest log-ratio. */

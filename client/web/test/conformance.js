@@ -8,7 +8,8 @@ import { Filter } from '../src/filter.js';
 import { readPayload, readPlainList, readSignedList } from '../src/lists.js';
 import { Refused, array, arrayOf, binary, float, must, read, whole } from '../src/msgpack.js';
 import { FixedBytes } from '../src/random.js';
-import { Survey, digestOf } from '../src/survey.js';
+import { slotInCycle } from '../src/rotation.js';
+import { MAX_ROTATION, Survey, digestOf } from '../src/survey.js';
 import { readOutcomes, readSymbol, readUpload, writeReport, writeUpload } from '../src/wire.js';
 
 /** @typedef {import('../src/msgpack.js').Value} Value */
@@ -106,6 +107,15 @@ function upload([data]) {
   return ['upload', ...reports].join(' ');
 }
 
+/** @param {Uint8Array[]} parts */
+function slots([seed, drawn]) {
+  const [rotation, first, many] = arrayOf(read(drawn), 3);
+  const cycles = whole(rotation, 2, MAX_ROTATION);
+  const cycle = whole(first, 0, 2 ** 32 - 100);
+  const found = Array.from({ length: whole(many, 0, 99) }, (_, i) => slotInCycle(seed, cycle + i, cycles));
+  return ['slots', ...found].join(' ');
+}
+
 /** @param {import('../src/lists.js').SurveyList} list */
 function listed({ sequence, issued_s, expires_s, digests, cancelled }) {
   return `list ${sequence} ${issued_s} ${expires_s}${words(digests)} cancelled${words(cancelled)}`;
@@ -118,6 +128,7 @@ const KINDS = {
   weights: [2, weights],
   filter: [3, (parts) => filter(parts, true)],
   simplified: [3, (parts) => filter(parts, false)],
+  slots: [2, slots],
   upload: [1, upload],
   list: [1, async ([data]) => `plain${words(await Promise.all(readPlainList(data).map(digestOf)))}`],
   payload: [1, async ([data]) => listed(await readPayload(data))],

@@ -9,6 +9,7 @@ mod orbits;
 mod pack;
 mod pool;
 mod sha2;
+mod slots;
 mod survey;
 mod wire;
 
@@ -16,7 +17,7 @@ use draw::{Source, Symbol};
 use filter::Filter;
 use pack::{hex, must, read, Answer, Value};
 use std::io::{BufRead, Write};
-use survey::Survey;
+use survey::{Survey, MAX_ROTATION};
 
 fn certify(data: &[u8]) -> Answer<String> {
     let survey = Survey::read(data)?;
@@ -81,12 +82,27 @@ fn filter(parts: &[Vec<u8>], full: bool) -> Answer<String> {
     Ok(line)
 }
 
+/// The slots of some cycles in a row.
+fn slots(parts: &[Vec<u8>]) -> Answer<String> {
+    let [seed, drawn] = parts else { return Err("another number of parts") };
+    let drawn = read(drawn)?;
+    let [rotation, first, many] = drawn.array_of(3)? else { unreachable!() };
+    let rotation = rotation.int(2, MAX_ROTATION)? as u64;
+    let (first, many) = (first.int(0, (1 << 32) - 100)?, many.int(0, 99)?);
+    let mut line = "slots".to_string();
+    for cycle in first..first + many {
+        line += &format!(" {}", slots::slot(seed, u32::try_from(cycle).map_err(|_| "a cycle")?, rotation)?);
+    }
+    Ok(line)
+}
+
 fn result(kind: &str, parts: &[Vec<u8>]) -> Answer<String> {
     match kind {
         "answer" => return answer(parts),
         "weights" => return weights(parts),
         "filter" => return filter(parts, true),
         "simplified" => return filter(parts, false),
+        "slots" => return slots(parts),
         "signed" => {
             let [key, list] = parts else { return Err("another number of parts") };
             return wire::signed(key, list);

@@ -11,6 +11,7 @@ const MAX_ELEMENTS: usize = 10 << 17;
 const MAX_SIZE: i128 = (1 << 17) - 1;
 const EXACT: i128 = (1 << 53) - 1;
 const DAY: i128 = 86_400;
+pub const MAX_ROTATION: i128 = 100_000;
 
 pub enum Domain {
     Integers(i128, i128),
@@ -20,6 +21,7 @@ pub enum Domain {
 
 pub struct Attribute {
     id: String,
+    evolves: bool,
     domain: Domain,
 }
 
@@ -90,7 +92,8 @@ impl Attribute {
     fn read(value: &Value) -> Answer<Attribute> {
         let [id, kind, name, domain] = value.array_of(4)? else { unreachable!() };
         let id = identifier(id)?.to_string();
-        must(matches!(short(kind, 64)?, "static" | "evolving"), "static or evolving")?;
+        let evolves = short(kind, 64)? == "evolving";
+        must(evolves || short(kind, 64)? == "static", "static or evolving")?;
         let domain = match short(name, 64)? {
             "label" => {
                 let items = domain.array()?;
@@ -115,7 +118,7 @@ impl Attribute {
             }
             _ => return Err("an unknown type"),
         };
-        Ok(Attribute { id, domain })
+        Ok(Attribute { id, evolves, domain })
     }
 
     /// Values of a domain that is no interval.
@@ -214,10 +217,11 @@ impl Survey {
         let epsilon = fields[6].float()?;
         must((1e-6..=40.0).contains(&epsilon), "epsilon out of range")?;
         let channel = channel::read(&fields[7])?;
-        terms(&fields[fields.len() - 6..])?;
+        let rotates = terms(&fields[fields.len() - 6..])?;
         let listed = if alone { std::slice::from_ref(&fields[5]) } else { fields[5].array()? };
         let attributes = listed.iter().map(Attribute::read).collect::<Answer<Vec<_>>>()?;
         must(all_differ(attributes.iter().map(|a| &a.id)), "attributes must differ")?;
+        must(!rotates || attributes.iter().any(|a| a.evolves), "a rotation of one answer")?;
         let form = if alone {
             single(&attributes[0], &channel, &fields[8], &fields[9])?
         } else {
@@ -268,16 +272,24 @@ fn rounded(x: (bool, Big, i32), low: f64, high: f64, points: usize, source: &mut
     Ok(if part.is_zero() { index } else { index + usize::from(source.coin(&part, &whole)?) })
 }
 
-fn terms(fields: &[Value]) -> Answer<()> {
-    let schedule = fields[0].array_of(3)?;
+/// Whether the schedule has a rotation, its last element if there are four.
+fn terms(fields: &[Value]) -> Answer<bool> {
+    let schedule = fields[0].array()?;
+    must(schedule.len() == 3 || schedule.len() == 4, "a schedule of three or four")?;
     schedule[0].int(0, (1 << 32) - 1)?;
     schedule[1].int(1, 366 * DAY)?;
     schedule[2].int(1, 100_000)?;
+    if schedule.len() == 4 {
+        schedule[3].int(2, MAX_ROTATION)?;
+    }
     fields[1].int(0, 90 * DAY)?;
     fields[2].int(0, DAY)?;
     fields[3].int(1, 100_000_000_000)?;
     fields[4].int(1, 100_000_000_000)?;
-    if fields[5].is_nil() { Ok(()) } else { fields[5].int(1, EXACT).map(|_| ()) }
+    if !fields[5].is_nil() {
+        fields[5].int(1, EXACT)?;
+    }
+    Ok(schedule.len() == 4)
 }
 
 /// Names that differ, the last "missing" and no other.
