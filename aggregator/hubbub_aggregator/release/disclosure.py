@@ -46,7 +46,7 @@ def cohort_of(survey: Survey) -> int:
 
 def step_of(survey: Survey) -> int:
     """Return how many reports a step of an open round waits for: a cohort, or a part of those planned."""
-    return max(cohort_of(survey), -(-survey.planned_devices // MOST_CUTS))
+    return max(cohort_of(survey), -(-survey.planned_per_round // MOST_CUTS))
 
 
 @dataclass(frozen=True, slots=True)

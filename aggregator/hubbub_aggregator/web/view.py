@@ -335,6 +335,7 @@ def _describe(survey: Survey, rounds: list[Document]) -> dict[str, Any]:
             "start": timestamp(survey.start_s),
             "round_s": survey.round_s,
             "rounds": survey.rounds,
+            "rotation": survey.rotation,
             "lateness_s": survey.lateness_s,
         },
         "rounds": rounds,

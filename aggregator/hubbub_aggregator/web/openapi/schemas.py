@@ -67,7 +67,7 @@ def schemas() -> Schema:
     ranked = _list(_or_null({**_list(_COUNT), "minItems": 2, "maxItems": 2}))
     without = {"without_issuers": _list(_TEXT)}
     beside = _list(_object({**without, "devices": _COUNT, "suppressed": _TRUTH}))
-    schedule = {"start": _TIME, "round_s": _COUNT, "rounds": _COUNT}
+    schedule = {"start": _TIME, "round_s": _COUNT, "rounds": _COUNT, "rotation": _COUNT}
     return {
         "Problem": _object(
             {"type": _TEXT, "title": _TEXT, "status": _COUNT, "detail": _TEXT},

@@ -60,7 +60,7 @@ export class Facts {
     show(this.devices.box, Boolean(round));
     if (!round) return;
     const { accepted } = round.accounting;
-    const planned = survey.planned_devices;
+    const planned = Math.floor(survey.planned_devices / (survey.schedule?.rotation ?? 1));
     setText(this.devices.main, count(round.suppressed ? accepted : round.devices));
     setText(this.devices.more, planned ? `${round.sealed ? "counted" : `${count(accepted)} accepted`}, ${count(planned)} planned` : `${count(accepted)} accepted`);
     show(this.meter, Boolean(planned)); // without a plan there is nothing to be full of
@@ -94,7 +94,8 @@ export class Facts {
       setText(this.window.more, `${when(round.start)} – ${when(round.end)} UTC`);
     } else if (schedule) {
       setText(this.window.title, "Schedule");
-      setText(this.window.main, `${plural(schedule.rounds, "round", "rounds")} of ${span(schedule.round_s)}`);
+      const turn = schedule.rotation > 1 ? `, a device in one of ${count(schedule.rotation)}` : "";
+      setText(this.window.main, `${plural(schedule.rounds, "round", "rounds")} of ${span(schedule.round_s)}${turn}`);
       setText(this.window.more, `from ${when(schedule.start)} UTC`);
     }
   }

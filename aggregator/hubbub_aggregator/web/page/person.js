@@ -69,7 +69,7 @@ class Part {
     const rounds = survey.schedule?.rounds ?? 1;
     setText(this.all, rounds === 1 ? "The survey asks once."
       : isFresh(survey)
-        ? `All its ${count(rounds)} rounds, if one device answers each with fresh noise: epsilon at most ${epsilon(inAll(survey))} in sum. ${odds(inAll(survey))}`
+        ? `${freshly(survey)}: epsilon at most ${epsilon(inAll(survey))} in sum. ${odds(inAll(survey))}`
         : `It asks in ${plural(rounds, "round", "rounds")}, and the answer is memoised: a device whose value stays sends the same answer each time, and nothing more is learned from it.`);
   }
 }
@@ -78,9 +78,17 @@ function isFresh({ attributes }) {
   return attributes.some(({ kind }) => kind !== "static");
 }
 
-// The epsilon of all rounds of a survey in sum; a memoised answer is drawn once.
+function freshly({ schedule }) {
+  const rounds = count(schedule.rounds);
+  return schedule.rotation > 1
+    ? `All its ${rounds} rounds, of which one device answers one in every ${count(schedule.rotation)} with fresh noise`
+    : `All its ${rounds} rounds, if one device answers each with fresh noise`;
+}
+
+// The epsilon of all rounds of a survey in sum: one a cycle; a memoised answer is drawn once.
 function inAll(survey) {
-  return survey.epsilon.certified * (isFresh(survey) ? survey.schedule?.rounds ?? 1 : 1);
+  const { rounds = 1, rotation = 1 } = survey.schedule ?? {};
+  return survey.epsilon.certified * (isFresh(survey) ? Math.ceil(rounds / rotation) : 1);
 }
 
 // Odds in words, every number rounded against us.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,11 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from hubbub_deploy.commands.survey.given_up import identifier  # noqa: PLC0415
+    from hubbub_deploy.commands.survey.given_up import (  # noqa: PLC0415
+        answers,
+        identifier,
+        no_round_shown,
+    )
 
     if options.new is not None:
         return compatibility.run(options)
@@ -106,6 +111,7 @@ def _check(options: argparse.Namespace) -> int:
         "declared_epsilon": survey.epsilon,
         "epsilon": survey.channel.epsilon,
         "rounds": survey.rounds,
+        **({"rotation": survey.rotation, "answers": answers(survey)} if survey.rotation > 1 else {}),
         **_cohort(survey),
         **_floors(survey, text),
         **_quota(survey),
@@ -122,12 +128,16 @@ def _check(options: argparse.Namespace) -> int:
         }
         for key, value in facts.items():
             print(f"{key:18} {told.get(key) or _read(value)}")
-    return 0
+    empty = no_round_shown(survey)
+    if empty is not None:
+        print(f"{survey.id}: {empty}", file=sys.stderr)
+    return 0 if empty is None else 1
 
 
 def _cohort(survey: Survey) -> dict[str, object]:
     """Return the minimum cohort, the least at which intervals hold, and how wide they are there."""
     from hubbub_authoring.design import cohort_widths, least_cohort  # noqa: PLC0415
+    from hubbub_deploy.commands.survey.given_up import planned  # noqa: PLC0415
 
     estimator = survey.estimator()
     least = least_cohort(estimator)
@@ -144,7 +154,7 @@ def _cohort(survey: Survey) -> dict[str, object]:
     }
     for key, devices, said in (
         ("small_rounds", survey.minimum_cohort, "are enough for a release"),
-        ("small_plan", survey.planned_devices, "are planned"),
+        ("small_plan", survey.planned_per_round, planned(survey)),
     ):
         if devices < least:
             facts[key] = f"95 % intervals are known to hold from {least:,} devices on, and {devices:,} {said}"
@@ -168,12 +178,12 @@ def _floors(survey: Survey, text: str | None) -> dict[str, object]:
 def _curve(survey: Survey) -> dict[str, object]:
     """Return the fewest devices of a round that states a curve; nothing where the survey asks for none."""
     from hubbub.estimation import curve_cohort  # noqa: PLC0415
-    from hubbub_deploy.commands.survey.given_up import without_curve  # noqa: PLC0415
+    from hubbub_deploy.commands.survey.given_up import planned, without_curve  # noqa: PLC0415
 
     if not survey.channel.shows_curve:
         return {}
     said = without_curve(survey, survey.minimum_cohort, "are enough for a release")
-    said = said or without_curve(survey, survey.planned_devices, "are planned")
+    said = said or without_curve(survey, survey.planned_per_round, planned(survey))
     facts: dict[str, object] = {"curve_cohort": curve_cohort(survey.channel.inputs)}
     return facts if said is None else {**facts, "rounds_without_curve": said}
 

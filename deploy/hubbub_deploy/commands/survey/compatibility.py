@@ -34,6 +34,7 @@ _PARTS: Final[Mapping[str, Callable[[Survey], object]]] = {
     "start": lambda survey: survey.start_s,
     "round": lambda survey: survey.round_s,
     "rounds": lambda survey: survey.rounds,
+    "rotation": lambda survey: survey.rotation,
     "lateness": lambda survey: survey.lateness_s,
     "skew": lambda survey: survey.skew_s,
     "minimum_cohort": lambda survey: survey.minimum_cohort,

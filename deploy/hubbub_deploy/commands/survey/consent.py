@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hubbub_deploy.commands.survey.given_up import answers
 from hubbub_deploy.files import load_survey
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def consent_texts(survey: Survey) -> dict[str, str]:
     """
     static = all(attribute.kind == "static" for attribute in survey.attributes)
     each = math.ceil(survey.channel.epsilon * 1_000) / 1_000
-    epsilon = each if static else each * survey.rounds
+    epsilon = each * answers(survey)
     facts = {
         "title": survey.title,
         "id": survey.id,
@@ -98,7 +99,10 @@ def _often(survey: Survey, *, static: bool) -> str:
         return "once"
     period = (survey.round_start_s(1) - survey.round_start_s(0)) / _DAY_S
     every = f"every {period:g} days" if period > 1 else f"every {period * 24:g} hours"
-    rounds = f"{every}, {survey.rounds} times at most"
+    if survey.rotation > 1:
+        span = survey.rotation * period
+        every = f"once in {span:g} days" if span > 1 else f"once in {span * 24:g} hours"
+    rounds = f"{every}, {survey.rounds if static else answers(survey)} times at most"
     return f"and sends the same answer {rounds}" if static else rounds
 
 

@@ -28,7 +28,7 @@ def facts(survey: Survey, participation: float) -> dict[str, Any]:
         survey: A table or a score.
         participation: The share of devices that answer, as its file has it.
     """
-    inputs, devices = survey.channel.inputs, survey.planned_devices
+    inputs, devices = survey.channel.inputs, survey.planned_per_round
     estimate = survey.estimator().expected_estimate(np.full(inputs, 1.0 / inputs), devices)
     half = estimate.intervals(0.95)
     known = survey_distances(survey, participation=participation)

@@ -11,6 +11,7 @@ from hubbub import Survey
 from hubbub.estimation import MAX_CURVE, curve_cohort
 from hubbub_authoring.design import Errors
 from hubbub_client import owner_page
+from hubbub_client.surveys import most_answers
 
 _HALF: Final = 1.96
 
@@ -21,8 +22,8 @@ def factor(epsilon: float) -> str:
 
 
 def answers(survey: Survey) -> int:
-    """Return how many answers of a device cost budget: one if every attribute is static, else one a round."""
-    return 1 if all(each.kind == "static" for each in survey.attributes) else survey.rounds
+    """Return how many answers of a device cost budget: one if all is static, else one a round or a cycle."""
+    return most_answers(survey, -1)
 
 
 def identifier(survey: Survey) -> dict[str, float]:
@@ -54,8 +55,11 @@ def given_up(survey: Survey) -> str:
             f"It is a name that the device keeps, of at most {name['memoised_bits']:g} bits; "
             f"{name['bits_of_devices']:g} tell all planned devices apart."
         )
+    rounds = f"all {times} rounds"
+    if survey.rotation > 1:
+        rounds = f"its {times} of {survey.rounds} rounds, one in every {survey.rotation},"
     return (
-        f"{said}, all {times} rounds together by at most {factor(one * times)}: only a device that has "
+        f"{said}, {rounds} together by at most {factor(one * times)}: only a device that has "
         f"{one * times:.4g} of its budget left takes part."
     )
 
@@ -69,25 +73,40 @@ def warnings(survey: Survey, errors: Errors | None, *, budget: float | None = No
         budget: The lifetime epsilon of its devices; None if it is not known.
     """
     found = []
-    if survey.minimum_cohort > survey.planned_devices:
-        found.append(
-            f"minimum_cohort {survey.minimum_cohort:,} is above the planned {survey.planned_devices:,} "
-            "devices: no round would be shown"
-        )
+    if (empty := no_round_shown(survey)) is not None:
+        found.append(empty)
     if errors is not None:
         found += _too_wide(survey, errors)
-    curve = without_curve(survey, survey.planned_devices, "are planned")
+    curve = without_curve(survey, survey.planned_per_round, planned(survey))
     if curve is not None:
         found.append(curve)
     spent = survey.channel.epsilon * answers(survey)
     if budget is not None and spent > budget:
         fits, many = math.floor(budget / survey.channel.epsilon), answers(survey)
-        what = "a report costs" if many == 1 else f"its {many} rounds cost"
+        several = "rounds" if survey.rotation == 1 else "answers"
+        what = "a report costs" if many == 1 else f"its {many} {several} cost"
         room = "" if fits == 0 else f"; {fits} of them {'fits' if fits == 1 else 'fit'}"
         found.append(
             f"{what} {spent:.4g} and devices have {budget:g} for life: none of them takes part{room}"
         )
     return found
+
+
+def no_round_shown(survey: Survey) -> str | None:
+    """Return why no round of so many planned devices would be released; None where one may be."""
+    if survey.minimum_cohort <= survey.planned_per_round:
+        return None
+    devices = f"planned {survey.planned_devices:,} devices"
+    if survey.rotation > 1:
+        devices = f"{survey.planned_per_round:,} of a round, one in {survey.rotation} of the {devices}"
+    return f"minimum_cohort {survey.minimum_cohort:,} is above the {devices}: no round would be shown"
+
+
+def planned(survey: Survey) -> str:
+    """Return what `planned_per_round` devices are, a verb first: planned, or their share in a rotation."""
+    if survey.rotation == 1:
+        return "are planned"
+    return f"answer in a round, of {survey.planned_devices:,} planned, one in {survey.rotation} each"
 
 
 def without_curve(survey: Survey, devices: int, said: str) -> str | None:

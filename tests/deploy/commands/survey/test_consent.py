@@ -46,6 +46,15 @@ def test_what_a_reader_can_learn_is_stated_and_never_too_low(
         assert truth <= Fraction(said[1]) <= truth + Fraction("0.15")
 
 
+def test_a_rotating_survey_asks_once_in_a_cycle_and_costs_its_cycles(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = texts(LABELS.replace("rounds = 3", "rounds = 25\nrotation = 12"), tmp_path, capsys)
+    assert "once in 12 days, 3 times at most" in found["dialog"]
+    assert "epsilon at most 3 per device" in found["record"]
+    assert "from 1 January 2026 to 26 January 2026" in found["privacy page"]
+
+
 def test_each_text_says_what_is_asked_when_and_of_how_many(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,6 +104,21 @@ def test_a_new_survey_releases_where_its_intervals_hold_unless_told_otherwise(fi
     assert Survey.load(files / "told.toml").minimum_cohort == 777
 
 
+def test_check_reckons_with_the_devices_of_a_round(files: Path, capsys) -> None:
+    """1,188 planned in turns of 12 are 99 a round: below the cohort of 100."""
+    for devices, rotation, code in ((1188, 12, 1), (1200, 12, 0), (1188, 1, 0), (99, 1, 1), (1188, 120, 1)):
+        turns = "" if rotation == 1 else f"\nrotation = {rotation}"
+        text = LABELS.replace("rounds = 3", f"rounds = 30{turns}").replace("5000", str(devices))
+        (files / "panel.toml").write_text(text)
+        assert main(["survey", "check", str(files / "panel.toml"), "--json"]) == code
+        said = capsys.readouterr()
+        facts = json.loads(said.out)
+        assert (facts.get("rotation", 1), facts.get("answers", 30)) == (rotation, -(-30 // rotation))
+        assert ("no round would be shown" in said.err) == bool(code)
+        assert ("small_plan" in facts) == (devices // rotation < facts["least_cohort"])
+    assert facts["small_plan"].endswith(", and 9 answer in a round, of 1,188 planned, one in 120 each")
+
+
 def test_a_survey_is_read_from_stdin(files: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((files / "labels.toml").read_bytes())))
     assert run(capsys, "check", "-") == run(capsys, "check", "labels.toml")
