@@ -20,7 +20,7 @@ LARGEST_CIRCLE = 4
 
 MOST_LINES = {
     "core": 22_400,
-    "authoring": 7_950,
+    "authoring": 8_150,
     "lab": 8_200,
     "client": 6_900,
     "client/web": 3_620,
@@ -28,7 +28,7 @@ MOST_LINES = {
     "topic": 2_400,
     "aggregator": 14_700,
     "results": 850,
-    "deploy": 9_550,
+    "deploy": 9_640,
     "bench": 16_200,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
