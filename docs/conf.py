@@ -25,7 +25,8 @@ html_theme = "furo"
 html_title = "Hubbub"
 html_copy_source = False
 html_show_sourcelink = False
-html_static_path = []
+html_static_path = ["_site/site.css"]
+html_css_files = ["site.css"]
 # No page loads anything from elsewhere: the site is read offline.
 html_theme_options = {"source_repository": "", "footer_icons": []}
 autodoc_member_order = "bysource"

@@ -45,3 +45,21 @@ def test_a_table_has_the_words_of_its_cells() -> None:
 def test_every_page_is_in_the_index() -> None:
     listed = (DOCS / "index.md").read_text(encoding="utf-8").split()
     assert {path.stem for path in DOCS.glob("*.md")} - {"index"} <= set(listed)
+
+
+def broken_tables(text: str) -> list[str]:
+    """Return the first line of every table without a line of dashes below: it is shown as bars in prose."""
+    found = []
+    for block in re.split(r"\n\s*\n", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)):
+        lines = [line for line in block.splitlines() if line.startswith("|")]
+        if lines and (len(lines) < 2 or not re.fullmatch(r"[|: -]+", lines[1])):
+            found.append(lines[0])
+    return found
+
+
+def test_no_table_is_broken_off() -> None:
+    written = [DOCS.parent / "README.md", *DOCS.glob("*.md"), *(DOCS / "decisions").glob("*.md")]
+    assert {path.name: broken_tables(path.read_text(encoding="utf-8")) for path in written} == {
+        path.name: [] for path in written
+    }
+    assert broken_tables("| a |\n|---|\n| 1 |\n\n| 2 |\n\ntext\n") == ["| 2 |"]
