@@ -156,7 +156,8 @@ def test_every_kept_file_is_of_a_name_and_can_be_shown(evidence):
         assert evidence.markdown(path.stem, runs).startswith(f"### {path.stem}: ")
 
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+WRITTEN = ("docs/*.md", "docs/decisions/*.md")  # and nothing that `make docs` generates
+PAGES = [ROOT / "README.md", *sorted(page for each in WRITTEN for page in ROOT.glob(each))]
 QUOTED = re.compile(r"\[([^\]\[]+)\]\((?:\.\./)*evidence/([a-z-]+)\.json\)")
 NUMBER = re.compile(r"\d(?:[\d,.e+-]*\d)?")
 
@@ -182,3 +183,41 @@ def test_every_quoted_figure_is_in_the_newest_run_of_its_file(evidence):
     for page, label, name in quoted:
         output = "\n".join(evidence.runs_of(name)[-1]["output"])
         assert absent(label, output) == [], f"{page.name}: {label} of {name}"
+
+
+UNIT = r"%|times\b|s\b|ms\b|us\b|MiB\b|MB\b|GB\b|bytes\b|points\b"
+FIGURE = re.compile(rf"(?<![\w.,^/-])(\d+\.\d\d+|\d+\.\d+(?= ?(?:{UNIT})))(?!\w|\.\d)")
+NOT_MEASURED = {
+    "README.md": {"3.11": "a version of Python", "0.95": "the level that is promised"},
+    "choosing-epsilon.md": {
+        **dict.fromkeys(("1.65", "2.72", "7.39", "99.8"), "e^epsilon, and e^epsilon / (1 + e^epsilon)"),
+        "0.030": "an exact bound, by the command beside it",
+    },
+    "dashboard.md": {"88.1": "e^2 / (1 + e^2), rounded up"},
+    "evaluate.md": {"97.5": "half of what a 95 % interval misses"},
+    "figures.md": {"4.867": "a setting of a panel", "0.05": "a distance that is asked for"},
+    "intervals.md": {"0.11": "an example"},
+    "poisoning.md": {"0.001": "the default of two options"},
+    "scale.md": {"0.1": "a cost that is supposed"},
+    "wire.md": {"17.4": "bytes of the layout", "0.001": "what a check lowers epsilon by"},
+}
+"""Numbers that look like measured figures and are none, by page, with what they are."""
+
+
+def figures_of(text: str) -> set[str]:
+    """Return what looks like a measured figure in prose: outside of code, of links and of names of files."""
+    text = re.sub(r"^( *)```.*?^\1```", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^(?: {4}|>>>).*$|`[^`\n]*`|\[[^\]]*\]\([^)]*\)", "", text, flags=re.MULTILINE)
+    return set(FIGURE.findall(text))
+
+
+def test_a_figure_in_prose_is_found_and_one_in_a_link_is_not():
+    assert figures_of("it takes 3.21 us, or 12.5 % of [7.65](../evidence/peers.json)") == {"3.21", "12.5"}
+    assert figures_of("Theorem 3.2, epsilon 0.5, `1.25`, Kafka 3.9.2, 2.5 MiB") == {"2.5"}
+
+
+def test_every_measured_figure_is_a_link_into_its_run():
+    for page in PAGES:
+        found, told = figures_of(page.read_text(encoding="utf-8")), NOT_MEASURED.get(page.name, {}).keys()
+        assert found <= told, f"{page.name}: {sorted(found - told)} must be links into evidence/"
+        assert told <= found, f"{page.name} has no {sorted(told - found)} any more"

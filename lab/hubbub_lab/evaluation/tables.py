@@ -186,6 +186,9 @@ class _Columns:
             if not times:
                 found = ", ".join(map(cut, header[:_SHOWN])) + (", ..." if len(header) > _SHOWN else "")
                 hint = " (--column ATTRIBUTE=COLUMN takes another)" if header else ""
+                for sign in (";", "\t", "|"):
+                    if len(header) == 1 and sign in header[0]:
+                        hint = f" (is --delimiter {sign!r} missing?)"
                 raise LabError(f"{self.path}: columns must include {name!r}, got {found or 'none'}{hint}")
         return [header.index(name) for name in self.names]
 
