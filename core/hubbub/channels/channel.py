@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Final, Self, overload
+from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ LOGARITHM: Final = 2**17
 
 MAX_INPUTS: Final = 2**17
 """The most inputs of a channel: what a survey's table of labels, estimates and errors can carry."""
+
+CountsKind: TypeAlias = Literal["bins", "support"]
+"""Reports per bin; or by hashing per input, then by how many inputs of each category they hold."""
 
 
 class Channel(ABC):
@@ -215,6 +218,18 @@ class Channel(ABC):
 
         A round without counts has n = 0.
         """
+
+    def public_counts(
+        self, counts: NDArray[np.int64], groupings: NDArray[np.intp]
+    ) -> tuple[CountsKind, NDArray[np.int64]]:
+        """Return the smallest integers that a round's estimates are functions of, and how they read.
+
+        Args:
+            counts: As `tally` gives them, shape (bins,).
+            groupings: Category of every input, shape (K,); of a table one row per margin, shape (k, K).
+        """
+        del groupings
+        return "bins", counts
 
     @abstractmethod
     def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:

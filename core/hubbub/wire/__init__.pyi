@@ -1,3 +1,8 @@
+from hubbub.wire.counts import (
+    PublicCounts as PublicCounts,
+    decode_counts as decode_counts,
+    encode_counts as encode_counts,
+)
 from hubbub.wire.frames import Frame as Frame, check_elements as check_elements
 from hubbub.wire.packing import pack as pack, unpack as unpack
 from hubbub.wire.partition_map import PartitionMap as PartitionMap, TopicPeriod as TopicPeriod

@@ -12,7 +12,8 @@ from scipy.stats import binom, hypergeom
 from hubbub.errors import ParameterError
 from hubbub.estimation import estimator_for
 from hubbub.estimation.intervals.crowd import CrowdLaw, crowd_laws
-from hubbub.estimation.intervals.laws import MixedLaw
+from hubbub.estimation.intervals.laws import MixedLaw, ScoreLaws
+from hubbub.estimation.intervals.skew_score import score_interval
 from hubbub.testing import seeded
 from hubbub_authoring.mechanisms import grr, levels, pbgrr, subset_selection, unary
 
@@ -130,3 +131,15 @@ def test_where_all_who_were_asked_answered_both_are_about_the_same_devices(name)
     np.testing.assert_array_equal(errors[3], errors[4])
     with pytest.raises(ParameterError, match=r"drawn must be within 0 to 1, got 1\.5"):
         crowd_laws(estimate.laws, N, drawn=1.5)
+
+
+def test_a_kind_of_devices_without_skew_is_of_no_sign_whatever_rounding_left() -> None:
+    """Optimised unary bits have p = 1/2: their own devices' third moment is 0 but for rounding."""
+    n, share = 5000, np.array([0.06])
+    ends = []
+    for rounding in (-1e-16, 0.0, 1e-16):
+        own, far = np.array([[1.7], [rounding]]), np.array([[0.8], [1.3]])
+        law = MixedLaw(float(n), own, far, np.array([2.6]))
+        crowd = crowd_laws(ScoreLaws(law, law), n, drawn=1.0)
+        ends.append([float(end[0]) for end in score_interval(share, crowd.values, n=n, z=1.96)])
+    assert ends[0] == ends[1] == ends[2]

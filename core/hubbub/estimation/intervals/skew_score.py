@@ -139,7 +139,9 @@ def _reach_of_kinds(variances: Floats, thirds: Floats, z: float, most_skew: floa
     variances = np.concatenate([variances.sum(axis=0, keepdims=True), variances])
     thirds = np.concatenate([thirds.sum(axis=0, keepdims=True), thirds])
     whole, *kinds = _reach(variances, thirds, z, most_skew)
-    mixed = (thirds[1:] > 0.0).any(axis=0) & (thirds[1:] < 0.0).any(axis=0)
+    # A kind without skew has a third moment of rounding alone, whose sign says nothing.
+    least = _SYMMETRIC * np.maximum(variances[1:], 0.0) ** 1.5
+    mixed = (thirds[1:] > least).any(axis=0) & (thirds[1:] < -least).any(axis=0)
     apart = np.sqrt(np.square(kinds).sum(axis=0))
     side = 1.0 if z > 0 else -1.0
     return np.asarray(np.where(mixed, side * np.maximum(apart, side * whole), whole))

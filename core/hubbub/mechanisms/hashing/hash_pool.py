@@ -32,6 +32,9 @@ from hubbub.errors import ParameterError
 MAX_SYMBOLS: Final = 2**20
 """Cells of all seeds: the numbers of one round's counts, 8 MiB."""
 
+_FEW: Final = 16
+"""Inputs of a set up to which their hashes take less time than a transform."""
+
 _IRREDUCIBLE: Final = {
     4: 0x7,
     8: 0xB,
@@ -142,6 +145,17 @@ class HashPool:
                 point //= self.buckets  # noqa: PLW2901 - its digits, one by one
             found[self._firsts + cells % self.buckets] += 1
         return found
+
+    def held(self, inside: NDArray[np.bool_]) -> Integers:
+        """Return how many inputs of a set every bucket holds, shape (S q,).
+
+        Args:
+            inside: Which inputs are in the set, shape (K,).
+        """
+        chosen = np.flatnonzero(inside)
+        if len(chosen) <= _FEW:
+            return self.members(chosen)
+        return np.rint(self.sums_by_bucket(inside.astype(np.float64))).astype(np.int64)
 
     def supports(self, counts: Floats) -> Floats:
         """Return the sum of counts over the buckets that hold every input, shape (K,), from shape (S q,)."""

@@ -27,9 +27,6 @@ from hubbub.estimation.poison import Reach
 if TYPE_CHECKING:
     from hubbub.mechanisms.hashing.local_hashing import LocalHashing
 
-_FEW: Final = 16
-"""Inputs of a category up to which their hashes take less time than a transform."""
-
 _KEPT: Final = 2**22
 """Entries of the table of categories by buckets that is kept between rounds, 32 MiB."""
 
@@ -171,12 +168,11 @@ class HashInverse:
     def _members(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
         """Return each category of several inputs, and how many of them every bucket holds, shape (M,)."""
         if self._table is None and len(self._several) * self.outputs <= _KEPT:
-            self._table = np.array([self._held(category) for category in self._several.tolist()])
+            self._table = np.array(
+                [self._pool.held(self._category_of == category) for category in self._several.tolist()]
+            )
         for row, category in enumerate(self._several.tolist()):
-            yield category, self._held(category) if self._table is None else self._table[row]
-
-    def _held(self, category: int) -> NDArray[np.int64]:
-        if self._sizes[category] <= _FEW:
-            return self._pool.members(np.flatnonzero(self._category_of == category))
-        held = self._pool.sums_by_bucket((self._category_of == category).astype(np.float64))
-        return np.rint(held).astype(np.int64)
+            yield (
+                category,
+                self._pool.held(self._category_of == category) if self._table is None else self._table[row],
+            )

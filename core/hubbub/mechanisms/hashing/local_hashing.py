@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import estimation
-from hubbub.channels.channel import MAX_INPUTS
+from hubbub.channels.channel import MAX_INPUTS, CountsKind
 from hubbub.channels.divergence import BlockDivergence, fixed_up
 from hubbub.channels.finite import FiniteChannel, Symbols, lowest_terms, narrowed_pair
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
@@ -105,6 +105,23 @@ class LocalHashing(FiniteChannel):
     def expected(self, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: D102 - inherited
         population = self.pool.sums_by_bucket(frequencies)
         return np.asarray((self.u * frequencies.sum() + (self.t - self.u) * population) / self.total)
+
+    def held(self, inside: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return how many inputs of a set every symbol supports, shape (M,), for a set of shape (K,)."""
+        return self.pool.held(inside)
+
+    def public_counts(
+        self, counts: NDArray[np.int64], groupings: NDArray[np.intp]
+    ) -> tuple[CountsKind, NDArray[np.int64]]:
+        """Return the supports of all inputs; per category of several, how many reports hold 0, 1, ... of it.
+
+        Not the bins: most reports are alone in theirs, and one that is sent again would be seen again.
+        """
+        parts = [np.rint(self.pool.supports(counts.astype(np.float64)))]
+        for row in np.atleast_2d(groupings):
+            for category in np.flatnonzero(np.bincount(row) > 1).tolist():
+                parts.append(np.bincount(self.held(row == category), weights=counts))
+        return "support", np.concatenate(parts).astype(np.int64)
 
     def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
         return self._constant_divergence(self.t, self.u)
