@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from hubbub.checking import Checked, check_release, column_of, compare, slack_of
+from hubbub.checking import Checked, check_release, column_of, compare, guarded, slack_of
 from hubbub.survey import AnyEstimator, Survey
 from hubbub.wire import decode_counts
 from hubbub_aggregator.release.curve import curve
 from hubbub_aggregator.release.enrolment import FleetStatement
-from hubbub_aggregator.release.estimates import METHOD, estimates
-from hubbub_aggregator.release.round_release import LEVEL, Document
+from hubbub_aggregator.release.estimates import estimates
+from hubbub_aggregator.release.round_release import LEVEL, Document, require_method
+
+_FACTS: Final = {"label", "category"}
+"""Columns of cells that are no numbers: they were held beside the survey."""
 
 
 def verify(survey: Survey, document: Document, data: bytes, estimator: AnyEstimator | None = None) -> Checked:
@@ -21,40 +24,42 @@ def verify(survey: Survey, document: Document, data: bytes, estimator: AnyEstima
 
     Args:
         survey: The survey that the release should be of.
-        document: The release.
+        document: The release, or the same with what the read API says beside it.
         data: The bytes of its public counts.
         estimator: The survey's estimator, where it is at hand.
+
+    Raises:
+        ParameterError: If the release is of another method than this version's.
     """
+    require_method(document)
     checked = check_release(survey, document, data)
-    if checked.differences:
-        return checked
-    counts = decode_counts(data)
-    stated = document["enrolment"]
+    if not checked.differences:
+        with guarded(checked):
+            _check_again(checked, survey, document, data, estimator)
+    return checked
+
+
+def _check_again(
+    checked: Checked, survey: Survey, document: Document, data: bytes, estimator: AnyEstimator | None
+) -> None:
+    counts, stated, asked = decode_counts(data), document["enrolment"], None
     if stated is not None:
-        fleet = FleetStatement({} if stated["asked"] is None else {"": stated["asked"]}, stated["budget"])
+        asked = stated["asked"]
+        fleet = FleetStatement({} if asked is None else {"": asked}, stated["budget"])
         enrolment = fleet.of("", counted=counts.n, enrolled=stated["enrolled"])
         checked.fact("enrolment.absent", stated["absent"], enrolment.absent)
         found = enrolment.document(document["values"], document["categories"])
         compare(checked, "enrolment.bias", stated["bias"], found["bias"])
     if counts.kind == "bins":
         estimate = (estimator or survey.estimator())(counts.cells, counts.n)
-        asked = None if stated is None else stated["asked"]
-        whole = curve(survey, estimate, LEVEL, method=METHOD)
-        whole |= estimates(survey, estimate, level=LEVEL, method=METHOD, asked=asked)
+        whole = curve(survey, estimate, LEVEL) | estimates(survey, estimate, level=LEVEL, asked=asked)
         for part, numbers in whole.items():
             _compare(checked, part, document[part], numbers)
-    else:
-        known = checked.recomputed | checked.certified
-        for part in ("values", "categories"):
-            columns = {f"{part}.{key}" for cell in document[part][:1] for key in cell} - _facts(part)
-            checked.unchecked += sorted(columns - known)
-        checked.unchecked += sorted({f"mean.{key}" for key in document["mean"] or ()} - known)
-    return checked
-
-
-def _facts(part: str) -> set[str]:
-    """Return the columns of cells that are no numbers."""
-    return {f"{part}.label", f"{part}.category"}
+        return
+    if document["mean"]:
+        # Squares of scores are in the bins alone.
+        known = checked.recomputed
+        checked.unchecked += [f"mean.{key}" for key in ("error", "low", "high") if f"mean.{key}" not in known]
 
 
 def _compare(checked: Checked, part: str, said: Any, found: Any) -> None:  # noqa: ANN401 - of JSON
@@ -64,12 +69,12 @@ def _compare(checked: Checked, part: str, said: Any, found: Any) -> None:  # noq
     if part in ("values", "categories"):
         for key in found[0] if found else ():
             name = f"{part}.{key}"
-            if name not in checked.recomputed | _facts(part):
+            if name not in checked.recomputed and key not in _FACTS:
                 columns = (column_of(cells, key) for cells in (said, found))
                 same = checked.column(part, key, *columns, slack=slack_of(key))
                 # An end that has its certificate was counted then.
                 checked.again += 0 if name in checked.certified else same
-    elif isinstance(said, dict) and isinstance(found, dict) and said.keys() == found.keys():
+    elif isinstance(said, dict) and isinstance(found, dict):
         for key in found:
             if f"{part}.{key}" not in checked.recomputed:
                 compare(checked, f"{part}.{key}", said[key], found[key])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from hubbub.checking.ends import WIDTH, is_shifted, wrong_ends
 from hubbub.checking.scores import CellFamily, Families, families
-from hubbub.errors import WireError
+from hubbub.errors import HubbubError, WireError
 from hubbub.survey import Score, Survey
 from hubbub.wire import PublicCounts, decode_counts
 
@@ -123,6 +124,15 @@ def near(said: object, found: float | None, slack: float = SLACK) -> bool:
     return abs(said - found) <= slack * max(1.0, abs(found))
 
 
+@contextmanager
+def guarded(checked: Checked) -> Iterator[None]:
+    """Note a document of another shape as a difference: it is a lie like any other, and told."""
+    try:
+        yield
+    except (HubbubError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        checked.differences.append(WrongPlace("the release", type(error).__name__, "a sealed release"))
+
+
 def check_release(survey: Survey, document: Document, data: bytes) -> Checked:
     """Return what is right and wrong of a release.
 
@@ -132,14 +142,11 @@ def check_release(survey: Survey, document: Document, data: bytes) -> Checked:
         data: The bytes of its public counts.
     """
     checked = Checked()
-    try:
+    with guarded(checked):
         _facts(checked, survey, document)
         counts = _counts(checked, survey, document, data)
         if counts is not None:
             _estimates(checked, survey, document, counts)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        # A document of another shape is a lie like any other: it is told and not raised.
-        checked.differences.append(WrongPlace("the release", type(error).__name__, "a sealed release"))
     checked.unchecked += [f"{part} (the collector's word)" for part in _WORDS if document.get(part)]
     return checked
 
@@ -154,10 +161,11 @@ def _facts(checked: Checked, survey: Survey, document: Document) -> None:
         ("title", survey.title),
     ):
         checked.fact(f"survey.{key}", about[key], found)
-    in_schedule = type(number) is int and 0 <= number < survey.rounds
+    in_schedule = type(number) is int and 1 <= number <= survey.rounds
     if checked.fact("round is in the schedule", in_schedule, True):
-        checked.fact("start", document["start"], _timestamp(survey.round_start_s(number)))
-        checked.fact("end", document["end"], _timestamp(survey.round_end_s(number)))
+        # Releases number rounds from 1; surveys and counts from 0.
+        checked.fact("start", document["start"], _timestamp(survey.round_start_s(number - 1)))
+        checked.fact("end", document["end"], _timestamp(survey.round_end_s(number - 1)))
     checked.fact("sealed", document["sealed"], True)
     checked.fact("level", document["level"], 0.95)
     epsilon = {"declared": survey.epsilon, "certified": survey.channel.epsilon}
@@ -185,7 +193,7 @@ def _counts(checked: Checked, survey: Survey, document: Document, data: bytes) -
         checked.fact("counts.kind", stated["kind"], counts.kind),
         checked.fact("counts.cells", stated["cells"], len(cells)),
         checked.fact("counts' digest", counts.digest.hex(), survey.digest.hex()),
-        checked.fact("counts' round", counts.round, document["round"]),
+        checked.fact("counts' round", counts.round, document["round"] - 1),
         checked.fact("devices", document["devices"], n),
     ]
     if counts.kind == "bins":
