@@ -6,8 +6,10 @@ that none can be stored, counted or logged.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from starlette.types import Receive, Scope, Send
@@ -29,12 +31,82 @@ from hubbub_collector.admission import Admission, Verdict
 from hubbub_collector.batching import ByteBudget, Writer, never_gone
 from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
 from hubbub_collector.errors import NotDurable
-from hubbub_collector.http import SENDER, Exchange, Sender, outcome_head, outcome_headers
+from hubbub_collector.http import SENDER, Exchange, Sender
 from hubbub_collector.metrics import Metrics
 from hubbub_collector.permits import Issuer, Permits, TokenGate
 from hubbub_collector.problems import PROBLEM, problem
-from hubbub_collector.rate_limit import RateLimit
 from hubbub_collector.settings import GatewaySettings
+
+# Answers are as long as steps of this many bytes: else their lengths tell how many reports an upload had.
+_ANSWER_STEP: Final = 128
+_PADDING: Final = tuple(b"0" * length for length in range(_ANSWER_STEP))
+
+
+def outcome_headers(length: int) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a body of outcomes that has `length` bytes."""
+    digits = b"%d" % length
+    # Nothing about caching: of a POST, nothing is kept that does not say that it may be.
+    return [
+        (b"content-type", b"application/msgpack"),
+        (b"padding", _PADDING[-(length + len(digits)) % _ANSWER_STEP]),
+        (b"content-length", digits),
+    ]
+
+
+# As many lengths as there are numbers of reports in usual uploads, for some mixtures of outcomes each.
+@lru_cache(maxsize=1024)
+def outcome_head(length: int) -> bytes:
+    """Return the same headers as lines, and the empty line after them."""
+    return b"".join(b"%s: %s\r\n" % header for header in outcome_headers(length)) + b"\r\n"
+
+
+# Devices come in clumps, at the begin of a round and after a collector was away: ten seconds' worth at once.
+BURST_S: Final = 10.0
+# Seconds times a rate are rounded; a sender that waits as long as it was told finds something all the same.
+_ROUNDING_S: Final = 1e-6
+
+
+class RateLimit:
+    """A token bucket for each permit; a bucket that is empty turns uploads away until it has something again.
+
+    An upload is taken whole while there is anything in the bucket, which may fall below zero by it: so no
+    upload is too large to be ever taken, and in the long run no more than the rate is.
+
+    Args:
+        rate: Reports a second; 0 for any number.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, rate: float, clock: Callable[[], float]) -> None:
+        self._rate, self._clock = rate, clock
+        self._levels: dict[str, tuple[float, float]] = {}
+
+    def take(self, reports: Mapping[str, int]) -> tuple[str, int] | None:
+        """Take an upload's reports from their permits' buckets, or nothing where one of these is empty.
+
+        Args:
+            reports: Permit -> how many reports of the upload it lets in.
+
+        Returns:
+            None if they were taken; else a permit whose bucket is empty, and after how many whole seconds it
+            is not, at least 1.
+        """
+        if not self._rate:
+            return None
+        now_s = self._clock()
+        levels = {permit: self._level(permit, now_s) for permit in reports}
+        for permit, level in levels.items():
+            if level <= 0.0:
+                return permit, 1 + math.floor(-level / self._rate + _ROUNDING_S)
+        for permit, level in levels.items():
+            self._levels[permit] = level - reports[permit], now_s
+        return None
+
+    def _level(self, permit: str, now_s: float) -> float:
+        full = BURST_S * self._rate
+        level, at_s = self._levels.get(permit, (full, now_s))
+        return min(full, level + max(0.0, now_s - at_s) * self._rate)
+
 
 UPLOADS: Final = "/v1/reports"
 """The path of uploads."""

@@ -1,8 +1,7 @@
-from hubbub_results.comparison import Comparison as Comparison
 from hubbub_results.connection import (
+    connect as connect,
     ResultsConnection as ResultsConnection,
     SurveyResults as SurveyResults,
-    connect as connect,
 )
 from hubbub_results.errors import (
     BadAnswer as BadAnswer,
@@ -14,4 +13,4 @@ from hubbub_results.errors import (
     Unreachable as Unreachable,
 )
 from hubbub_results.release import RoundResults as RoundResults
-from hubbub_results.tables import Table as Table
+from hubbub_results.tables import Comparison as Comparison, Table as Table

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from hubbub_results.comparison import Comparison, comparison_of
 from hubbub_results.release import RoundResults
-from hubbub_results.tables import Kind, Table
+from hubbub_results.tables import Comparison, Kind, Table, comparison_of
 from hubbub_results.transport import PlainHttp, ResultsTransport
 
 TOKEN_VARIABLE: Final = "HUBBUB_READ_TOKEN"  # noqa: S105 - the variable's name

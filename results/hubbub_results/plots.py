@@ -12,8 +12,7 @@ from hubbub_results.extras import needed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hubbub_results.comparison import Comparison
-    from hubbub_results.tables import Table
+    from hubbub_results.tables import Comparison, Table
 
 _Drawn = TypeVar("_Drawn")
 ACROSS: Final = 60

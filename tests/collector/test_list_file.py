@@ -12,7 +12,7 @@ from hubbub import Survey
 from hubbub.survey.signed_list import SurveyList
 from hubbub.wire.report import encode_surveys
 from hubbub_collector.errors import CollectorError
-from hubbub_collector.list_file import ListFile
+from hubbub_collector.gateway import ListFile
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 HEALTH, VISIT = Survey.parse(LABELS), Survey.parse(VISITS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hubbub_collector.rate_limit import BURST_S, RateLimit
+from hubbub_collector.intake import BURST_S, RateLimit
 
 
 class Ticks:

@@ -12,7 +12,7 @@ import pytest
 from starlette.applications import Starlette
 
 from hubbub_collector.http.connections import Connections
-from hubbub_collector.http.transport import CoalescingTransport
+from hubbub_collector.http.flow import CoalescingTransport
 from hubbub_collector.server import create_server, log_network_faults_shortly, look_for_cycles_rarely
 
 

@@ -10,12 +10,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from devices import Clock, Collector, opener
 
 from hubbub.errors import ListError, ParameterError
-from hubbub.survey.edwards import is_key
 from hubbub.survey.signed_list import (
     DOMAIN,
     MAGIC,
     MAX_LIFE_S,
     SurveyList,
+    is_key,
     open_signed,
     public_key,
     public_text,

@@ -38,8 +38,9 @@ from hubbub.numeric import SYSTEM
 from hubbub.survey import Survey
 from hubbub.wire import Report, encode_report, encode_upload
 from hubbub_collector import Permits
-from hubbub_collector.http import DoorConnection, Exchange
+from hubbub_collector.http import Exchange
 from hubbub_collector.intake import Intake
+from hubbub_collector.server import DoorConnection
 
 pytestmark = pytest.mark.integration
 

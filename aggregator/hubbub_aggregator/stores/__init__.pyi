@@ -6,7 +6,7 @@ from hubbub_aggregator.stores.redis_connection import (
     clocks as clocks,
     connected as connected,
 )
-from hubbub_aggregator.stores.redis_namespace import (
+from hubbub_aggregator.stores.redis_connection import (
     delete_keys as delete_keys,
     namespace_keys as namespace_keys,
 )

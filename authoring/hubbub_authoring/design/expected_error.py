@@ -6,6 +6,17 @@ Over the randomisation, for devices with shares F and rows m_x, an estimate by a
 
 because B m_x is the unit vector of x. Its diagonal, and that of sums of its rows, come from the same code
 that computes the errors of a release, applied to the expected counts. Nothing is simulated.
+
+The error of a smoothed view's shape is an exact risk over populations that are smooth. Unbiased shares pay
+for telling neighbouring points apart, which a smooth population does not need. The risk here is that of the
+best linear estimate for a population whose shares are Gaussian about equal ones, with covariance
+
+    L_ij = (1/K)^2 e^(-(i - j)^2 / (2 l^2)),    l = K/8,
+
+centred so that they sum to one: bumps about a third of the range wide, as high as the population itself. With
+the information J = n P diag(1/pi) P^T of n reports about the shares, their covariance afterwards is
+(L^-1 + J)^-1 = L (I + J L)^-1. Nothing is simulated. It stands for views that need the same assumption, such
+as expectation maximisation with smoothing; where that view ends up is another matter, and measured elsewhere.
 """
 
 from __future__ import annotations
@@ -26,9 +37,80 @@ from hubbub.mechanisms import middle
 from hubbub.wire import DIGEST_BYTES, ID_BYTES, Report, encode_report
 from hubbub_authoring.design.guess import Guess, best_guess
 from hubbub_authoring.design.leverage import representatives, worst_gain, worst_mean
-from hubbub_authoring.design.shape import shape_error
-from hubbub_authoring.design.tolerance import tolerance_miss_rate
 from hubbub_authoring.mechanisms.workload import Objective, Workload
+
+_EDGE = 1e-9
+"""A distance counts as within by so much more of itself: both ends are multiples of one step."""
+
+
+def tolerance_accuracy(channel: Channel, points: NDArray[np.float64], within: float) -> float:
+    """Return the least probability, over the values, that a report reads as a number near the value.
+
+    A symbol of boosted noise is read as its place on the grid, one of Duchi, Piecewise and Hybrid as its
+    authors read it, one of a channel with as many symbols as inputs as that input. A report that says
+    "missing" is no hit.
+
+    Args:
+        channel: Over the inputs of `points`.
+        points: The number of every input, shape (K,), nan at missing, which is last.
+        within: The distance up to which it is a hit, > 0, in the units of the points.
+
+    Returns:
+        In [0, 1]; 0 for a channel whose symbols are not read as numbers.
+    """
+    read = channel.symbol_numbers(points)
+    rows = None if read is None else channel.probabilities()
+    if read is None or rows is None:
+        return 0.0
+    inside = np.abs(read - points[:-1, None]) <= within * (1.0 + _EDGE)
+    return float(np.where(inside, rows[:-1], 0.0).sum(axis=1).min())
+
+
+def tolerance_miss_rate(channel: Channel, points: NDArray[np.float64], within: float) -> float:
+    """Return one less `tolerance_accuracy`; inf where nothing hits."""
+    hits = tolerance_accuracy(channel, points, within)
+    return 1.0 - hits if hits > 0.0 else math.inf
+
+
+MAX_POINTS: Final = 1024
+"""Largest K: the risk takes a K by K inverse."""
+
+_LENGTH: Final = 1.0 / 8.0
+"""Correlation length of the shares, in ranges."""
+
+_MISSING: Final = 0.25
+"""Prior deviation of the share of those who have no number."""
+
+
+def shape_error(channel: Channel, workload: Workload) -> float:
+    """Return the root mean square error of the cumulative frequencies; inf where it has none.
+
+    Args:
+        channel: Over the workload's inputs.
+        workload: About numbers, equally spaced, missing last.
+    """
+    inputs = workload.inputs
+    if workload.points is None or inputs > MAX_POINTS:
+        return math.inf
+    rows = channel.probabilities()
+    if rows is None:
+        return math.inf
+    order = np.append(np.argsort(workload.points[:-1], kind="stable"), inputs - 1)
+    rows = rows[order]
+    information = workload.devices * (rows / (workload.prior[order] @ rows)) @ rows.T
+    points = inputs - 1
+    place = np.arange(points)
+    smooth = np.exp(-0.5 * ((place[:, None] - place) / (_LENGTH * inputs)) ** 2) / points**2
+    centring = np.eye(points) - 1.0 / points
+    before = np.zeros((inputs, inputs))
+    before[:points, :points] = centring @ smooth @ centring
+    # one direction more: somebody has no number, and all others have less of a share each
+    away = np.append(np.full(points, -_MISSING / points), _MISSING)
+    before += np.outer(away, away)
+    after = before @ np.linalg.inv(np.eye(inputs) + information @ before)
+    curve = np.diag(np.cumsum(np.cumsum(after[:points, :points], axis=0), axis=1))[:-1]
+    return math.sqrt(float(np.mean(np.maximum(curve, 0.0))))
+
 
 MAX_CURVE: Final = 1024
 """Largest K for which errors of cumulative shares are computed: they need the whole covariance."""

@@ -1,16 +1,19 @@
 """The compiler of a survey: it makes form and channel of what a survey file declares.
 
-One attribute of integers or labels is compiled by `discrete`, a number's grid by `grid`; the mechanism
-of "auto" is found by `auto`. Tables are put together here. A form with a mechanism of its own, as a score, is
-compiled by its own module.
+A number's grid is compiled by `grid`, and the mechanism of "auto" is found by `auto`. Attributes of integers
+and labels, and tables, are put together here. A form with a mechanism of its own, as a score, is compiled by
+its own module. Inputs are numbered category by category and missing comes last, as every mechanism with
+categories expects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.channels import Channel
 from hubbub.errors import ParameterError, SurveyError
@@ -24,6 +27,7 @@ from hubbub.survey import (
     DeclaredMechanism,
     Form,
     FormRequest,
+    IntegerDomain,
     NumberDomain,
     Rules,
     Single,
@@ -33,10 +37,87 @@ from hubbub.survey import (
     owners_of,
 )
 from hubbub_authoring.files.auto import chosen_in_table, chosen_mechanism
-from hubbub_authoring.files.discrete import ANSWERED, Plan, discrete_plan
 from hubbub_authoring.files.grid import grid_channel
-from hubbub_authoring.mechanisms.mechanism import POINTS, READING, Request
+from hubbub_authoring.mechanisms.mechanism import POINTS, READING, Mechanism, Request
 from hubbub_authoring.mechanisms.registry import mechanisms, mechanisms_for
+
+# The one category beside missing where a survey declares none: the share of devices that have a value.
+ANSWERED: Final = "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A compiled channel and how a domain and its categories relate to the inputs, as in `Single`."""
+
+    channel: Channel
+    mapping: NDArray[np.intp] | None
+    category_names: tuple[str, ...]
+    category_of: NDArray[np.intp]
+
+
+def discrete_plan(
+    rules: Rules,
+    asked: DeclaredAttribute,
+    mechanism: DeclaredMechanism,
+    entry: Mechanism,
+    *,
+    epsilon: float,
+    devices: int,
+) -> Plan:
+    """Return the channel of one attribute of integers or labels, and where its values stand in it.
+
+    Args:
+        rules: How to refuse.
+        asked: The attribute and its categories.
+        mechanism: As declared, not "auto".
+        entry: Its entry.
+        epsilon: Declared.
+        devices: How many the design counts on.
+
+    Raises:
+        SurveyError: If the categories do not partition the domain, or a key breaks its rule.
+        ParameterError: If no channel of integers keeps the declared epsilon.
+    """
+    attribute, categories = asked.attribute, asked.categories
+    if POINTS.name in mechanism.keys:
+        rule = "must be absent unless the attribute is a number"
+        rules.refuse(POINTS.place, rule, mechanism.keys[POINTS.name])
+    size = attribute.size
+    names = (*(category.name for category in categories), MISSING) if categories else (ANSWERED, MISSING)
+    owners = owners_of(rules, asked)
+    mapping = np.empty(size + 1, dtype=np.intp)
+    mapping[size] = size
+    mapping[np.argsort(owners, kind="stable")] = np.arange(size)
+    category_of = np.append(np.sort(owners), len(names) - 1)
+
+    request = Request(
+        rules,
+        mechanism.keys,
+        len(category_of),
+        epsilon,
+        category_of,
+        categories=len(categories),
+        devices=devices,
+        attribute=attribute,
+        order=mapping,
+        integers=isinstance(attribute.domain, IntegerDomain),
+    )
+    if READING in entry.keys and READING.read(request) == "category":
+        if len(categories) < 2:
+            rules.refuse("category", "must be two or more for reading by category", len(categories))
+        mapping = np.append(owners, len(categories))
+        category_of = np.arange(len(names))
+        request = replace(
+            request,
+            inputs=len(names),
+            category_of=category_of,
+            attribute=None,
+            order=None,
+            integers=False,
+            joined=tuple(request.sizes[:-1]),
+        )
+    return Plan(entry.build(request), mapping, names, category_of)
+
 
 # Those that know single inputs only: a table has no categories that partition its inputs.
 TABLE_MECHANISMS: Final = tuple(mechanisms_for("table"))

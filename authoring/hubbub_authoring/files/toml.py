@@ -7,11 +7,14 @@ import tomllib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import Final, cast
 
-from hubbub.errors import SurveyError
+from hubbub.channels import Channel
+from hubbub.errors import ParameterError, SurveyError
+from hubbub.mechanisms import with_dummy_reports
 from hubbub.survey import (
     KINDS,
     MAX_DEVICES,
@@ -46,9 +49,31 @@ from hubbub.survey import (
 )
 from hubbub_authoring.design import least_cohort
 from hubbub_authoring.files.compile import compile_survey
-from hubbub_authoring.files.dummy_reports import KEY as COVER_KEY
-from hubbub_authoring.files.dummy_reports import with_participation
 from hubbub_authoring.mechanisms.registry import mechanisms
+
+COVER_KEY: Final = "participation"
+
+
+def with_participation(rules: Rules, channel: Channel, value: object) -> Channel:
+    """Return the channel that devices use: the compiled one, or its mixture with dummy reports.
+
+    Args:
+        rules: How to refuse.
+        channel: What the mechanism compiled to, within the declared epsilon.
+        value: The key's value, 1 where it is absent.
+
+    Raises:
+        SurveyError: If the value is no share, or the mixture cannot be told in integers.
+    """
+    key = f"mechanism.{COVER_KEY}"
+    number = rules.real(key, value, 0.0, 1.0)
+    if number == 1.0:
+        return channel
+    try:
+        return with_dummy_reports(channel, participation=Fraction(repr(number)))
+    except ParameterError as error:
+        rules.refuse(key, f"must compile ({error})", value)
+
 
 # A file with as many labels as a domain may hold, and room for comments.
 # An array of MessagePack, short or long, whose first element is the name of the layout.

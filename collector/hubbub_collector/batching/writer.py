@@ -18,8 +18,7 @@ from hubbub.numeric import Source
 from hubbub.wire import SHORT_REPORT, Malformed, Report, encode_record
 from hubbub_collector.admission import Admission, Key, Verdict
 from hubbub_collector.batching.batcher import Batch, parts_of
-from hubbub_collector.batching.pending_batch import PendingBatch
-from hubbub_collector.batching.waiting import Waiting, WaitingCoroutine
+from hubbub_collector.batching.pending_batch import PendingBatch, Waiting, WaitingCoroutine
 from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import NotDurable
 from hubbub_collector.metrics import Fate, Metrics

@@ -14,8 +14,8 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hubbub_collector.http.connections import Connections
+from hubbub_collector.http.exchange import SENDER, Sender
 from hubbub_collector.http.flow import BoundedFlow, LingeringTransport
-from hubbub_collector.http.sender import SENDER, Sender
 from hubbub_collector.settings import GatewaySettings
 
 # Of a request everything but its body: line, headers, sizes of chunks, trailers. As much as an upload may

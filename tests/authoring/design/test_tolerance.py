@@ -10,8 +10,7 @@ import pytest
 from hubbub.errors import ParameterError
 from hubbub_authoring import mechanisms as m
 from hubbub_authoring.design import Objective, Workload, compare
-from hubbub_authoring.design.shape import shape_error
-from hubbub_authoring.design.tolerance import tolerance_accuracy
+from hubbub_authoring.design.expected_error import shape_error, tolerance_accuracy
 
 POINTS = 17
 GRID = np.append(np.linspace(-1.0, 1.0, POINTS), np.nan)

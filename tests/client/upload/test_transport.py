@@ -16,8 +16,7 @@ from tls_observer import TlsObserver, server_context
 import hubbub_client
 from hubbub_client import TransportError
 from hubbub_client.upload import transport
-from hubbub_client.upload.failure_words import failure_words
-from hubbub_client.upload.transport import LARGEST_STEP, HttpTransport, Response, padding
+from hubbub_client.upload.transport import LARGEST_STEP, HttpTransport, Response, failure_words, padding
 
 
 class Server(ThreadingHTTPServer):

@@ -13,8 +13,7 @@ from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimator
 from hubbub.estimation.consistency import norm_sub
-from hubbub.estimation.inverses.dense import DenseInverse
-from hubbub.estimation.inverses.inversion import invert, own_categories
+from hubbub.estimation.inverses.inversion import DenseInverse, invert, own_categories
 from hubbub.mechanisms import grr, local_hashing
 from hubbub_authoring.mechanisms import boosted, pbgrr
 

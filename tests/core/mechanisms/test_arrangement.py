@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from hubbub.mechanisms.orbits import arrangement
-from hubbub.mechanisms.orbits.arrangement import Arrangements
+from hubbub.mechanisms.orbits import sampling
+from hubbub.mechanisms.orbits.sampling import Arrangements
 from hubbub.testing import seeded
 
 CASES = [(), (5,), (0, 0, 0), (2, 1, 1), (7, 7, 3, 0, 0), (1, 2, 3, 4)]
@@ -30,7 +30,7 @@ def test_orders_are_even_listed_or_not(numbers, most, monkeypatch):
 
     Control: with three tenths of the draws made the first order it is rejected.
     """
-    monkeypatch.setattr(arrangement, "MAX_LISTED", most if len(set(numbers)) > 1 else 512)
+    monkeypatch.setattr(sampling, "MAX_LISTED", most if len(set(numbers)) > 1 else 512)
     drawn = Arrangements(numbers)
     orders = sorted(set(permutations(numbers)))
     n, source = 200 * len(orders), seeded(5)

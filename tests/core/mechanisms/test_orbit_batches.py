@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from hubbub.mechanisms.orbits import arrangement, batches
+from hubbub.mechanisms.orbits import batches, sampling
 from hubbub.mechanisms.orbits.channel import OrbitChannel
 from hubbub.mechanisms.orbits.integers import compiled
 from hubbub.mechanisms.subset import subset_selection
@@ -43,7 +43,7 @@ def test_orders_listed_or_not_give_sets_of_the_law(most, monkeypatch):
 
     Control: the law of another input is rejected.
     """
-    monkeypatch.setattr(arrangement, "MAX_LISTED", most)
+    monkeypatch.setattr(sampling, "MAX_LISTED", most)
     channel = two_patterns()
     inputs = (0, 8, 10, channel.inputs - 1)
     laws = {x: law_of(channel, x) for x in (*inputs, 4)}

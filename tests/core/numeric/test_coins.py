@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hubbub.errors import ParameterError
-from hubbub.numeric.coins import CoinBytes
+from hubbub.mechanisms.unary import CoinBytes
 from hubbub.testing import RecordedSource, seeded
 
 COINS = [(1, 31), (2**31 - 1, 31), (577532427, 31), (2**30, 31), (3, 8), (128, 8), (2**62 // 3, 62)]

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from hubbub_authoring.mechanisms.boosted.scale_laws import TruncatedGaussian, UniformScale
-from hubbub_lab.continuous_noise.interpolant import Interpolant
-from hubbub_lab.continuous_noise.random_scale import RandomScale
+from hubbub_lab.continuous_noise.random_scale import Interpolant, RandomScale
 
 WHERE = np.concatenate([[0.0], np.geomspace(1e-9, 1e12, 4001)])
 

@@ -9,9 +9,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.mechanisms.orbits.arrangement import Arrangements
 from hubbub.mechanisms.orbits.layout import Layout
-from hubbub.mechanisms.orbits.sampling import OrbitSampler
+from hubbub.mechanisms.orbits.sampling import Arrangements, OrbitSampler
 from hubbub.numeric.packed_subsets import PLANE, Planes, hold_value, planes_of, subset_planes
 from hubbub.numeric.picks import Listed, Weighted
 from hubbub.numeric.randomness import Source
