@@ -16,36 +16,53 @@ finished, and the ledger holds its result; one that has not begun is dropped.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import queue
 import threading
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from functools import partial
+from functools import partial, wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Final, Literal, ParamSpec, Self, TypeAlias, TypeVar
 
-from hubbub.survey import Attribute, Survey
-from hubbub_client.agent.agent import JITTER, Agent
-from hubbub_client.agent.policy import Policy
+from hubbub_client.agent.agent import Agent
 from hubbub_client.errors import ClientError, LedgerLocked
-from hubbub_client.ledger.file import Counter
-from hubbub_client.surveys.schedule import Enrolment
-from hubbub_client.upload.outcomes import Answer, Correction, SentReport, Status, UploadOutcome
-from hubbub_client.upload.transport import PlainHttp, Transport
-from hubbub_client.upload.uploader import Limits
-
-if TYPE_CHECKING:
-    from hubbub_client.owner_page.account import Account
-    from hubbub_client.owner_page.page import OwnerPage
-    from hubbub_client.tokens.fetcher import Tokens
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 PATIENCE_S: Final = 2.0
 """The seconds that `close` grants an upload under way before it is cut off."""
+
+
+Thread: TypeAlias = Literal["_desk", "_line"]
+"""The thread of the ledger, or the one that waits for the collector."""
+
+
+def _signed_as(
+    model: Callable[Concatenate[Agent, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[AsyncAgent, P], None]]:
+    """Return a decorator that gives a constructor the arguments of another one."""
+    return wraps(model, assigned=(), updated=())
+
+
+def _awaited(
+    verb: Callable[Concatenate[Agent, P], T], *, at: Thread = "_desk"
+) -> Callable[Concatenate[AsyncAgent, P], Coroutine[Any, Any, T]]:
+    """Return a verb of `Agent` to be awaited, with its arguments and its docstring.
+
+    Args:
+        verb: The verb.
+        at: The thread that does it.
+    """
+
+    @wraps(verb, assigned=("__name__", "__doc__"))
+    async def asked(agent: AsyncAgent, /, *arguments: P.args, **options: P.kwargs) -> T:
+        worker: _Worker = getattr(agent, at)
+        return await worker.run(partial(verb, agent._opened(), *arguments, **options))
+
+    return asked
 
 
 class AsyncAgent:
@@ -58,43 +75,10 @@ class AsyncAgent:
         ClientError: A verb is awaited before it is open, or after `close`.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        collector_url: str,
-        *,
-        budget: float | None,
-        policy: Policy | None = None,
-        device_key: bytes | None = None,
-        counter: Counter | None = None,
-        limits: Limits | None = None,
-        clock: Callable[[], float | None] = time.time,
-        jitter: Callable[[], float] = JITTER,
-        http: Transport | None = None,
-        survey_key: str | Iterable[str] | None = None,
-        strict: bool | None = None,
-        upload_password: str | None = None,
-        tokens: Tokens | None = None,
-        plain_http: PlainHttp = "local",
-    ) -> None:
-        self._make = partial(
-            Agent,
-            path,
-            collector_url,
-            budget=budget,
-            policy=policy,
-            device_key=device_key,
-            counter=counter,
-            limits=limits,
-            clock=clock,
-            jitter=jitter,
-            http=http,
-            survey_key=survey_key,
-            strict=strict,
-            upload_password=upload_password,
-            tokens=tokens,
-            plain_http=plain_http,
-        )
+    @_signed_as(Agent.__init__)
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - checked against the model's
+        inspect.signature(Agent).bind(*arguments, **options)
+        self._make = partial(Agent, *arguments, **options)
         self._agent: Agent | None = None
         self._desk = _Worker("hubbub-ledger")
         self._line = _Worker("hubbub-network")
@@ -113,85 +97,26 @@ class AsyncAgent:
         if self._agent is None:
             self._agent = self._make()
 
-    async def register(self, attribute: Attribute) -> None:
-        """See `Agent.register`."""
-        await self._ask(Agent.register, attribute)
-
-    async def set(self, attribute_id: str, value: object) -> None:
-        """See `Agent.set`."""
-        await self._ask(Agent.set, attribute_id, value)
-
-    async def correct(self, attribute_id: str, value: object) -> Correction:
-        """See `Agent.correct`."""
-        return await self._ask(Agent.correct, attribute_id, value)
-
-    async def fetch_surveys(self) -> tuple[Survey, ...]:
-        """See `Agent.fetch_surveys`."""
-        return await self._line.run(self._opened().fetch_surveys)
-
-    async def fetch_tokens(self) -> bool:
-        """See `Agent.fetch_tokens`."""
-        return await self._line.run(self._opened().fetch_tokens)
-
-    async def read_surveys(self, data: bytes) -> tuple[Survey, ...]:
-        """See `Agent.read_surveys`."""
-        return await self._ask(Agent.read_surveys, data)
-
-    async def opt_in(self, asked: Survey | str) -> None:
-        """See `Agent.opt_in`."""
-        await self._ask(Agent.opt_in, asked)
-
-    async def opt_out(self, asked: Survey | str) -> None:
-        """See `Agent.opt_out`."""
-        await self._ask(Agent.opt_out, asked)
-
-    async def enrol(self, survey: Survey) -> Enrolment:
-        """See `Agent.enrol`."""
-        return await self._ask(Agent.enrol, survey)
-
-    async def answer(self) -> tuple[Answer, ...]:
-        """See `Agent.answer`."""
-        return await self._ask(Agent.answer)
-
-    async def upload(self) -> UploadOutcome:
-        """See `Agent.upload`."""
-        return await self._line.run(self._opened().upload)
-
-    async def pause(self) -> None:
-        """See `Agent.pause`."""
-        await self._ask(Agent.pause)
-
-    async def resume(self) -> None:
-        """See `Agent.resume`."""
-        await self._ask(Agent.resume)
-
-    async def forget(self) -> None:
-        """See `Agent.forget`."""
-        await self._ask(Agent.forget)
-
-    async def status(self) -> Status:
-        """See `Agent.status`."""
-        return await self._ask(Agent.status)
-
-    async def account(self) -> Account:
-        """See `Agent.account`."""
-        return await self._ask(Agent.account)
-
-    async def surveys(self) -> tuple[Survey, ...]:
-        """See `Agent.surveys`."""
-        return await self._ask(Agent.surveys)
-
-    async def sent(self) -> tuple[SentReport, ...]:
-        """See `Agent.sent`."""
-        return await self._ask(Agent.sent)
-
-    async def serve_page(self, *, port: int = 0) -> OwnerPage:
-        """See `Agent.serve_page`."""
-        return await self._ask(Agent.serve_page, port=port)
-
-    async def run_background(self, *, poll_s: float = 60.0) -> None:
-        """See `Agent.run_background`."""
-        await self._ask(Agent.run_background, poll_s=poll_s)
+    register = _awaited(Agent.register)
+    set = _awaited(Agent.set)
+    correct = _awaited(Agent.correct)
+    fetch_surveys = _awaited(Agent.fetch_surveys, at="_line")
+    fetch_tokens = _awaited(Agent.fetch_tokens, at="_line")
+    read_surveys = _awaited(Agent.read_surveys)
+    opt_in = _awaited(Agent.opt_in)
+    opt_out = _awaited(Agent.opt_out)
+    enrol = _awaited(Agent.enrol)
+    answer = _awaited(Agent.answer)
+    upload = _awaited(Agent.upload, at="_line")
+    pause = _awaited(Agent.pause)
+    resume = _awaited(Agent.resume)
+    forget = _awaited(Agent.forget)
+    status = _awaited(Agent.status)
+    account = _awaited(Agent.account)
+    surveys = _awaited(Agent.surveys)
+    sent = _awaited(Agent.sent)
+    serve_page = _awaited(Agent.serve_page)
+    run_background = _awaited(Agent.run_background)
 
     async def close(self) -> None:
         """End what is under way and give up the ledger; a second call waits for the first.
@@ -214,9 +139,6 @@ class AsyncAgent:
         if self._agent is None:
             raise ClientError("an agent must be open: `async with AsyncAgent(...)`, or await its open()")
         return self._agent
-
-    async def _ask(self, verb: Callable[..., T], *arguments: Any, **options: Any) -> T:  # noqa: ANN401
-        return await self._desk.run(partial(verb, self._opened(), *arguments, **options))
 
     async def __aenter__(self) -> Self:
         try:
